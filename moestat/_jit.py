@@ -1,0 +1,121 @@
+"""The numba switchboard: one place that decides how moestat's functions are compiled.
+
+Two decorators carry the kernel idiom:
+
+``device``
+    per-sample and per-block math, plain module-level Python that stays callable as such;
+``compile_loop``
+    a loop over the data, compiled once per process and cached on disk.
+
+numba keys its disk cache on the file of the *outermost* function only: it sees neither an edit of
+an inlined function nor a change of compiler options.  The cache therefore lives in a directory
+named by a digest of every source that can be inlined into a kernel, of the compiler options and
+of the versions that generate the code.  Stale code cannot be found, because its directory has
+another name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.extending import register_jitable
+
+__all__ = ["BLOCK", "FASTMATH", "cache_directory", "compile_loop", "device"]
+
+BLOCK = 256
+"""Samples per block: the working rows of a block stay in the first two cache levels."""
+
+FASTMATH = frozenset({"reassoc", "contract", "nsz"})
+"""Reductions may be reordered so that LLVM vectorises them; NaN and inf keep their meaning."""
+
+_KERNEL_SOURCES = ("_jit.py", "_math.py", "gates", "experts", "likelihoods", "kernels")
+
+device = register_jitable
+"""Mark a module-level function as callable from compiled loops (and, unchanged, from Python)."""
+
+
+def _source_files(root: Path) -> Iterator[Path]:
+    for name in _KERNEL_SOURCES:
+        path = root / name
+        yield from sorted(path.rglob("*.py")) if path.is_dir() else (path,)
+
+
+def _digest(root: Path) -> str:
+    """Digest of everything that determines the machine code of a kernel."""
+    digest = hashlib.sha256()
+    facts = (
+        sys.implementation.cache_tag,
+        numba.__version__,
+        llvmlite.__version__,
+        np.__version__,
+        str(BLOCK),
+        ",".join(sorted(FASTMATH)),
+    )
+    digest.update("\0".join(facts).encode())
+    for path in _source_files(root):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def cache_directory() -> Path:
+    """Directory of the compiled kernels of exactly these sources, options and versions.
+
+    Returns
+    -------
+    pathlib.Path
+        ``$MOESTAT_CACHE_DIR`` (default: the user's cache directory) followed by the digest.
+    """
+    base = os.environ.get("MOESTAT_CACHE_DIR")
+    if base is None:
+        base = os.path.join(
+            os.environ.get("XDG_CACHE_HOME", os.path.join(Path.home(), ".cache")), "moestat"
+        )
+    return Path(base) / _digest(Path(__file__).parent)
+
+
+@contextlib.contextmanager
+def _numba_cache_at(directory: Path) -> Iterator[None]:
+    """Point numba's cache at `directory` while a function is decorated, and only then.
+
+    numba reads the setting once, when the dispatcher is made; the user's own functions keep
+    theirs.
+    """
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = str(directory)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+_CACHE = cache_directory()
+
+
+def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop over the data: cached on disk, without the GIL, vectorised reductions.
+
+    Parameters
+    ----------
+    function : callable
+        A plain function, or a closure over ``device`` functions; closures over compiled
+        dispatchers never hit the cache and must not be passed.
+
+    Returns
+    -------
+    callable
+        The numba dispatcher.
+    """
+    with _numba_cache_at(_CACHE):
+        return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=set(FASTMATH))(
+            function
+        )

@@ -1,0 +1,69 @@
+"""Registries: the one list of members on each axis of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
+
+__all__ = ["Registry"]
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Named)
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Named members of one axis, in the order of registration.
+
+    Parameters
+    ----------
+    kind : str
+        What the members are, as error messages call them ("gate", "loss").
+
+    Examples
+    --------
+    >>> from moestat.gates import GATES
+    >>> sorted(GATES)
+    ['sigmoid', 'softmax']
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._members: dict[str, T] = {}
+
+    def register(self, member: T) -> T:
+        """Add `member` under its own name and hand it back.
+
+        Raises
+        ------
+        ValueError
+            If the name is taken.
+        """
+        if member.name in self._members:
+            raise ValueError(f"{self.kind} {member.name!r} is registered already")
+        self._members[member.name] = member
+        return member
+
+    def __getitem__(self, name: str) -> T:
+        try:
+            return self._members[name]
+        except (KeyError, TypeError):
+            known = ", ".join(repr(known) for known in self._members)
+            raise UnknownNameError(f"unknown {self.kind} {name!r}; known: {known}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+class UnknownNameError(KeyError, ValueError):
+    """A name that no registry knows."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])

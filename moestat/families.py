@@ -1,0 +1,357 @@
+"""Families: a gate, an expert and a likelihood, with sizes, parameter layout and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from moestat._types import Channel, Expert, FloatArray, Gate, IntArray, Likelihood
+from moestat._validate import as_design, as_floats, positive_int
+from moestat.experts import EXPERTS
+from moestat.gates import GATES
+from moestat.kernels.build import Loops, build_loops
+from moestat.likelihoods import LIKELIHOODS
+from moestat.mixing import MixingMeasure
+
+__all__ = ["Family", "family"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of mixtures of experts, ``p(y | x) = sum_i pi_i(x) f(y | x; theta_i)``.
+
+    Build one with `family`.  Packed parameters are a vector theta (P,), atom by atom; within an
+    atom channel by channel, gate first; within a channel the coefficient of 1, then of x.
+
+    Parameters
+    ----------
+    gate, expert, likelihood : Gate, Expert, Likelihood
+        Members of the three axes.
+    n_experts, n_features, n_classes : int
+        Number of atoms k, inputs d and classes K.
+    box : mapping
+        Block -> (lower, upper), the compact parameter space.
+    """
+
+    gate: Gate
+    expert: Expert
+    likelihood: Likelihood
+    n_experts: int
+    n_features: int
+    n_classes: int
+    box: Mapping[str, tuple[float, float]] = field(repr=False)
+
+    @cached_property
+    def channels(self) -> tuple[Channel, ...]:
+        """Channels of one atom: the gate's, then one per predictor of the likelihood."""
+        n_predictors = self.likelihood.n_predictors(self.n_classes)
+        return self.gate.channels + (self.expert.channel,) * n_predictors
+
+    @cached_property
+    def width(self) -> IntArray:
+        """Number of coefficients of each channel, shape (C,)."""
+        return np.array([c.width(self.n_features) for c in self.channels], dtype=np.int64)
+
+    @property
+    def n_atom_params(self) -> int:
+        """Parameters of one atom."""
+        return int(self.width.sum())
+
+    @property
+    def n_params(self) -> int:
+        """Length P of the packed vector, pinned coordinates included."""
+        return self.n_experts * self.n_atom_params
+
+    @property
+    def n_free_params(self) -> int:
+        """Parameters that the density determines: P less the pinned reference coordinates."""
+        return int(np.sum(self.lower < self.upper))
+
+    @cached_property
+    def index(self) -> IntArray:
+        """Position of the first coefficient of each channel of each atom, shape (k, C)."""
+        within = np.concatenate([[0], np.cumsum(self.width)[:-1]])
+        return (np.arange(self.n_experts)[:, None] * self.n_atom_params + within).astype(np.int64)
+
+    @cached_property
+    def blocks(self) -> dict[str, IntArray]:
+        """Positions in theta of each named block: (k,), (k, d), (k, K - 1) or (k, K - 1, d)."""
+        d = self.n_features
+        n_gate = len(self.gate.channels)
+        positions: dict[str, IntArray] = {}
+        for c, channel in enumerate(self.gate.channels):
+            positions[channel.intercept] = self.index[:, c]
+            if channel.slope is not None:
+                positions[channel.slope] = self.index[:, c, None] + 1 + np.arange(d)
+        channel = self.expert.channel
+        positions[channel.intercept] = self.index[:, n_gate:]
+        if channel.slope is not None:
+            positions[channel.slope] = self.index[:, n_gate:, None] + 1 + np.arange(d)
+        return positions
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """Lower bounds (P,); pinned coordinates have equal bounds."""
+        return self._bound(0)
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """Upper bounds (P,); pinned coordinates have equal bounds."""
+        return self._bound(1)
+
+    def _bound(self, side: int) -> FloatArray:
+        bound = np.empty(self.n_params)
+        for name, positions in self.blocks.items():
+            bound[positions] = self.box[name][side]
+        for name in self.gate.translations:
+            bound[self.blocks[name][-1]] = 0.0
+        return bound
+
+    @cached_property
+    def param_names(self) -> list[str]:
+        """One name per packed parameter, e.g. ``alpha[0,1]``: atom 0, input 1 (from 0)."""
+        names = [""] * self.n_params
+        for block, positions in self.blocks.items():
+            for where, position in np.ndenumerate(positions):
+                names[int(position)] = f"{block}[{','.join(map(str, where))}]"
+        return names
+
+    @property
+    def loops(self) -> Loops:
+        """Compiled loops of this gate and likelihood."""
+        return build_loops(self.gate.block, self.likelihood.block)
+
+    def with_experts(self, n_experts: int) -> Family:
+        """The same family with another number of experts."""
+        return replace(self, n_experts=positive_int("n_experts", n_experts))
+
+    def pack(self, blocks: Mapping[str, Any]) -> FloatArray:
+        """Named blocks to a packed vector.
+
+        Parameters
+        ----------
+        blocks : mapping of str to array_like
+            One array per name in `blocks`.  With d = 1 the trailing axis of a slope may be left
+            out.  Expert blocks may give all K classes; then the contrasts to class K are taken,
+            which leave the density as it is.
+
+        Returns
+        -------
+        ndarray of shape (P,)
+            theta.
+
+        Raises
+        ------
+        ValueError
+            If a block is missing, unknown, of another shape, or not finite.
+
+        Examples
+        --------
+        >>> from moestat import family
+        >>> F = family("multinomial", gate="softmax", n_experts=2, n_classes=2)
+        >>> theta = F.pack({"beta0": [0.2, 0], "beta1": [-2, 0], "a": [[1], [0]], "b": [[2], [1]]})
+        >>> F.unpack(theta)["beta1"].tolist()
+        [[-2.0], [0.0]]
+        """
+        unknown = sorted(set(blocks) - set(self.blocks))
+        missing = sorted(set(self.blocks) - set(blocks))
+        if unknown or missing:
+            raise ValueError(
+                f"blocks must be {', '.join(self.blocks)}; missing: {', '.join(missing) or 'none'};"
+                f" unknown: {', '.join(unknown) or 'none'}"
+            )
+        theta = np.empty(self.n_params)
+        for name, positions in self.blocks.items():
+            theta[positions] = self._block_values(name, blocks[name], positions.shape)
+        return theta
+
+    def _block_values(self, name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"block {name!r} must hold numbers, got {value!r}") from None
+        channel = self.expert.channel
+        if name == channel.slope and self.n_features == 1 and array.ndim == 2:
+            array = array[..., None]
+        elif name not in (channel.intercept, channel.slope) and array.ndim == len(shape) - 1:
+            array = array[..., None]
+        per_class = name in (channel.intercept, channel.slope)
+        if per_class and array.ndim == len(shape) and array.shape[1] == self.n_classes:
+            array = array[:, :-1] - array[:, -1:]
+        return as_floats(f"block {name!r}", array, shape)
+
+    def unpack(self, theta: Any) -> dict[str, FloatArray]:
+        """A packed vector (P,) to named blocks, the inverse of `pack`."""
+        vector = as_floats("theta", theta, (self.n_params,))
+        return {name: vector[positions] for name, positions in self.blocks.items()}
+
+    def pin(self, theta: FloatArray) -> FloatArray:
+        """The parameters of the same density with the reference atom's translations at 0."""
+        pinned = np.array(theta, dtype=np.float64)
+        for name in self.gate.translations:
+            pinned[self.blocks[name]] -= pinned[self.blocks[name][-1]]
+        return pinned
+
+    def canonical(self, theta: Any) -> FloatArray:
+        """The representative of theta under relabelling and translations.
+
+        Atoms are sorted by their expert's parameters, then the last atom's translations are
+        pinned to 0.  Two parameter vectors that differ by these symmetries agree afterwards.
+        """
+        vector = as_floats("theta", theta, (self.n_params,))
+        atoms = vector.reshape(self.n_experts, -1)
+        n_gate = int(self.width[: len(self.gate.channels)].sum())
+        order = np.lexsort(atoms[:, n_gate:].T[::-1])
+        return self.pin(atoms[order].ravel())
+
+    def measure(self, theta: Any) -> MixingMeasure:
+        """The mixing measure of packed parameters."""
+        blocks = self.unpack(theta)
+        masses = np.exp(blocks.pop(self.gate.mass))
+        return MixingMeasure(masses, blocks)
+
+    def from_measure(self, measure: MixingMeasure) -> FloatArray:
+        """Packed parameters of a mixing measure with as many atoms, the inverse of `measure`."""
+        return self.pack({self.gate.mass: np.log(measure.masses), **measure.atoms})
+
+    def rowwise(self, theta: FloatArray, X: FloatArray, y: Any) -> tuple[FloatArray, ...]:
+        """Gate probabilities (k, n), responsibilities (k, n) and log-density (n,) of encoded data.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (P,)
+            Packed parameters.
+        X : ndarray of shape (d, n)
+            Inputs, contiguous.
+        y : ndarray of shape (n,)
+            Encoded responses.
+        """
+        n = X.shape[1]
+        prior, posterior = np.empty((self.n_experts, n)), np.empty((self.n_experts, n))
+        log_density = np.empty(n)
+        n_gate = len(self.gate.channels)
+        self.loops.rowwise(
+            theta, self.index, self.width, n_gate, X, y, prior, posterior, log_density
+        )
+        return prior, posterior, log_density
+
+    def log_density(self, theta: Any, X: Any, y: Any) -> FloatArray:
+        """``log p(y_t | x_t)`` of each sample.
+
+        Parameters
+        ----------
+        theta : array_like of shape (P,)
+            Packed parameters.
+        X : array_like of shape (n, d)
+            Inputs; (n,) when d = 1.
+        y : array_like of shape (n,)
+            Responses; class labels 1..K.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Natural-log densities.
+
+        Examples
+        --------
+        >>> from moestat import family
+        >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+        >>> F.log_density([0, 0, 0, 0], [0.5], [1]).round(4).tolist()
+        [-0.6931]
+        """
+        design = as_design(X, self.n_features)
+        response = self.likelihood.encode(y, self.n_classes)
+        if response.shape[0] != design.shape[1]:
+            raise ValueError(f"X has {design.shape[1]} samples but y has {response.shape[0]}")
+        vector = as_floats("theta", theta, (self.n_params,))
+        return self.rowwise(vector, design, response)[2]
+
+    def probabilities(self, theta: Any, X: Any) -> FloatArray:
+        """``p(y = s | x_t)`` for every class, shape (n, K); rows sum to 1."""
+        design = as_design(X, self.n_features)
+        vector = as_floats("theta", theta, (self.n_params,))
+        n = design.shape[1]
+        columns = [
+            np.exp(self.rowwise(vector, design, np.full(n, s, dtype=np.int64))[2])
+            for s in self.likelihood.support(self.n_classes)
+        ]
+        return np.stack(columns, axis=1)
+
+    def predictors(self, theta: FloatArray, X: FloatArray) -> FloatArray:
+        """Predictors of the likelihood for each atom, shape (k, n_predictors, n)."""
+        n_gate = len(self.gate.channels)
+        out = np.empty((self.n_experts, len(self.channels) - n_gate, X.shape[1]))
+        for (i, c), first in np.ndenumerate(self.index[:, n_gate:]):
+            slopes = theta[first + 1 : first + self.width[n_gate + c]]
+            out[i, c] = theta[first] + slopes @ X[: slopes.size]
+        return out
+
+
+def family(
+    likelihood: str = "multinomial",
+    *,
+    gate: str = "sigmoid",
+    expert: str = "linear",
+    n_experts: int = 2,
+    n_features: int = 1,
+    n_classes: int = 2,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+) -> Family:
+    """A family of mixtures of experts, by the names of its axes.
+
+    Parameters
+    ----------
+    likelihood : str
+        Name in ``moestat.likelihoods.LIKELIHOODS``.
+    gate : str
+        Name in ``moestat.gates.GATES``.
+    expert : str
+        Name in ``moestat.experts.EXPERTS``.
+    n_experts : int
+        Number of experts k >= 1.
+    n_features : int
+        Number of inputs d >= 1.
+    n_classes : int
+        Number of classes K >= 2.
+    bounds : mapping of str to (float, float), optional
+        Lower and upper bound of whole blocks, replacing the defaults of the gate and expert.
+
+    Returns
+    -------
+    Family
+        The family; ``.n_params`` is its number of packed parameters.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a size too small, or a bound not an increasing finite pair.
+
+    Examples
+    --------
+    >>> F = family("multinomial", gate="sigmoid", n_experts=2, n_features=1, n_classes=2)
+    >>> F.n_params, F.n_free_params
+    (10, 9)
+    """
+    chosen = (GATES[gate], EXPERTS[expert], LIKELIHOODS[likelihood])
+    box = {**chosen[0].bounds, **chosen[1].bounds}
+    for name, pair in (bounds or {}).items():
+        if name not in box:
+            raise ValueError(f"bounds: unknown block {name!r}; known: {', '.join(box)}")
+        low, high = as_floats(f"bounds of {name!r}", pair, (2,))
+        if not low < high:
+            raise ValueError(f"bounds of {name!r} must increase, got ({low:g}, {high:g})")
+        box[name] = (float(low), float(high))
+    for name in chosen[0].translations:
+        if not box[name][0] <= 0.0 <= box[name][1]:
+            raise ValueError(f"bounds of {name!r} must hold 0, the reference atom's value")
+    return Family(
+        *chosen,
+        n_experts=positive_int("n_experts", n_experts),
+        n_features=positive_int("n_features", n_features),
+        n_classes=positive_int("n_classes", n_classes, 2),
+        box=box,
+    )

@@ -1,0 +1,11 @@
+"""Gates: each one file with the log-score of an atom; a new gate is registered here."""
+
+from moestat._registry import Registry
+from moestat._types import Gate
+from moestat.gates import sigmoid, softmax
+
+__all__ = ["GATES"]
+
+GATES: Registry[Gate] = Registry("gate")
+GATES.register(softmax.GATE)
+GATES.register(sigmoid.GATE)

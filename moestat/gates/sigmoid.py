@@ -1,0 +1,43 @@
+"""Modified sigmoid gate: ``pi_i(x) ~ exp(gamma_i) sigma(alpha_i' x + beta_i)``.
+
+Source: mlmoe (003), eq. (1).
+"""
+
+from __future__ import annotations
+
+from moestat._jit import device
+from moestat._math import exp, log1p_unit
+from moestat._types import Channel, Gate
+
+
+@device
+def block(eta, m, order, a, da, d2a):
+    """Log-score ``a = gamma + log sigma(s)``; channels are (gamma, s).
+
+    ``da/ds = sigma(-s)`` and ``d2a/ds2 = -sigma(s) sigma(-s)``.
+    """
+    for b in range(m):
+        s = eta[1, b]
+        a[b] = eta[0, b] + (s if s < 0.0 else 0.0) - log1p_unit(exp(-abs(s)))
+    if order > 0:
+        for b in range(m):
+            s = eta[1, b]
+            e = exp(-abs(s))
+            da[0, b] = 1.0
+            da[1, b] = (1.0 if s <= 0.0 else e) / (1.0 + e)
+    if order > 1:
+        for b in range(m):
+            d2a[0, b] = 0.0
+            d2a[1, b] = 0.0
+            d2a[2, b] = da[1, b] * (da[1, b] - 1.0)
+
+
+GATE = Gate(
+    name="sigmoid",
+    channels=(Channel("gamma"), Channel("beta", "alpha")),
+    block=block,
+    mass="gamma",
+    translations=("gamma",),
+    bounds={"gamma": (-10.0, 10.0), "alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
+    source="mlmoe (003), eq. (1)",
+)

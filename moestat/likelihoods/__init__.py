@@ -1,0 +1,10 @@
+"""Likelihoods: the log-density of a response given its predictors; new ones are registered here."""
+
+from moestat._registry import Registry
+from moestat._types import Likelihood
+from moestat.likelihoods import multinomial
+
+__all__ = ["LIKELIHOODS"]
+
+LIKELIHOODS: Registry[Likelihood] = Registry("likelihood")
+LIKELIHOODS.register(multinomial.LIKELIHOOD)
