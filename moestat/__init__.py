@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from moestat.designs import Uniform
     from moestat.families import Family, family
+    from moestat.fitting import fit, fit_many
     from moestat.generate import sample
     from moestat.mixing import MixingMeasure
 
@@ -21,10 +22,12 @@ _HOMES = {
     "MixingMeasure": "moestat.mixing",
     "Uniform": "moestat.designs",
     "family": "moestat.families",
+    "fit": "moestat.fitting",
+    "fit_many": "moestat.fitting",
     "sample": "moestat.generate",
 }
 
-__all__ = ["Family", "MixingMeasure", "Uniform", "family", "sample"]
+__all__ = ["Family", "MixingMeasure", "Uniform", "family", "fit", "fit_many", "sample"]
 
 
 def __getattr__(name: str) -> Any:

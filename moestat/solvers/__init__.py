@@ -1,0 +1,69 @@
+"""Solvers: each one file with one iteration; a new solver is registered here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from moestat._registry import Registry
+from moestat._types import FloatArray
+from moestat.solvers._certificate import Certificate
+from moestat.solvers._driver import Iteration, Problem
+from moestat.solvers._solution import Solution
+from moestat.solvers.em import EM
+from moestat.solvers.newton import Newton
+
+__all__ = ["EM", "SOLVERS", "Certificate", "Newton", "Solution", "Solver", "make_solver"]
+
+
+class Solver(Protocol):
+    """Anything that can iterate on a problem from a start."""
+
+    @property
+    def name(self) -> str:
+        """Name in the registry."""
+        ...
+
+    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
+        """The iteration from `start` (P,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class _SolverKind:
+    name: str
+    make: Callable[..., Solver]
+
+
+SOLVERS: Registry[_SolverKind] = Registry("solver")
+SOLVERS.register(_SolverKind("em", EM))
+SOLVERS.register(_SolverKind("newton", Newton))
+
+
+def make_solver(options: str | Mapping[str, Any]) -> Solver:
+    """A solver from its name, or from its table in a spec.
+
+    Parameters
+    ----------
+    options : str or mapping
+        ``"newton"`` or ``{"name": "em", "tolerance": 1e-6}``.
+
+    Raises
+    ------
+    ValueError
+        If the name or an option is unknown, or an option out of range.
+
+    Examples
+    --------
+    >>> make_solver({"name": "em", "max_iterations": 50}).max_iterations
+    50
+    """
+    table = {"name": options} if isinstance(options, str) else dict(options)
+    kind = SOLVERS[table.pop("name", "newton")]
+    try:
+        return kind.make(**table)
+    except TypeError:
+        raise ValueError(
+            f"solver {kind.name!r} does not take these options: {', '.join(sorted(table))}"
+        ) from None

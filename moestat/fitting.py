@@ -1,0 +1,228 @@
+"""The public fit: validate once, start many times, keep the best, certify it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from moestat._types import FloatArray
+from moestat._validate import as_design, as_generator, as_weights
+from moestat.families import Family
+from moestat.results import MoEResults
+from moestat.solvers import Newton, Solution, Solver
+from moestat.solvers._driver import Problem, drive
+from moestat.starts import RandomStarts, SplitStarts, StartRule
+
+__all__ = ["fit", "fit_many"]
+
+_SAME_OPTIMUM = 1e-2
+"""Log-likelihoods closer than this, in natural-log units, count as one optimum."""
+
+
+def _checked_problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Problem:
+    """Data as the loops read it, after every check that does not depend on the solver."""
+    design = as_design(X, family.n_features)
+    response = family.likelihood.encode(y, family.n_classes)
+    n = design.shape[1]
+    if response.shape[0] != n:
+        raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
+    weight = as_weights(sample_weight, n)
+    size = float(weight.sum())
+    if size < family.n_free_params:
+        raise ValueError(
+            f"n = {size:g} samples cannot determine {family.n_free_params} free parameters"
+        )
+    used = weight > 0
+    constant = np.flatnonzero(np.ptp(design[:, used], axis=1) == 0)
+    if constant.size:
+        raise ValueError(
+            f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
+        )
+    labels = np.asarray(family.likelihood.decode(family.likelihood.support(family.n_classes)))
+    present = family.likelihood.decode(np.unique(response[used]))
+    absent = np.setdiff1d(labels, present)
+    if absent.size:
+        raise ValueError(
+            f"y: class {absent[0]} of 1..{family.n_classes} never occurs; its logits would"
+            " diverge. Recode y or lower n_classes"
+        )
+    return Problem(family, design, response, weight)
+
+
+def _into_box(family: Family, starts: FloatArray) -> FloatArray:
+    pinned = np.array([family.pin(start) for start in starts])
+    return np.clip(pinned, family.lower, family.upper)
+
+
+def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) -> Solution:
+    """The certified solution of highest likelihood, else the highest, with the batch's record."""
+    heights = np.array([solution.log_likelihood for solution in solutions])
+    certified = np.array([solution.certificate.certified for solution in solutions])
+    heights = np.where(np.isfinite(heights), heights, -np.inf)
+    top = float(heights.max())
+    # An uncertified fit that is higher shows that no certified one is the maximum.
+    candidates = certified & (heights >= top - _SAME_OPTIMUM)
+    pool = np.flatnonzero(candidates) if candidates.any() else np.arange(heights.size)
+    winner = int(pool[np.argmax(heights[pool])])
+    optima = np.sort(heights[certified])
+    n_optima = int(np.sum(np.diff(optima) > _SAME_OPTIMUM) + (optima.size > 0))
+    certificate = replace(
+        solutions[winner].certificate,
+        seconds=seconds,
+        start=labels[winner],
+        n_starts=len(solutions),
+        n_optima=n_optima,
+        agreement=float(np.mean(heights >= top - _SAME_OPTIMUM)),
+    )
+    return replace(solutions[winner], certificate=certificate)
+
+
+def fit_many(
+    family: Family,
+    data: Sequence[tuple[Any, Any]],
+    *,
+    solver: Solver | None = None,
+    starts: Sequence[StartRule] | None = None,
+    sample_weights: Sequence[Any] | None = None,
+    rng: Any = None,
+    threads: int | None = None,
+) -> list[MoEResults]:
+    """Fit one family to many data sets in one batch.
+
+    Parameters
+    ----------
+    family : Family
+        The model, the same for all.
+    data : sequence of (X, y)
+        X (n, d), y (n,), sizes may differ.
+    solver, starts, rng, threads
+        As in `fit`; each data set draws its starts from its own child of `rng`.
+    sample_weights : sequence, optional
+        One weight vector (n,) or None per data set.
+
+    Returns
+    -------
+    list of MoEResults
+        One per data set.  Its ``certificate.seconds`` is the batch's time per data set.
+
+    Raises
+    ------
+    ValueError
+        As `fit`, with the position of the data set.
+
+    Examples
+    --------
+    >>> from moestat import family, fit_many, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> sets = [sample(F, [0, 0, 1, -2], n=300, rng=seed) for seed in range(3)]
+    >>> [round(r.log_likelihood) for r in fit_many(F, sets, rng=0)]
+    [-204, -202, -204]
+    """
+    data = list(data)
+    if not data:
+        raise ValueError("data must hold at least one (X, y)")
+    weights = [None] * len(data) if sample_weights is None else list(sample_weights)
+    if len(weights) != len(data):
+        raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
+    chosen = solver or Newton()
+    rules = list(starts) if starts is not None else [SplitStarts(4), RandomStarts(4)]
+    if not rules:
+        raise ValueError("starts must hold at least one rule")
+    began = time.perf_counter()
+    iterations, problems, labels, owners = [], [], [], []
+    for position, ((X, y), weight, child) in enumerate(
+        zip(data, weights, as_generator(rng).spawn(len(data)), strict=True)
+    ):
+        try:
+            problem = _checked_problem(family, X, y, weight)
+        except ValueError as error:
+            if len(data) == 1:
+                raise
+            raise ValueError(f"data set {position}: {error}") from None
+        for rule in rules:
+            for j, start in enumerate(_into_box(family, rule.draw(problem, child))):
+                own = Problem(family, problem.X, problem.y, problem.weight)
+                problems.append(own)
+                iterations.append(chosen.steps(own, start))
+                labels.append(f"{rule.name} {j}")
+                owners.append(position)
+    solutions = drive(iterations, problems, threads)
+    seconds = (time.perf_counter() - began) / len(data)
+    results = []
+    for position in range(len(data)):
+        mine = [i for i, owner in enumerate(owners) if owner == position]
+        best = _best([solutions[i] for i in mine], [labels[i] for i in mine], seconds)
+        problem = problems[mine[0]]
+        results.append(MoEResults(family, best, chosen.name, problem.weight))
+    return results
+
+
+def fit(
+    family: Family,
+    X: Any,
+    y: Any,
+    *,
+    solver: Solver | None = None,
+    starts: Sequence[StartRule] | None = None,
+    sample_weight: Any = None,
+    rng: Any = None,
+    threads: int | None = None,
+) -> MoEResults:
+    """Maximum-likelihood fit of a mixture of experts, with a certificate.
+
+    Parameters
+    ----------
+    family : Family
+        The model, from `moestat.family`.
+    X : array_like of shape (n, d)
+        Inputs; (n,) when d = 1.
+    y : array_like of shape (n,)
+        Responses; class labels 1..K.
+    solver : Solver, optional
+        `moestat.solvers.Newton` by default.
+    starts : sequence of StartRule, optional
+        Four split and four random starts by default.
+    sample_weight : array_like of shape (n,), optional
+        Non-negative counts or frequency weights.
+    rng : numpy.random.Generator, int or None
+        Source of the random starts.
+    threads : int, optional
+        Threads over starts; all cores by default.  The result does not depend on it.
+
+    Returns
+    -------
+    MoEResults
+        Parameters, standard errors, log-likelihood, certificate, ``summary()``.
+
+    Raises
+    ------
+    ValueError
+        For NaN or inf, wrong shapes, labels outside 1..K, an absent class, a constant column,
+        or fewer samples than free parameters.
+
+    Notes
+    -----
+    mlmoe (003), eq. (2), over the compact box of the family.
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> X, y = sample(F, [0, 0, 1, -2], n=500, rng=0)
+    >>> result = fit(F, X, y, rng=0)
+    >>> result.certificate.certified
+    True
+    """
+    return fit_many(
+        family,
+        [(X, y)],
+        solver=solver,
+        starts=starts,
+        sample_weights=[sample_weight],
+        rng=rng,
+        threads=threads,
+    )[0]

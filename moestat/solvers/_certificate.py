@@ -1,0 +1,122 @@
+"""The certificate: what is known about a fit besides its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from moestat._types import FloatArray
+from moestat.solvers._driver import Evaluation, Problem
+from moestat.solvers._trust_region import box_step, free_coordinates
+
+__all__ = ["Certificate", "certify"]
+
+GAIN_LIMIT = 1e-6
+"""A fit is certified when no step can gain more than this many units of log-likelihood."""
+
+_ZERO_CURVATURE = 1e-12
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Evidence that a fit is a maximum of the likelihood over the parameter space.
+
+    Parameters
+    ----------
+    status : str
+        How the solver ended: "converged", "iteration limit" or "stalled".
+    certified : bool
+        The gain is below 1e-6 and no curvature is negative, whatever the solver said.
+    gradient : float
+        Norm of the free gradient per sample, in the metric of the predictors.
+    gain : float
+        Log-likelihood that the best step of length one still promises, in natural-log units.
+    inertia : tuple of int
+        Numbers of positive, zero and negative eigenvalues of minus the Hessian of the
+        log-likelihood over the free coordinates, relative to the metric of the predictors; zero
+        means below 1e-12 of the largest.
+    condition : float
+        Largest over smallest absolute eigenvalue; inf when one is zero.
+    active : tuple of str
+        Parameters on a bound of the box (pinned ones not counted).
+    iterations, passes : int
+        Iterations of the solver, and passes over the data, of the winning start.
+    seconds : float
+        Wall-clock time of the whole fit, all starts, in seconds.
+    start : str
+        Which start won, e.g. "truth 2".
+    n_starts, n_optima : int
+        Starts tried, and distinct log-likelihoods (by more than 0.01) among the certified ones.
+    agreement : float
+        Share of starts that reached the best log-likelihood to within 0.01.
+    """
+
+    status: str
+    certified: bool
+    gradient: float
+    gain: float
+    inertia: tuple[int, int, int]
+    condition: float
+    active: tuple[str, ...]
+    iterations: int
+    passes: int
+    seconds: float = 0.0
+    start: str = ""
+    n_starts: int = 1
+    n_optima: int = 1
+    agreement: float = 1.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, ready for JSON; an infinite condition is None."""
+        record = asdict(self)
+        record["inertia"] = list(self.inertia)
+        record["active"] = list(self.active)
+        record["condition"] = self.condition if np.isfinite(self.condition) else None
+        return record
+
+
+def certify(
+    problem: Problem,
+    theta: FloatArray,
+    here: Evaluation,
+    metric: FloatArray,
+    status: str,
+    iterations: int,
+) -> Certificate:
+    """The certificate of `theta`, from the exact derivatives at it."""
+    family = problem.family
+    free = free_coordinates(theta, here.gradient, family.lower, family.upper)
+    at = np.flatnonzero(free)
+    gradient, inertia, condition = 0.0, (0, 0, 0), 1.0
+    if at.size:
+        local = metric[np.ix_(at, at)]
+        slope = here.gradient[at]
+        gradient = float(np.sqrt(slope @ linalg.solve(local, slope, assume_a="pos")))
+        values = linalg.eigh(here.hessian[np.ix_(at, at)], local, eigvals_only=True)
+        size = np.abs(values)
+        zero = size <= _ZERO_CURVATURE * size.max()
+        inertia = (
+            int(np.sum(~zero & (values > 0))),
+            int(zero.sum()),
+            int(np.sum(~zero & (values < 0))),
+        )
+        condition = float(size.max() / size.min()) if not zero.any() else np.inf
+    promised = box_step(
+        theta, here.gradient, here.hessian, metric, family.lower, family.upper, radius=1.0
+    ).decrease
+    gain = max(promised, 0.0)
+    on_bound = (family.lower < family.upper) & ((theta <= family.lower) | (theta >= family.upper))
+    return Certificate(
+        status=status,
+        certified=bool(gain <= GAIN_LIMIT and inertia[2] == 0 and np.isfinite(here.value)),
+        gradient=gradient / float(problem.weight.sum()),
+        gain=gain,
+        inertia=inertia,
+        condition=condition,
+        active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
+        iterations=iterations,
+        passes=problem.passes,
+    )

@@ -1,0 +1,130 @@
+"""The trust-region step in a box: the small dense algebra of the Newton solvers.
+
+The region is an ellipsoid in the metric ``M = diag over channels of E[phi phi']``: its radius is
+the root-mean-square change of the predictors, which is what the quadratic model of a likelihood
+in those predictors can bear, whatever the units of x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from moestat._types import FloatArray
+
+__all__ = ["BoxStep", "box_step", "free_coordinates", "region_metric"]
+
+_RIDGE = 1e-8
+
+
+def region_metric(X: FloatArray, weight: FloatArray, widths: FloatArray, k: int) -> FloatArray:
+    """The metric M (P, P), block diagonal over the channels of k atoms, with a small ridge."""
+    phi = np.vstack([np.ones(X.shape[1]), X])
+    gram = (phi * weight) @ phi.T / weight.sum()
+    gram += _RIDGE * np.diag(np.diag(gram) + _RIDGE)
+    return linalg.block_diag(*[gram[:w, :w] for w in widths] * k)
+
+
+def free_coordinates(
+    theta: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
+) -> np.ndarray:
+    """Coordinates that can move downhill: inside the box, or on its edge and pulled inwards."""
+    held_below = (theta <= lower) & (gradient >= 0.0)
+    held_above = (theta >= upper) & (gradient <= 0.0)
+    return (lower < upper) & ~held_below & ~held_above
+
+
+@dataclass(frozen=True)
+class BoxStep:
+    """A step (P,), the decrease of the quadratic model and the length in the metric."""
+
+    step: FloatArray
+    decrease: float
+    length: float
+
+
+def _region_step(
+    gradient: FloatArray, hessian: FloatArray, metric: FloatArray, radius: float
+) -> FloatArray:
+    """Minimise ``g'p + p'Hp/2`` over ``p'Mp <= radius^2`` exactly (More and Sorensen 1983)."""
+    factor = linalg.cholesky(metric, lower=True)
+    half = linalg.solve_triangular(factor, hessian, lower=True)
+    scaled = linalg.solve_triangular(factor, half.T, lower=True)
+    values, vectors = linalg.eigh((scaled + scaled.T) / 2.0)
+    slope = vectors.T @ linalg.solve_triangular(factor, gradient, lower=True)
+    floor = np.finfo(float).eps * max(abs(values[0]), abs(values[-1]), 1e-300)
+
+    def coefficients(shift: float) -> FloatArray:
+        return -slope / np.maximum(values + shift, floor)
+
+    inside = coefficients(0.0)
+    if values[0] > floor and np.linalg.norm(inside) <= radius:
+        best = inside
+    else:
+        low = max(0.0, -values[0])
+        best = coefficients(low)
+        if np.linalg.norm(best) <= radius:
+            # The hard case: the gradient has no part along the lowest curvature.
+            rest = best.copy()
+            rest[0] = 0.0
+            missing = np.sqrt(max(radius**2 - rest @ rest, 0.0))
+            rest[0] = -np.copysign(missing, slope[0]) if values[0] < -floor else best[0]
+            best = rest
+        else:
+            high = low + np.linalg.norm(slope) / radius
+            shift = high
+            for _ in range(60):
+                best = coefficients(shift)
+                norm = np.linalg.norm(best)
+                if abs(norm - radius) <= 1e-3 * radius:
+                    break
+                low, high = (shift, high) if norm > radius else (low, shift)
+                curvature = best @ (best / np.maximum(values + shift, floor))
+                shift += (norm / radius - 1.0) * norm**2 / curvature
+                if not low < shift < high:
+                    shift = 0.5 * (low + high)
+            best *= min(1.0, radius / np.linalg.norm(best))
+    return linalg.solve_triangular(factor, vectors @ best, lower=True, trans=1)
+
+
+def box_step(
+    theta: FloatArray,
+    gradient: FloatArray,
+    hessian: FloatArray,
+    metric: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    radius: float,
+) -> BoxStep:
+    """A step that decreases the quadratic model inside the box and the region.
+
+    The region step of the free coordinates is followed to the first edge of the box; the
+    coordinate that met it stays there and the rest goes on within the same model.  Every leg
+    decreases the model, and there are at most P.
+    """
+    free = free_coordinates(theta, gradient, lower, upper)
+    step = np.zeros_like(theta)
+    length = 0.0
+    while np.any(free) and length < 0.99 * radius:
+        local = gradient + hessian @ step
+        at = np.flatnonzero(free)
+        leg = _region_step(
+            local[at], hessian[np.ix_(at, at)], metric[np.ix_(at, at)], radius - length
+        )
+        here = theta[at] + step[at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(leg > 0, (upper[at] - here) / leg, (lower[at] - here) / leg)
+        room = np.where(leg == 0, np.inf, np.maximum(room, 0.0))
+        fraction = min(1.0, float(room.min()))
+        step[at] += fraction * leg
+        length = float(np.sqrt(step @ metric @ step))
+        if fraction == 1.0:
+            break
+        blocked = at[room <= fraction]
+        edge = np.where(leg[room <= fraction] > 0, upper[blocked], lower[blocked])
+        step[blocked] = edge - theta[blocked]
+        free[blocked] = False
+    decrease = -float(gradient @ step + 0.5 * step @ hessian @ step)
+    return BoxStep(step, decrease, length)

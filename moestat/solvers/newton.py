@@ -1,0 +1,110 @@
+"""Newton's method with the exact Hessian, a trust region and a box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from moestat._types import FloatArray
+from moestat._validate import positive_int, real_in
+from moestat.solvers._certificate import certify
+from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
+from moestat.solvers._solution import Solution
+from moestat.solvers._trust_region import box_step, region_metric
+
+__all__ = ["Newton", "newton_steps"]
+
+_ACCEPT = 1e-4
+_SMALLEST_RADIUS = 1e-10
+_LARGEST_RADIUS = 1e4
+
+
+def newton_steps(
+    objective: Literal["observed", "complete"],
+    theta: FloatArray,
+    metric: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
+    """Minimise one objective from `theta`; returns (theta, evaluation, status, iterations).
+
+    An iteration costs one pass: value, gradient and Hessian at the trial point come together.
+    """
+    here = yield Request(objective, theta)
+    radius = 1.0
+    for iteration in range(max_iterations):
+        move = box_step(theta, here.gradient, here.hessian, metric, lower, upper, radius)
+        # Below the rounding error of the value a decrease can be neither predicted nor seen.
+        smallest = max(tolerance, 1e-14 * abs(here.value))
+        if move.decrease <= smallest and move.length <= 0.5 * radius:
+            return theta, here, "converged", iteration
+        if move.decrease <= 1e-3 * smallest:
+            return theta, here, "converged", iteration
+        trial = np.clip(theta + move.step, lower, upper)
+        there = yield Request(objective, trial)
+        ratio = (here.value - there.value) / move.decrease
+        if not np.isfinite(ratio):
+            ratio = -1.0
+        if ratio < 0.25:
+            radius = 0.25 * min(move.length, radius)
+        elif ratio > 0.75 and move.length > 0.8 * radius:
+            radius = min(3.0 * radius, _LARGEST_RADIUS)
+        if ratio > _ACCEPT:
+            theta, here = trial, there
+        elif radius < _SMALLEST_RADIUS:
+            return theta, here, "stalled", iteration + 1
+    return theta, here, "iteration limit", max_iterations
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Trust-region Newton on the exact Hessian, inside the box of the parameter space.
+
+    Parameters
+    ----------
+    tolerance : float
+        Stop when a step can gain no more than this many units of log-likelihood.
+    max_iterations : int
+        Largest number of iterations, one pass over the data each.
+
+    Notes
+    -----
+    The subproblem is solved exactly in the metric of `moestat.solvers._trust_region`, so
+    negative curvature is used and not repaired.
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> X, y = sample(F, [0, 0, 1, -2], n=500, rng=0)
+    >>> fit(F, X, y, solver=Newton(), rng=0).certificate.status
+    'converged'
+    """
+
+    tolerance: float = 1e-9
+    max_iterations: int = 500
+    name: str = "newton"
+
+    def __post_init__(self) -> None:
+        real_in("tolerance", self.tolerance, 0.0, open_low=True)
+        positive_int("max_iterations", self.max_iterations)
+
+    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
+        """The iteration from `start` (P,), already inside the box."""
+        family = problem.family
+        metric = region_metric(problem.X, problem.weight, family.width, family.n_experts)
+        theta, here, status, iterations = yield from newton_steps(
+            "observed",
+            start,
+            metric,
+            family.lower,
+            family.upper,
+            self.tolerance,
+            self.max_iterations,
+        )
+        certificate = certify(problem, theta, here, metric, status, iterations)
+        return Solution(theta, -here.value, here.hessian, certificate)
