@@ -77,9 +77,7 @@ def cache_directory() -> Path:
     """
     base = os.environ.get("MOESTAT_CACHE_DIR")
     if base is None:
-        base = os.path.join(
-            os.environ.get("XDG_CACHE_HOME", os.path.join(Path.home(), ".cache")), "moestat"
-        )
+        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "moestat"
     return Path(base) / _digest(Path(__file__).parent)
 
 

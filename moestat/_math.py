@@ -62,17 +62,17 @@ def _from_bits(typingctx: Any, k: Any) -> Any:
 
 @overload(fma, inline="always")
 def _overload_fma(a, b, c):
-    return lambda a, b, c: _fma(a, b, c)
+    return lambda a, b, c: _fma(a, b, c)  # pyright: ignore[reportCallIssue]
 
 
 @overload(to_bits, inline="always")
 def _overload_to_bits(x):
-    return lambda x: _to_bits(x)
+    return lambda x: _to_bits(x)  # pyright: ignore[reportCallIssue]
 
 
 @overload(from_bits, inline="always")
 def _overload_from_bits(k):
-    return lambda k: _from_bits(k)
+    return lambda k: _from_bits(k)  # pyright: ignore[reportCallIssue]
 
 
 # Adding 1.5 * 2^52 leaves the nearest integer in the low bits of the mantissa.

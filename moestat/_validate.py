@@ -24,11 +24,12 @@ def real_in(
     name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, open_low: bool = False
 ) -> float:
     """`value` as a finite float in [low, high], or (low, high] when `open_low`."""
-    ok = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    if not ok or value < low or value > high or (open_low and value == low):
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    outside = number < low or number > high or (open_low and number == low)
+    if not np.isfinite(number) or outside:
         bracket = "(" if open_low else "["
         raise ValueError(f"{name} must be a number in {bracket}{low:g}, {high:g}], got {value!r}")
-    return float(value)
+    return number
 
 
 def as_floats(name: str, value: Any, shape: Iterable[int | None]) -> FloatArray:

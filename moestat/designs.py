@@ -24,7 +24,7 @@ class Design(Protocol):
         ...
 
     def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
-        """n inputs, shape (d, n)."""
+        """N inputs, shape (d, n)."""
         ...
 
     def quadrature(self, n_features: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
@@ -58,7 +58,7 @@ class Uniform:
             raise ValueError(f"design: low must be below high, got ({low:g}, {high:g})")
 
     def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
-        """n inputs, shape (d, n)."""
+        """N inputs, shape (d, n)."""
         return rng.uniform(self.low, self.high, size=(n_features, n))
 
     def quadrature(self, n_features: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:

@@ -174,12 +174,10 @@ class Family:
             array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"block {name!r} must hold numbers, got {value!r}") from None
-        channel = self.expert.channel
-        if name == channel.slope and self.n_features == 1 and array.ndim == 2:
+        per_class = name in (self.expert.channel.intercept, self.expert.channel.slope)
+        # With d = 1 the trailing axis of a slope may be left out.
+        if self.n_features == 1 and shape[-1] == 1 and array.ndim == len(shape) - 1:
             array = array[..., None]
-        elif name not in (channel.intercept, channel.slope) and array.ndim == len(shape) - 1:
-            array = array[..., None]
-        per_class = name in (channel.intercept, channel.slope)
         if per_class and array.ndim == len(shape) and array.shape[1] == self.n_classes:
             array = array[:, :-1] - array[:, -1:]
         return as_floats(f"block {name!r}", array, shape)

@@ -14,7 +14,7 @@ from moestat._validate import as_design, as_generator, as_weights
 from moestat.families import Family
 from moestat.results import MoEResults
 from moestat.solvers import Newton, Solution, Solver
-from moestat.solvers._driver import Problem, drive
+from moestat.solvers._driver import Problem, Sample, drive
 from moestat.starts import RandomStarts, SplitStarts, StartRule
 
 __all__ = ["fit", "fit_many"]
@@ -50,7 +50,7 @@ def _checked_problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Prob
             f"y: class {absent[0]} of 1..{family.n_classes} never occurs; its logits would"
             " diverge. Recode y or lower n_classes"
         )
-    return Problem(family, design, response, weight)
+    return Problem(family, Sample(design, response, weight))
 
 
 def _into_box(family: Family, starts: FloatArray) -> FloatArray:
@@ -145,9 +145,8 @@ def fit_many(
             raise ValueError(f"data set {position}: {error}") from None
         for rule in rules:
             for j, start in enumerate(_into_box(family, rule.draw(problem, child))):
-                own = Problem(family, problem.X, problem.y, problem.weight)
-                problems.append(own)
-                iterations.append(chosen.steps(own, start))
+                problems.append(Problem(family, problem.data))
+                iterations.append(chosen.steps(problems[-1], start))
                 labels.append(f"{rule.name} {j}")
                 owners.append(position)
     solutions = drive(iterations, problems, threads)
@@ -157,7 +156,7 @@ def fit_many(
         mine = [i for i, owner in enumerate(owners) if owner == position]
         best = _best([solutions[i] for i in mine], [labels[i] for i in mine], seconds)
         problem = problems[mine[0]]
-        results.append(MoEResults(family, best, chosen.name, problem.weight))
+        results.append(MoEResults(family, best, chosen.name, problem.data.weight))
     return results
 
 

@@ -164,7 +164,12 @@ class MoEResults:
                 "Gain left",
                 f"{certificate.gain:.1e}",
             ],
-            ["Inertia (+, 0, -)", f"{positive}, {zero}, {negative}", "Condition", f"{certificate.condition:.1e}"],
+            [
+                "Inertia (+, 0, -)",
+                f"{positive}, {zero}, {negative}",
+                "Condition",
+                f"{certificate.condition:.1e}",
+            ],
             [
                 "Iterations",
                 certificate.iterations,

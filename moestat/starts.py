@@ -33,8 +33,10 @@ class StartRule(Protocol):
 
 @dataclass(frozen=True)
 class TruthStarts:
-    """Around the truth, as the papers start: a random assignment of the fitted atoms to the true
-    ones with no Voronoi cell empty, then independent Gaussian noise on every parameter.
+    """Around the truth, as the papers start.
+
+    The fitted atoms are assigned to the true ones at random with no Voronoi cell empty; then
+    every parameter gets independent Gaussian noise.
 
     Parameters
     ----------
@@ -80,8 +82,10 @@ class TruthStarts:
 
 @dataclass(frozen=True)
 class RandomStarts:
-    """Predictors drawn at random: each channel standard normal at the centre of the inputs, and
-    changing by a normal amount per standard deviation of each input.
+    """Predictors drawn at random.
+
+    Each channel is standard normal at the centre of the inputs and changes by a normal amount,
+    of standard deviation 2, per standard deviation of each input.
 
     Parameters
     ----------
@@ -98,8 +102,9 @@ class RandomStarts:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         family = problem.family
-        centre = np.average(problem.X, axis=1, weights=problem.weight)
-        spread = np.sqrt(np.average((problem.X.T - centre) ** 2, axis=0, weights=problem.weight))
+        X, weight = problem.data.X, problem.data.weight
+        centre = np.average(X, axis=1, weights=weight)
+        spread = np.sqrt(np.average((X.T - centre) ** 2, axis=0, weights=weight))
         starts = np.empty((self.count, family.n_params))
         for start in starts:
             for (_, c), first in np.ndenumerate(family.index):
@@ -135,7 +140,7 @@ class SplitStarts:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        single = Problem(problem.family.with_experts(1), problem.X, problem.y, problem.weight)
+        single = Problem(problem.family.with_experts(1), problem.data)
         origin = np.zeros(single.family.n_params)
         (solution,) = drive([Newton().steps(single, origin)], [single], threads=1)
         centre = np.tile(solution.theta, problem.family.n_experts)
@@ -188,9 +193,7 @@ def make_starts(
     if counts["truth"]:
         if truth_family is None or truth is None:
             raise ValueError("starts: truth-centred starts need a truth")
-        rules.append(
-            TruthStarts(truth_family, truth, counts["truth"], options.get("noise", 0.1))
-        )
+        rules.append(TruthStarts(truth_family, truth, counts["truth"], options.get("noise", 0.1)))
     if counts["split"]:
         rules.append(SplitStarts(counts["split"]))
     if counts["random"]:

@@ -1,0 +1,1 @@
+"""Kernels: row programmes over blocks of samples and the compiled loops around them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 from moestat.kernels.cpu import derivative_loop, rowwise_loop
@@ -41,7 +41,7 @@ class Loops:
         return rowwise_loop(self.gate, self.likelihood)
 
 
-@lru_cache(maxsize=None)
+@cache
 def build_loops(gate: Callable[..., None], likelihood: Callable[..., None]) -> Loops:
     """The loops of one gate and one likelihood, the same object for the same pair."""
     return Loops(gate, likelihood)

@@ -274,9 +274,7 @@ def rowwise_loop(gate: Callable[..., None], likelihood: Callable[..., None]) -> 
                 for c in range(n_channels):
                     predict_channel(theta, index[i, c], width[c], phi, m, eta[c])
                 gate(eta[:n_gate], m, 0, prior[i, start:stop], da, d2a)
-                likelihood(
-                    eta[n_gate:], y[start:stop], m, 0, posterior[i, start:stop], dl, d2l
-                )
+                likelihood(eta[n_gate:], y[start:stop], m, 0, posterior[i, start:stop], dl, d2l)
                 for b in range(start, stop):
                     posterior[i, b] += prior[i, b]
             normalise(prior[:, start:stop], m, lse_prior, scratch)

@@ -18,8 +18,9 @@ from moestat._types import FloatArray, IntArray, Likelihood
 
 @device
 def block(eta, y, m, order, value, d1, d2):
-    """Log-probability of class y, with ``d1_l = 1[y = l] - p_l`` and ``d2_ll' = p_l p_l' - 1[l = l'] p_l``.
+    """Log-probability of class y and its derivatives in the predictors.
 
+    ``d1_l = 1[y = l] - p_l`` and ``d2_lm = p_l p_m - 1[l = m] p_l``.
     ``value`` first holds the largest predictor and ``d2[0]`` the normaliser.
     """
     n_predictors = eta.shape[0]
@@ -81,9 +82,7 @@ def encode(y: Any, n_classes: int) -> IntArray:
     if np.any(bad):
         given = ", ".join(f"{value:g}" for value in np.unique(as_float[bad])[:5])
         hint = " (labels start at 1, not at 0)" if np.any(as_float == 0) else ""
-        raise ValueError(
-            f"y must hold class labels in 1..{n_classes}; got {given}{hint}"
-        )
+        raise ValueError(f"y must hold class labels in 1..{n_classes}; got {given}{hint}")
     return as_float.astype(np.int64) - 1
 
 

@@ -42,8 +42,10 @@ class Certificate:
         Largest over smallest absolute eigenvalue; inf when one is zero.
     active : tuple of str
         Parameters on a bound of the box (pinned ones not counted).
-    iterations, passes : int
-        Iterations of the solver, and passes over the data, of the winning start.
+    iterations : int
+        Iterations of the solver, winning start.
+    passes : float
+        Rows visited by the winning start over the number of rows.
     seconds : float
         Wall-clock time of the whole fit, all starts, in seconds.
     start : str
@@ -62,7 +64,7 @@ class Certificate:
     condition: float
     active: tuple[str, ...]
     iterations: int
-    passes: int
+    passes: float
     seconds: float = 0.0
     start: str = ""
     n_starts: int = 1
@@ -112,7 +114,7 @@ def certify(
     return Certificate(
         status=status,
         certified=bool(gain <= GAIN_LIMIT and inertia[2] == 0 and np.isfinite(here.value)),
-        gradient=gradient / float(problem.weight.sum()),
+        gradient=gradient / float(problem.data.weight.sum()),
         gain=gain,
         inertia=inertia,
         condition=condition,

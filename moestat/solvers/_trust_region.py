@@ -7,24 +7,26 @@ in those predictors can bear, whatever the units of x.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg.lapack import dsygvd  # pyright: ignore[reportAttributeAccessIssue]
 
-from moestat._types import FloatArray
+from moestat._types import FloatArray, IntArray
 
 __all__ = ["BoxStep", "box_step", "free_coordinates", "region_metric"]
 
 _RIDGE = 1e-8
 
 
-def region_metric(X: FloatArray, weight: FloatArray, widths: FloatArray, k: int) -> FloatArray:
+def region_metric(X: FloatArray, weight: FloatArray, widths: IntArray, k: int) -> FloatArray:
     """The metric M (P, P), block diagonal over the channels of k atoms, with a small ridge."""
     phi = np.vstack([np.ones(X.shape[1]), X])
     gram = (phi * weight) @ phi.T / weight.sum()
     gram += _RIDGE * np.diag(np.diag(gram) + _RIDGE)
-    return linalg.block_diag(*[gram[:w, :w] for w in widths] * k)
+    return np.asarray(linalg.block_diag(*[gram[:w, :w] for w in widths] * k), dtype=np.float64)
 
 
 def free_coordinates(
@@ -49,23 +51,26 @@ def _region_step(
     gradient: FloatArray, hessian: FloatArray, metric: FloatArray, radius: float
 ) -> FloatArray:
     """Minimise ``g'p + p'Hp/2`` over ``p'Mp <= radius^2`` exactly (More and Sorensen 1983)."""
-    factor = linalg.cholesky(metric, lower=True)
-    half = linalg.solve_triangular(factor, hessian, lower=True)
-    scaled = linalg.solve_triangular(factor, half.T, lower=True)
-    values, vectors = linalg.eigh((scaled + scaled.T) / 2.0)
-    slope = vectors.T @ linalg.solve_triangular(factor, gradient, lower=True)
+    # H V = M V diag(values) with V'MV = 1, straight from LAPACK: this runs once per iteration.
+    values, vectors, failed = dsygvd(hessian, metric)
+    if failed:
+        raise np.linalg.LinAlgError(f"dsygvd failed with info {failed}")
+    slope = vectors.T @ gradient
     floor = np.finfo(float).eps * max(abs(values[0]), abs(values[-1]), 1e-300)
 
     def coefficients(shift: float) -> FloatArray:
         return -slope / np.maximum(values + shift, floor)
 
+    def size(vector: FloatArray) -> float:
+        return math.sqrt(vector @ vector)
+
     inside = coefficients(0.0)
-    if values[0] > floor and np.linalg.norm(inside) <= radius:
+    if values[0] > floor and size(inside) <= radius:
         best = inside
     else:
         low = max(0.0, -values[0])
         best = coefficients(low)
-        if np.linalg.norm(best) <= radius:
+        if size(best) <= radius:
             # The hard case: the gradient has no part along the lowest curvature.
             rest = best.copy()
             rest[0] = 0.0
@@ -73,11 +78,11 @@ def _region_step(
             rest[0] = -np.copysign(missing, slope[0]) if values[0] < -floor else best[0]
             best = rest
         else:
-            high = low + np.linalg.norm(slope) / radius
+            high = low + size(slope) / radius
             shift = high
             for _ in range(60):
                 best = coefficients(shift)
-                norm = np.linalg.norm(best)
+                norm = size(best)
                 if abs(norm - radius) <= 1e-3 * radius:
                     break
                 low, high = (shift, high) if norm > radius else (low, shift)
@@ -85,8 +90,8 @@ def _region_step(
                 shift += (norm / radius - 1.0) * norm**2 / curvature
                 if not low < shift < high:
                     shift = 0.5 * (low + high)
-            best *= min(1.0, radius / np.linalg.norm(best))
-    return linalg.solve_triangular(factor, vectors @ best, lower=True, trans=1)
+            best *= min(1.0, radius / size(best))
+    return vectors @ best
 
 
 def box_step(

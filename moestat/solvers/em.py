@@ -56,8 +56,8 @@ class EM:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        family = problem.family
-        metric = region_metric(problem.X, problem.weight, family.width, family.n_experts)
+        family, data = problem.family, problem.data
+        metric = region_metric(data.X, data.weight, family.width, family.n_experts)
         theta = start
         value = (yield Request("expectation", theta)).value
         path = [-value]

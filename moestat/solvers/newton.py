@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
 from moestat.solvers._certificate import certify
-from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
+from moestat.solvers._driver import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers._solution import Solution
 from moestat.solvers._trust_region import box_step, region_metric
 
@@ -22,7 +21,7 @@ _LARGEST_RADIUS = 1e4
 
 
 def newton_steps(
-    objective: Literal["observed", "complete"],
+    objective: Objective,
     theta: FloatArray,
     metric: FloatArray,
     lower: FloatArray,
@@ -74,7 +73,9 @@ class Newton:
     Notes
     -----
     The subproblem is solved exactly in the metric of `moestat.solvers._trust_region`, so
-    negative curvature is used and not repaired.
+    negative curvature is used and not repaired.  Where the data can be compressed (see
+    `moestat.compress`) the iteration runs on the compressed data first; it then goes on, and
+    ends, on all of them.
 
     Examples
     --------
@@ -95,16 +96,22 @@ class Newton:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        family = problem.family
-        metric = region_metric(problem.X, problem.weight, family.width, family.n_experts)
-        theta, here, status, iterations = yield from newton_steps(
-            "observed",
-            start,
-            metric,
-            family.lower,
-            family.upper,
-            self.tolerance,
-            self.max_iterations,
-        )
-        certificate = certify(problem, theta, here, metric, status, iterations)
+        family, data = problem.family, problem.data
+        metric = region_metric(data.X, data.weight, family.width, family.n_experts)
+        theta, spent = start, 0
+        objectives: tuple[Objective, ...] = ("observed",)
+        if data.compressed is not None:
+            objectives = ("compressed", "observed")
+        for objective in objectives:
+            theta, here, status, iterations = yield from newton_steps(
+                objective,
+                theta,
+                metric,
+                family.lower,
+                family.upper,
+                self.tolerance,
+                self.max_iterations - spent,
+            )
+            spent += iterations
+        certificate = certify(problem, theta, here, metric, status, spent)
         return Solution(theta, -here.value, here.hessian, certificate)
