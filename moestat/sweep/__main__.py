@@ -1,0 +1,15 @@
+"""``python -m moestat.sweep``, and the console script ``moestat-sweep``."""
+
+from moestat.sweep.threads import one_thread
+
+
+def main() -> None:
+    """Run the command line, with one computing thread per process."""
+    with one_thread():  # before anything imports NumPy
+        from moestat.sweep.cli import app
+
+        app(prog_name="moestat-sweep")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Tables of a sweep for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from rich.table import Table
+
+from moestat.rates import RateResult
+from moestat.sweep.analysis import CurveSummary
+from moestat.sweep.spec import Spec
+
+__all__ = ["experiments_table", "rates_table", "status_table"]
+
+_UNCERTIFIED = "\N{DAGGER}"
+
+
+def rates_table(title: str, summaries: Sequence[CurveSummary]) -> Table:
+    """Rates with their intervals, and the counts that say how far to trust them.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of CurveSummary
+        The curves.
+
+    Returns
+    -------
+    rich.table.Table
+        The table; curves whose rate takes uncertified fits too carry a dagger.
+    """
+    table = _table(title, ["curve"], ["slope", "95% interval", "theory", "Hellinger"])
+    for name in ("certified", "on bound", "empty cells", "failed"):
+        table.add_column(name, justify="right")
+    for summary in summaries:
+        theory = summary.curve.theory
+        table.add_row(
+            summary.curve.name + ("" if summary.curve.require_certificate else f" {_UNCERTIFIED}"),
+            _slope(summary.rate),
+            _interval(summary.rate),
+            "" if theory is None else f"{theory:g}",
+            _slope(summary.hellinger),
+            f"{summary.certified}/{summary.done}",
+            str(summary.on_bound),
+            str(summary.with_empty_cells),
+            str(summary.failed),
+        )
+    table.caption = "\n".join(_notes(summaries)) or None
+    return table
+
+
+def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
+    if any(not summary.curve.require_certificate for summary in summaries):
+        yield f"{_UNCERTIFIED} replay of a published procedure: uncertified fits enter the rate"
+    for summary in summaries:
+        if summary.left_out:
+            yield f"{summary.curve.name}: {summary.left_out} uncertified fits left out of the rate"
+        if summary.note:
+            yield f"{summary.curve.name}: no rate: {summary.note}"
+
+
+def status_table(title: str, summaries: Sequence[CurveSummary]) -> Table:
+    """How far each curve has come.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of CurveSummary
+        The curves.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    table = _table(title, ["curve"], ["cells", "done", "failed", "open", "certified", "on bound"])
+    for summary in summaries:
+        waiting = summary.planned - summary.done - summary.failed
+        counts = (summary.planned, summary.done, summary.failed, waiting, summary.certified)
+        table.add_row(summary.curve.name, *map(str, (*counts, summary.on_bound)))
+    return table
+
+
+def experiments_table(specs: Sequence[tuple[str, Spec]]) -> Table:
+    """Names, titles and sizes of experiments.
+
+    Parameters
+    ----------
+    specs : sequence of (str, Spec)
+        Names and specs.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    table = _table("", ["name", "title"], ["curves", "cells", "n"])
+    for name, spec in specs:
+        sizes = f"{spec.sizes[0]:g} to {spec.sizes[-1]:g}"
+        table.add_row(name, spec.title, str(len(spec.curves)), str(spec.n_cells), sizes)
+    return table
+
+
+def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+    table = Table(title=title or None, title_justify="left", caption_justify="left")
+    for name in left:
+        table.add_column(name, overflow="fold")
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _slope(rate: RateResult | None) -> str:
+    return "none" if rate is None else f"{rate.slope:+.3f}"
+
+
+def _interval(rate: RateResult | None) -> str:
+    if rate is None or math.isnan(rate.interval[0]):
+        return ""
+    return f"{rate.interval[0]:+.3f} to {rate.interval[1]:+.3f}"

@@ -1,0 +1,88 @@
+"""Export: a store as one flat table, in CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.record import Record
+from moestat.sweep.store import Store
+
+__all__ = ["export"]
+
+
+def export(store: Store, path: str | Path) -> int:
+    """Write every record of a store as one row of a table.
+
+    Scalars of the certificate and the losses become columns ``certificate.gain``,
+    ``losses.hellinger``; lists become JSON text.  Floats keep every digit.
+
+    Parameters
+    ----------
+    store : Store
+        An open store.
+    path : str or Path
+        The file; its suffix, .csv or .parquet, decides the format.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Raises
+    ------
+    SweepError
+        For another suffix, without pyarrow for Parquet, or if the file cannot be written.
+    """
+    path = Path(path)
+    write = {".csv": _write_csv, ".parquet": _write_parquet}.get(path.suffix.lower())
+    if write is None:
+        raise SweepError(f"--out must end in .csv or .parquet, got {path.name!r}")
+    rows = [dict(_flat(record)) for record in store.records()]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    try:
+        write(path, columns, rows)
+    except OSError as error:
+        raise SweepError(f"cannot write {path}: {error.strerror or error}") from None
+    return len(rows)
+
+
+def _flat(record: Record) -> Iterator[tuple[str, Any]]:
+    """Columns of one record."""
+    for name in ("key", "curve", "n", "replicate", "status", "message"):
+        yield name, getattr(record, name)
+    for name in ("loss", "log_likelihood", "certified", "on_bound", "seconds"):
+        yield name, getattr(record, name)
+    yield "params", json.dumps(list(record.params))
+    for group in ("losses", "certificate", "versions"):
+        yield from _flat_group(group, getattr(record, group))
+
+
+def _flat_group(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat_group(f"{prefix}.{name}", value)
+        else:
+            yield f"{prefix}.{name}", json.dumps(value) if isinstance(value, list) else value
+
+
+def _write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns or ["key"], restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise SweepError(
+            "writing Parquet needs pyarrow: pip install 'moestat[parquet]', or export to .csv"
+        ) from None
+    pq.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), path)

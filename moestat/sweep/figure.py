@@ -1,0 +1,82 @@
+"""The figure of a sweep: one panel per group of curves, in the layout of mlmoe (003), Fig. 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from moestat.figures import RateCurve, plot_rates, save_figure
+from moestat.sweep.analysis import CurveSummary
+from moestat.sweep.errors import SweepError
+
+__all__ = ["draw", "write_figures"]
+
+
+def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
+    """Losses against sample sizes with their fitted rates.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of CurveSummary
+        The curves; those of one panel share axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    SweepError
+        If no curve has an estimate yet.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    panels: dict[str, list[RateCurve]] = {}
+    for summary in summaries:
+        if summary.n.size:
+            panels.setdefault(summary.curve.panel, []).append(_rate_curve(summary))
+    if not panels:
+        raise SweepError("there is nothing to plot: no estimate enters a rate yet")
+    columns = min(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(6.4 * columns, 4.6 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title)
+    for position, (name, curves) in enumerate(panels.items(), 1):
+        axes = figure.add_subplot(rows, columns, position)
+        plot_rates(curves, ax=axes)
+        axes.set_title(f"({name})" if len(name) == 1 else name)
+    return figure
+
+
+def write_figures(figure: Any, paths: Sequence[Path]) -> None:
+    """Write a figure to each path; the suffix, .png or .pdf, decides the format.
+
+    Raises
+    ------
+    SweepError
+        If a path cannot be written or has another suffix.
+    """
+    for path in paths:
+        try:
+            save_figure(figure, path)
+        except ValueError as error:
+            raise SweepError(str(error)) from None
+        except OSError as error:
+            raise SweepError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _rate_curve(summary: CurveSummary) -> RateCurve:
+    left_out = f" ({summary.left_out} uncertified left out)" if summary.left_out else ""
+    return RateCurve(
+        label=summary.curve.name + left_out,
+        n=summary.n,
+        loss=summary.loss,
+        rate=summary.rate,
+        n_failed=summary.failed,
+    )

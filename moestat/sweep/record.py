@@ -1,0 +1,100 @@
+"""Records: what one cell leaves behind, as plain data."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from moestat import __version__
+
+__all__ = ["DONE", "FAILED", "Record", "plain", "versions"]
+
+DONE = "done"
+FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Record:
+    """The outcome of one cell: an estimate with its losses, or the reason why there is none.
+
+    Parameters
+    ----------
+    key, curve, n, replicate : str, str, int, int
+        Identity of the cell.
+    status : str
+        ``"done"`` or ``"failed"``.
+    loss : float or None
+        The curve's Voronoi loss.
+    log_likelihood : float or None
+        Natural-log likelihood of the sample.
+    certified : bool
+        Whether the fit is a certified local maximum.
+    params : sequence of float
+        Packed parameters.
+    losses : mapping
+        Terms of the loss: cell sizes, errors by block, empty cells, coverage, Hellinger.
+    certificate : mapping
+        The fit's certificate.
+    seconds : float
+        Time of the whole cell.
+    versions : mapping of str to str
+        Versions of everything that made the numbers.
+    message : str
+        Why the cell failed; empty when done.
+    """
+
+    key: str
+    curve: str
+    n: int
+    replicate: int
+    status: str
+    loss: float | None = None
+    log_likelihood: float | None = None
+    certified: bool = False
+    params: Sequence[float] = ()
+    losses: Mapping[str, Any] = field(default_factory=dict)
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+
+    @property
+    def on_bound(self) -> bool:
+        """Whether a parameter of the fit lies on a bound of the parameter space."""
+        return bool(self.certificate.get("active"))
+
+    @property
+    def empty_cells(self) -> int:
+        """Number of true atoms that no fitted atom is nearest to."""
+        return int(self.losses.get("empty_cells", 0))
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Versions of moestat, Python and the packages that make the numbers."""
+    packages = {name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
+    return {"moestat": __version__, "python": platform.python_version(), **packages}
+
+
+def plain(value: Any) -> Any:
+    """Arrays, tuples and mappings as lists and dicts of JSON values; NaN and inf as None.
+
+    Examples
+    --------
+    >>> plain({"sizes": np.array([2, 1]), "condition": np.inf})
+    {'sizes': [2, 1], 'condition': None}
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

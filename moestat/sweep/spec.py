@@ -1,0 +1,384 @@
+"""Specs: an experiment as one readable TOML file, checked in full before anything runs."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moestat._types import FloatArray
+from moestat.designs import Design, make_design
+from moestat.experts import EXPERTS
+from moestat.families import Family, family
+from moestat.gates import GATES
+from moestat.likelihoods import LIKELIHOODS
+from moestat.losses import make_loss, voronoi_terms
+from moestat.solvers import make_solver
+from moestat.starts import StartRule, make_starts
+from moestat.sweep.errors import SweepError
+from moestat.sweep.identity import canonical_json, digest
+from moestat.sweep.tables import Table
+
+__all__ = ["Curve", "Spec", "Truth", "load_spec", "parse_spec"]
+
+_SOLVER = {"name": "newton"}
+_STARTS = {"truth": 3, "noise": 0.1}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A named truth: the family and the parameters that the data are drawn from.
+
+    Parameters
+    ----------
+    name : str
+        Name in the spec.
+    family : Family
+        Family with k* experts.
+    theta : ndarray of shape (P,)
+        Packed parameters.
+    bounds : mapping of str to (float, float)
+        Bounds that replace the family's own; they concern fits, not data.
+    """
+
+    name: str
+    family: Family = field(repr=False)
+    theta: FloatArray = field(repr=False, compare=False)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def law(self) -> dict[str, Any]:
+        """Plain data that determine the law of Y given X: axes, sizes and parameters."""
+        blocks = self.family.unpack(self.theta)
+        return {
+            "likelihood": self.family.likelihood.name,
+            "gate": self.family.gate.name,
+            "expert": self.family.expert.name,
+            "n_features": self.family.n_features,
+            "n_classes": self.family.n_classes,
+            **{name: block.tolist() for name, block in blocks.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve of a figure: a family fitted to data of a truth, and the loss it is scored by.
+
+    Parameters
+    ----------
+    name : str
+        Unique name; the label in tables and figures.
+    truth : str
+        Name of the truth; its family is fitted, with `n_experts` experts.
+    n_experts : int
+        Number of fitted experts k.
+    loss : str or mapping
+        Voronoi loss, as `moestat.losses.make_loss` takes it.
+    solver, starts : mapping
+        Tables of `moestat.solvers.make_solver` and `moestat.starts.make_starts`.
+    require_certificate : bool
+        Whether only certified fits enter the rate.  False replays a published procedure.
+    theory : float or None
+        Slope that the literature states.
+    panel : str
+        Curves of one panel share the axes of a figure.
+    """
+
+    name: str
+    truth: str
+    n_experts: int
+    loss: Any
+    solver: Mapping[str, Any]
+    starts: Mapping[str, Any]
+    require_certificate: bool = True
+    theory: float | None = None
+    panel: str = ""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A sweep: truths, curves, sample sizes and replicates.  Make one with `load_spec`.
+
+    Parameters
+    ----------
+    title : str
+        What the experiment shows.
+    seed : int
+        Seed of the whole sweep.
+    replicates : int
+        Data sets per curve and sample size.
+    sizes : tuple of int
+        Sample sizes n, increasing.
+    design : Design
+        Law of the inputs.
+    truths : mapping of str to Truth
+        Truths by name.
+    curves : tuple of Curve
+        Curves in the order of the file.
+    text : str
+        The TOML text it was read from.
+    """
+
+    title: str
+    seed: int
+    replicates: int
+    sizes: tuple[int, ...]
+    design: Design
+    truths: Mapping[str, Truth] = field(repr=False)
+    curves: tuple[Curve, ...]
+    text: str = field(repr=False, compare=False)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells: curves times sizes times replicates."""
+        return len(self.curves) * len(self.sizes) * self.replicates
+
+    @cached_property
+    def design_table(self) -> dict[str, Any]:
+        """Plain data of the design, defaults filled in."""
+        return {
+            "law" if key == "name" else key: float(value) if isinstance(value, int) else value
+            for key, value in vars(self.design).items()
+        }
+
+    @cached_property
+    def canonical(self) -> str:
+        """The spec as canonical JSON: defaults filled in, comments and layout gone."""
+        return canonical_json(
+            {
+                "title": self.title,
+                "seed": self.seed,
+                "replicates": self.replicates,
+                "n": list(self.sizes),
+                "design": self.design_table,
+                "truth": {
+                    name: {**truth.law, "bounds": {k: list(v) for k, v in truth.bounds.items()}}
+                    for name, truth in self.truths.items()
+                },
+                "curve": [_plain(asdict(curve)) for curve in self.curves],
+            },
+            indent=1,
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of `canonical`: equal for specs that ask for the same cells."""
+        return digest(self.canonical)
+
+    def curve(self, name: str) -> Curve:
+        """The curve called `name`."""
+        return next(curve for curve in self.curves if curve.name == name)
+
+    def fitted_family(self, curve: Curve) -> Family:
+        """The family that `curve` fits."""
+        return self.truths[curve.truth].family.with_experts(curve.n_experts)
+
+    def start_rules(self, curve: Curve) -> Sequence[StartRule]:
+        """The start rules of `curve`."""
+        truth = self.truths[curve.truth]
+        return make_starts(dict(curve.starts), truth.family, truth.theta)
+
+
+def load_spec(path: str | Path) -> Spec:
+    """Read and check the spec in a TOML file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Spec
+        The checked spec.
+
+    Raises
+    ------
+    SweepError
+        If the file cannot be read or anything in it is wrong; the message names the file, the
+        key, what was given and what is allowed.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
+        raise SweepError(f"cannot read the spec {path}: {reason}") from None
+    try:
+        return parse_spec(text)
+    except SweepError as error:
+        raise SweepError(f"{path}: {error}") from None
+
+
+@lru_cache(maxsize=8)
+def parse_spec(text: str) -> Spec:
+    """Check the TOML text of a spec.
+
+    Parameters
+    ----------
+    text : str
+        TOML.
+
+    Returns
+    -------
+    Spec
+        The checked spec.
+
+    Raises
+    ------
+    SweepError
+        If anything is wrong.
+    """
+    try:
+        top = Table(tomllib.loads(text), "")
+    except tomllib.TOMLDecodeError as error:
+        raise SweepError(f"is not valid TOML: {error}") from None
+    title = top.text("title")
+    seed = top.integer("seed", 0)
+    replicates = top.integer("replicates", 1)
+    sizes = _sizes(top)
+    design = _build(top, "design", make_design, top.table("design", {}))
+    truths = {
+        name: _truth(name, values) for name, values in _non_empty(top, "truth", Mapping).items()
+    }
+    curves = tuple(
+        _curve(position, values, truths)
+        for position, values in enumerate(_non_empty(top, "curve", list), 1)
+    )
+    top.finish()
+    for i, curve in enumerate(curves):
+        if any(curve.name == other.name for other in curves[:i]):
+            raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
+    spec = Spec(title, seed, replicates, sizes, design, truths, curves, text)
+    for curve in curves:
+        _check_curve(spec, curve)
+    return spec
+
+
+def _sizes(top: Table) -> tuple[int, ...]:
+    """The grid of sample sizes: a list, or log-spaced between two ends."""
+    value = top.take("n")
+    if isinstance(value, Mapping):
+        grid = Table(value, "n")
+        start, stop = grid.number("start"), grid.number("stop")
+        num = grid.integer("num", 1)
+        grid.finish()
+        if not 1 <= start <= stop:
+            raise SweepError(f"n: needs 1 <= start <= stop, got {start:g} and {stop:g}")
+        return tuple(sorted({round(float(n)) for n in np.geomspace(start, stop, num)}))
+    if not isinstance(value, list):
+        raise top.error("n", f"must be a list or {{ start, stop, num }}, got {value!r}")
+    if not value:
+        raise top.error("n", "must hold at least one sample size, got []")
+    for n in value:
+        if isinstance(n, bool) or not isinstance(n, (int, float)) or n < 1 or n % 1 != 0:
+            raise top.error("n", f"must hold whole numbers >= 1, got {n!r}")
+    if len(set(value)) < len(value):
+        raise top.error("n", f"must not repeat a sample size, got {value!r}")
+    return tuple(sorted(int(n) for n in value))
+
+
+def _non_empty(top: Table, key: str, kind: type) -> Any:
+    value = top.take(key)
+    if not isinstance(value, kind) or not value:
+        shape = "tables [truth.NAME]" if key == "truth" else "tables [[curve]]"
+        raise top.error(key, f"must be one or more {shape}, got {value!r}")
+    return value
+
+
+def _build(table: Table, key: str, make: Any, *given: Any) -> Any:
+    """``make(*given)``, its complaint put under `key`."""
+    try:
+        return make(*given)
+    except (ValueError, TypeError) as error:
+        message = str(error)
+        raise table.error(key, message.removeprefix(f"{key}: ")) from None
+
+
+def _truth(name: str, values: Any) -> Truth:
+    table = Table(values, f"truth {name!r}")
+    axes = {
+        "likelihood": (LIKELIHOODS, table.text("likelihood", "multinomial")),
+        "gate": (GATES, table.text("gate")),
+        "expert": (EXPERTS, table.text("expert", "linear")),
+    }
+    for key, (registry, member) in axes.items():
+        _build(table, key, registry.__getitem__, member)
+    sizes = {
+        "n_features": table.integer("n_features", 1, 1),
+        "n_classes": table.integer("n_classes", 2, 2),
+    }
+    bounds = table.table("bounds", {})
+    options: dict[str, Any] = {key: member for key, (_, member) in axes.items()} | sizes
+    model = _build(table, "bounds", lambda: family(**options, bounds=bounds))
+    blocks = {block: table.take(block) for block in model.blocks}
+    table.finish()
+    mass = blocks[model.gate.mass]
+    if not isinstance(mass, list) or not mass:
+        raise table.error(model.gate.mass, f"must list one number per expert, got {mass!r}")
+    model = model.with_experts(len(mass))
+    theta = _build(table, "", model.pack, blocks)
+    pinned = model.pin(theta)
+    outside = np.flatnonzero((pinned < model.lower) | (pinned > model.upper))
+    if outside.size:
+        at = int(outside[0])
+        raise table.error(
+            "bounds",
+            f"{model.param_names[at]} = {pinned[at]:g} (last expert's translations pinned to 0)"
+            f" lies outside [{model.lower[at]:g}, {model.upper[at]:g}]",
+        )
+    pairs = {key: (float(low), float(high)) for key, (low, high) in bounds.items()}
+    return Truth(name, model, theta, pairs)
+
+
+def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
+    table = Table(values, f"curve {position}")
+    name = table.text("name")
+    table.where = f"curve {name!r}"
+    truth = table.text("truth")
+    if truth not in truths:
+        known = ", ".join(map(repr, truths))
+        raise table.error("truth", f"unknown truth {truth!r}; known: {known}")
+    loss = table.take("loss")
+    curve = Curve(
+        name=name,
+        truth=truth,
+        n_experts=table.integer("n_experts", 1),
+        loss=loss,
+        solver=table.table("solver", _SOLVER),
+        starts=table.table("starts", _STARTS),
+        require_certificate=table.flag("require_certificate", True),
+        theory=table.number("theory", None),
+        panel=table.text("panel", ""),
+    )
+    table.finish()
+    return curve
+
+
+def _check_curve(spec: Spec, curve: Curve) -> None:
+    """Everything about a curve that needs the rest of the spec."""
+    table = Table({}, f"curve {curve.name!r}")
+    truth = spec.truths[curve.truth]
+    loss = _build(table, "loss", make_loss, curve.loss)
+    measure = truth.family.measure(truth.theta)
+    _build(table, "loss", voronoi_terms, measure, measure, loss)
+    _build(table, "solver", make_solver, dict(curve.solver))
+    _build(table, "starts", spec.start_rules, curve)
+    n_free = spec.fitted_family(curve).n_free_params
+    if spec.sizes[0] < n_free:
+        raise SweepError(
+            f"n: {spec.sizes[0]} samples cannot determine the {n_free} free parameters of curve"
+            f" {curve.name!r}"
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Mappings and tuples as dicts and lists, for JSON."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,119 @@
+"""Reading tables of a spec: every key is checked, and every complaint names its key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from moestat.sweep.errors import SweepError
+
+__all__ = ["REQUIRED", "Table"]
+
+REQUIRED = object()
+"""Default of a key that must be given."""
+
+
+class Table:
+    """One table of a spec, whose keys are taken one by one until none is left.
+
+    Parameters
+    ----------
+    values : mapping
+        The table as read from TOML.
+    where : str
+        What messages call it: ``"truth 'sigmoid'"``; empty for the top level.
+
+    Raises
+    ------
+    SweepError
+        If `values` is not a table.
+
+    Examples
+    --------
+    >>> table = Table({"replicates": 20}, "")
+    >>> table.integer("replicates", 1)
+    20
+    >>> table.finish()
+    """
+
+    def __init__(self, values: Any, where: str) -> None:
+        self.where = where
+        if not isinstance(values, Mapping):
+            raise self.error("", f"must be a table, got {values!r}")
+        self._values = dict(values)
+        self._known: list[str] = []
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def error(self, key: str, message: str) -> SweepError:
+        """The error `message` about `key` of this table ("" for the table itself)."""
+        return SweepError(": ".join(part for part in (self.where, key, message) if part))
+
+    def take(self, key: str, default: Any = REQUIRED) -> Any:
+        """The value of `key`, or `default`; no check."""
+        self._known.append(key)
+        value = self._values.pop(key, default)
+        if value is REQUIRED:
+            raise self.error(key, "is missing")
+        return value
+
+    def text(self, key: str, default: Any = REQUIRED) -> Any:
+        """A non-empty string on one line."""
+        given = key in self
+        value = self.take(key, default)
+        if not given:
+            return value
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise self.error(key, f"must be text on one line, got {value!r}")
+        return value
+
+    def integer(self, key: str, minimum: int, default: Any = REQUIRED) -> int:
+        """An integer of at least `minimum`."""
+        value = self.take(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise self.error(key, f"must be an integer >= {minimum}, got {value!r}")
+        return value
+
+    def number(self, key: str, default: Any = REQUIRED) -> Any:
+        """A finite number."""
+        given = key in self
+        value = self.take(key, default)
+        if not given:
+            return value
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not _finite(value):
+            raise self.error(key, f"must be a finite number, got {value!r}")
+        return float(value)
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self.take(key, default)
+        if not isinstance(value, bool):
+            raise self.error(key, f"must be true or false, got {value!r}")
+        return value
+
+    def table(self, key: str, default: Any = REQUIRED) -> dict[str, Any]:
+        """A table, as a plain dict."""
+        value = self.take(key, default)
+        if not isinstance(value, Mapping):
+            raise self.error(key, f"must be a table, got {value!r}")
+        return dict(value)
+
+    def finish(self) -> None:
+        """Refuse what nobody took.
+
+        Raises
+        ------
+        SweepError
+            If a key is left, with the closest key that exists.
+        """
+        for key in self._values:
+            close = get_close_matches(key, self._known, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            allowed = ", ".join(self._known)
+            raise self.error("", f"unknown key {key!r}{hint}; allowed: {allowed}")
+
+
+def _finite(value: float) -> bool:
+    return abs(value) <= 1.7976931348623157e308
