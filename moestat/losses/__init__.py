@@ -56,7 +56,7 @@ def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
     """
     if isinstance(loss, VoronoiLoss):
         return loss
-    options = dict(loss) if isinstance(loss, Mapping) else {"name": loss}
+    options: dict[str, Any] = dict(loss) if isinstance(loss, Mapping) else {"name": loss}
     if "name" not in options:
         raise ValueError(f"loss: the table needs a name; known: {', '.join(LOSSES)}")
     chosen = LOSSES[options.pop("name")]
@@ -110,7 +110,7 @@ def voronoi_terms(
     >>> truth = F.measure([0, 0, 1, 0, 1, 0, 1, -1, 2, -1])
     >>> fit = F.measure([0, 0, 1, 0, 1, 0, 1, -1, 2.5, -1])
     >>> terms = voronoi_terms(fit, truth)
-    >>> terms.value, terms.block_errors["a"].tolist(), terms.empty_cells
+    >>> terms.value, terms.block_errors["b"].tolist(), terms.empty_cells
     (0.5, [0.0, 0.5], 0)
     """
     table: Any = loss

@@ -171,7 +171,8 @@ class _Problem:
     @cached_property
     def scale(self) -> float:
         """Largest distance between a fitted and a true atom."""
-        return float(np.sqrt(np.max(self.fixed_squares + np.sum(self.moving**2, axis=-1))))
+        largest = np.max(self.fixed_squares + np.sum(self.moving**2, axis=-1))
+        return float(np.sqrt(largest)) or 1.0
 
     def cells(self, t: FloatArray) -> IntArray:
         """True atom nearest to each fitted atom, shape (S, k), for translations (S, q)."""
@@ -214,15 +215,14 @@ class _Problem:
         points = self.moving[atom, cells]
         power = np.array(self.exponents)[self.over(cells)]
         step = 1.0 / max(1.0, max(self.exponents) - 1.0)
-        block_of = np.repeat(
-            np.arange(self.starts.size), np.diff([*self.starts, points.shape[-1]])
-        )
+        block_of = np.repeat(np.arange(self.starts.size), np.diff([*self.starts, points.shape[-1]]))
         weight = (self.masses * power)[..., None]
         t = np.sum(weight * points, axis=1) / np.sum(weight, axis=1)
         for sweep in range(_SWEEPS):
             floor = self.scale * max(10.0 ** (-2.0 - sweep / 6.0), 1e-14)
             distance = np.hypot(self.norms(points - t[:, None, :]), floor)
-            pull = (weight * distance ** (power[..., None] - 2.0))[..., block_of]
+            log_pull = np.log(weight) + (power[..., None] - 2.0) * np.log(distance)
+            pull = np.exp(log_pull - np.max(log_pull, axis=1, keepdims=True))[..., block_of]
             move = step * (np.sum(pull * points, axis=1) / np.sum(pull, axis=1) - t)
             t = t + move
             if np.max(np.abs(move)) <= 1e-15 * self.scale:
@@ -410,7 +410,8 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
             gaps = gaps - shift
         squares += np.sum(gaps.reshape(*squares.shape, -1) ** 2, axis=-1)
         cost = problem.masses * _cost(term, gaps[np.arange(cells.size), cells], exponent)
-        block_errors[term.block] = np.bincount(cells, weights=cost, minlength=truth.n_atoms)
+        errors = np.bincount(cells, weights=cost, minlength=truth.n_atoms)
+        block_errors[term.block] = errors.astype(np.float64)
     in_cell = np.bincount(cells, weights=problem.masses, minlength=truth.n_atoms)
     mass_errors = np.abs(in_cell - truth.masses)
     assignment = np.empty_like(cells)
