@@ -37,7 +37,12 @@ def run_cell(text: str, cell: Cell) -> Record:
         exception.  It never raises for what happens inside the cell.
     """
     began = time.perf_counter()
-    identity: dict[str, Any] = {"key": cell.key, "curve": cell.curve, "n": cell.n, "replicate": cell.replicate}
+    identity: dict[str, Any] = {
+        "key": cell.key,
+        "curve": cell.curve,
+        "n": cell.n,
+        "replicate": cell.replicate,
+    }
     try:
         values: dict[str, Any] = {"status": DONE, **_measure(text, cell)}
     except Exception as error:

@@ -56,7 +56,7 @@ def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
         yield f"{_UNCERTIFIED} replay of a published procedure: uncertified fits enter the rate"
     for summary in summaries:
         if summary.left_out:
-            yield f"{summary.curve.name}: {summary.left_out} uncertified fits left out of the rate"
+            yield f"{summary.curve.name}: uncertified, left out of the rate: {summary.left_out}"
         if summary.note:
             yield f"{summary.curve.name}: no rate: {summary.note}"
 

@@ -50,7 +50,8 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
     for position, (name, curves) in enumerate(panels.items(), 1):
         axes = figure.add_subplot(rows, columns, position)
         plot_rates(curves, ax=axes)
-        axes.set_title(f"({name})" if len(name) == 1 else name)
+        label = f"({name})" if len(name) == 1 else name
+        axes.text(0.98, 0.97, label, ha="right", va="top", weight="bold", transform=axes.transAxes)
     return figure
 
 

@@ -297,7 +297,7 @@ def _build(table: Table, key: str, make: Any, *given: Any) -> Any:
         return make(*given)
     except (ValueError, TypeError) as error:
         message = str(error)
-        raise table.error(key, message.removeprefix(f"{key}: ")) from None
+        raise table.error(key, message.removeprefix(key).lstrip(": ")) from None
 
 
 def _truth(name: str, values: Any) -> Truth:

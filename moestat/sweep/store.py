@@ -37,7 +37,7 @@ CREATE TABLE cells (
     seconds        REAL NOT NULL,
     versions       TEXT NOT NULL,
     message        TEXT NOT NULL
-) WITHOUT ROWID;
+);
 """
 _COLUMNS = (
     "key, curve, n, replicate, status, loss, log_likelihood, certified, params, losses,"
@@ -185,6 +185,8 @@ def _open_checked(path: Path) -> sqlite3.Connection:
         raise SweepError(f"cannot open the store {path}: {error}") from None
     try:
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict == "ok" and _ends_inside_a_page(path, connection):
+            verdict = "its last page is cut"
     except sqlite3.DatabaseError as error:
         verdict = str(error)
     if verdict != "ok":
@@ -194,6 +196,14 @@ def _open_checked(path: Path) -> sqlite3.Connection:
             " another file"
         )
     return connection
+
+
+def _ends_inside_a_page(path: Path, connection: sqlite3.Connection) -> bool:
+    """Whether the file stops short of a whole page, with no log that would complete it."""
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size > 0:
+        return False
+    return path.stat().st_size % connection.execute("PRAGMA page_size").fetchone()[0] != 0
 
 
 def _connect(path: Path) -> sqlite3.Connection:

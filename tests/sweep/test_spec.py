@@ -1,0 +1,146 @@
+import json
+
+import numpy as np
+import pytest
+
+from moestat.sweep import SweepError, load_spec, parse_spec
+
+
+def test_reads_everything(spec):
+    assert (spec.title, spec.seed, spec.replicates) == ("A small sweep", 7, 3)
+    assert spec.sizes == (200, 400)
+    assert spec.n_cells == 12
+    assert spec.design_table == {"law": "uniform", "low": -4.0, "high": 4.0}
+    newton, em = spec.curves
+    assert (newton.solver, newton.require_certificate) == ({"name": "newton"}, True)
+    assert (newton.theory, em.theory, em.require_certificate) == (-0.5, None, False)
+    assert spec.fitted_family(newton).n_experts == 2
+    np.testing.assert_array_equal(
+        spec.truths["t"].theta,
+        spec.truths["t"].family.pack(
+            {"beta0": [-2, 0], "beta1": [3, 0], "a": [[1], [1]], "b": [[-3], [2.5]]}
+        ),
+    )
+
+
+def test_log_spaced_sizes_hit_both_ends(text):
+    spec = parse_spec(text.replace("n = [200, 400]", "n = { start = 1e2, stop = 1e4, num = 3 }"))
+    assert spec.sizes == (100, 1000, 10000)
+
+
+def test_log_spaced_sizes_are_distinct(text):
+    spec = parse_spec(text.replace("n = [200, 400]", "n = { start = 50, stop = 53, num = 40 }"))
+    assert spec.sizes == (50, 51, 52, 53)
+
+
+def test_bounds_reach_the_fitted_family(text):
+    table = '[truth.t.bounds]\na = [-5, 6]\n\n[[curve]]\nname = "newton"'
+    spec = parse_spec(text.replace('[[curve]]\nname = "newton"', table))
+    assert spec.fitted_family(spec.curves[0]).box["a"] == (-5.0, 6.0)
+
+
+def test_layout_and_comments_do_not_change_the_digest(text, spec):
+    same = parse_spec("# a comment\n" + text.replace("seed = 7", "seed   =   7"))
+    assert same.digest == spec.digest
+    assert parse_spec(text.replace("seed = 7", "seed = 8")).digest != spec.digest
+
+
+def test_canonical_form_is_plain_json_with_defaults(spec):
+    data = json.loads(spec.canonical)
+    assert data["curve"][0]["solver"] == {"name": "newton"}
+    assert data["truth"]["t"]["likelihood"] == "multinomial"
+
+
+WRONG = [
+    ("seed = 7", "seed = ", "is not valid TOML"),
+    ("seed = 7", "seed = -1", "seed: must be an integer >= 0, got -1"),
+    ("seed = 7", "seed = true", "seed: must be an integer >= 0, got True"),
+    ("seed = 7\n", "", "seed: is missing"),
+    ('title = "A small sweep"', 'title = ""', "title: must be text on one line, got ''"),
+    ("replicates = 3", "replicates = 0", "replicates: must be an integer >= 1, got 0"),
+    ("replicates = 3", "replicates = 2.5", "replicates: must be an integer >= 1, got 2.5"),
+    ("replicates = 3", "replicate = 3", "replicates: is missing"),
+    ("seed = 7", "seed = 7\nsead = 8", "unknown key 'sead' (did you mean 'seed'?); allowed: title"),
+    ("[200, 400]", "[]", "n: must hold at least one sample size, got []"),
+    ("[200, 400]", "[200, 200]", "n: must not repeat a sample size"),
+    ("[200, 400]", "[200, 0]", "n: must hold whole numbers >= 1, got 0"),
+    ("[200, 400]", "[200.5]", "n: must hold whole numbers >= 1, got 200.5"),
+    ("[200, 400]", "100", "n: must be a list or { start, stop, num }, got 100"),
+    ("[200, 400]", "{ start = 9, stop = 2, num = 3 }", "n: needs 1 <= start <= stop, got 9 and 2"),
+    ("[200, 400]", "{ start = 9, stop = 20 }", "n: num: is missing"),
+    ("[200, 400]", "{ start = 9, stop = inf, num = 2 }", "n: stop: must be a finite number"),
+    ("[200, 400]", "[4]", "n: 4 samples cannot determine the 6 free parameters of curve 'newton'"),
+    ("low = -4", "lo = -4", "design: 'uniform' does not take these options"),
+    ("low = -4", "low = 5", "design: low must be below high"),
+    ("low = -4", 'law = "cauchy"', "design: unknown design 'cauchy'; known: 'uniform'"),
+    ('gate = "softmax"', 'gate = "soft"', "truth 't': gate: unknown gate 'soft'; known: 'softmax'"),
+    ('gate = "softmax"', 'gate = "sigmoid"', "truth 't': gamma: is missing"),
+    ('gate = "softmax"', 'gate = "softmax"\nexpert = "cubic"', "truth 't': expert: unknown expert"),
+    (
+        'gate = "softmax"',
+        'gate = "softmax"\ncolour = 1',
+        "truth 't': unknown key 'colour'; allowed",
+    ),
+    ('gate = "softmax"', 'gate = "softmax"\nn_classes = 1', "truth 't': n_classes: must be"),
+    ("beta1 = [3.0, 0.0]", "beta1 = [3.0]", "truth 't': block 'beta1' must have shape (2, 1)"),
+    ("beta1 = [3.0, 0.0]", "beta1 = [99.0, 0.0]", "truth 't': bounds: beta1[0,0] = 99"),
+    ("beta0 = [-2.0, 0.0]", "beta0 = -2.0", "truth 't': beta0: must list one number per expert"),
+    ("beta0 = [-2.0, 0.0]", 'beta0 = ["x", 0]', "truth 't': block 'beta0' must hold numbers"),
+    ("a = [[1.0, 0.0], [1.0, 0.0]]", "a = [[1.0], [nan]]", "truth 't': block 'a' holds 1 NaN"),
+    ('truth = "t"', 'truth = "u"', "curve 'newton': truth: unknown truth 'u'; known: 't'"),
+    ('name = "em"\n', 'name = "newton"\n', "curve 'newton': name is taken by an earlier curve"),
+    ('name = "em"\n', "", "curve 2: name: is missing"),
+    ("n_experts = 2", "n_experts = 0", "curve 'newton': n_experts: must be an integer >= 1, got 0"),
+    ('loss = "softmax-D1"', 'loss = "D9"', "curve 'newton': loss: unknown loss 'D9'; known: 'D1'"),
+    ('loss = "softmax-D1"', 'loss = "D1"', "curve 'newton': loss: 'D1' needs the blocks"),
+    ('loss = "softmax-D1"', "loss = 3", "curve 'newton': loss: unknown loss 3"),
+    ('loss = "softmax-D1"', 'loss = { name = "softmax-D2r", r = 0.5 }', "curve 'newton': loss: r"),
+    (
+        '{ name = "em", max',
+        '{ name = "dem", max',
+        "curve 'em': solver: unknown solver 'dem'; known",
+    ),
+    ('{ name = "em", max', '{ name = "em", tol = 1, max', "curve 'em': solver: 'em' does not take"),
+    ("noise = 0.1", "noise = -1.0", "curve 'newton': starts: noise must be"),
+    ("noise = 0.1", "nose = 0.1", "curve 'newton': starts: unknown start rule 'nose'"),
+    ("{ truth = 1, noise = 0.1 }", "{}", "curve 'newton': starts: must ask for at least one start"),
+    ("theory = -0.5", 'theory = "half"', "curve 'newton': theory: must be a finite number"),
+    ('panel = "a"', "panel = 1", "curve 'newton': panel: must be text on one line, got 1"),
+    ("require_certificate = false", "require_certificate = 0", "curve 'em': require_certificate"),
+    (
+        "require_certificate",
+        "require_certificat",
+        "curve 'em': unknown key 'require_certificat' (did",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG, ids=[case[2][:40] for case in WRONG])
+def test_errors_name_the_key_and_what_is_allowed(text, old, new, message):
+    assert old in text
+    with pytest.raises(SweepError) as error:
+        parse_spec(text.replace(old, new, 1))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_curves_and_truths_must_be_there():
+    head = 'title = "x"\nseed = 1\nreplicates = 1\nn = [100]\n'
+    with pytest.raises(SweepError, match=r"truth: is missing"):
+        parse_spec(head)
+    with pytest.raises(SweepError, match=r"truth: must be one or more tables \[truth.NAME\]"):
+        parse_spec(head + "truth = 3\n")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(SweepError, match=r"cannot read the spec .*nowhere.toml: No such file"):
+        load_spec(tmp_path / "nowhere.toml")
+    (tmp_path / "latin.toml").write_bytes(b'title = "\xe9"')
+    with pytest.raises(SweepError, match=r"latin.toml: is not UTF-8 text"):
+        load_spec(tmp_path / "latin.toml")
+
+
+def test_errors_name_the_file(tmp_path):
+    (tmp_path / "bad.toml").write_text("title = 3")
+    with pytest.raises(SweepError, match=r"bad.toml: title: must be text on one line, got 3"):
+        load_spec(tmp_path / "bad.toml")
