@@ -1,0 +1,216 @@
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
+from moestat.sweep.cli import app
+from moestat.sweep.lock import exclusive
+from tests.sweep.cells import always_fails, exact_rate
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+def words(text):
+    """The cells of a table, whatever the lines around them."""
+    return [
+        [cell.strip() for cell in line.strip("│┃").replace("┃", "│").split("│")]
+        for line in text.splitlines()
+        if "│" in line or "┃" in line
+    ]
+
+
+@pytest.fixture
+def fill(tmp_path, spec_file):
+    """A store filled by a stand-in for the cell function."""
+
+    def make(cell_function=exact_rate, limit=None):
+        path, spec = tmp_path / "filled.sqlite", load_spec(spec_file)
+        with create_store(path, spec) as store:
+            cells = open_cells(spec, store)[:limit]
+            list(run_cells(spec, store, cells, executor="serial", cell_function=cell_function))
+        return path
+
+    return make
+
+
+def test_run_ends_with_table_figures_and_progress(tmp_path, spec_file, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke("run", spec_file, "--executor", "serial")
+    assert result.exit_code == 0
+    assert "A small sweep: 12 of 12 cells to run, store small.sqlite" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    table = {row[0]: row[1:] for row in words(result.stdout)}
+    assert table["curve"][:3] == ["slope", "95% interval", "theory"]
+    assert table["newton"][2] == "-0.5"
+    assert table["newton"][-1] == "0"
+    assert "em †" in table
+    assert (tmp_path / "small.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "small.pdf").read_bytes().startswith(b"%PDF")
+    assert sorted(p.name for p in tmp_path.glob("*.sqlite*")) == ["small.sqlite"]
+    again = invoke("run", spec_file, "--executor", "serial")
+    assert "0 of 12 cells to run" in again.stderr
+    assert again.stdout == result.stdout
+
+
+def test_limit_cells(tmp_path, spec_file):
+    out = tmp_path / "b.sqlite"
+    arguments = ("run", spec_file, "--out", out, "--executor", "serial", "--limit-cells", 5)
+    assert invoke(*arguments).exit_code == 0
+    with open_store(out) as store:
+        assert len(store.statuses()) == 5
+    assert "7 of 12 cells to run" in invoke(*arguments).stderr
+
+
+def test_failed_cells_are_shown_and_set_the_exit_code(spec_file, fill):
+    path = fill(always_fails)
+    result = invoke("run", spec_file, "--out", path, "--executor", "serial")
+    assert result.exit_code == 1
+    assert result.stdout.count("failed: newton | n=") + result.stdout.count("failed: em | n=") == 5
+    assert "ValueError: as asked" in result.stdout
+    assert "and 7 more; export the store to see them all" in result.stdout
+    assert "newton: no rate: estimates at 0 of the 2 or more sample sizes" in result.stdout
+    assert "figures" not in result.stdout
+    retried = invoke("run", spec_file, "--out", path, "--executor", "serial", "--retry-failed")
+    assert retried.exit_code == 0
+    assert "12 of 12 cells to run" in retried.stderr
+
+
+def test_status_counts(fill):
+    table = {row[0]: row[1:] for row in words(invoke("status", fill(limit=7)).stdout)}
+    assert table["curve"] == ["cells", "done", "failed", "open", "certified", "on bound"]
+    counts = {name: [int(value) for value in table[name]] for name in ("newton", "em")}
+    assert [a + b for a, b in zip(*counts.values(), strict=True)] == [12, 7, 0, 5, 5, 3]
+
+
+def test_rates_use_certified_fits_unless_told_otherwise(fill):
+    result = invoke("rates", fill())
+    table = {row[0]: row[1:] for row in words(result.stdout)}
+    assert table["newton"][0] == table["em †"][0] == "-0.500"
+    assert table["newton"][4:] == ["4/6", "2", "2", "0"]
+    assert "newton: uncertified, left out of the rate: 2" in result.stdout
+    assert "em: uncertified" not in result.stdout
+
+
+def test_rates_as_json(fill):
+    newton, em = json.loads(invoke("rates", fill(), "--json").stdout)
+    assert (newton["cells"], newton["certified"], newton["left_out"]) == (6, 4, 2)
+    assert (em["left_out"], em["require_certificate"]) == (0, False)
+    assert newton["rate"]["slope"] == pytest.approx(-0.5)
+    assert newton["rate"]["n_observations"] == 4
+    assert em["rate"]["n_observations"] == 6
+    assert newton["hellinger"]["slope"] == pytest.approx(-0.5)
+    assert newton["blocks"] == {"mass": pytest.approx(-0.5), "a": pytest.approx(-0.5)}
+
+
+def test_no_rate_from_one_size(fill):
+    path = fill(limit=6)
+    newton, _ = json.loads(invoke("rates", path, "--json").stdout)
+    assert newton["rate"] is None
+    assert newton["note"] == "estimates at 1 of the 2 or more sample sizes it takes"
+
+
+def test_plot(fill, tmp_path):
+    out = tmp_path / "figure.pdf"
+    assert invoke("plot", fill(), "--out", out).exit_code == 0
+    assert out.read_bytes().startswith(b"%PDF")
+    refused = invoke("plot", fill(), "--out", tmp_path / "figure.gif")
+    assert refused.exit_code == 2
+    assert "must end in .png or .pdf, got 'figure.gif'" in refused.stderr
+
+
+def test_plot_of_nothing(fill):
+    result = invoke("plot", fill(always_fails))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: there is nothing to plot: no estimate enters a rate yet\n"
+
+
+def test_export_csv_keeps_every_digit(fill, tmp_path):
+    out = tmp_path / "cells.csv"
+    result = invoke("export", fill(), "--out", out)
+    assert result.stdout == f"12 rows: {out}\n"
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    with open_store(tmp_path / "filled.sqlite") as store:
+        records = list(store.records())
+    assert [float(row["loss"]) for row in rows] == [record.loss for record in records]
+    assert [json.loads(row["params"]) for row in rows] == [list(r.params) for r in records]
+    assert rows[0]["certificate.active"] == '["a[0]"]'
+    assert rows[0]["losses.block_errors.a"].startswith("[")
+    assert {row["versions.moestat"] for row in rows} == {"test"}
+
+
+def test_export_parquet(fill, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "cells.parquet"
+    assert invoke("export", fill(), "--out", out).exit_code == 0
+    table = parquet.read_table(out).to_pydict()
+    with open_store(tmp_path / "filled.sqlite") as store:
+        assert table["loss"] == [record.loss for record in store.records()]
+    assert set(table["status"]) == {"done"}
+
+
+def test_export_parquet_without_pyarrow(fill, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = invoke("export", fill(), "--out", tmp_path / "cells.parquet")
+    assert result.exit_code == 2
+    assert "needs pyarrow: pip install 'moestat[parquet]'" in result.stderr
+
+
+def test_export_to_something_else(fill, tmp_path):
+    result = invoke("export", fill(), "--out", tmp_path / "cells.xlsx")
+    assert result.exit_code == 2
+    assert "--out must end in .csv or .parquet, got 'cells.xlsx'" in result.stderr
+
+
+def test_list_shows_the_shipped_experiments():
+    table = {row[0]: row[1:] for row in words(invoke("list").stdout)}
+    assert table["quickstart"][1:] == ["4", "200", "10000 to 1e+06"]
+    assert table["mlmoe_sigmoid_vs_softmax"][1:3] == ["8", "3200"]
+
+
+ERRORS = [
+    (("run", "nowhere"), "there is no spec file 'nowhere', nor a shipped experiment; those: "),
+    (("run", "quickstart", "--executor", "slurm"), "--executor: unknown executor 'slurm'; known"),
+    (("status", "nowhere.sqlite"), "there is no store nowhere.sqlite"),
+    (("rates", "pyproject.toml"), "it is no SQLite file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), ERRORS)
+def test_errors_are_one_line_and_exit_code_2(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    result = invoke(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_busy_store_is_refused(spec_file, tmp_path):
+    out = tmp_path / "a.sqlite"
+    with exclusive(out):
+        result = invoke("run", spec_file, "--out", out, "--executor", "serial")
+    assert result.exit_code == 2
+    assert "another runner" in result.stderr
+    assert not out.exists()
+
+
+def test_help_documents_exit_codes():
+    result = invoke("--help")
+    assert "Exit codes: 0 done" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("module", ["moestat.sweep", "moestat.sweep.cli"])
+def test_imports_stay_light(module):
+    heavy = "{'numpy', 'numba', 'scipy', 'matplotlib'} & set(sys.modules)"
+    code = f"import sys, {module}; sys.exit(str({heavy}) if {heavy} else 0)"
+    subprocess.run([sys.executable, "-c", code], check=True)
