@@ -12,22 +12,49 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from moestat.designs import Uniform
+    from moestat.distances import hellinger, total_variation
+    from moestat.estimators import MoEClassifier
     from moestat.families import Family, family
+    from moestat.figures import plot_rates
     from moestat.fitting import fit, fit_many
     from moestat.generate import sample
+    from moestat.losses import voronoi_loss, voronoi_terms
     from moestat.mixing import MixingMeasure
+    from moestat.rates import fit_rate
 
 _HOMES = {
     "Family": "moestat.families",
     "MixingMeasure": "moestat.mixing",
+    "MoEClassifier": "moestat.estimators",
     "Uniform": "moestat.designs",
     "family": "moestat.families",
     "fit": "moestat.fitting",
     "fit_many": "moestat.fitting",
+    "fit_rate": "moestat.rates",
+    "hellinger": "moestat.distances",
+    "plot_rates": "moestat.figures",
     "sample": "moestat.generate",
+    "total_variation": "moestat.distances",
+    "voronoi_loss": "moestat.losses",
+    "voronoi_terms": "moestat.losses",
 }
 
-__all__ = ["Family", "MixingMeasure", "Uniform", "family", "fit", "fit_many", "sample"]
+__all__ = [
+    "Family",
+    "MixingMeasure",
+    "MoEClassifier",
+    "Uniform",
+    "family",
+    "fit",
+    "fit_many",
+    "fit_rate",
+    "hellinger",
+    "plot_rates",
+    "sample",
+    "total_variation",
+    "voronoi_loss",
+    "voronoi_terms",
+]
 
 
 def __getattr__(name: str) -> Any:

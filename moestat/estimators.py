@@ -1,11 +1,12 @@
-"""Estimators with scikit-learn's interface, around `moestat.fit`."""
+"""Estimators with scikit-learn's interface, around `moestat.fit`; needs ``moestat[sklearn]``."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from moestat.families import family
 from moestat.fitting import fit
@@ -16,7 +17,7 @@ from moestat.starts import make_starts
 __all__ = ["MoEClassifier"]
 
 
-class MoEClassifier:
+class MoEClassifier(ClassifierMixin, BaseEstimator):
     """Mixture of multinomial-logistic experts as a scikit-learn classifier.
 
     Parameters
@@ -65,25 +66,6 @@ class MoEClassifier:
         self.n_starts = n_starts
         self.random_state = random_state
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name; `deep` is accepted for scikit-learn."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **params: Any) -> MoEClassifier:
-        """Set constructor arguments by name.
-
-        Raises
-        ------
-        ValueError
-            If a name is not one of them.
-        """
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise ValueError(f"unknown parameter {name!r}; known: {', '.join(known)}")
-            setattr(self, name, value)
-        return self
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoEClassifier:
         """Fit by maximum likelihood; X (n, d), y (n,) labels of any kind."""
         X = np.asarray(X, dtype=np.float64)
@@ -118,14 +100,10 @@ class MoEClassifier:
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, K), columns in the order of ``classes_``."""
-        if not hasattr(self, "results_"):
-            raise ValueError("this MoEClassifier is not fitted; call fit first")
+        check_is_fitted(self)
         return self.results_.predict_proba(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each row of X (n, d)."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-
-    def score(self, X: Any, y: Any) -> float:
-        """Share of correct predictions."""
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        probability = self.predict_proba(X)
+        return self.classes_[np.argmax(probability, axis=1)]

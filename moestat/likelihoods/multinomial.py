@@ -72,7 +72,7 @@ def encode(y: Any, n_classes: int) -> IntArray:
     """
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ValueError(f"y must have shape (n,), got shape {labels.shape}")
+        raise ValueError(f"y must have shape (n,), got {labels.shape}")
     if not (np.issubdtype(labels.dtype, np.number) or labels.dtype == bool):
         raise ValueError(f"y must hold integer class labels, got dtype {labels.dtype}")
     as_float = labels.astype(np.float64)

@@ -1,0 +1,36 @@
+"""Fixtures that every test may use: truths, families and a plain-NumPy oracle."""
+
+from __future__ import annotations
+
+import pytest
+
+import moestat
+
+WELL_CONDITIONED = {
+    # Identified and well conditioned on [-4, 4]: the scores are not opposite to each other.
+    "sigmoid": {
+        "gamma": [0.2, -0.3],
+        "alpha": [-2.0, 3.0],
+        "beta": [1.5, 1.0],
+        "a": [[-2.0, 0.0], [1.5, 0.0]],
+        "b": [[1.0, 0.0], [-1.0, 0.0]],
+    },
+    "softmax": {
+        "beta0": [0.2, 0.0],
+        "beta1": [-2.0, 0.0],
+        "a": [[-2.0, 0.0], [1.5, 0.0]],
+        "b": [[1.0, 0.0], [-1.0, 0.0]],
+    },
+}
+WIDE = moestat.Uniform(-4.0, 4.0)
+
+
+@pytest.fixture
+def truth():
+    """Family and packed truth of a gate, k* = 2, K = 2, d = 1."""
+
+    def build(gate: str):
+        family = moestat.family("multinomial", gate=gate, n_experts=2, n_classes=2)
+        return family, family.pack(WELL_CONDITIONED[gate])
+
+    return build

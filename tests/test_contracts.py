@@ -1,0 +1,157 @@
+"""What every member of a registry must satisfy, so that a new one is tested by being registered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import moestat
+from moestat._registry import Registry, UnknownNameError
+from moestat.designs import DESIGNS, make_design
+from moestat.experts import EXPERTS
+from moestat.gates import GATES
+from moestat.likelihoods import LIKELIHOODS
+from moestat.solvers import SOLVERS, make_solver
+from moestat.starts import TruthStarts
+from tests import oracle
+from tests.conftest import WELL_CONDITIONED, WIDE
+
+ALL = [GATES, EXPERTS, LIKELIHOODS, SOLVERS, DESIGNS]
+SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(2, 4))
+
+
+@pytest.mark.parametrize("registry", ALL, ids=lambda registry: registry.kind)
+def test_registry_lists_members_under_their_names(registry):
+    assert len(registry) > 0
+    for name, member in registry.items():
+        assert member.name == name
+    with pytest.raises(UnknownNameError, match=f"unknown {registry.kind} 'no such'; known: "):
+        registry["no such"]
+
+
+def test_a_name_registers_once():
+    registry = Registry("gate")
+    registry.register(GATES["softmax"])
+    with pytest.raises(ValueError, match="registered already"):
+        registry.register(GATES["softmax"])
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_gate_declares_bounds_mass_and_translations_of_its_blocks(gate):
+    member = GATES[gate]
+    blocks = {c.intercept for c in member.channels} | {c.slope for c in member.channels if c.slope}
+    assert set(member.bounds) == blocks
+    assert member.mass in blocks
+    assert set(member.translations) <= blocks
+    assert member.source
+
+
+@pytest.mark.parametrize("gate", GATES)
+@settings(max_examples=30, deadline=None)
+@given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
+def test_density_sums_to_one_and_keeps_its_symmetries(gate, shape, seed):
+    k, d, K = shape
+    rng = np.random.default_rng(seed)
+    family = moestat.family("multinomial", gate=gate, n_experts=k, n_features=d, n_classes=K)
+    theta = 3.0 * rng.normal(size=family.n_params)
+    X = rng.normal(size=(40, d))
+    p = family.probabilities(theta, X)
+    assert np.allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    blocks = oracle.blocks_of(family, theta)
+    for s in range(K):
+        expected = np.exp(oracle.log_density(gate, blocks, X, np.full(40, s + 1)))
+        assert np.allclose(p[:, s], expected, rtol=1e-10, atol=1e-14)
+    shifted = theta.copy()
+    for name in family.gate.translations:
+        positions = family.blocks[name]
+        shifted[positions] += rng.normal(size=positions.shape[1:])
+    relabelled = shifted.reshape(k, -1)[rng.permutation(k)].ravel()
+    assert np.allclose(family.probabilities(relabelled, X), p, atol=1e-12)
+    one, other = family.canonical(theta), family.canonical(relabelled)
+    assert np.allclose(one, other, atol=1e-12)
+    assert np.allclose(family.probabilities(one, X), p, atol=1e-12)
+
+
+@pytest.mark.parametrize("gate", GATES)
+@settings(max_examples=20, deadline=None)
+@given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
+def test_packing_and_measures_are_inverse(gate, shape, seed):
+    k, d, K = shape
+    family = moestat.family("multinomial", gate=gate, n_experts=k, n_features=d, n_classes=K)
+    theta = np.random.default_rng(seed).normal(size=family.n_params)
+    assert np.array_equal(family.pack(family.unpack(theta)), theta)
+    assert np.allclose(family.from_measure(family.measure(theta)), theta, rtol=1e-12, atol=1e-15)
+    used = np.concatenate([positions.ravel() for positions in family.blocks.values()])
+    assert sorted(used) == list(range(family.n_params))
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_sampler_follows_the_density(gate, truth):
+    """Chi-square on a grid of x-cells by classes, with the cells' exact probabilities."""
+    from scipy.stats import chi2
+
+    family, theta = truth(gate)
+    n, cells = 200_000, 25
+    X, y = moestat.sample(family, theta, n, rng=2024, design=WIDE)
+    edges = np.linspace(-4, 4, cells + 1)
+    observed = np.stack([np.histogram(X[y == s, 0], edges)[0] for s in (1, 2)])
+    expected = np.empty((2, cells))
+    for j in range(cells):
+        nodes, weights = moestat.Uniform(edges[j], edges[j + 1]).quadrature(1, 20)
+        expected[:, j] = n / cells * (weights @ family.probabilities(theta, nodes.T))
+    statistic = ((observed - expected) ** 2 / expected).sum()
+    assert chi2.sf(statistic, 2 * cells - 1) > 1e-3
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("gate", GATES)
+def test_solver_returns_a_point_of_the_box_with_an_honest_certificate(solver, gate, truth):
+    family, theta = truth(gate)
+    X, y = moestat.sample(family, theta, 3000, rng=1, design=WIDE)
+    result = moestat.fit(
+        family,
+        X,
+        y,
+        solver=make_solver(solver),
+        starts=[TruthStarts(family, theta, 2, 0.05)],
+        rng=0,
+    )
+    assert np.all(result.params >= family.lower)
+    assert np.all(result.params <= family.upper)
+    density = family.log_density(result.params, X, y)
+    assert result.log_likelihood == pytest.approx(density.sum(), rel=1e-12)
+    certificate = result.certificate
+    assert certificate.status in {"converged", "iteration limit", "stalled"}
+    assert certificate.n_starts == 2
+    assert sum(certificate.inertia) <= family.n_free_params
+    if certificate.certified:
+        assert certificate.inertia[2] == 0
+        assert certificate.gain <= 1e-6
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_solver_rejects_options_it_does_not_have(solver):
+    with pytest.raises(ValueError, match="does not take these options: wrong"):
+        make_solver({"name": solver, "wrong": 1})
+    with pytest.raises(ValueError, match="max_iterations must be an integer >= 1, got 0"):
+        make_solver({"name": solver, "max_iterations": 0})
+    with pytest.raises(ValueError, match="tolerance must be a number"):
+        make_solver({"name": solver, "tolerance": -1.0})
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_design_draws_what_it_integrates(name):
+    design = make_design({"law": name})
+    X = design.draw(100_000, 2, np.random.default_rng(0))
+    nodes, weights = design.quadrature(2, 12)
+    assert weights.sum() == pytest.approx(1.0, rel=1e-12)
+    for power in (1, 2, 3):
+        exact = (nodes**power) @ weights
+        error = (X**power).std(axis=1) / np.sqrt(X.shape[1])
+        assert np.all(np.abs((X**power).mean(axis=1) - exact) < 5 * error)
+
+
+def test_every_gate_has_a_truth_in_these_tests():
+    assert set(WELL_CONDITIONED) == set(GATES)
