@@ -50,8 +50,8 @@ def _plain_errors(command: Callable[..., None]) -> Callable[..., None]:
 
 def _console(stderr: bool = False) -> Console:
     """A console whose tables do not fold when they are piped."""
-    console = Console(stderr=stderr, soft_wrap=False, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, width=160, highlight=False)
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=160)
 
 
 @app.command()
@@ -77,8 +77,7 @@ def run(
 ) -> None:
     """Run SPEC, or go on with it: cells that have a result are not run again.
 
-    Every result is on disk before it counts.  Interrupt or kill a run at any time; the same
-    command goes on from there and ends with the same numbers.
+    Interrupt or kill it at any time: the same command goes on, and ends with the same numbers.
     """
     from moestat._registry import UnknownNameError
     from moestat.sweep.executors import EXECUTORS
@@ -182,7 +181,7 @@ def rates(
         if as_json:
             typer.echo(json.dumps([summary.as_dict() for summary in summaries], indent=2))
         else:
-            _console().print(rates_table(opened.spec.title, summaries))
+            _console().print(rates_table(opened.spec.title, summaries, details=True))
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from rich import box
 from rich.table import Table
 
 from moestat.rates import RateResult
@@ -16,7 +17,7 @@ __all__ = ["experiments_table", "rates_table", "status_table"]
 _UNCERTIFIED = "\N{DAGGER}"
 
 
-def rates_table(title: str, summaries: Sequence[CurveSummary]) -> Table:
+def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = False) -> Table:
     """Rates with their intervals, and the counts that say how far to trust them.
 
     Parameters
@@ -25,28 +26,30 @@ def rates_table(title: str, summaries: Sequence[CurveSummary]) -> Table:
         Heading.
     summaries : sequence of CurveSummary
         The curves.
+    details : bool
+        Add the rate of the Hellinger distance.
 
     Returns
     -------
     rich.table.Table
         The table; curves whose rate takes uncertified fits too carry a dagger.
     """
-    table = _table(title, ["curve"], ["slope", "95% interval", "theory", "Hellinger"])
-    for name in ("certified", "on bound", "empty cells", "failed"):
-        table.add_column(name, justify="right")
+    names = ["slope", "95% interval", "theory", "certified", "on bound", "failed"]
+    table = _table(title, ["curve"], [*names, *(["Hellinger"] if details else [])])
     for summary in summaries:
         theory = summary.curve.theory
-        table.add_row(
+        row = [
             summary.curve.name + ("" if summary.curve.require_certificate else f" {_UNCERTIFIED}"),
             _slope(summary.rate),
             _interval(summary.rate),
             "" if theory is None else f"{theory:g}",
-            _slope(summary.hellinger),
             f"{summary.certified}/{summary.done}",
             str(summary.on_bound),
-            str(summary.with_empty_cells),
             str(summary.failed),
-        )
+        ]
+        if details:
+            row.append(_slope(summary.hellinger))
+        table.add_row(*row)
     table.caption = "\n".join(_notes(summaries)) or None
     return table
 
@@ -57,6 +60,8 @@ def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
     for summary in summaries:
         if summary.left_out:
             yield f"{summary.curve.name}: uncertified, left out of the rate: {summary.left_out}"
+        if summary.with_empty_cells:
+            yield f"{summary.curve.name}: fits with an empty Voronoi cell: {summary.with_empty_cells}"
         if summary.note:
             yield f"{summary.curve.name}: no rate: {summary.note}"
 
@@ -99,25 +104,32 @@ def experiments_table(specs: Sequence[tuple[str, Spec]]) -> Table:
     """
     table = _table("", ["name", "title"], ["curves", "cells", "n"])
     for name, spec in specs:
-        sizes = f"{spec.sizes[0]:g} to {spec.sizes[-1]:g}"
+        sizes = f"{spec.sizes[0]:,} to {spec.sizes[-1]:,}"
         table.add_row(name, spec.title, str(len(spec.curves)), str(spec.n_cells), sizes)
     return table
 
 
 def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    table = Table(title=title or None, title_justify="left", caption_justify="left")
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for name in left:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", min_width=8)
     for name in right:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=name != "on bound", min_width=5)
     return table
 
 
 def _slope(rate: RateResult | None) -> str:
-    return "none" if rate is None else f"{rate.slope:+.3f}"
+    return "none" if rate is None else f"{rate.slope:+.2f}"
 
 
 def _interval(rate: RateResult | None) -> str:
     if rate is None or math.isnan(rate.interval[0]):
         return ""
-    return f"{rate.interval[0]:+.3f} to {rate.interval[1]:+.3f}"
+    return f"{rate.interval[0]:+.2f}, {rate.interval[1]:+.2f}"

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from moestat.sweep.plan import Cell
 from moestat.sweep.record import FAILED, Record
@@ -41,13 +41,15 @@ class _Count:
         self.failed += record.status == FAILED
 
     def text(self) -> str:
+        """Cells done, their rate, the time left and the failures, e.g. ``3/30 cells, 1.3/s``."""
         seconds = max(time.monotonic() - self.began, 1e-9)
-        failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self.cells}/{self.total} cells, {self.cells / seconds:.2g}/s{failed}"
-
-    def remaining(self) -> timedelta:
-        seconds = time.monotonic() - self.began
-        return timedelta(seconds=round(seconds * (self.work_total / max(self.work, 1) - 1)))
+        parts = [f"{self.cells}/{self.total} cells"]
+        if self.cells:
+            left = timedelta(seconds=round(seconds * (self.work_total / self.work - 1)))
+            parts += [f"{self.cells / seconds:.2g}/s", f"{left} left"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        return ", ".join(parts)
 
 
 class _Bar:
@@ -69,7 +71,7 @@ class _Lines:
         now = time.monotonic()
         if now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            self._console.print(f"{self._count.text()}, about {self._count.remaining()} left")
+            self._console.print(self._count.text())
 
 
 @contextmanager
@@ -89,15 +91,9 @@ def reporter(console: Console, cells: Sequence[Cell]) -> Iterator[Reporter]:
         To be told of each record.
     """
     count = _Count(cells)
-    if not console.is_terminal:
+    if not console.is_terminal or not cells:
         yield _Lines(console, count)
         return
-    columns = (
-        BarColumn(),
-        TextColumn("{task.fields[text]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-    )
-    with Progress(*columns, console=console, speed_estimate_period=600.0) as progress:
+    columns = (BarColumn(30), TextColumn("{task.fields[text]}"))
+    with Progress(*columns, console=console) as progress:
         yield _Bar(progress, count)

@@ -6,6 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from moestat.rates import fit_rate
 from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
 from moestat.sweep.cli import app
 from moestat.sweep.lock import exclusive
@@ -18,13 +19,12 @@ def invoke(*arguments):
     return result
 
 
-def words(text):
-    """The cells of a table, whatever the lines around them."""
-    return [
-        [cell.strip() for cell in line.strip("│┃").replace("┃", "│").split("│")]
-        for line in text.splitlines()
-        if "│" in line or "┃" in line
-    ]
+def rows(text):
+    """First word -> the others, for each line of a table of curves."""
+    for joined in ("95% interval", "on bound", "em †"):
+        text = text.replace(joined, joined.replace(" ", "_"))
+    lines = [line.replace(", ", ",").split() for line in text.splitlines() if line.strip()]
+    return {line[0]: line[1:] for line in lines}
 
 
 @pytest.fixture
@@ -47,11 +47,11 @@ def test_run_ends_with_table_figures_and_progress(tmp_path, spec_file, monkeypat
     assert result.exit_code == 0
     assert "A small sweep: 12 of 12 cells to run, store small.sqlite" in result.stderr
     assert len(result.stderr.splitlines()) == 1
-    table = {row[0]: row[1:] for row in words(result.stdout)}
-    assert table["curve"][:3] == ["slope", "95% interval", "theory"]
+    table = rows(result.stdout)
+    assert table["curve"][:3] == ["slope", "95%_interval", "theory"]
     assert table["newton"][2] == "-0.5"
     assert table["newton"][-1] == "0"
-    assert "em †" in table
+    assert "em_†" in table
     assert (tmp_path / "small.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "small.pdf").read_bytes().startswith(b"%PDF")
     assert sorted(p.name for p in tmp_path.glob("*.sqlite*")) == ["small.sqlite"]
@@ -84,18 +84,24 @@ def test_failed_cells_are_shown_and_set_the_exit_code(spec_file, fill):
 
 
 def test_status_counts(fill):
-    table = {row[0]: row[1:] for row in words(invoke("status", fill(limit=7)).stdout)}
-    assert table["curve"] == ["cells", "done", "failed", "open", "certified", "on bound"]
+    table = rows(invoke("status", fill(limit=7)).stdout)
+    assert table["curve"] == ["cells", "done", "failed", "open", "certified", "on_bound"]
     counts = {name: [int(value) for value in table[name]] for name in ("newton", "em")}
     assert [a + b for a, b in zip(*counts.values(), strict=True)] == [12, 7, 0, 5, 5, 3]
 
 
 def test_rates_use_certified_fits_unless_told_otherwise(fill):
     result = invoke("rates", fill())
-    table = {row[0]: row[1:] for row in words(result.stdout)}
-    assert table["newton"][0] == table["em †"][0] == "-0.500"
-    assert table["newton"][4:] == ["4/6", "2", "2", "0"]
+    table = rows(result.stdout)
+    low, high = fit_rate(
+        [200, 200, 400, 400], [200**-0.5, 1.1 * 200**-0.5, 400**-0.5, 1.1 * 400**-0.5]
+    ).interval
+    assert table["newton"][:3] == ["-0.50", f"{low:+.2f},{high:+.2f}", "-0.5"]
+    assert table["em_†"][0] == "-0.50"
+    assert table["curve"][4:] == ["on_bound", "failed", "Hellinger"]
+    assert table["newton"][3:] == ["4/6", "2", "0", "-0.50"]
     assert "newton: uncertified, left out of the rate: 2" in result.stdout
+    assert "newton: fits with an empty Voronoi cell: 2" in result.stdout
     assert "em: uncertified" not in result.stdout
 
 
@@ -171,9 +177,11 @@ def test_export_to_something_else(fill, tmp_path):
 
 
 def test_list_shows_the_shipped_experiments():
-    table = {row[0]: row[1:] for row in words(invoke("list").stdout)}
-    assert table["quickstart"][1:] == ["4", "200", "10000 to 1e+06"]
-    assert table["mlmoe_sigmoid_vs_softmax"][1:3] == ["8", "3200"]
+    listed = " ".join(invoke("list").stdout.split())
+    assert "quickstart Quickstart: exact- and over-specified fits" in listed
+    assert " 4 200 10,000 to 1,000,000" in listed
+    assert "mlmoe_sigmoid_vs_softmax mlmoe Fig. 1 (a), (d)" in listed
+    assert " 8 3200 10,000 to 100,000" in listed
 
 
 ERRORS = [
