@@ -50,7 +50,7 @@ def sample(
     >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
     >>> X, y = sample(F, [0, 0, 1, 2], n=4, rng=0)
     >>> X.shape, y.tolist()
-    ((4, 1), [1, 1, 1, 1])
+    ((4, 1), [1, 2, 2, 1])
     """
     vector = as_floats("theta", theta, (family.n_params,))
     n = positive_int("n", n)
