@@ -61,7 +61,8 @@ def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
         if summary.left_out:
             yield f"{summary.curve.name}: uncertified, left out of the rate: {summary.left_out}"
         if summary.with_empty_cells:
-            yield f"{summary.curve.name}: fits with an empty Voronoi cell: {summary.with_empty_cells}"
+            count = summary.with_empty_cells
+            yield f"{summary.curve.name}: fits with an empty Voronoi cell: {count}"
         if summary.note:
             yield f"{summary.curve.name}: no rate: {summary.note}"
 

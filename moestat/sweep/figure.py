@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from moestat.figures import RateCurve, plot_rates, save_figure
 from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.errors import SweepError
@@ -49,6 +51,8 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
     figure.suptitle(title)
     for position, (name, curves) in enumerate(panels.items(), 1):
         axes = figure.add_subplot(rows, columns, position)
+        _widen(axes.set_xlim, [curve.n for curve in curves])
+        _widen(axes.set_ylim, [curve.loss for curve in curves])
         plot_rates(curves, ax=axes)
         label = f"({name})" if len(name) == 1 else name
         axes.text(0.98, 0.97, label, ha="right", va="top", weight="bold", transform=axes.transAxes)
@@ -70,6 +74,13 @@ def write_figures(figure: Any, paths: Sequence[Path]) -> None:
             raise SweepError(str(error)) from None
         except OSError as error:
             raise SweepError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _widen(set_limits: Any, values: Sequence[Any]) -> None:
+    """Give an axis a width where all values are one; some such values defeat matplotlib."""
+    low, high = np.min(np.concatenate(values)), np.max(np.concatenate(values))
+    if low == high:
+        set_limits(low / 2.0, high * 2.0)
 
 
 def _rate_curve(summary: CurveSummary) -> RateCurve:

@@ -78,17 +78,26 @@ class Store:
         return dict(self._connection.execute("SELECT key, status FROM cells"))
 
     def put(self, record: Record) -> None:
-        """Write one record; when this returns, it survives a crash of program and machine."""
+        """Write one record; when this returns, it survives a crash of program and machine.
+
+        Raises
+        ------
+        SweepError
+            If it cannot be written, for instance because the disk is full.
+        """
         row = [getattr(record, column) for column in _COLUMNS.split(", ")]
         values = [
             json.dumps(value, allow_nan=False) if isinstance(value, (dict, list, tuple)) else value
             for value in row
         ]
         marks = ", ".join("?" * len(values))
-        with self._connection:
-            self._connection.execute(
-                f"INSERT OR REPLACE INTO cells ({_COLUMNS}) VALUES ({marks})", values
-            )
+        try:
+            with self._connection:
+                self._connection.execute(
+                    f"INSERT OR REPLACE INTO cells ({_COLUMNS}) VALUES ({marks})", values
+                )
+        except sqlite3.Error as error:
+            raise SweepError(f"cannot write to the store {self.path}: {error}") from None
 
     def records(self) -> Iterator[Record]:
         """Every record, by curve, sample size and replicate."""

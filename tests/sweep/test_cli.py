@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from moestat.rates import fit_rate
-from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
+from moestat.sweep import create_store, load_spec, open_cells, open_store, parse_spec, run_cells
 from moestat.sweep.cli import app
 from moestat.sweep.lock import exclusive
 from tests.sweep.cells import always_fails, exact_rate
@@ -130,6 +130,18 @@ def test_plot(fill, tmp_path):
     refused = invoke("plot", fill(), "--out", tmp_path / "figure.gif")
     assert refused.exit_code == 2
     assert "must end in .png or .pdf, got 'figure.gif'" in refused.stderr
+
+
+@pytest.mark.parametrize("limit", [1, 6])
+def test_plot_of_one_size(tmp_path, text, limit):
+    spec = parse_spec(text.replace("[200, 400]", "[1000, 1000000]"))
+    path, out = tmp_path / "one.sqlite", tmp_path / "one.png"
+    with create_store(path, spec) as store:
+        cells = open_cells(spec, store)[:limit]
+        list(run_cells(spec, store, cells, executor="serial", cell_function=exact_rate))
+    assert {cell.n for cell in cells} == {1000000}
+    assert invoke("plot", path, "--out", out).exit_code == 0
+    assert out.stat().st_size > 0
 
 
 def test_plot_of_nothing(fill):

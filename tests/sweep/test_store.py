@@ -177,3 +177,11 @@ def test_a_lock_left_behind_is_taken_over(path):
     with exclusive(path):
         assert lock.read_text() == f"{os.getpid()}\n"
     assert not lock.exists()
+
+
+def test_a_store_that_cannot_be_written_is_named(path, spec):
+    (record,) = fill(path, spec, limit=1)
+    with create_store(path, spec) as store:
+        store._connection.execute("PRAGMA query_only = ON")
+        with pytest.raises(SweepError, match=r"cannot write to the store .*a.sqlite: .*readonly"):
+            store.put(record)
