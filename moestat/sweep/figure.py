@@ -46,7 +46,9 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
         raise SweepError("there is nothing to plot: no estimate enters a rate yet")
     columns = min(len(panels), 3)
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(6.4 * columns, 4.6 * rows), layout="constrained")
+    tallest = max(len(curves) for curves in panels.values())
+    size = (6.4 * columns, (4.4 + 0.2 * tallest) * rows)
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)
     for position, (name, curves) in enumerate(panels.items(), 1):
@@ -54,6 +56,14 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
         _widen(axes.set_xlim, [curve.n for curve in curves])
         _widen(axes.set_ylim, [curve.loss for curve in curves])
         plot_rates(curves, ax=axes)
+        # One column: panels side by side leave no room for two.
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.01),
+            borderaxespad=0.0,
+            fontsize="small",
+            frameon=False,
+        )
         label = f"({name})" if len(name) == 1 else name
         axes.text(0.98, 0.97, label, ha="right", va="top", weight="bold", transform=axes.transAxes)
     return figure
@@ -84,7 +94,7 @@ def _widen(set_limits: Any, values: Sequence[Any]) -> None:
 
 
 def _rate_curve(summary: CurveSummary) -> RateCurve:
-    left_out = f" ({summary.left_out} uncertified left out)" if summary.left_out else ""
+    left_out = f" ({summary.left_out} uncertified)" if summary.left_out else ""
     return RateCurve(
         label=summary.curve.name + left_out,
         n=summary.n,
