@@ -18,7 +18,7 @@ from numba.extending import intrinsic, overload
 
 from moestat._jit import device
 
-__all__ = ["exp", "log", "log1p_unit", "log_sigmoid", "sigmoid", "softplus"]
+__all__ = ["exp", "log", "log1p_unit", "log_sigmoid", "sigmoid", "softplus", "tempered_log_sigmoid"]
 
 
 def fma(a: float, b: float, c: float) -> float:
@@ -180,3 +180,27 @@ def log_sigmoid(s: float) -> float:
 def softplus(s: float) -> float:
     """``log(1 + exp(s))`` without overflow or cancellation."""
     return (s if s > 0.0 else 0.0) + log1p_unit(exp(-abs(s)))
+
+
+@device(forceinline=True)
+def tempered_log_sigmoid(s, tau):
+    """Value and derivatives (s, tau, ss, s tau, tau tau) of ``log sigma(s / tau)``.
+
+    With u = s / tau, p = sigma(-u) and v = p (1 - p):
+    ``d_s = p / tau``, ``d_tau = -p u / tau``, ``d_ss = -v / tau^2``,
+    ``d_s_tau = (v u - p) / tau^2``, ``d_tau_tau = (2 p u - v u^2) / tau^2``.
+    """
+    inverse = 1.0 / tau
+    u = s * inverse
+    e = exp(-abs(u))
+    p = (1.0 if u <= 0.0 else e) / (1.0 + e)
+    v = p * (1.0 - p)
+    square = inverse * inverse
+    return (
+        (u if u < 0.0 else 0.0) - log1p_unit(e),
+        p * inverse,
+        -p * u * inverse,
+        -v * square,
+        (v * u - p) * square,
+        (2.0 * p - v * u) * u * square,
+    )

@@ -29,10 +29,16 @@ class Channel:
         Block of the coefficient of 1.
     slope : str or None
         Block of the d coefficients of x; None for a channel that does not see x.
+    component : int or None
+        Position of the coefficient in a vector-valued block; None for a block of its own.
+    shared : bool
+        True for one parameter that all atoms share, such as a temperature.
     """
 
     intercept: str
     slope: str | None = None
+    component: int | None = None
+    shared: bool = False
 
     def width(self, n_features: int) -> int:
         """Number of coefficients with `n_features` = d inputs."""
@@ -47,10 +53,11 @@ class Gate:
     ----------
     name : str
         Name in the registry.
-    channels : tuple of Channel
-        The predictors it reads.
+    channels : callable
+        ``channels(n_features)``: the predictors it reads, shared ones last.
     block : callable
-        ``block(eta, m, order, a, da, d2a)`` on the first m samples of a block.
+        ``block(eta, phi, m, order, a, da, d2a)`` on the first m samples of a block, with the
+        channels eta (C, m) and the features phi = (1, x) (1 + d, m).
     mass : str
         Block whose exponential is the mass of an atom.
     translations : tuple of str
@@ -60,15 +67,19 @@ class Gate:
         Block -> (lower, upper): the default box of the compact parameter space.
     source : str
         Paper and equation.
+    scaling : tuple of str
+        Blocks that a common positive factor may multiply without changing the density.  The last
+        of them represents the scale; solvers hold it where they start.
     """
 
     name: str
-    channels: tuple[Channel, ...]
+    channels: Callable[[int], tuple[Channel, ...]]
     block: Callable[..., None]
     mass: str
     translations: tuple[str, ...]
     bounds: Mapping[str, tuple[float, float]]
     source: str
+    scaling: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

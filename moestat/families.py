@@ -46,52 +46,92 @@ class Family:
     box: Mapping[str, tuple[float, float]] = field(repr=False)
 
     @cached_property
+    def gate_channels(self) -> tuple[Channel, ...]:
+        """Channels of one atom that the gate reads."""
+        return self.gate.channels(self.n_features)
+
+    @cached_property
     def channels(self) -> tuple[Channel, ...]:
         """Channels of one atom: the gate's, then one per predictor of the likelihood."""
         n_predictors = self.likelihood.n_predictors(self.n_classes)
-        return self.gate.channels + (self.expert.channel,) * n_predictors
+        return self.gate_channels + (self.expert.channel,) * n_predictors
+
+    @property
+    def n_gate_channels(self) -> int:
+        """Number of channels that the gate reads."""
+        return len(self.gate_channels)
 
     @cached_property
     def width(self) -> IntArray:
         """Number of coefficients of each channel, shape (C,)."""
         return np.array([c.width(self.n_features) for c in self.channels], dtype=np.int64)
 
-    @property
+    @cached_property
     def n_atom_params(self) -> int:
-        """Parameters of one atom."""
-        return int(self.width.sum())
+        """Parameters of one atom, shared ones not counted."""
+        own = [not channel.shared for channel in self.channels]
+        return int(self.width[own].sum())
 
-    @property
+    @cached_property
     def n_params(self) -> int:
         """Length P of the packed vector, pinned coordinates included."""
-        return self.n_experts * self.n_atom_params
+        shared = sum(channel.shared for channel in self.channels)
+        return self.n_experts * self.n_atom_params + shared
 
     @property
     def n_free_params(self) -> int:
-        """Parameters that the density determines: P less the pinned reference coordinates."""
-        return int(np.sum(self.lower < self.upper))
+        """Parameters that the density determines: neither pinned nor the scale's representative."""
+        held = 1 if self.gate.scaling else 0
+        return int(np.sum(self.lower < self.upper)) - held
 
     @cached_property
     def index(self) -> IntArray:
         """Position of the first coefficient of each channel of each atom, shape (k, C)."""
-        within = np.concatenate([[0], np.cumsum(self.width)[:-1]])
-        return (np.arange(self.n_experts)[:, None] * self.n_atom_params + within).astype(np.int64)
+        position = np.empty((self.n_experts, len(self.channels)), dtype=np.int64)
+        own, shared = 0, self.n_experts * self.n_atom_params
+        for c, (channel, width) in enumerate(zip(self.channels, self.width, strict=True)):
+            if channel.shared:
+                position[:, c] = shared
+                shared += 1
+            else:
+                position[:, c] = np.arange(self.n_experts) * self.n_atom_params + own
+                own += int(width)
+        return position
 
     @cached_property
     def blocks(self) -> dict[str, IntArray]:
-        """Positions in theta of each named block: (k,), (k, d), (k, K - 1) or (k, K - 1, d)."""
+        """Positions in theta of each named block.
+
+        Shapes are (k,) or (k, d) for the gate, (k, K - 1) or (k, K - 1, d) for the experts, and
+        () for a shared parameter.
+        """
         d = self.n_features
-        n_gate = len(self.gate.channels)
-        positions: dict[str, IntArray] = {}
-        for c, channel in enumerate(self.gate.channels):
-            positions[channel.intercept] = self.index[:, c]
+        positions: dict[str, Any] = {}
+        vectors: dict[str, list[IntArray]] = {}
+        for c, channel in enumerate(self.gate_channels):
+            if channel.shared:
+                positions[channel.intercept] = self.index[0, c]
+            elif channel.component is not None:
+                vectors.setdefault(channel.intercept, []).append(self.index[:, c])
+                positions[channel.intercept] = np.stack(vectors[channel.intercept], axis=1)
+            else:
+                positions[channel.intercept] = self.index[:, c]
             if channel.slope is not None:
                 positions[channel.slope] = self.index[:, c, None] + 1 + np.arange(d)
-        channel = self.expert.channel
+        channel, n_gate = self.expert.channel, self.n_gate_channels
         positions[channel.intercept] = self.index[:, n_gate:]
         if channel.slope is not None:
             positions[channel.slope] = self.index[:, n_gate:, None] + 1 + np.arange(d)
-        return positions
+        return {name: np.asarray(where) for name, where in positions.items()}
+
+    def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Packed parameters as atoms (k, p) and shared parameters (s,)."""
+        own = self.n_experts * self.n_atom_params
+        return theta[:own].reshape(self.n_experts, -1), theta[own:]
+
+    def join(self, atoms: FloatArray, shared: FloatArray) -> FloatArray:
+        """Atoms (k, p) and shared parameters (s,) as packed parameters, the inverse of `split`."""
+        return np.concatenate([atoms.ravel(), shared])
 
     @cached_property
     def lower(self) -> FloatArray:
@@ -102,6 +142,17 @@ class Family:
     def upper(self) -> FloatArray:
         """Upper bounds (P,); pinned coordinates have equal bounds."""
         return self._bound(1)
+
+    def box_at(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds (P,) and (P,) of a solver that is at theta.
+
+        They are `lower` and `upper`, but the representative of a scaling is held at its value in
+        theta: along it the likelihood is constant, and a solver that moved would only wander.
+        """
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for name in self.gate.scaling[-1:]:
+            lower[self.blocks[name]] = upper[self.blocks[name]] = theta[self.blocks[name]]
+        return lower, upper
 
     def _bound(self, side: int) -> FloatArray:
         bound = np.empty(self.n_params)
@@ -117,7 +168,8 @@ class Family:
         names = [""] * self.n_params
         for block, positions in self.blocks.items():
             for where, position in np.ndenumerate(positions):
-                names[int(position)] = f"{block}[{','.join(map(str, where))}]"
+                at = ",".join(map(str, where))
+                names[int(position)] = f"{block}[{at}]" if where else block
         return names
 
     @property
@@ -176,7 +228,7 @@ class Family:
             raise ValueError(f"block {name!r} must hold numbers, got {value!r}") from None
         per_class = name in (self.expert.channel.intercept, self.expert.channel.slope)
         # With d = 1 the trailing axis of a slope may be left out.
-        if self.n_features == 1 and shape[-1] == 1 and array.ndim == len(shape) - 1:
+        if self.n_features == 1 and shape[-1:] == (1,) and array.ndim == len(shape) - 1:
             array = array[..., None]
         if per_class and array.ndim == len(shape) and array.shape[1] == self.n_classes:
             array = array[:, :-1] - array[:, -1:]
@@ -201,20 +253,29 @@ class Family:
         pinned to 0.  Two parameter vectors that differ by these symmetries agree afterwards.
         """
         vector = as_floats("theta", theta, (self.n_params,))
-        atoms = vector.reshape(self.n_experts, -1)
-        n_gate = int(self.width[: len(self.gate.channels)].sum())
-        order = np.lexsort(atoms[:, n_gate:].T[::-1])
-        return self.pin(atoms[order].ravel())
+        atoms, shared = self.split(vector)
+        first_expert = self.index[0, self.n_gate_channels]
+        order = np.lexsort(atoms[:, first_expert:].T[::-1])
+        return self.pin(self.join(atoms[order], shared))
 
     def measure(self, theta: Any) -> MixingMeasure:
-        """The mixing measure of packed parameters."""
+        """The mixing measure of packed parameters; every atom carries the shared ones."""
         blocks = self.unpack(theta)
         masses = np.exp(blocks.pop(self.gate.mass))
-        return MixingMeasure(masses, blocks)
+        k = self.n_experts
+        return MixingMeasure(
+            masses, {name: np.full(k, b) if b.ndim == 0 else b for name, b in blocks.items()}
+        )
 
     def from_measure(self, measure: MixingMeasure) -> FloatArray:
         """Packed parameters of a mixing measure with as many atoms, the inverse of `measure`."""
-        return self.pack({self.gate.mass: np.log(measure.masses), **measure.atoms})
+        blocks = {self.gate.mass: np.log(measure.masses), **measure.atoms}
+        for name, positions in self.blocks.items():
+            if positions.ndim == 0 and name in blocks:
+                if np.ptp(blocks[name]) > 0:
+                    raise ValueError(f"block {name!r} is shared by all atoms, got {blocks[name]}")
+                blocks[name] = blocks[name][0]
+        return self.pack(blocks)
 
     def rowwise(self, theta: FloatArray, X: FloatArray, y: Any) -> tuple[FloatArray, ...]:
         """Gate probabilities (k, n), responsibilities (k, n) and log-density (n,) of encoded data.
@@ -231,9 +292,16 @@ class Family:
         n = X.shape[1]
         prior, posterior = np.empty((self.n_experts, n)), np.empty((self.n_experts, n))
         log_density = np.empty(n)
-        n_gate = len(self.gate.channels)
         self.loops.rowwise(
-            theta, self.index, self.width, n_gate, X, y, prior, posterior, log_density
+            theta,
+            self.index,
+            self.width,
+            self.n_gate_channels,
+            X,
+            y,
+            prior,
+            posterior,
+            log_density,
         )
         return prior, posterior, log_density
 
@@ -281,7 +349,7 @@ class Family:
 
     def predictors(self, theta: FloatArray, X: FloatArray) -> FloatArray:
         """Predictors of the likelihood for each atom, shape (k, n_predictors, n)."""
-        n_gate = len(self.gate.channels)
+        n_gate = self.n_gate_channels
         out = np.empty((self.n_experts, len(self.channels) - n_gate, X.shape[1]))
         for (i, c), first in np.ndenumerate(self.index[:, n_gate:]):
             slopes = theta[first + 1 : first + self.width[n_gate + c]]

@@ -83,8 +83,8 @@ class MoEResults:
     @cached_property
     def free(self) -> np.ndarray:
         """Coordinates neither pinned nor on a bound, shape (P,)."""
-        inside = (self.params > self.family.lower) & (self.params < self.family.upper)
-        return inside & (self.family.lower < self.family.upper)
+        lower, upper = self.family.box_at(self.params)
+        return (self.params > lower) & (self.params < upper)
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -180,10 +180,13 @@ class MoEResults:
         ]
         rows = []
         interval = self.conf_int()
+        lower, upper = family.box_at(self.params)
         for j, name in enumerate(family.param_names):
             value, error = self.params[j], self.bse[j]
             if family.lower[j] == family.upper[j]:
                 note = ["(reference)", "", "", "", ""]
+            elif lower[j] == upper[j]:
+                note = ["(held: sets the scale)", "", "", "", ""]
             elif not self.free[j]:
                 note = ["(on bound)", "", "", "", ""]
             elif not np.isfinite(error):

@@ -67,17 +67,19 @@ class TruthStarts:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        k, k_true = problem.family.n_experts, self.truth_family.n_experts
-        atoms = np.asarray(self.truth).reshape(k_true, -1)
-        starts = np.empty((self.count, k, atoms.shape[1]))
+        family = problem.family
+        k, k_true = family.n_experts, self.truth_family.n_experts
+        atoms, shared = self.truth_family.split(np.asarray(self.truth))
+        starts = np.empty((self.count, family.n_params))
         for start in starts:
             if k >= k_true:
                 extra = rng.integers(0, k_true, size=k - k_true)
                 cells = rng.permutation(np.concatenate([np.arange(k_true), extra]))
             else:
                 cells = rng.choice(k_true, size=k, replace=False)
-            start[:] = atoms[cells] + self.noise * rng.standard_normal(start.shape)
-        return starts.reshape(self.count, -1)
+            start[:] = family.join(atoms[cells], shared)
+            start += self.noise * rng.standard_normal(start.size)
+        return starts
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,11 @@ class RandomStarts:
                 slope = slope * 2.0 / np.maximum(spread[: slope.size], 1e-12)
                 start[first] = rng.standard_normal() - slope @ centre[: slope.size]
                 start[first + 1 : first + family.width[c]] = slope
+                component = family.channels[c].component
+                if component is not None:  # a position in the space of x
+                    start[first] = centre[component] + 2.0 * spread[component] * start[first]
+            positive = family.lower > 0.0
+            start[positive] = np.exp(0.5 * rng.standard_normal(int(positive.sum())))
         return starts
 
 
@@ -141,9 +148,10 @@ class SplitStarts:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         single = Problem(problem.family.with_experts(1), problem.data)
-        origin = np.zeros(single.family.n_params)
+        origin = np.clip(0.0, single.family.lower, single.family.upper)
         (solution,) = drive([Newton().steps(single, origin)], [single], threads=1)
-        centre = np.tile(solution.theta, problem.family.n_experts)
+        atom, shared = single.family.split(solution.theta)
+        centre = problem.family.join(np.repeat(atom, problem.family.n_experts, axis=0), shared)
         noise = RandomStarts(self.count).draw(problem, rng)
         return centre + self.noise * noise
 

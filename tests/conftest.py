@@ -22,6 +22,15 @@ WELL_CONDITIONED = {
         "b": [[1.0, 0.0], [-1.0, 0.0]],
     },
 }
+WELL_CONDITIONED["sigmoid-inner"] = {**WELL_CONDITIONED["sigmoid"], "tau": 1.0}
+WELL_CONDITIONED["sigmoid-euclidean"] = {
+    "gamma": [0.5, 0.0],
+    "alpha": [-2.0, 2.5],
+    "beta": [-3.0, -2.0],
+    "tau": 0.7,
+    "a": [[-2.0, 0.0], [1.5, 0.0]],
+    "b": [[1.0, 0.0], [-1.0, 0.0]],
+}
 WIDE = moestat.Uniform(-4.0, 4.0)
 
 

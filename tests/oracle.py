@@ -20,6 +20,15 @@ def gate_scores(gate, blocks, X):
     if gate == "sigmoid":
         s = blocks["alpha"] @ X.T + blocks["beta"][:, None]
         return blocks["gamma"][:, None] - np.log(1.0 + np.exp(-s))
+    if gate == "sigmoid-inner":
+        s = (blocks["alpha"] @ X.T + blocks["beta"][:, None]) / blocks["tau"]
+        return blocks["gamma"][:, None] - np.log(1.0 + np.exp(-s))
+    if gate == "sigmoid-euclidean":
+        gap = blocks["alpha"][:, None, :] - X
+        # The square root of a sum of squares is analytic; an absolute value would not be.
+        distance = np.sqrt((gap**2).sum(axis=2))
+        s = (distance + blocks["beta"][:, None]) / blocks["tau"]
+        return blocks["gamma"][:, None] - np.log(1.0 + np.exp(-s))
     raise NotImplementedError(gate)
 
 

@@ -2,10 +2,12 @@
 
 from moestat._registry import Registry
 from moestat._types import Gate
-from moestat.gates import sigmoid, softmax
+from moestat.gates import sigmoid, sigmoid_euclidean, sigmoid_inner, softmax
 
 __all__ = ["GATES"]
 
 GATES: Registry[Gate] = Registry("gate")
 GATES.register(softmax.GATE)
 GATES.register(sigmoid.GATE)
+GATES.register(sigmoid_inner.GATE)
+GATES.register(sigmoid_euclidean.GATE)

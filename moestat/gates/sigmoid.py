@@ -11,7 +11,7 @@ from moestat._types import Channel, Gate
 
 
 @device
-def block(eta, m, order, a, da, d2a):
+def block(eta, phi, m, order, a, da, d2a):
     """Log-score ``a = gamma + log sigma(s)``; channels are (gamma, s).
 
     ``da/ds = sigma(-s)`` and ``d2a/ds2 = -sigma(s) sigma(-s)``.
@@ -34,7 +34,7 @@ def block(eta, m, order, a, da, d2a):
 
 GATE = Gate(
     name="sigmoid",
-    channels=(Channel("gamma"), Channel("beta", "alpha")),
+    channels=lambda n_features: (Channel("gamma"), Channel("beta", "alpha")),
     block=block,
     mass="gamma",
     translations=("gamma",),

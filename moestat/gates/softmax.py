@@ -10,7 +10,7 @@ from moestat._types import Channel, Gate
 
 
 @device
-def block(eta, m, order, a, da, d2a):
+def block(eta, phi, m, order, a, da, d2a):
     """Log-score ``a = eta``, with derivative 1 and no curvature."""
     for b in range(m):
         a[b] = eta[0, b]
@@ -24,7 +24,7 @@ def block(eta, m, order, a, da, d2a):
 
 GATE = Gate(
     name="softmax",
-    channels=(Channel("beta0", "beta1"),),
+    channels=lambda n_features: (Channel("beta0", "beta1"),),
     block=block,
     mass="beta0",
     translations=("beta0", "beta1"),

@@ -98,6 +98,7 @@ def derivative_loop(
                     predict_channel(theta, index[i, c], width[c], phi, m, eta[c])
                 gate(
                     eta[:n_gate],
+                    phi,
                     m,
                     order,
                     prior[i],
@@ -273,7 +274,7 @@ def rowwise_loop(gate: Callable[..., None], likelihood: Callable[..., None]) -> 
             for i in range(k):
                 for c in range(n_channels):
                     predict_channel(theta, index[i, c], width[c], phi, m, eta[c])
-                gate(eta[:n_gate], m, 0, prior[i, start:stop], da, d2a)
+                gate(eta[:n_gate], phi, m, 0, prior[i, start:stop], da, d2a)
                 likelihood(eta[n_gate:], y[start:stop], m, 0, posterior[i, start:stop], dl, d2l)
                 for b in range(start, stop):
                     posterior[i, b] += prior[i, b]

@@ -20,6 +20,7 @@ import numpy as np
 from moestat._types import FloatArray
 from moestat.compress import gauss_compress
 from moestat.families import Family
+from moestat.solvers._trust_region import region_metric
 
 __all__ = ["Evaluation", "Iteration", "Objective", "Problem", "Request", "Sample", "drive"]
 
@@ -110,6 +111,11 @@ class Problem:
     passes: float = 0.0
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
+    def metric(self) -> FloatArray:
+        """Metric (P, P) of the trust region."""
+        family, data = self.family, self.data
+        return region_metric(data.X, data.weight, family.index, family.width, family.n_params)
+
     def data_of(self, request: Request) -> Sample:
         """The data that a request reads."""
         compressed = self.data.compressed if request.objective == "compressed" else None
@@ -130,7 +136,7 @@ class Problem:
             request.theta,
             self.family.index,
             self.family.width,
-            len(self.family.gate.channels),
+            self.family.n_gate_channels,
             data.X,
             data.y,
             data.weight,

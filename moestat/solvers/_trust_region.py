@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg.lapack import dsygvd  # pyright: ignore[reportAttributeAccessIssue]
 
 from moestat._types import FloatArray, IntArray
@@ -19,14 +18,21 @@ from moestat._types import FloatArray, IntArray
 __all__ = ["BoxStep", "box_step", "free_coordinates", "region_metric"]
 
 _RIDGE = 1e-8
+_NULL_CURVATURE = 1e-14
 
 
-def region_metric(X: FloatArray, weight: FloatArray, widths: IntArray, k: int) -> FloatArray:
-    """The metric M (P, P), block diagonal over the channels of k atoms, with a small ridge."""
+def region_metric(
+    X: FloatArray, weight: FloatArray, index: IntArray, width: IntArray, n_params: int
+) -> FloatArray:
+    """The metric M (P, P) of channels at `index` (k, C) of `width` (C,), with a small ridge."""
     phi = np.vstack([np.ones(X.shape[1]), X])
     gram = (phi * weight) @ phi.T / weight.sum()
     gram += _RIDGE * np.diag(np.diag(gram) + _RIDGE)
-    return np.asarray(linalg.block_diag(*[gram[:w, :w] for w in widths] * k), dtype=np.float64)
+    metric = np.zeros((n_params, n_params))
+    for (_, c), first in np.ndenumerate(index):
+        w = int(width[c])
+        metric[first : first + w, first : first + w] = gram[:w, :w]
+    return metric
 
 
 def free_coordinates(
@@ -56,7 +62,9 @@ def _region_step(
     if failed:
         raise np.linalg.LinAlgError(f"dsygvd failed with info {failed}")
     slope = vectors.T @ gradient
-    floor = np.finfo(float).eps * max(abs(values[0]), abs(values[-1]), 1e-300)
+    # Curvature within rounding of zero has no sign: it must not pull the step to the region's edge.
+    floor = _NULL_CURVATURE * max(abs(values[0]), abs(values[-1]), 1e-300)
+    values = np.where(np.abs(values) <= floor, floor, values)
 
     def coefficients(shift: float) -> FloatArray:
         return -slope / np.maximum(values + shift, floor)
@@ -65,7 +73,7 @@ def _region_step(
         return math.sqrt(vector @ vector)
 
     inside = coefficients(0.0)
-    if values[0] > floor and size(inside) <= radius:
+    if values[0] > 0.0 and size(inside) <= radius:
         best = inside
     else:
         low = max(0.0, -values[0])
@@ -75,7 +83,7 @@ def _region_step(
             rest = best.copy()
             rest[0] = 0.0
             missing = np.sqrt(max(radius**2 - rest @ rest, 0.0))
-            rest[0] = -np.copysign(missing, slope[0]) if values[0] < -floor else best[0]
+            rest[0] = -np.copysign(missing, slope[0]) if values[0] < 0.0 else best[0]
             best = rest
         else:
             high = low + size(slope) / radius

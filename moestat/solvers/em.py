@@ -9,7 +9,6 @@ from moestat._validate import positive_int, real_in
 from moestat.solvers._certificate import certify
 from moestat.solvers._driver import Iteration, Problem, Request
 from moestat.solvers._solution import Solution
-from moestat.solvers._trust_region import region_metric
 from moestat.solvers.newton import newton_steps
 
 __all__ = ["EM"]
@@ -56,8 +55,9 @@ class EM:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        family, data = problem.family, problem.data
-        metric = region_metric(data.X, data.weight, family.width, family.n_experts)
+        family = problem.family
+        metric = problem.metric()
+        lower, upper = family.box_at(start)
         theta = start
         value = (yield Request("expectation", theta)).value
         path = [-value]
@@ -69,8 +69,8 @@ class EM:
                 "complete",
                 theta,
                 metric,
-                family.lower,
-                family.upper,
+                lower,
+                upper,
                 inner,
                 self.m_step_iterations,
             )

@@ -11,7 +11,7 @@ from moestat._validate import positive_int, real_in
 from moestat.solvers._certificate import certify
 from moestat.solvers._driver import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers._solution import Solution
-from moestat.solvers._trust_region import box_step, region_metric
+from moestat.solvers._trust_region import box_step
 
 __all__ = ["Newton", "newton_steps"]
 
@@ -87,7 +87,7 @@ class Newton:
     """
 
     tolerance: float = 1e-9
-    max_iterations: int = 500
+    max_iterations: int = 3000
     name: str = "newton"
 
     def __post_init__(self) -> None:
@@ -97,7 +97,8 @@ class Newton:
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
         family, data = problem.family, problem.data
-        metric = region_metric(data.X, data.weight, family.width, family.n_experts)
+        metric = problem.metric()
+        lower, upper = family.box_at(start)
         theta, spent = start, 0
         objectives: tuple[Objective, ...] = ("observed",)
         if data.compressed is not None:
@@ -107,8 +108,8 @@ class Newton:
                 objective,
                 theta,
                 metric,
-                family.lower,
-                family.upper,
+                lower,
+                upper,
                 self.tolerance,
                 self.max_iterations - spent,
             )

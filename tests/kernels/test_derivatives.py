@@ -17,6 +17,7 @@ def random_problem(gate, k, d, K, n=700, seed=0):
     rng = np.random.default_rng([seed, k, d, K])
     family = moestat.family("multinomial", gate=gate, n_experts=k, n_features=d, n_classes=K)
     theta = rng.normal(size=family.n_params)
+    theta = np.where(family.lower > 0, 0.5 + np.abs(theta), theta)
     X = rng.uniform(-2, 2, size=(n, d))
     y = rng.integers(1, K + 1, size=n)
     weight = rng.exponential(size=n)
