@@ -6,15 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from moestat._registry import Registry
-from moestat.losses import mlmoe_d1, softmax_d1, softmax_d2r
+from moestat.losses import (
+    mlmoe_d1,
+    mlmoe_d2r,
+    mlmoe_d2r_identified,
+    mlmoe_d2r_orbit,
+    mlmoe_d3,
+    softmax_d1,
+    softmax_d2r,
+)
+from moestat.losses._cells import CellErrors, cell_errors
 from moestat.losses._engine import BlockTerm, VoronoiLoss, VoronoiResult, evaluate
+from moestat.losses._scaling import Scaling
 from moestat.mixing import MixingMeasure
 
 __all__ = [
     "BlockTerm",
+    "CellErrors",
     "LOSSES",
+    "Scaling",
     "VoronoiLoss",
     "VoronoiResult",
+    "cell_errors",
     "make_loss",
     "voronoi_loss",
     "voronoi_terms",
@@ -24,6 +37,10 @@ LOSSES: Registry[VoronoiLoss] = Registry("loss")
 LOSSES.register(mlmoe_d1.LOSS)
 LOSSES.register(softmax_d1.LOSS)
 LOSSES.register(softmax_d2r.LOSS)
+LOSSES.register(mlmoe_d2r.LOSS)
+LOSSES.register(mlmoe_d2r_orbit.LOSS)
+LOSSES.register(mlmoe_d2r_identified.LOSS)
+LOSSES.register(mlmoe_d3.LOSS)
 
 
 def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
@@ -88,20 +105,21 @@ def voronoi_terms(
     Returns
     -------
     VoronoiResult
-        The value and its parts; rates per cell and per block are often clearer than the rate of
-        the sum, which mixes terms of different orders.
+        The value and its parts; rates per cell and per block (`cell_errors`) are often clearer
+        than the rate of the sum, which mixes terms of different orders.
 
     Raises
     ------
     UnknownNameError
         If no loss has this name.
     ValueError
-        If the measures do not have the blocks of the loss or differ in size, or r is not valid.
+        If the measures do not have the blocks of the loss or differ in size, or r is not valid, or
+        the loss is up to a scale and a temperature is not positive or not shared by all atoms.
 
     Notes
     -----
-    mlmoe (003), eqs. (3) and (4); arXiv 2310.14188 for the softmax gate.  The infimum over
-    translations is found by search, which gives an upper bound.
+    mlmoe (003), eqs. (3), (4), (9) and (12); arXiv 2310.14188 for the softmax gate.  Infima over
+    translations and factors are found by search, which gives an upper bound.
 
     Examples
     --------
@@ -135,8 +153,11 @@ def voronoi_loss(
     truth : MixingMeasure
         True measure with k* atoms and the same blocks.
     loss : str, mapping or VoronoiLoss
-        The loss, as `make_loss` takes it: ``"D1"`` for the sigmoid gate, ``"softmax-D1"`` and
-        ``"softmax-D2r"`` for the softmax gate.
+        The loss, as `make_loss` takes it: ``"D1"`` for the sigmoid gate; ``"softmax-D1"`` and
+        ``"softmax-D2r"`` for the softmax gate; ``"D3"`` for the Euclidean score with a
+        temperature; for the inner product with a temperature ``"D2r"`` as published,
+        ``"D2r-orbit"`` with the estimate at the best common factor of alpha, beta and tau, and
+        ``"D2r-identified"`` with it at the truth's tau, which is not scored.
     **options
         ``r``, the order of a loss that has a free one.
 
@@ -150,7 +171,8 @@ def voronoi_loss(
     UnknownNameError
         If no loss has this name.
     ValueError
-        If the measures do not have the blocks of the loss or differ in size, or r is not valid.
+        If the measures do not have the blocks of the loss or differ in size, or r is not valid, or
+        the loss is up to a scale and a temperature is not positive or not shared by all atoms.
 
     Notes
     -----
@@ -158,6 +180,7 @@ def voronoi_loss(
     in larger ones,
     ``D1 = sum_j |sum_(i in A_j) exp(gamma_i) - exp(gamma*_j)| + sum_j sum_(i in A_j) exp(gamma_i)
     (|dalpha|^kappa + |dbeta|^kappa + sum_l |da_l|^kappa + |db_l|^kappa)``.
+    D3 (eq. (12)) adds ``|dtau|^kappa``; D2r (eq. (9)) has the exponent r in every cell instead.
 
     Examples
     --------
@@ -167,5 +190,12 @@ def voronoi_loss(
     >>> fit = F.measure([3, 6, 0, 1, 3, 5, -1, 2])
     >>> round(voronoi_loss(fit, truth, "softmax-D1"), 9)
     0.0
+
+    The same density of the inner-product gate, with all of alpha, beta and tau doubled:
+
+    >>> F = family("multinomial", gate="sigmoid-inner", n_experts=1, n_classes=2)
+    >>> truth, fit = F.measure([0, 1, 3, 0, 0, 0.5]), F.measure([0, 2, 6, 0, 0, 1])
+    >>> [voronoi_loss(fit, truth, name) for name in ("D2r", "D2r-orbit", "D2r-identified")]
+    [10.25, 0.0, 0.0]
     """
     return voronoi_terms(estimate, truth, loss, **options).value
