@@ -22,47 +22,60 @@ from moestat._types import Channel, Gate
 def block(eta, phi, m, order, a, da, d2a):
     """Log-score ``a = gamma + log sigma((r + beta) / tau)`` with ``r = ||alpha - x||``.
 
-    Channels are (gamma, alpha_1 .. alpha_d, beta, tau).
+    Channels are (gamma, alpha_1 .. alpha_d, beta, tau).  With the unit vector
+    ``n = (alpha - x) / r``: ``dr = n`` and ``d2r = (1 - n n') / r``, which is 0 for d = 1.
+    ``a`` first holds r, ``da`` of alpha first n.
     """
     d = phi.shape[0] - 1
     beta = d + 1
     tau = d + 2
     for b in range(m):
-        square = 0.0
+        a[b] = 0.0
+    for j in range(1, d + 1):
+        for b in range(m):
+            a[b] += (eta[j, b] - phi[j, b]) ** 2
+    for b in range(m):
+        a[b] = math.sqrt(a[b])
+    if order > 0:
         for j in range(1, d + 1):
-            square += (eta[j, b] - phi[j, b]) ** 2
-        value, d_s, d_t, d_ss, d_st, d_tt = tempered_log_sigmoid(
-            math.sqrt(square) + eta[beta, b], eta[tau, b]
-        )
-        a[b] = eta[0, b] + value
-        if order > 0:
-            r = math.sqrt(square)
-            inverse = 1.0 / r if r > 0.0 else 0.0
+            for b in range(m):
+                da[j, b] = (eta[j, b] - phi[j, b]) / a[b] if a[b] > 0.0 else 0.0
+        for b in range(m):
+            _, d_s, d_t, d_ss, d_st, d_tt = tempered_log_sigmoid(a[b] + eta[beta, b], eta[tau, b])
             da[0, b] = 1.0
             da[beta, b] = d_s
             da[tau, b] = d_t
-            for j in range(1, d + 1):
-                da[j, b] = d_s * (eta[j, b] - phi[j, b]) * inverse
-            if order > 1:
-                q = 0
-                for c in range(d + 3):
-                    for e in range(c + 1):
-                        d2a[q, b] = 0.0
-                        q += 1
-                for c in range(1, d + 1):
-                    unit = (eta[c, b] - phi[c, b]) * inverse
-                    row = c * (c + 1) // 2
-                    for e in range(1, c + 1):
-                        other = (eta[e, b] - phi[e, b]) * inverse
-                        kink = (1.0 if c == e else 0.0) - unit * other
-                        # With one input the norm is straight on both sides of the kink.
-                        bend = kink * inverse if d > 1 else 0.0
-                        d2a[row + e, b] = d_ss * unit * other + d_s * bend
-                    d2a[beta * (beta + 1) // 2 + c, b] = d_ss * unit
-                    d2a[tau * (tau + 1) // 2 + c, b] = d_st * unit
-                d2a[beta * (beta + 1) // 2 + beta, b] = d_ss
-                d2a[tau * (tau + 1) // 2 + beta, b] = d_st
-                d2a[tau * (tau + 1) // 2 + tau, b] = d_tt
+    if order > 1:
+        row_beta = beta * (beta + 1) // 2
+        row_tau = tau * (tau + 1) // 2
+        for b in range(m):
+            _, d_s, d_t, d_ss, d_st, d_tt = tempered_log_sigmoid(a[b] + eta[beta, b], eta[tau, b])
+            d2a[row_beta + beta, b] = d_ss
+            d2a[row_tau + beta, b] = d_st
+            d2a[row_tau + tau, b] = d_tt
+        for c in range(d + 3):
+            for b in range(m):
+                d2a[c * (c + 1) // 2, b] = 0.0
+        for c in range(1, d + 1):
+            row = c * (c + 1) // 2
+            for b in range(m):
+                d2a[row_beta + c, b] = d2a[row_beta + beta, b] * da[c, b]
+            for b in range(m):
+                d2a[row_tau + c, b] = d2a[row_tau + beta, b] * da[c, b]
+            for e in range(1, c + 1):
+                for b in range(m):
+                    d2a[row + e, b] = d2a[row_beta + beta, b] * da[c, b] * da[e, b]
+                if d > 1:
+                    for b in range(m):
+                        bend = (1.0 if c == e else 0.0) - da[c, b] * da[e, b]
+                        d2a[row + e, b] += da[beta, b] * bend / a[b] if a[b] > 0.0 else 0.0
+    if order > 0:
+        for c in range(1, d + 1):
+            for b in range(m):
+                da[c, b] *= da[beta, b]
+    for b in range(m):
+        value, d_s, d_t, d_ss, d_st, d_tt = tempered_log_sigmoid(a[b] + eta[beta, b], eta[tau, b])
+        a[b] = eta[0, b] + value
 
 
 GATE = Gate(

@@ -88,7 +88,7 @@ def encode(y: Any, n_classes: int) -> IntArray:
 
 def decode(index: IntArray) -> IntArray:
     """Class indices 0..K-1 to labels 1..K."""
-    return np.asarray(index, dtype=np.int64) + 1
+    return np.asarray(index + 1, dtype=np.int64)
 
 
 def draw(eta: FloatArray, rng: np.random.Generator) -> IntArray:

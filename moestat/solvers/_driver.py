@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from moestat._types import FloatArray
 from moestat.compress import gauss_compress
@@ -24,10 +25,10 @@ from moestat.solvers._trust_region import region_metric
 
 __all__ = ["Evaluation", "Iteration", "Objective", "Problem", "Request", "Sample", "drive"]
 
-_PANELS, _NODES = 32, 4
+_PANELS, _NODES = (32, 256), 4
 _ROWS_WORTH_A_THREAD = 20_000
 
-Objective = Literal["observed", "compressed", "complete", "expectation"]
+Objective = Literal["observed", "complete", "expectation"]
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,18 @@ class Request:
 
     Parameters
     ----------
-    objective : {"observed", "compressed", "complete", "expectation"}
-        The observed-data objective, the same on the compressed data, the complete-data one for
-        the current responsibilities, or the observed-data value with an update of the
-        responsibilities (the E-step).
+    objective : {"observed", "complete", "expectation"}
+        The observed-data objective, the complete-data one for the current responsibilities, or
+        the observed-data value with an update of the responsibilities (the E-step).
     theta : ndarray of shape (P,)
         Where.
+    level : int
+        On which of the sample's `levels`; the last one, -1, is all of the data.
     """
 
     objective: Objective
     theta: FloatArray
+    level: int = -1
 
 
 @dataclass(frozen=True)
@@ -78,18 +81,20 @@ class Sample:
         return self.X.shape[1]
 
     @cached_property
-    def compressed(self) -> Sample | None:
-        """A few weighted rows with the moments of these, or None where that saves nothing.
+    def levels(self) -> list[Sample]:
+        """The data in growing detail: compressed ones where that saves much, then all of them.
 
-        One input and discrete responses only.  With 32 panels of 4 nodes the log-likelihood of
-        1e5 samples is kept to about 1e-9 (gate slopes up to 30 on the unit interval).
+        Compression needs one input and discrete responses.  At 32 panels of 4 nodes it keeps the
+        log-likelihood of 1e5 samples to about 1e-9 for gate slopes up to 30 on the unit interval;
+        steeper ones need the finer level.
         """
-        if self.X.shape[0] != 1 or not np.issubdtype(self.y.dtype, np.integer):
-            return None
-        if self.size < 4 * _PANELS * _NODES * (int(self.y.max()) + 1):
-            return None
-        x, y, weight = gauss_compress(self.X[0], self.y, self.weight, _PANELS, _NODES)
-        return Sample(np.ascontiguousarray(x[None, :]), y, weight)
+        levels = []
+        if self.X.shape[0] == 1 and np.issubdtype(self.y.dtype, np.integer):
+            for panels in _PANELS:
+                if self.size >= 4 * panels * _NODES * (int(self.y.max()) + 1):
+                    x, y, weight = gauss_compress(self.X[0], self.y, self.weight, panels, _NODES)
+                    levels.append(Sample(np.ascontiguousarray(x[None, :]), y, weight))
+        return [*levels, self]
 
 
 @dataclass
@@ -116,14 +121,9 @@ class Problem:
         family, data = self.family, self.data
         return region_metric(data.X, data.weight, family.index, family.width, family.n_params)
 
-    def data_of(self, request: Request) -> Sample:
-        """The data that a request reads."""
-        compressed = self.data.compressed if request.objective == "compressed" else None
-        return self.data if compressed is None else compressed
-
     def evaluate(self, request: Request) -> Evaluation:
         """Answer one request with one pass over the data."""
-        data = self.data_of(request)
+        data = self.data.levels[request.level]
         self.passes += data.size / self.data.size
         if request.objective == "expectation":
             _, self._tau, log_density = self.family.rowwise(request.theta, data.X, data.y)
@@ -181,10 +181,11 @@ def drive(
     for i in range(len(iterations)):
         advance(i, None)
     workers = min(threads or os.cpu_count() or 1, max(len(iterations), 1))
-    with ThreadPoolExecutor(workers) as pool:
+    # The solvers' own algebra is P by P: BLAS threads would only wait for each other.
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
         while pending:
             batch, pending = pending, []
-            rows = sum(problems[i].data_of(request).size for i, request in batch)
+            rows = sum(problems[i].data.levels[request.level].size for i, request in batch)
             # Handing a small pass to a thread costs more than the pass.
             spread = pool.map if workers > 1 and rows > _ROWS_WORTH_A_THREAD else map
             answers = spread(lambda item: problems[item[0]].evaluate(item[1]), batch)

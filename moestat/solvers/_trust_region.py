@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dsygvd  # pyright: ignore[reportAttributeAccessIssue]
@@ -66,7 +67,7 @@ def _region_step(
     floor = _NULL_CURVATURE * max(abs(values[0]), abs(values[-1]), 1e-300)
     values = np.where(np.abs(values) <= floor, floor, values)
 
-    def coefficients(shift: float) -> FloatArray:
+    def coefficients(shift: Any) -> FloatArray:
         return -slope / np.maximum(values + shift, floor)
 
     def size(vector: FloatArray) -> float:
@@ -127,7 +128,7 @@ def box_step(
             local[at], hessian[np.ix_(at, at)], metric[np.ix_(at, at)], radius - length
         )
         here = theta[at] + step[at]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             room = np.where(leg > 0, (upper[at] - here) / leg, (lower[at] - here) / leg)
         room = np.where(leg == 0, np.inf, np.maximum(room, 0.0))
         fraction = min(1.0, float(room.min()))

@@ -18,6 +18,8 @@ __all__ = ["Newton", "newton_steps"]
 _ACCEPT = 1e-4
 _SMALLEST_RADIUS = 1e-10
 _LARGEST_RADIUS = 1e4
+# At a kink of the likelihood steps keep bouncing: forty that gain nothing of note are enough.
+_PATIENCE, _LEAST_PROGRESS = 40, 1e-4
 
 
 def newton_steps(
@@ -28,14 +30,20 @@ def newton_steps(
     upper: FloatArray,
     tolerance: float,
     max_iterations: int,
+    level: int = -1,
 ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
     """Minimise one objective from `theta`; returns (theta, evaluation, status, iterations).
 
-    An iteration costs one pass: value, gradient and Hessian at the trial point come together.
+    The objective is that of one level of the data's detail.  An iteration costs one pass: value, gradient and Hessian at the trial point come together.
     """
-    here = yield Request(objective, theta)
+    here = yield Request(objective, theta, level)
     radius = 1.0
+    milestone = here.value
     for iteration in range(max_iterations):
+        if iteration % _PATIENCE == _PATIENCE - 1:
+            if milestone - here.value < _LEAST_PROGRESS:
+                return theta, here, "stalled", iteration
+            milestone = here.value
         move = box_step(theta, here.gradient, here.hessian, metric, lower, upper, radius)
         # Below the rounding error of the value a decrease can be neither predicted nor seen.
         smallest = max(tolerance, 1e-14 * abs(here.value))
@@ -44,7 +52,7 @@ def newton_steps(
         if move.decrease <= 1e-3 * smallest:
             return theta, here, "converged", iteration
         trial = np.clip(theta + move.step, lower, upper)
-        there = yield Request(objective, trial)
+        there = yield Request(objective, trial, level)
         ratio = (here.value - there.value) / move.decrease
         if not np.isfinite(ratio):
             ratio = -1.0
@@ -75,7 +83,8 @@ class Newton:
     The subproblem is solved exactly in the metric of `moestat.solvers._trust_region`, so
     negative curvature is used and not repaired.  Where the data can be compressed (see
     `moestat.compress`) the iteration runs on the compressed data first; it then goes on, and
-    ends, on all of them.
+    ends, on all of them.  Status "stalled" means that steps shrank, or stopped gaining, before
+    the tolerance was met; a likelihood with kinks (the Euclidean gate) ends so at a kink.
 
     Examples
     --------
@@ -96,22 +105,20 @@ class Newton:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        family, data = problem.family, problem.data
+        family = problem.family
         metric = problem.metric()
         lower, upper = family.box_at(start)
         theta, spent = start, 0
-        objectives: tuple[Objective, ...] = ("observed",)
-        if data.compressed is not None:
-            objectives = ("compressed", "observed")
-        for objective in objectives:
+        for level in range(len(problem.data.levels)):
             theta, here, status, iterations = yield from newton_steps(
-                objective,
+                "observed",
                 theta,
                 metric,
                 lower,
                 upper,
                 self.tolerance,
                 self.max_iterations - spent,
+                level,
             )
             spent += iterations
         certificate = certify(problem, theta, here, metric, status, spent)
