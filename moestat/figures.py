@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,13 +53,20 @@ def _points(curve: RateCurve) -> tuple[FloatArray, FloatArray, FloatArray]:
     return sizes, mean, np.stack([below, bar])
 
 
-def _new_axes() -> Axes:
+def _new_axes(n_curves: int) -> Axes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.6, 5.2), layout="constrained")
+    figure = Figure(figsize=(7.6, 4.6 + 0.2 * n_curves), layout="constrained")
     FigureCanvasAgg(figure)
     return figure.add_subplot()
+
+
+def _widen(set_limits: Callable[[float, float], Any], values: Sequence[FloatArray]) -> None:
+    """Give an axis a width where all values are one, on which matplotlib would warn or fail."""
+    low, high = np.min(np.concatenate(values)), np.max(np.concatenate(values))
+    if low == high:
+        set_limits(low / 2.0, high * 2.0)
 
 
 def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
@@ -68,7 +75,8 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     Markers are mean losses; bars are two empirical standard deviations over replicates (they end
     no lower than half the smallest loss); dash-dotted lines are the fitted rates.
     A line is fitted to log losses, so it runs through their geometric means, somewhat below the
-    markers where replicates scatter widely.
+    markers where replicates scatter widely.  The legend stands above the axes, in one column, so
+    that it fits panels side by side.
 
     Parameters
     ----------
@@ -103,7 +111,10 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     if not curves:
         raise ValueError("curves must hold at least one RateCurve")
     points = [_points(curve) for curve in curves]
-    ax = _new_axes() if ax is None else ax
+    ax = _new_axes(len(curves)) if ax is None else ax
+    if not ax.has_data():
+        _widen(ax.set_xlim, [sizes for sizes, _, _ in points])
+        _widen(ax.set_ylim, [np.concatenate([mean, mean + bars[1]]) for _, mean, bars in points])
     ax.set_xscale("log")
     ax.set_yscale("log")
     for index, (curve, (sizes, mean, bars)) in enumerate(zip(curves, points, strict=True)):
@@ -140,9 +151,7 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.01),
-        ncols=2 if len(curves) > 2 else 1,
         borderaxespad=0.0,
-        columnspacing=1.6,
         fontsize="small",
         frameon=False,
         labelcolor=_INK,

@@ -73,6 +73,31 @@ def test_legend_without_an_interval():
     assert ax.get_legend().get_texts()[0].get_text() == "two: $n^{-1.00}$"
 
 
+@pytest.mark.parametrize("n", [[1_000_000], [1_000_000] * 3])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_single_size_has_room_on_both_sides(n, given, tmp_path):
+    loss = [1e-9] * len(n)
+    ax = plot_rates([RateCurve("one", n, loss)], ax=Figure().add_subplot() if given else None)
+    assert ax.get_xlim() == (500_000, 2_000_000)
+    assert ax.get_ylim() == pytest.approx((5e-10, 2e-9))
+    assert save_figure(ax.figure, tmp_path / "one.png").stat().st_size > 0
+
+
+def test_axes_that_hold_something_keep_their_limits(curves):
+    ax = plot_rates(curves)
+    before = ax.get_xlim()
+    plot_rates([RateCurve("one", [1e4], [1.0])], ax=ax)
+    assert ax.get_xlim() == before
+
+
+def test_the_legend_is_one_column_above_the_axes(curves):
+    ax = plot_rates(curves)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.get_legend().get_texts()]
+    assert len({round(box.x0) for box in boxes}) == 1
+    assert min(box.y0 for box in boxes) >= ax.get_window_extent().y1
+
+
 def test_draws_into_given_axes(curves):
     figure = Figure()
     axes = figure.subplots(1, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,35 @@ import numpy as np
 
 from moestat._types import FloatArray, IntArray
 from moestat.rates import RateResult, fit_rate
+from moestat.sweep.evidence import Evidence, gather
 from moestat.sweep.record import DONE, FAILED, Record
-from moestat.sweep.spec import Curve
+from moestat.sweep.spec import Curve, loss_label
 from moestat.sweep.store import Store
 
-__all__ = ["CurveSummary", "summarise"]
+__all__ = ["CELL_KINDS", "CurveSummary", "Exponent", "summarise"]
+
+CELL_KINDS = ("exact", "over")
+"""Voronoi cells by their size: one fitted atom (exact-specified), several (over-specified)."""
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """The rate of one quantity of the fits, or the reason why there is none.
+
+    Parameters
+    ----------
+    rate : RateResult or None
+        The fitted rate.
+    note : str
+        Why there is none; empty otherwise.
+    """
+
+    rate: RateResult | None
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {"rate": None if self.rate is None else self.rate.as_dict(), "note": self.note}
 
 
 @dataclass(frozen=True)
@@ -42,6 +66,15 @@ class CurveSummary:
         Slope of each part of the loss: the masses, and each block of the atoms.
     note : str
         Why there is no rate.
+    also : mapping of str to Exponent
+        Rate of each further loss of the same estimates, by its label.
+    cell_errors : mapping of str to mapping of str to Exponent
+        For each of `CELL_KINDS` the rates of the errors within Voronoi cells of that kind:
+        ``mass``, each block (the largest unweighted error) and ``expert`` (sup norm).  One value
+        per replicate, the mean over its cells of that kind; replicates without such a cell do
+        not count.  A kind that no replicate has is left out.
+    evidence : Evidence
+        What the certificates say, over all estimates.
     """
 
     curve: Curve
@@ -57,6 +90,9 @@ class CurveSummary:
     hellinger: RateResult | None
     blocks: dict[str, float]
     note: str
+    also: dict[str, Exponent]
+    cell_errors: dict[str, dict[str, Exponent]]
+    evidence: Evidence = field(repr=False)
 
     @property
     def left_out(self) -> int:
@@ -67,6 +103,9 @@ class CurveSummary:
         """Plain data, ready for JSON."""
         return {
             "curve": self.curve.name,
+            "panel": self.curve.panel,
+            "loss": loss_label(self.curve.loss),
+            "published": self.curve.published,
             "theory": self.curve.theory,
             "require_certificate": self.curve.require_certificate,
             "cells": self.planned,
@@ -80,6 +119,12 @@ class CurveSummary:
             "hellinger": None if self.hellinger is None else self.hellinger.as_dict(),
             "blocks": self.blocks,
             "note": self.note,
+            "also": {label: exponent.as_dict() for label, exponent in self.also.items()},
+            "cell_errors": {
+                kind: {name: exponent.as_dict() for name, exponent in exponents.items()}
+                for kind, exponents in self.cell_errors.items()
+            },
+            "evidence": self.evidence.as_dict(),
         }
 
 
@@ -107,14 +152,19 @@ def summarise(store: Store) -> list[CurveSummary]:
 def _summary(curve: Curve, planned: int, records: Sequence[Record]) -> CurveSummary:
     done = [record for record in records if record.status == DONE]
     used = [record for record in done if record.certified or not curve.require_certificate]
-    rate, note = _rate(used, lambda record: record.loss, curve.theory)
-    hellinger, _ = _rate(used, lambda record: record.losses.get("hellinger"))
+    loss = _rate(used, lambda record: record.loss, curve.theory)
+    hellinger = _rate(used, lambda record: record.losses.get("hellinger"))
     parts: dict[str, Callable[[Record], float]] = {
         "mass": lambda record: sum(record.losses["mass_errors"])
     }
     for block in used[0].losses.get("block_errors", {}) if used else ():
         parts[block] = lambda record, name=block: sum(record.losses["block_errors"][name])
-    slopes = {name: _rate(used, part, n_bootstrap=0)[0] for name, part in parts.items()}
+    slopes = {name: _rate(used, part, n_bootstrap=0).rate for name, part in parts.items()}
+    also = {
+        label: _rate(used, lambda record, label=label: record.losses["also"][label])
+        for label in map(loss_label, curve.also)
+    }
+    cells = {kind: _cell_rates(used, kind) for kind in CELL_KINDS}
     return CurveSummary(
         curve=curve,
         planned=planned,
@@ -125,11 +175,48 @@ def _summary(curve: Curve, planned: int, records: Sequence[Record]) -> CurveSumm
         with_empty_cells=sum(record.empty_cells > 0 for record in done),
         n=np.array([record.n for record in used], dtype=np.int64),
         loss=np.array([record.loss for record in used], dtype=np.float64),
-        rate=rate,
-        hellinger=hellinger,
+        rate=loss.rate,
+        hellinger=hellinger.rate,
         blocks={name: part.slope for name, part in slopes.items() if part is not None},
-        note=note,
+        note=loss.note,
+        also=also,
+        cell_errors={kind: exponents for kind, exponents in cells.items() if exponents},
+        evidence=gather(done),
     )
+
+
+def _cell_rates(records: Sequence[Record], kind: str) -> dict[str, Exponent]:
+    """Rate of each error within the Voronoi cells of one kind; empty if there is no such cell."""
+    held = [(record, cells) for record in records if (cells := _cells_of(record, kind))]
+    if not held:
+        return {}
+    means = {record.key: _means(cells) for record, cells in held}
+    return {
+        name: _rate(
+            [record for record, _ in held],
+            lambda record, name=name: means[record.key][name],
+            n_bootstrap=0,
+        )
+        for name in means[held[0][0].key]
+    }
+
+
+def _cells_of(record: Record, kind: str) -> list[Mapping[str, Any]]:
+    """The Voronoi cells of an estimate that are of one kind."""
+    cells = record.losses.get("cells", ())
+    return [cell for cell in cells if cell["size"] and (cell["size"] > 1) == (kind == "over")]
+
+
+def _means(cells: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Mean over cells of each of their errors."""
+    errors = [
+        {"mass": cell["mass_error"], **cell["errors"], "expert": cell["expert_error"]}
+        for cell in cells
+    ]
+    return {
+        name: float(np.mean([np.nan if each[name] is None else each[name] for each in errors]))
+        for name in errors[0]
+    }
 
 
 def _rate(
@@ -137,13 +224,17 @@ def _rate(
     value: Callable[[Record], Any],
     theory: float | None = None,
     n_bootstrap: int = 1000,
-) -> tuple[RateResult | None, str]:
-    """The rate of a value, or None and the reason."""
+) -> Exponent:
+    """The rate of a value over the records."""
     sizes = [record.n for record in records]
     if len(set(sizes)) < 2:
-        return None, f"estimates at {len(set(sizes))} of the 2 or more sample sizes it takes"
+        return Exponent(
+            None, f"estimates at {len(set(sizes))} of the 2 or more sample sizes it takes"
+        )
     try:
         values = [value(record) for record in records]
-        return fit_rate(sizes, values, theory=theory, n_bootstrap=n_bootstrap), ""
-    except (ValueError, KeyError) as error:
-        return None, str(error)
+        return Exponent(fit_rate(sizes, values, theory=theory, n_bootstrap=n_bootstrap))
+    except KeyError as error:
+        return Exponent(None, f"{error.args[0]} was not recorded")
+    except ValueError as error:
+        return Exponent(None, str(error))

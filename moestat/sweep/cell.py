@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import math
 import time
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from moestat.distances import hellinger
+from moestat._types import FloatArray
+from moestat.distances import expert_errors, hellinger
 from moestat.fitting import fit
 from moestat.generate import sample
-from moestat.losses import make_loss, voronoi_terms
+from moestat.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
+from moestat.mixing import MixingMeasure
+from moestat.results import MoEResults
 from moestat.solvers import make_solver
 from moestat.sweep.plan import Cell
 from moestat.sweep.record import DONE, FAILED, Record, plain, versions
-from moestat.sweep.spec import parse_spec
+from moestat.sweep.spec import Curve, Spec, Truth, loss_label, parse_spec
 
 __all__ = ["run_cell"]
+
+_KEPT_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
 
 
 def run_cell(text: str, cell: Cell) -> Record:
@@ -56,12 +62,10 @@ def _measure(text: str, cell: Cell) -> dict[str, Any]:
     spec = parse_spec(text)
     curve = spec.curve(cell.curve)
     truth = spec.truths[curve.truth]
-    model = spec.fitted_family(curve)
-    X, y = sample(
-        truth.family, truth.theta, cell.n, np.random.default_rng(cell.data_seed), spec.design
-    )
+    draw = _kept_sample if cell.n <= _KEPT_ROWS else _sample
+    X, y = draw(text, curve.truth, cell.n, cell.data_seed)
     results = fit(
-        model,
+        spec.fitted_family(curve),
         X,
         y,
         solver=make_solver(dict(curve.solver)),
@@ -69,11 +73,10 @@ def _measure(text: str, cell: Cell) -> dict[str, Any]:
         rng=np.random.default_rng(cell.fit_seed),
         threads=1,
     )
-    loss = make_loss(curve.loss)
-    terms = voronoi_terms(model.measure(results.params), truth.family.measure(truth.theta), loss)
+    target = truth.family.measure(truth.theta)
+    terms = voronoi_terms(results.measure, target, make_loss(curve.loss))
     if not math.isfinite(terms.value):
         raise ArithmeticError(f"the loss is {terms.value}")
-    distance = hellinger(model, results.params, truth.family, truth.theta, spec.design)
     certificate = results.certificate.as_dict()
     return {
         "loss": float(terms.value),
@@ -86,8 +89,53 @@ def _measure(text: str, cell: Cell) -> dict[str, Any]:
             "block_errors": plain(terms.block_errors),
             "empty_cells": int(terms.empty_cells),
             "coverage": plain(terms.coverage),
-            "hellinger": plain(distance.value),
-            "hellinger_error": plain(distance.error),
+            **_distance(spec, truth, results),
+            "also": _further_losses(curve, results, target),
+            "cells": _cells(spec, truth, results, target, terms),
         },
         "certificate": plain(certificate),
     }
+
+
+def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, Any]:
+    spec = parse_spec(text)
+    law = spec.truths[truth]
+    return sample(law.family, law.theta, n, np.random.default_rng(seed), spec.design)
+
+
+# Curves on one truth see the same data and follow each other in the plan.
+_kept_sample = lru_cache(maxsize=3)(_sample)
+
+
+def _distance(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
+    """Hellinger distance of the densities, with its numerical error."""
+    distance = hellinger(results.family, results.params, truth.family, truth.theta, spec.design)
+    return {"hellinger": plain(distance.value), "hellinger_error": plain(distance.error)}
+
+
+def _further_losses(curve: Curve, results: MoEResults, target: MixingMeasure) -> dict[str, Any]:
+    """Value of each further loss of the curve, by its label."""
+    return {
+        loss_label(loss): plain(voronoi_terms(results.measure, target, make_loss(loss)).value)
+        for loss in curve.also
+    }
+
+
+def _cells(
+    spec: Spec, truth: Truth, results: MoEResults, target: MixingMeasure, terms: VoronoiResult
+) -> list[dict[str, Any]]:
+    """One entry per true atom: the size of its cell and its errors, None where there are none."""
+    experts = expert_errors(
+        results.family, results.params, truth.family, truth.theta, terms.assignment, spec.design
+    )
+    return [
+        {
+            "size": int(cell.size),
+            "mass_error": plain(cell.mass_error),
+            "errors": plain(cell.errors),
+            "expert_error": plain(expert),
+        }
+        for cell, expert in zip(
+            cell_errors(results.measure, target, terms), experts.tolist(), strict=True
+        )
+    ]

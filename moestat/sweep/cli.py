@@ -171,7 +171,7 @@ def rates(
     store: StorePath,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
 ) -> None:
-    """Show the fitted rates; with --json also bootstrap intervals and the slope of each block."""
+    """Show the fitted rates; with --json everything, by loss, block and kind of Voronoi cell."""
     from moestat.sweep.analysis import summarise
     from moestat.sweep.display import rates_table
     from moestat.sweep.store import open_store
@@ -207,6 +207,23 @@ def plot(
 
 @app.command()
 @_plain_errors
+def report(
+    store: StorePath,
+    out: Annotated[
+        Path | None, typer.Option(help="A directory; the store's own by default.", metavar="DIR")
+    ] = None,
+) -> None:
+    """Write a report: figure (PNG, PDF), Markdown page with the evidence, LaTeX table."""
+    from moestat.report import write_report
+    from moestat.sweep.store import open_store
+
+    with open_store(store) as opened:
+        paths = write_report(opened, out)
+    typer.echo("report: " + ", ".join(map(str, paths)))
+
+
+@app.command()
+@_plain_errors
 def export(
     store: StorePath,
     out: Annotated[Path, typer.Option(help="A .csv or .parquet file.")],
@@ -230,5 +247,5 @@ def list_experiments() -> None:
 
     specs = [(name, load_spec(path)) for name, path in shipped().items()]
     if not specs:
-        raise SweepError("found no experiments folder beside the package")
+        raise SweepError("found no shipped experiments")
     _console().print(experiments_table(specs))

@@ -15,6 +15,7 @@ from moestat.sweep.spec import Spec
 __all__ = ["experiments_table", "rates_table", "status_table"]
 
 _UNCERTIFIED = "\N{DAGGER}"
+_HELLINGER = "d_H"
 
 
 def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = False) -> Table:
@@ -34,15 +35,17 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
     rich.table.Table
         The table; curves whose rate takes uncertified fits too carry a dagger.
     """
-    names = ["slope", "95% interval", "theory", "certified", "on bound", "failed"]
-    table = _table(title, ["curve"], [*names, *(["Hellinger"] if details else [])])
+    published = any(summary.curve.published is not None for summary in summaries)
+    names = ["slope", "95% interval", *(["paper"] if published else []), "theory"]
+    names += ["certified", "on bound", "failed", *([_HELLINGER] if details else [])]
+    table = _table(title, ["curve"], names)
     for summary in summaries:
-        theory = summary.curve.theory
         row = [
             summary.curve.name + ("" if summary.curve.require_certificate else f" {_UNCERTIFIED}"),
             _slope(summary.rate),
             _interval(summary.rate),
-            "" if theory is None else f"{theory:g}",
+            *([_stated(summary.curve.published)] if published else []),
+            _stated(summary.curve.theory),
             f"{summary.certified}/{summary.done}",
             str(summary.on_bound),
             str(summary.failed),
@@ -50,7 +53,8 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
         if details:
             row.append(_slope(summary.hellinger))
         table.add_row(*row)
-    table.caption = "\n".join(_notes(summaries)) or None
+    notes = [f"{_HELLINGER}: slope of the Hellinger distance"] if details else []
+    table.caption = "\n".join([*notes, *_notes(summaries)]) or None
     return table
 
 
@@ -124,6 +128,10 @@ def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
     for name in right:
         table.add_column(name, justify="right", no_wrap=name != "on bound", min_width=5)
     return table
+
+
+def _stated(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
 
 
 def _slope(rate: RateResult | None) -> str:

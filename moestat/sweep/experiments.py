@@ -1,4 +1,4 @@
-"""The experiments that come with moestat: the specs in the repository's ``experiments`` folder."""
+"""The experiments that come with moestat, from a checkout or from the installed package."""
 
 from __future__ import annotations
 
@@ -11,9 +11,22 @@ __all__ = ["find_spec", "shipped"]
 
 
 def shipped() -> dict[str, Path]:
-    """Name -> file of every experiment in the ``experiments`` folder beside the package."""
-    folder = Path(moestat.__file__).resolve().parents[1] / "experiments"
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    """Name -> file of every shipped experiment.
+
+    In a checkout they are the specs in its ``experiments`` folder; a wheel carries a copy of that
+    folder inside the package.
+    """
+    return {path.stem: path for path in sorted(_folder().glob("*.toml"))}
+
+
+def _folder() -> Path:
+    package = Path(moestat.__file__).resolve().parent
+    # Any package may put a folder called experiments into site-packages; a checkout has the
+    # project's file beside it, too.
+    checkout = package.parent
+    if (checkout / "pyproject.toml").is_file() and (checkout / "experiments").is_dir():
+        return checkout / "experiments"
+    return package / "_experiments"
 
 
 def find_spec(name: str) -> Path:
@@ -44,5 +57,5 @@ def find_spec(name: str) -> Path:
     known = shipped()
     if name in known:
         return known[name]
-    names = ", ".join(known) or "none found beside the package"
+    names = ", ".join(known) or "none found"
     raise SweepError(f"there is no spec file {name!r}, nor a shipped experiment; those: {names}")

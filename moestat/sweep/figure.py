@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from moestat.figures import RateCurve, plot_rates, save_figure
 from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.errors import SweepError
 
-__all__ = ["draw", "write_figures"]
+__all__ = ["draw", "panel_label", "write_figures"]
 
 
 def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
@@ -23,7 +21,8 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
     title : str
         Heading.
     summaries : sequence of CurveSummary
-        The curves; those of one panel share axes.
+        The curves; those of one panel share axes.  Panels stand in the order of their names, in
+        one row if there are three or fewer, else in two.
 
     Returns
     -------
@@ -44,29 +43,39 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
             panels.setdefault(summary.curve.panel, []).append(_rate_curve(summary))
     if not panels:
         raise SweepError("there is nothing to plot: no estimate enters a rate yet")
-    columns = min(len(panels), 3)
-    rows = -(-len(panels) // columns)
+    rows = 1 if len(panels) <= 3 else 2
+    columns = -(-len(panels) // rows)
     tallest = max(len(curves) for curves in panels.values())
     size = (6.4 * columns, (4.4 + 0.2 * tallest) * rows)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)
-    for position, (name, curves) in enumerate(panels.items(), 1):
+    for position, (name, curves) in enumerate(sorted(panels.items()), 1):
         axes = figure.add_subplot(rows, columns, position)
-        _widen(axes.set_xlim, [curve.n for curve in curves])
-        _widen(axes.set_ylim, [curve.loss for curve in curves])
         plot_rates(curves, ax=axes)
-        # One column: panels side by side leave no room for two.
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.01),
-            borderaxespad=0.0,
-            fontsize="small",
-            frameon=False,
+        label = panel_label(name)
+        axes.text(
+            0.98,
+            0.97,
+            label,
+            ha="right",
+            va="top",
+            weight="bold",
+            transform=axes.transAxes,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2.0},
         )
-        label = f"({name})" if len(name) == 1 else name
-        axes.text(0.98, 0.97, label, ha="right", va="top", weight="bold", transform=axes.transAxes)
     return figure
+
+
+def panel_label(name: str) -> str:
+    """What a panel is called: ``(a)`` for a letter, else its name.
+
+    Examples
+    --------
+    >>> panel_label("a"), panel_label("softmax")
+    ('(a)', 'softmax')
+    """
+    return f"({name})" if len(name) == 1 else name
 
 
 def write_figures(figure: Any, paths: Sequence[Path]) -> None:
@@ -84,13 +93,6 @@ def write_figures(figure: Any, paths: Sequence[Path]) -> None:
             raise SweepError(str(error)) from None
         except OSError as error:
             raise SweepError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _widen(set_limits: Any, values: Sequence[Any]) -> None:
-    """Give an axis a width where all values are one; some such values defeat matplotlib."""
-    low, high = np.min(np.concatenate(values)), np.max(np.concatenate(values))
-    if low == high:
-        set_limits(low / 2.0, high * 2.0)
 
 
 def _rate_curve(summary: CurveSummary) -> RateCurve:

@@ -39,7 +39,8 @@ class Record:
     params : sequence of float
         Packed parameters.
     losses : mapping
-        Terms of the loss: cell sizes, errors by block, empty cells, coverage, Hellinger.
+        Terms of the loss: cell sizes, errors by block, empty cells, coverage, Hellinger; values
+        of further losses (``also``) and errors of each true atom's cell (``cells``).
     certificate : mapping
         The fit's certificate.
     seconds : float

@@ -24,10 +24,11 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.identity import canonical_json, digest
 from moestat.sweep.tables import Table
 
-__all__ = ["Curve", "Spec", "Truth", "load_spec", "parse_spec"]
+__all__ = ["Curve", "Spec", "Truth", "load_spec", "loss_label", "parse_spec"]
 
 _SOLVER = {"name": "newton"}
 _STARTS = {"truth": 3, "noise": 0.1}
+_WORDS = ("theory", "published", "panel", "note")
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,12 @@ class Curve:
         Slope that the literature states.
     panel : str
         Curves of one panel share the axes of a figure.
+    published : float or None
+        Slope that a paper reports; shown beside the measured one, never used.
+    also : tuple of str or mapping
+        Further losses of the same fits, each as `loss`.
+    note : str
+        What a reader should know about the curve; reports show it.
     """
 
     name: str
@@ -98,6 +105,9 @@ class Curve:
     require_certificate: bool = True
     theory: float | None = None
     panel: str = ""
+    published: float | None = None
+    also: tuple[Any, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,10 +158,13 @@ class Spec:
 
     @cached_property
     def canonical(self) -> str:
-        """The spec as canonical JSON: defaults filled in, comments and layout gone."""
+        """What the cells depend on, as canonical JSON with defaults filled in.
+
+        Comments, layout and words that only tables and figures show (titles, panels, notes,
+        published and predicted slopes) are not in it: they may change when a sweep has begun.
+        """
         return canonical_json(
             {
-                "title": self.title,
                 "seed": self.seed,
                 "replicates": self.replicates,
                 "n": list(self.sizes),
@@ -160,7 +173,10 @@ class Spec:
                     name: {**truth.law, "bounds": {k: list(v) for k, v in truth.bounds.items()}}
                     for name, truth in self.truths.items()
                 },
-                "curve": [_plain(asdict(curve)) for curve in self.curves],
+                "curve": [
+                    {key: item for key, item in _plain(asdict(curve)).items() if key not in _WORDS}
+                    for curve in self.curves
+                ],
             },
             indent=1,
         )
@@ -182,6 +198,34 @@ class Spec:
         """The start rules of `curve`."""
         truth = self.truths[curve.truth]
         return make_starts(dict(curve.starts), truth.family, truth.theta)
+
+
+def loss_label(loss: Any) -> str:
+    """Name of a loss in tables, with its options.
+
+    Parameters
+    ----------
+    loss : str or mapping
+        A loss as a spec gives it.
+
+    Returns
+    -------
+    str
+        The label.
+
+    Examples
+    --------
+    >>> loss_label("D1"), loss_label({"name": "softmax-D2r", "r": 2})
+    ('D1', 'softmax-D2r, r = 2')
+    """
+    if not isinstance(loss, Mapping):
+        return str(loss)
+    options = [
+        f", {key} = {value:g}" if isinstance(value, (int, float)) else f", {key} = {value}"
+        for key, value in loss.items()
+        if key != "name"
+    ]
+    return str(loss["name"]) + "".join(options)
 
 
 def load_spec(path: str | Path) -> Spec:
@@ -355,18 +399,34 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
         require_certificate=table.flag("require_certificate", True),
         theory=table.number("theory", None),
         panel=table.text("panel", ""),
+        published=table.number("published", None),
+        also=_further(table),
+        note=table.text("note", ""),
     )
     table.finish()
     return curve
+
+
+def _further(table: Table) -> tuple[Any, ...]:
+    """The list of further losses; what each of them is, `_check_curve` checks."""
+    value = table.take("also", [])
+    if not isinstance(value, list):
+        raise table.error("also", f"must be a list of losses, got {value!r}")
+    return tuple(value)
 
 
 def _check_curve(spec: Spec, curve: Curve) -> None:
     """Everything about a curve that needs the rest of the spec."""
     table = Table({}, f"curve {curve.name!r}")
     truth = spec.truths[curve.truth]
-    loss = _build(table, "loss", make_loss, curve.loss)
     measure = truth.family.measure(truth.theta)
-    _build(table, "loss", voronoi_terms, measure, measure, loss)
+    for key, given in (("loss", curve.loss), *(("also", given) for given in curve.also)):
+        loss = _build(table, key, make_loss, given)
+        _build(table, key, voronoi_terms, measure, measure, loss)
+    labels = [loss_label(given) for given in (curve.loss, *curve.also)]
+    for i, label in enumerate(labels):
+        if label in labels[:i]:
+            raise table.error("also", f"loss {label!r} is there already")
     _build(table, "solver", make_solver, dict(curve.solver))
     _build(table, "starts", spec.start_rules, curve)
     n_free = spec.fitted_family(curve).n_free_params

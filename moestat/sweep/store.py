@@ -16,7 +16,7 @@ from moestat.sweep.spec import Spec, parse_spec
 
 __all__ = ["SCHEMA_VERSION", "Store", "create_store", "open_store"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x4D6F4553  # "MoES"
 _MAGIC = b"SQLite format 3\0"
 
@@ -73,6 +73,11 @@ class Store:
         """The spec that the store was made for."""
         return parse_spec(self.meta("spec"))
 
+    def refresh(self, spec: Spec) -> None:
+        """Take over the text of `spec`, a spec with the same digest."""
+        if self.meta("spec") != spec.text:
+            self._write("UPDATE meta SET value = ? WHERE key = 'spec'", [spec.text])
+
     def statuses(self) -> dict[str, str]:
         """Key -> ``"done"`` or ``"failed"`` of every cell with a result."""
         return dict(self._connection.execute("SELECT key, status FROM cells"))
@@ -91,11 +96,13 @@ class Store:
             for value in row
         ]
         marks = ", ".join("?" * len(values))
+        self._write(f"INSERT OR REPLACE INTO cells ({_COLUMNS}) VALUES ({marks})", values)
+
+    def _write(self, statement: str, values: list[Any]) -> None:
+        """One statement in a transaction of its own."""
         try:
             with self._connection:
-                self._connection.execute(
-                    f"INSERT OR REPLACE INTO cells ({_COLUMNS}) VALUES ({marks})", values
-                )
+                self._connection.execute(statement, values)
         except sqlite3.Error as error:
             raise SweepError(f"cannot write to the store {self.path}: {error}") from None
 
@@ -126,8 +133,8 @@ def open_store(path: str | Path) -> Iterator[Store]:
     Raises
     ------
     SweepError
-        If there is no such file, or it is no store, damaged, or from a newer moestat.  The file
-        is left as it is.
+        If there is no such file, or it is no store, damaged, or from a moestat with another
+        schema.  The file is left as it is.
     """
     path = Path(path)
     if not path.is_file():
@@ -141,6 +148,8 @@ def open_store(path: str | Path) -> Iterator[Store]:
 @contextmanager
 def create_store(path: str | Path, spec: Spec) -> Iterator[Store]:
     """Open the store of `spec` for writing, and make it if there is none.
+
+    Titles, notes and other words of the spec that no cell depends on are brought up to date.
 
     Parameters
     ----------
@@ -225,7 +234,12 @@ def _connect(path: Path) -> sqlite3.Connection:
         if schema > SCHEMA_VERSION:
             raise SweepError(
                 f"the store {path} was written by a newer moestat (schema {schema}; this one"
-                f" reads up to {SCHEMA_VERSION}): update moestat"
+                f" reads {SCHEMA_VERSION}): update moestat"
+            )
+        if schema < SCHEMA_VERSION:
+            raise SweepError(
+                f"the store {path} was written by an older moestat (schema {schema}; this one"
+                f" reads {SCHEMA_VERSION}), whose cells record less: run into another file"
             )
     except BaseException:
         connection.close()
@@ -259,6 +273,7 @@ def _initialise(path: Path, spec: Spec) -> None:
 def _check_spec(store: Store, spec: Spec) -> None:
     """Refuse a store of another spec, and show where they differ."""
     if store.meta("digest") == spec.digest:
+        store.refresh(spec)
         return
     before, after = store.meta("canonical").splitlines(), spec.canonical.splitlines()
     lines = unified_diff(before, after, "store", "spec", n=1, lineterm="")

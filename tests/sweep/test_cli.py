@@ -98,7 +98,7 @@ def test_rates_use_certified_fits_unless_told_otherwise(fill):
     ).interval
     assert table["newton"][:3] == ["-0.50", f"{low:+.2f},{high:+.2f}", "-0.5"]
     assert table["em_†"][0] == "-0.50"
-    assert table["curve"][4:] == ["on_bound", "failed", "Hellinger"]
+    assert table["curve"][4:] == ["on_bound", "failed", "d_H"]
     assert table["newton"][3:] == ["4/6", "2", "0", "-0.50"]
     assert "newton: uncertified, left out of the rate: 2" in result.stdout
     assert "newton: fits with an empty Voronoi cell: 2" in result.stdout
@@ -114,6 +114,21 @@ def test_rates_as_json(fill):
     assert em["rate"]["n_observations"] == 6
     assert newton["hellinger"]["slope"] == pytest.approx(-0.5)
     assert newton["blocks"] == {"mass": pytest.approx(-0.5), "a": pytest.approx(-0.5)}
+    assert newton["cell_errors"]["over"]["a"]["rate"]["slope"] == pytest.approx(-0.25)
+    assert newton["evidence"]["active"] == {"a[0]": 2}
+
+
+def test_tables_show_published_slopes_where_there_are_some(tmp_path, text):
+    spec = parse_spec(text.replace("theory = -0.5", "theory = -0.5\npublished = -0.49"))
+    path = tmp_path / "a.sqlite"
+    with create_store(path, spec) as store:
+        cells = open_cells(spec, store)
+        list(run_cells(spec, store, cells, executor="serial", cell_function=exact_rate))
+    result = invoke("rates", path)
+    table = rows(result.stdout)
+    assert table["curve"][:4] == ["slope", "95%_interval", "paper", "theory"]
+    assert table["newton"][2:4] == ["-0.49", "-0.5"]
+    assert table["em_†"][2] == "4/6"
 
 
 def test_no_rate_from_one_size(fill):

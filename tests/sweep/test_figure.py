@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells, summarise
@@ -26,6 +28,24 @@ def test_curves_of_one_panel_share_axes_that_have_room(summaries):
         assert len(labels) == 4
         assert all(f"k = {k}" in label and "n^{-0.50}" in label for label in labels)
         assert axes.get_position().width > 0.35
+
+
+@pytest.mark.parametrize(
+    ("panels", "grid"),
+    [("ba", (1, 2)), ("bca", (1, 3)), ("dbca", (2, 2)), ("fdbeca", (2, 3))],
+)
+def test_panels_stand_in_order_on_one_or_two_rows(summaries, panels, grid):
+    curves = [
+        dataclasses.replace(
+            summaries[0], curve=dataclasses.replace(summaries[0].curve, panel=panel)
+        )
+        for panel in panels
+    ]
+    axes = draw("a title", curves).axes
+    assert [each.texts[0].get_text() for each in axes] == [f"({p})" for p in sorted(panels)]
+    assert {each.get_subplotspec().get_gridspec().get_geometry() for each in axes} == {grid}
+    columns = [each.get_subplotspec().colspan.start for each in axes]
+    assert columns == [i % grid[1] for i in range(len(panels))]
 
 
 def test_uncertified_fits_that_are_left_out_are_shown(summaries):

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from moestat.sweep import SweepError, load_spec, parse_spec
+from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cell
 
 
 def test_reads_everything(spec):
@@ -21,6 +21,71 @@ def test_reads_everything(spec):
             {"beta0": [-2, 0], "beta1": [3, 0], "a": [[1], [1]], "b": [[-3], [2.5]]}
         ),
     )
+
+
+def test_reads_what_only_reports_and_tables_show(text, spec):
+    words = 'published = -0.49\nnote = "Other\\tlosses."\nalso = ["softmax-D2r"]'
+    with pytest.raises(SweepError, match=r"curve 'newton': note: must be text on one line"):
+        parse_spec(text.replace("theory = -0.5", words))
+    newton, em = parse_spec(text.replace("theory = -0.5", words.replace("\\t", " "))).curves
+    assert (newton.published, newton.note) == (-0.49, "Other losses.")
+    assert newton.also == ("softmax-D2r",)
+    assert (em.published, em.note, em.also) == (None, "", ())
+
+
+def temperate(gate, tau):
+    """A spec with a temperature gate, whose truth has a shared parameter."""
+    return f"""
+title = "Temperature"
+seed = 1
+replicates = 1
+n = [2000]
+
+[truth.t]
+gate = "{gate}"
+gamma = [0.0, 0.0]
+alpha = [1.0, -2.0]
+beta = [0.5, -0.3]
+tau = {tau}
+a = [[0.0, 0.0], [1.86, 1.0]]
+b = [[0.0, 1.0], [0.96, 0.0]]
+
+[[curve]]
+name = "k = 3"
+truth = "t"
+n_experts = 3
+loss = "{LOSS[gate]}"
+starts = {{ truth = 1, noise = 0.1 }}
+"""
+
+
+LOSS = {"sigmoid-inner": "D2r-identified", "sigmoid-euclidean": "D3"}
+
+
+@pytest.mark.parametrize("gate", LOSS)
+def test_truths_may_share_a_scalar(gate):
+    spec = parse_spec(temperate(gate, 0.1))
+    truth = spec.truths["t"]
+    assert truth.family.unpack(truth.theta)["tau"] == 0.1
+    assert truth.law["tau"] == 0.1
+    assert spec.fitted_family(spec.curves[0]).param_names[-1] == "tau"
+    (record,) = [run_cell(spec.text, cell) for cell in plan_cells(spec)]
+    assert record.message == ""
+    assert len(record.params) == spec.fitted_family(spec.curves[0]).n_params
+
+
+@pytest.mark.parametrize(
+    ("tau", "message"),
+    [
+        ("[0.1, 0.1]", "truth 't': block 'tau' must have shape (), got (2,)"),
+        ("-1.0", "truth 't': bounds: tau = -1 "),
+        ("'x'", "truth 't': block 'tau' must hold numbers"),
+    ],
+)
+def test_a_shared_scalar_is_checked(tau, message):
+    with pytest.raises(SweepError) as error:
+        parse_spec(temperate("sigmoid-inner", tau))
+    assert message in str(error.value)
 
 
 def test_log_spaced_sizes_hit_both_ends(text):
@@ -104,6 +169,12 @@ WRONG = [
     ("noise = 0.1", "noise = -1.0", "curve 'newton': starts: noise must be"),
     ("noise = 0.1", "nose = 0.1", "curve 'newton': starts: unknown start rule 'nose'"),
     ("{ truth = 1, noise = 0.1 }", "{}", "curve 'newton': starts: must ask for at least one start"),
+    ("theory = -0.5", 'published = "half"', "curve 'newton': published: must be a finite number"),
+    ("theory = -0.5", 'also = "D1"', "curve 'newton': also: must be a list of losses, got 'D1'"),
+    ("theory = -0.5", 'also = ["D9"]', "curve 'newton': also: unknown loss 'D9'; known: 'D1'"),
+    ("theory = -0.5", 'also = ["D1"]', "curve 'newton': also: loss 'D1' needs the blocks"),
+    ("theory = -0.5", 'also = [{ name = "softmax-D2r", r = 0 }]', "curve 'newton': also: r"),
+    ("theory = -0.5", 'also = ["softmax-D1"]', "also: loss 'softmax-D1' is there already"),
     ("theory = -0.5", 'theory = "half"', "curve 'newton': theory: must be a finite number"),
     ('panel = "a"', "panel = 1", "curve 'newton': panel: must be text on one line, got 1"),
     ("require_certificate = false", "require_certificate = 0", "curve 'em': require_certificate"),

@@ -89,6 +89,24 @@ def test_the_same_spec_in_another_layout_is_accepted(path, spec, text):
     assert len(fill(path, parse_spec("# comment\n" + text))) == spec.n_cells - 2
 
 
+def test_words_may_change_when_a_sweep_has_begun(path, spec, text):
+    fill(path, spec, limit=2)
+    words = 'theory = -0.3\npublished = -0.2\nnote = "So it is."'
+    other = parse_spec(text.replace("theory = -0.5", words).replace("A small", "Another small"))
+    assert len(fill(path, other, limit=1)) == 1
+    with open_store(path) as store:
+        assert store.spec == other
+        assert store.spec != spec
+        assert len(store.statuses()) == 3
+
+
+def test_another_further_loss_is_another_sweep(path, spec, text):
+    fill(path, spec, limit=2)
+    other = parse_spec(text.replace("theory = -0.5", 'also = ["softmax-D2r"]'))
+    with pytest.raises(SweepError, match=r'"softmax-D2r"'):
+        fill(path, other)
+
+
 @pytest.mark.parametrize("size", [20, 100, 4096, 3 * 4096, -4096, -1])
 def test_truncated_files_are_refused_and_left_alone(path, spec, size):
     fill(path, spec)
@@ -127,14 +145,21 @@ def test_other_databases_are_refused_and_left_alone(path, spec):
     assert path.read_bytes() == before
 
 
-def test_a_newer_schema_is_refused_and_left_alone(path, spec):
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (SCHEMA_VERSION + 1, r"written by a newer moestat \(schema 3; this one reads 2\): update"),
+        (1, r"an older moestat \(schema 1; this one reads 2\), .*: run into another file"),
+    ],
+)
+def test_another_schema_is_refused_and_left_alone(path, spec, schema, message):
     fill(path, spec)
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {schema}")
     connection.close()
     before = path.read_bytes()
     for attempt in (lambda: fill(path, spec), lambda: read_all(path)):
-        with pytest.raises(SweepError, match=r"written by a newer moestat \(schema 2; .* up to 1"):
+        with pytest.raises(SweepError, match=message):
             attempt()
     assert path.read_bytes() == before
 
