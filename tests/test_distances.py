@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from moestat import Uniform, family
-from moestat.distances import Distance, hellinger, total_variation
+from moestat.distances import Distance, expert_errors, hellinger, total_variation
 
 
 def pointwise(p, q):
@@ -132,3 +132,92 @@ def test_wrong_inputs(pair):
         total_variation(F, np.where(np.arange(theta.size) == 0, np.nan, theta), F, theta)
     with pytest.raises(ValueError, match="n_nodes must be an integer >= 2"):
         hellinger(F, theta, F, theta, n_nodes=1)
+
+
+def brute_expert_errors(F, theta, G, truth, assignment, X):
+    """The definition, atom by atom and input by input."""
+
+    def density(family, vector, i, x):
+        blocks = family.unpack(vector)
+        scores = np.append(blocks["a"][i] @ x + blocks["b"][i], 0.0)
+        return np.exp(scores - scores.max()) / np.sum(np.exp(scores - scores.max()))
+
+    errors = np.full(G.n_experts, np.nan)
+    for i, j in enumerate(assignment):
+        for x in X:
+            gap = np.max(np.abs(density(F, theta, i, x) - density(G, truth, j, x)))
+            errors[j] = np.fmax(errors[j], gap)
+    return errors
+
+
+@pytest.mark.parametrize("design", [None, Uniform(-4, 3)])
+def test_expert_errors_with_one_input(pair, design):
+    F, theta, G, truth = pair
+    low, high = (0, 1) if design is None else (design.low, design.high)
+    for assignment in ([0, 1, 1], [1, 0, 0], [1, 1, 1]):
+        found = expert_errors(F, theta, G, truth, assignment, design)
+        grid = np.linspace(low, high, 201)[:, None]
+        expected = brute_expert_errors(F, theta, G, truth, assignment, grid)
+        assert found == pytest.approx(expected, abs=1e-13, nan_ok=True)
+        assert np.isnan(found).tolist() == [j not in assignment for j in range(2)]
+        assert np.all(found[np.isfinite(found)] > 1e-3)
+
+
+def test_expert_errors_with_several_inputs():
+    rng = np.random.default_rng(6)
+    F = family("multinomial", gate="sigmoid-inner", n_experts=3, n_features=3, n_classes=3)
+    G = family("multinomial", gate="sigmoid-euclidean", n_experts=2, n_features=3, n_classes=3)
+    theta, truth = rng.normal(size=F.n_params), rng.normal(size=G.n_params)
+    theta[-1] = truth[-1] = 0.5
+    found = expert_errors(F, theta, G, truth, [1, 0, 1])
+    # Predictors are linear, so that the corners of the cube come close to the supremum.
+    corners = np.stack([axis.ravel() for axis in np.meshgrid(*[[0.0, 1.0]] * 3)], axis=1)
+    inner = rng.uniform(size=(300, 3))
+    at_corners, inside = (
+        brute_expert_errors(F, theta, G, truth, [1, 0, 1], X)
+        for X in (np.vstack([corners, inner]), inner)
+    )
+    assert np.all(found > 0.95 * inside)
+    assert np.all(found < 1.02 * at_corners)
+    assert expert_errors(F, theta, G, truth, [1, 0, 1]).tolist() == found.tolist()
+    assert np.all(expert_errors(F, theta, G, truth, [1, 0, 1], n_nodes=2) <= found)
+
+
+def test_expert_errors_do_not_see_the_gate():
+    F = family("multinomial", gate="softmax", n_experts=2, n_classes=2)
+    truth = np.array([0.3, 5.0, 1, 2, 0, 0, -1, 0.5])
+    other = truth + np.array([2.0, -9, 0, 0, 0, 0, 0, 0])
+    assert expert_errors(F, other, F, truth, [0, 1]) == pytest.approx([0, 0], abs=1e-15)
+    assert expert_errors(F, truth, F, truth, [1, 0]).min() > 0.1
+
+
+def test_expert_errors_reach_the_ends_of_the_interval():
+    # sigma(1 + x) - sigma(1) is largest at x = 2, an end that no inner rule would hit.
+    F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    found = expert_errors(F, [0, 0, 1, 1], F, [0, 0, 1, 0], [0], Uniform(-0.5, 2), n_nodes=2)
+    assert found == pytest.approx([1 / (1 + np.exp(-3.0)) - 1 / (1 + np.exp(-1.0))], rel=1e-12)
+
+
+def test_expert_errors_of_a_design_of_ones_own():
+    F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    found = expert_errors(F, [0, 0, 0, 1], F, np.zeros(4), [0], TwoPoint())
+    assert found == pytest.approx([1 / (1 + np.exp(-2.0)) - 0.5])
+
+
+@pytest.mark.parametrize(
+    "assignment", [[0, 1], [0, 1, 2], [0, 1, -1], [0.0, 1.0, 1.0], [[0, 1, 1]], "011", None]
+)
+def test_wrong_assignments(pair, assignment):
+    with pytest.raises(ValueError, match=r"a true atom in 0..1 for each of the 3 fitted atoms"):
+        expert_errors(*pair, assignment)
+
+
+def test_wrong_inputs_of_expert_errors(pair):
+    F, theta, _, _ = pair
+    other = family("multinomial", n_experts=3, n_features=2, n_classes=3)
+    with pytest.raises(ValueError, match="truth_family must have the inputs and classes"):
+        expert_errors(F, theta, other, np.zeros(other.n_params), [0, 0, 0])
+    with pytest.raises(ValueError, match="theta holds 1 NaN"):
+        expert_errors(F, np.where(theta == theta[0], np.nan, theta), F, theta, [0, 1, 2])
+    with pytest.raises(ValueError, match="n_nodes must be an integer >= 2"):
+        expert_errors(F, theta, F, theta, [0, 1, 2], n_nodes=1)
