@@ -137,6 +137,22 @@ def test_an_infimum_that_only_the_factor_0_attains():
     assert closer[-1] > terms.value
 
 
+@pytest.mark.parametrize(("far", "tolerance"), [(1.0, 1e-6), (100.0, 1e-3)])
+@pytest.mark.parametrize("alpha", [0.05, 0.1 * (1 + 1e-14)])
+def test_an_infimum_at_a_wall_between_cells(alpha, far, tolerance):
+    # The heavy true atom is the second one; its cell starts right of the wall c alpha = 0.1, where
+    # a tie goes to the first.  There 0.001 + 1 of mass are missing, left of it 0.001 + 9.
+    truth = measure([1, 9, 0.001], [[0], [0.2], [0]], [0, 0, 0], 1.0, b=[[0], [0], [far]])
+    fit = measure([1], [[alpha]], [0.2], 1.0)
+    wall = 0.1 / alpha
+    terms = voronoi_terms(fit, truth, "D2r-orbit")
+    limit = 2 * 1.001 + 10.001 * (0.01 + (0.2 * wall) ** 2 + (wall - 1) ** 2)
+    assert terms.assignment.tolist() == [1]
+    assert limit <= terms.value == pytest.approx(limit, abs=tolerance)
+    assert terms.scale > wall
+    assert voronoi_terms(scaled(fit, SCALED, wall), truth, "D2r").assignment.tolist() == [0]
+
+
 def test_cells_follow_the_factor():
     # At its own scale both fitted atoms lie next to the far true atom, halved each next to its own.
     truth = measure([1, 1], [[2], [6]], [0, 0], 1.0)
