@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from moestat.figures import plot_rates
     from moestat.fitting import fit, fit_many
     from moestat.generate import sample
+    from moestat.information import expected_information, information_spectrum
     from moestat.losses import voronoi_loss, voronoi_terms
     from moestat.mixing import MixingMeasure
     from moestat.rates import fit_rate
@@ -30,8 +31,10 @@ _HOMES = {
     "family": "moestat.families",
     "fit": "moestat.fitting",
     "fit_many": "moestat.fitting",
+    "expected_information": "moestat.information",
     "fit_rate": "moestat.rates",
     "hellinger": "moestat.distances",
+    "information_spectrum": "moestat.information",
     "plot_rates": "moestat.figures",
     "sample": "moestat.generate",
     "total_variation": "moestat.distances",
@@ -44,11 +47,13 @@ __all__ = [
     "MixingMeasure",
     "MoEClassifier",
     "Uniform",
+    "expected_information",
     "family",
     "fit",
     "fit_many",
     "fit_rate",
     "hellinger",
+    "information_spectrum",
     "plot_rates",
     "sample",
     "total_variation",

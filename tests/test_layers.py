@@ -14,7 +14,7 @@ LAYERS = [
     {"_jit", "_math", "_registry", "_types", "_validate"},
     {"gates", "experts", "likelihoods"},
     {"kernels"},
-    {"mixing", "families", "designs", "generate", "losses", "distances", "compress"},
+    {"mixing", "families", "designs", "generate", "losses", "distances", "compress", "information"},
     {"solvers", "starts", "fitting", "results", "estimators"},
     {"theory", "rates"},
     {"figures", "sweep", "report"},

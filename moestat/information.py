@@ -1,0 +1,205 @@
+"""Fisher information at a truth: conditioning, and the directions the density does not see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from moestat._types import FloatArray
+from moestat._validate import as_floats, positive_int, real_in
+from moestat.designs import Design, Uniform
+from moestat.families import Family
+
+__all__ = ["NullDirection", "Spectrum", "expected_information", "information_spectrum"]
+
+
+@dataclass(frozen=True)
+class NullDirection:
+    """A direction in parameter space along which the density does not change, to first order.
+
+    Parameters
+    ----------
+    components : mapping of str to float
+        Parameter name -> component, scaled so that the direction's own parameter moves by 1;
+        components below 1e-6 are left out.
+    """
+
+    components: dict[str, float]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{value:+.3g} {name}" for name, value in self.components.items())
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues of the expected information per sample, and its null directions.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (F,)
+        Ascending, over the F parameters that are not pinned.
+    null_directions : tuple of NullDirection
+        A basis of the directions whose scores vanish, each with a parameter of its own.
+    gap : float
+        Smallest singular value of the scores that counts as positive over the largest that counts
+        as null: how clear the decision was.  It is inf without null directions.
+    """
+
+    eigenvalues: FloatArray
+    null_directions: tuple[NullDirection, ...]
+    gap: float
+
+    @property
+    def identified(self) -> FloatArray:
+        """Eigenvalues of the identified directions, ascending."""
+        return self.eigenvalues[len(self.null_directions) :]
+
+    @property
+    def condition(self) -> float:
+        """Largest over smallest eigenvalue of the identified directions."""
+        return float(self.identified[-1] / self.identified[0])
+
+    def sample_size(self, standard_error: float) -> float:
+        """The n at which every identified direction has at most this standard error.
+
+        Below it the asymptotic theory says nothing about the weakest direction.
+        """
+        target = real_in("standard_error", standard_error, 0.0, open_low=True)
+        return float(1.0 / (self.identified[0] * target**2))
+
+
+def _weighted_scores(family: Family, theta: Any, design: Design | None, n_nodes: int) -> FloatArray:
+    """Scores (m K, P) at every node and class, times the root of its probability."""
+    vector = as_floats("theta", theta, (family.n_params,))
+    nodes, mass = (design or Uniform()).quadrature(
+        family.n_features, positive_int("n_nodes", n_nodes)
+    )
+    root = np.sqrt(family.probabilities(vector, nodes.T) * mass[:, None])
+    classes = family.likelihood.support(family.n_classes)
+    rows = np.empty((nodes.shape[1], classes.size, family.n_params))
+    unused, one = np.empty((0, 0)), np.ones(1)
+    for t in range(nodes.shape[1]):
+        x = np.ascontiguousarray(nodes[:, t : t + 1])
+        for s in range(classes.size):
+            family.loops.observed(
+                vector,
+                family.index,
+                family.width,
+                family.n_gate_channels,
+                x,
+                classes[s : s + 1],
+                one,
+                unused,
+                1,
+                rows[t, s],
+                unused,
+            )
+    return (rows * root[..., None]).reshape(-1, family.n_params)
+
+
+def expected_information(
+    family: Family, theta: Any, design: Design | None = None, n_nodes: int = 100
+) -> FloatArray:
+    """Expected Fisher information of one sample, summed exactly over the classes.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    theta : array_like of shape (P,)
+        Packed parameters at which it is taken, and which generate the data.
+    design : Design, optional
+        Law of X; uniform on [0, 1]^d by default.
+    n_nodes : int
+        Quadrature nodes per input.
+
+    Returns
+    -------
+    ndarray of shape (P, P)
+        ``E_X sum_y p(y | X) score score'``, in natural-log units per sample, pinned coordinates
+        included.
+
+    Raises
+    ------
+    ValueError
+        If theta has another length or holds NaN.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> expected_information(F, [0, 0, 0, 0]).round(4).diagonal().tolist()
+    [0.0, 0.0, 0.25, 0.0833]
+    """
+    rows = _weighted_scores(family, theta, design, n_nodes)
+    return rows.T @ rows
+
+
+def information_spectrum(
+    family: Family,
+    theta: Any,
+    design: Design | None = None,
+    *,
+    tolerance: float = 1e-12,
+    n_nodes: int = 100,
+) -> Spectrum:
+    """What a sample can tell about each direction at a truth, and what it can never tell.
+
+    The known translations are pinned away first, so whatever null direction remains belongs to
+    this truth or to a scaling of the gate.  The singular values of the scores are used, not the
+    eigenvalues of their products: they resolve eigenvalues down to 1e-30 of the largest.
+
+    Parameters
+    ----------
+    family, theta, design, n_nodes
+        As in `expected_information`.
+    tolerance : float
+        Singular values below this share of the largest count as null.
+
+    Returns
+    -------
+    Spectrum
+        Eigenvalues, named null directions, condition.
+
+    Raises
+    ------
+    ValueError
+        As `expected_information`.
+
+    Examples
+    --------
+    With one expert the density sees nothing of the gate.
+
+    >>> from moestat import family
+    >>> F = family("multinomial", gate="sigmoid", n_experts=1, n_classes=2)
+    >>> spectrum = information_spectrum(F, [0, 1, 1, 0, 0])
+    >>> [str(direction) for direction in spectrum.null_directions]
+    ['+1 beta[0]', '+1 alpha[0,0]']
+    """
+    share = real_in("tolerance", tolerance, 0.0, 1.0, open_low=True)
+    at = np.flatnonzero(family.lower < family.upper)
+    scores = _weighted_scores(family, theta, design, n_nodes)[:, at]
+    _, singular, vectors = np.linalg.svd(scores, full_matrices=False)
+    null = singular <= share * singular[0]
+    gap = np.inf
+    if null.any():
+        largest = max(float(singular[null][0]), np.finfo(float).tiny)
+        gap = float(singular[~null][-1] / largest)
+    names = [family.param_names[j] for j in at]
+    return Spectrum(singular[::-1] ** 2, _named_basis(vectors[null].T, names), gap)
+
+
+def _named_basis(space: FloatArray, names: list[str]) -> tuple[NullDirection, ...]:
+    """A basis of the columns' span (F, q) in which each vector has a parameter of its own."""
+    count = space.shape[1]
+    if count == 0:
+        return ()
+    own = np.sort(linalg.qr(space.T, mode="r", pivoting=True)[1][:count])
+    basis = space @ np.linalg.inv(space[own])
+    return tuple(
+        NullDirection({names[j]: float(v) for j, v in enumerate(column) if abs(v) > 1e-6})
+        for column in basis.T
+    )
