@@ -102,7 +102,7 @@ class Orbit(Problem):
         """The best factor, shape (1,); 0 where the infimum is approached as c -> 0 only.
 
         Every interval between walls that can hold the infimum is narrowed by the sign of the
-        derivative, which is convex there, until it has no inner point.
+        derivative, which increases there, until it has no inner point.
         """
         given = np.ones(1)
         value = float(self.values(given[None], self.cells(given[None]))[0])
