@@ -197,7 +197,8 @@ def _named_basis(space: FloatArray, names: list[str]) -> tuple[NullDirection, ..
     count = space.shape[1]
     if count == 0:
         return ()
-    own = np.sort(linalg.qr(space.T, mode="r", pivoting=True)[1][:count])
+    pivots: Any = linalg.qr(space.T, mode="r", pivoting=True)
+    own = np.sort(pivots[1][:count])
     basis = space @ np.linalg.inv(space[own])
     return tuple(
         NullDirection({names[j]: float(v) for j, v in enumerate(column) if abs(v) > 1e-6})

@@ -34,7 +34,8 @@ def newton_steps(
 ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
     """Minimise one objective from `theta`; returns (theta, evaluation, status, iterations).
 
-    The objective is that of one level of the data's detail.  An iteration costs one pass: value, gradient and Hessian at the trial point come together.
+    The objective is that of one level of the data's detail.  An iteration costs one pass: value,
+    gradient and Hessian at the trial point come together.
     """
     here = yield Request(objective, theta, level)
     radius = 1.0
