@@ -192,8 +192,6 @@ def _rate_clauses(summary: CurveSummary) -> list[str]:
         return [f"The fitted slope is {_two(rate.slope)}, from too few fits for an interval"]
     word = "falls" if high < 0 else "grows" if low > 0 else "does not measurably fall"
     clauses = [f"The loss {word}: slope {_measured(rate)}"]
-    if word != "falls" and summary.hellinger is not None and summary.hellinger.interval[1] < 0:
-        clauses.append(f"the Hellinger distance falls: slope {_measured(summary.hellinger)}")
     for kind, value in (
         ("published", summary.curve.published),
         ("predicted", summary.curve.theory),
@@ -201,6 +199,8 @@ def _rate_clauses(summary: CurveSummary) -> list[str]:
         if value is not None:
             side = "inside" if low <= value <= high else "outside"
             clauses.append(f"the {kind} slope {value:g} is {side} this interval")
+    if word != "falls" and summary.hellinger is not None and summary.hellinger.interval[1] < 0:
+        clauses.append(f"the Hellinger distance falls: slope {_measured(summary.hellinger)}")
     if rate.curvature_p_value < _LEVEL:
         clauses.append(
             f"the slope is still changing over these sizes (p = {rate.curvature_p_value:.2g}),"
@@ -311,13 +311,17 @@ def _exponents(summary: CurveSummary) -> list[str]:
     if not kinds:
         return []
     head = ["error in", *(_KIND_NAMES[kind] for kind in kinds)]
-    rows = [["replicates", *(_replicates(summary.cell_errors[kind]) for kind in kinds)]]
-    for name in dict.fromkeys(name for kind in kinds for name in summary.cell_errors[kind]):
-        rows.append([name, *(_exponent(summary.cell_errors[kind][name]) for kind in kinds)])
-    return ["Slopes of the errors within Voronoi cells:", _table(head, rows)]
+    columns = [summary.cell_errors[kind] for kind in kinds]
+    rows = [["fits", *map(_fits, columns)]]
+    for name in columns[0]:
+        rows.append([name, *("none" if c[name].note else _exponent(c[name]) for c in columns)])
+    parts = ["Slopes of the errors within Voronoi cells:", _table(head, rows)]
+    notes = dict.fromkeys(each.note for column in columns for each in column.values() if each.note)
+    return [*parts, *(f"none: {note}." for note in notes)]
 
 
-def _replicates(exponents: Mapping[str, Exponent]) -> str:
+def _fits(exponents: Mapping[str, Exponent]) -> str:
+    """Number of fits that have such cells."""
     counts = [each.rate.n_observations for each in exponents.values() if each.rate is not None]
     return str(max(counts)) if counts else _DASH
 

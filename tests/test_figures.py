@@ -1,3 +1,4 @@
+import itertools
 import subprocess
 import sys
 
@@ -81,6 +82,18 @@ def test_a_single_size_has_room_on_both_sides(n, given, tmp_path):
     assert ax.get_xlim() == (500_000, 2_000_000)
     assert ax.get_ylim() == pytest.approx((5e-10, 2e-9))
     assert save_figure(ax.figure, tmp_path / "one.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize("stop", [2e4, 1e5, 1e6])
+def test_labels_of_the_sample_sizes_do_not_overlap(stop):
+    ax = plot_rates([RateCurve("x", [1e4, stop], [1.0, 0.5])], ax=Figure((4.5, 4)).add_subplot())
+    ax.figure.canvas.draw()
+    ticks = ax.get_xticklabels(which="both")
+    boxes = sorted(
+        (box.x0, box.x1) for t in ticks if t.get_text() and (box := t.get_window_extent())
+    )
+    assert len(boxes) >= 2
+    assert all(end < start for (_, end), (start, _) in itertools.pairwise(boxes))
 
 
 def test_axes_that_hold_something_keep_their_limits(curves):

@@ -53,17 +53,10 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
     for position, (name, curves) in enumerate(sorted(panels.items()), 1):
         axes = figure.add_subplot(rows, columns, position)
         plot_rates(curves, ax=axes)
-        label = panel_label(name)
-        axes.text(
-            0.98,
-            0.97,
-            label,
-            ha="right",
-            va="top",
-            weight="bold",
-            transform=axes.transAxes,
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2.0},
-        )
+        # The legend stands above the axes: a title there hides no data and no other label.
+        legend: Any = axes.get_legend()
+        legend.set_title(panel_label(name) or None, prop={"weight": "bold"})
+        legend.set_alignment("left")
     return figure
 
 

@@ -41,8 +41,13 @@ def test_panels_stand_in_order_on_one_or_two_rows(summaries, panels, grid):
         )
         for panel in panels
     ]
-    axes = draw("a title", curves).axes
-    assert [each.texts[0].get_text() for each in axes] == [f"({p})" for p in sorted(panels)]
+    figure = draw("a title", curves)
+    axes = figure.axes
+    titles = [each.get_legend().get_title() for each in axes]
+    assert [title.get_text() for title in titles] == [f"({p})" for p in sorted(panels)]
+    figure.canvas.draw()
+    for each, title in zip(axes, titles, strict=True):
+        assert title.get_window_extent().y0 >= each.get_window_extent().y1
     assert {each.get_subplotspec().get_gridspec().get_geometry() for each in axes} == {grid}
     columns = [each.get_subplotspec().colspan.start for each in axes]
     assert columns == [i % grid[1] for i in range(len(panels))]
