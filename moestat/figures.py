@@ -119,8 +119,8 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
         _widen(ax.set_ylim, [np.concatenate([mean, mean + bars[1]]) for _, mean, bars in points])
     ax.set_xscale("log")
     ax.set_yscale("log")
-    # Within one decade matplotlib labels 3 and 4, too, one on top of the other.
-    ax.xaxis.set_minor_locator(LogLocator(subs=(2.0, 4.0, 6.0)))
+    # About one decade wide matplotlib labels 3, 4 and 6, too, one on top of the other.
+    ax.xaxis.set_minor_locator(LogLocator(subs=(2.0, 4.0)))
     for index, (curve, (sizes, mean, bars)) in enumerate(zip(curves, points, strict=True)):
         colour = _COLOURS[index % len(_COLOURS)]
         ax.errorbar(
