@@ -49,7 +49,8 @@ def total_variance(family, theta):
     free = np.flatnonzero(lower < upper)
     information = moestat.expected_information(family, theta, DESIGN, n_nodes=40)
     values = np.linalg.eigvalsh(information[np.ix_(free, free)])
-    if values[0] <= 1e-9 * values[-1] or np.any(np.all(family.unpack(theta)["a"] == 0, axis=(1, 2))):
+    vanishing = np.any(np.all(family.unpack(theta)["a"] == 0, axis=(1, 2)))
+    if values[0] <= 1e-9 * values[-1] or vanishing:
         return np.inf
     return float(np.sum(1.0 / values))
 

@@ -27,8 +27,8 @@ class Registry(Mapping[str, T], Generic[T]):
     Examples
     --------
     >>> from moestat.gates import GATES
-    >>> sorted(GATES)
-    ['sigmoid', 'softmax']
+    >>> GATES["softmax"].name, "hard" in GATES
+    ('softmax', False)
     """
 
     def __init__(self, kind: str) -> None:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from moestat.designs import Design
+from moestat.information import information_spectrum
 from moestat.rates import RateResult
 from moestat.sweep.analysis import CELL_KINDS, CurveSummary, Exponent, summarise
 from moestat.sweep.errors import SweepError
 from moestat.sweep.evidence import Spread
 from moestat.sweep.figure import draw, panel_label, write_figures
-from moestat.sweep.spec import loss_label
+from moestat.sweep.spec import Truth, loss_label
 from moestat.sweep.store import Store
 
 __all__ = ["latex_table", "markdown_report", "verdict", "write_report"]
@@ -33,6 +35,15 @@ _COLUMNS = (
     "failed",
     "empty cells",
 )
+_TRUTH_COLUMNS = ("truth", "smallest eigenvalue", "condition", "n for 0.1", "null directions")
+_TRUTH_NOTE = """\
+The expected information of one sample at each truth (pinned coordinates left out): its smallest
+eigenvalue and condition number over the identified directions, the sample size at which every
+identified direction has a standard error of 0.1 or less, and the directions along which the
+density does not change at all. Well below that sample size no asymptotic rate can be seen; along
+a null direction no estimator converges."""
+_NODES = {1: 100, 2: 20}
+"""Quadrature nodes per input; with more inputs the information of a truth is not computed."""
 _REPLAY = "replay of a published procedure: uncertified fits enter the rate"
 _KIND_NAMES = {"exact": "cells of one fitted atom", "over": "cells of several"}
 
@@ -114,6 +125,7 @@ def markdown_report(
     if figure:
         parts.append(f"![Loss against sample size](<{figure}>)")
     parts += ["## How to read this", _RULES]
+    parts += ["## Truths", _TRUTH_NOTE, _table(_TRUTH_COLUMNS, map(_truth_row, *_truths(store)))]
     for name, curves in _by_panel(summaries).items():
         parts.append(f"## Panel {panel_label(name)}" if name else "## Rates")
         parts.append(_table(_COLUMNS, [_main_row(summary) for summary in curves]))
@@ -234,6 +246,28 @@ def _provenance(store: Store, summaries: Sequence[CurveSummary]) -> str:
     ]
     lines += [f"Made by {text}." for text in sorted(made_by)]
     return "  \n".join(lines)
+
+
+def _truths(store: Store) -> tuple[list[str], list[Truth], list[Design]]:
+    """Names, truths and design, as columns."""
+    truths = store.spec.truths
+    return list(truths), list(truths.values()), [store.spec.design] * len(truths)
+
+
+def _truth_row(name: str, truth: Truth, design: Design) -> list[str]:
+    """What the information at a truth says."""
+    family = truth.family
+    if family.n_features not in _NODES:
+        return [name, *[_DASH] * 3, f"not computed for {family.n_features} inputs"]
+    spectrum = information_spectrum(family, truth.theta, design, n_nodes=_NODES[family.n_features])
+    nulls = "; ".join(str(direction) for direction in spectrum.null_directions)
+    return [
+        name,
+        f"{spectrum.identified[0]:.1e}",
+        f"{spectrum.condition:.1e}",
+        f"{spectrum.sample_size(0.1):.1e}",
+        nulls or "none",
+    ]
 
 
 def _main_row(summary: CurveSummary) -> list[str]:

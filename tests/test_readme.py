@@ -13,23 +13,25 @@ from moestat.sweep.spec import parse_spec
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
-def fenced(language: str) -> str:
-    (block,) = re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
-    return block
+def fenced(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_library_example_runs(capsys):
+def test_library_examples_run(capsys):
     names: dict = {}
-    exec(compile(fenced("python"), "README.md", "exec"), names)
+    for block in fenced("python"):
+        exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert names["result"].certificate.certified
     assert "Mixture of experts: sigmoid gate" in printed
     assert "slope" in printed
     assert len(names["losses"]) == 20
+    assert names["spectrum"].null_directions == ()
 
 
 def test_spec_example_is_valid():
-    spec = parse_spec(fenced("toml"))
+    (block,) = fenced("toml")
+    spec = parse_spec(block)
     assert [curve.name for curve in spec.curves] == ["k = 3"]
 
 

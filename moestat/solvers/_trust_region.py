@@ -121,19 +121,17 @@ def box_step(
     free = free_coordinates(theta, gradient, lower, upper)
     step = np.zeros_like(theta)
     length = 0.0
-    while np.any(free) and length < 0.99 * radius:
+    while free.any() and length < 0.99 * radius:
         local = gradient + hessian @ step
-        at = np.flatnonzero(free)
-        leg = _region_step(
-            local[at], hessian[np.ix_(at, at)], metric[np.ix_(at, at)], radius - length
-        )
+        at = free.nonzero()[0]
+        leg = _region_step(local[at], hessian[at][:, at], metric[at][:, at], radius - length)
         here = theta[at] + step[at]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            room = np.where(leg > 0, (upper[at] - here) / leg, (lower[at] - here) / leg)
-        room = np.where(leg == 0, np.inf, np.maximum(room, 0.0))
+        distance = np.where(leg > 0.0, upper[at] - here, here - lower[at])
+        # A leg too short to measure never leaves the box.
+        room = np.maximum(distance, 0.0) / np.maximum(np.abs(leg), 1e-290)
         fraction = min(1.0, float(room.min()))
         step[at] += fraction * leg
-        length = float(np.sqrt(step @ metric @ step))
+        length = math.sqrt(step @ metric @ step)
         if fraction == 1.0:
             break
         blocked = at[room <= fraction]

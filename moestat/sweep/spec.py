@@ -422,6 +422,7 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
     measure = truth.family.measure(truth.theta)
     for key, given in (("loss", curve.loss), *(("also", given) for given in curve.also)):
         loss = _build(table, key, make_loss, given)
+        _build(table, key, loss.check_gate, truth.family.gate)
         _build(table, key, voronoi_terms, measure, measure, loss)
     labels = [loss_label(given) for given in (curve.loss, *curve.also)]
     for i, label in enumerate(labels):
