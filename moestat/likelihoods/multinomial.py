@@ -97,7 +97,7 @@ def draw(eta: FloatArray, rng: np.random.Generator) -> IntArray:
     logits -= logits.max(axis=0)
     cumulative = np.cumsum(np.exp(logits), axis=0)
     threshold = rng.random(eta.shape[1]) * cumulative[-1]
-    return np.sum(threshold >= cumulative[:-1], axis=0, dtype=np.int64)
+    return np.asarray((threshold >= cumulative[:-1]).sum(axis=0), dtype=np.int64)
 
 
 LIKELIHOOD = Likelihood(
