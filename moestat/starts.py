@@ -1,4 +1,4 @@
-"""Start rules: where the solvers begin.  A new rule is one class and one line in START_RULES."""
+"""Start rules: where the solvers begin.  A new rule is one class and a line in `make_starts`."""
 
 from __future__ import annotations
 

@@ -13,8 +13,10 @@ from moestat.designs import DESIGNS, make_design
 from moestat.experts import EXPERTS
 from moestat.gates import GATES
 from moestat.likelihoods import LIKELIHOODS
+from moestat.losses import LOSSES
 from moestat.solvers import SOLVERS, make_solver
 from moestat.starts import TruthStarts
+from moestat.sweep.executors import EXECUTORS
 from tests import oracle
 from tests.conftest import WELL_CONDITIONED, WIDE
 
@@ -25,7 +27,7 @@ def random_theta(family, rng, scale=1.0):
     return np.where(family.lower > 0, np.exp(0.3 * rng.normal(size=theta.size)), theta)
 
 
-ALL = [GATES, EXPERTS, LIKELIHOODS, SOLVERS, DESIGNS]
+ALL = [GATES, EXPERTS, LIKELIHOODS, LOSSES, SOLVERS, DESIGNS, EXECUTORS]
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(2, 4))
 
 

@@ -9,17 +9,12 @@ Source: mlmoe (003), eq. (12).
 
 from __future__ import annotations
 
-from moestat.losses._engine import BlockTerm, VoronoiLoss
+from moestat.losses import mlmoe_d2r
+from moestat.losses._engine import VoronoiLoss
 
 LOSS = VoronoiLoss(
     name="D3",
-    terms=(
-        BlockTerm("alpha", vector_axes=1),
-        BlockTerm("beta", vector_axes=0),
-        BlockTerm("tau", vector_axes=0),
-        BlockTerm("a", vector_axes=1, summed_axes=1),
-        BlockTerm("b", vector_axes=0, summed_axes=1),
-    ),
+    terms=mlmoe_d2r.LOSS.terms,
     exact_exponent=1.0,
     over_exponent=2.0,
     translated=(),
