@@ -15,6 +15,8 @@ __all__ = ["EM"]
 
 # What is this small a part of the outer tolerance changes no outer decision.
 _NEGLIGIBLE = 1e-3
+# Two summations of one log-likelihood agree to this.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class EM:
         level = max(finest - 1, 0)
         theta, path, status = yield from self._climb(problem, start, level)
         here = yield Request("observed", theta)
-        if abs(-here.value - path[-1]) > _NEGLIGIBLE * self.tolerance * abs(here.value):
+        allowed = max(_NEGLIGIBLE * self.tolerance, _ROUNDING)
+        if abs(-here.value - path[-1]) > allowed * abs(here.value):
             theta, path, status = yield from self._climb(problem, start, finest)
             here = yield Request("observed", theta)
         certificate = certify(problem, theta, here, problem.metric(), status, len(path) - 1)
