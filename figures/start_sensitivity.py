@@ -50,7 +50,7 @@ def draw(summaries: list[CurveSummary]) -> Figure:
         ax.set_xlabel("standard deviation of the start's noise")
         ax.set_ylabel("slope of log loss on log n")
         ax.set_title(gate)
-        ax.legend(fontsize="small")
+        ax.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
     return figure
 
 
