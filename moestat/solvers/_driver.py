@@ -81,6 +81,12 @@ class Sample:
         return self.X.shape[1]
 
     @cached_property
+    def gram(self) -> FloatArray:
+        """Weighted mean of ``phi phi'`` with phi = (1, x), shape (1 + d, 1 + d)."""
+        phi = np.vstack([np.ones(self.size), self.X])
+        return (phi * self.weight) @ phi.T / self.weight.sum()
+
+    @cached_property
     def levels(self) -> list[Sample]:
         """The data in growing detail: compressed ones where that saves much, then all of them.
 
@@ -118,8 +124,8 @@ class Problem:
 
     def metric(self) -> FloatArray:
         """Metric (P, P) of the trust region."""
-        family, data = self.family, self.data
-        return region_metric(data.X, data.weight, family.index, family.width, family.n_params)
+        family = self.family
+        return region_metric(self.data.gram, family.index, family.width, family.n_params)
 
     def evaluate(self, request: Request) -> Evaluation:
         """Answer one request with one pass over the data."""

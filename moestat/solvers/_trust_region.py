@@ -22,13 +22,12 @@ _RIDGE = 1e-8
 _NULL_CURVATURE = 1e-14
 
 
-def region_metric(
-    X: FloatArray, weight: FloatArray, index: IntArray, width: IntArray, n_params: int
-) -> FloatArray:
-    """The metric M (P, P) of channels at `index` (k, C) of `width` (C,), with a small ridge."""
-    phi = np.vstack([np.ones(X.shape[1]), X])
-    gram = (phi * weight) @ phi.T / weight.sum()
-    gram += _RIDGE * np.diag(np.diag(gram) + _RIDGE)
+def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: int) -> FloatArray:
+    """The metric M (P, P) of channels at `index` (k, C) of `width` (C,), with a small ridge.
+
+    `gram` is ``E[phi phi']`` (1 + d, 1 + d) over the data.
+    """
+    gram = gram + _RIDGE * np.diag(np.diag(gram) + _RIDGE)
     metric = np.zeros((n_params, n_params))
     for (_, c), first in np.ndenumerate(index):
         w = int(width[c])
