@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["Registry"]
+__all__ = ["Registry", "UnknownNameError", "configured"]
 
 
 class _Named(Protocol):
@@ -67,3 +67,34 @@ class UnknownNameError(KeyError, ValueError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class _Configurable(_Named, Protocol):
+    @property
+    def configure(self) -> Callable[..., Any] | None: ...
+
+
+C = TypeVar("C", bound=_Configurable)
+
+
+def configured(registry: Registry[C], given: str | Mapping[str, Any]) -> C:
+    """A member by its name, or a variant of it by a table with ``name`` and options.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or missing, or an option unknown or out of range.
+    """
+    table = {"name": given} if isinstance(given, str) else dict(given)
+    if "name" not in table:
+        raise ValueError(f"{registry.kind}: the table needs a name; known: {', '.join(registry)}")
+    member = registry[table.pop("name")]
+    if not table:
+        return member
+    refusal = f"{registry.kind} {member.name!r} does not take these options: "
+    if member.configure is None:
+        raise ValueError(refusal + ", ".join(sorted(table)))
+    try:
+        return member.configure(**table)
+    except TypeError:
+        raise ValueError(refusal + ", ".join(sorted(table))) from None

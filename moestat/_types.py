@@ -30,15 +30,24 @@ class Channel:
     slope : str or None
         Block of the d coefficients of x; None for a channel that does not see x.
     component : int or None
-        Position of the coefficient in a vector-valued block; None for a block of its own.
+        Position in a vector-valued block; None for a block of its own.
     shared : bool
         True for one parameter that all atoms share, such as a temperature.
+    axis : int or None
+        The input in whose units the parameter is measured, when it is a place in the space of x.
+    log : bool
+        True for a positive parameter whose logarithm is the coefficient.
+    response : bool
+        True when the channel is measured in units of the response.
     """
 
     intercept: str
     slope: str | None = None
     component: int | None = None
     shared: bool = False
+    axis: int | None = None
+    log: bool = False
+    response: bool = False
 
     def width(self, n_features: int) -> int:
         """Number of coefficients with `n_features` = d inputs."""
@@ -54,12 +63,12 @@ class Gate:
     name : str
         Name in the registry.
     channels : callable
-        ``channels(n_features)``: the predictors it reads, shared ones last.
+        ``channels(n_features)``: the gate's own predictors, shared ones last.
     block : callable
         ``block(eta, phi, m, order, a, da, d2a)`` on the first m samples of a block, with the
         channels eta (C, m) and the features phi = (1, x) (1 + d, m).
-    mass : str
-        Block whose exponential is the mass of an atom.
+    mass : str or None
+        Block whose exponential is the mass of an atom; None when all atoms have `fixed_mass`.
     translations : tuple of str
         Blocks to which a common vector may be added without changing the density.  The last
         atom's are pinned to 0 as the reference.
@@ -70,38 +79,63 @@ class Gate:
     scaling : tuple of str
         Blocks that a common positive factor may multiply without changing the density.  The last
         of them represents the scale; solvers hold it where they start.
+    reads_response : bool
+        Whether ``block`` reads the expert's mean as one more channel, after its own: competition.
+    n_active : int or None
+        Number K of atoms with the largest log-scores that take part at each x; None for all.
+    fixed_mass : callable
+        ``fixed_mass(k)``: the mass of every atom of a gate without a mass block.
+    options : mapping
+        Options that made this variant of the gate.
+    configure : callable or None
+        ``configure(**options)``: another variant; None for a gate without options.
     """
 
     name: str
     channels: Callable[[int], tuple[Channel, ...]]
     block: Callable[..., None]
-    mass: str
+    mass: str | None
     translations: tuple[str, ...]
     bounds: Mapping[str, tuple[float, float]]
     source: str
     scaling: tuple[str, ...] = ()
+    reads_response: bool = False
+    n_active: int | None = None
+    fixed_mass: Callable[[int], float] = field(default=lambda k: 1.0, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    configure: Callable[..., Gate] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class Expert:
-    """How the predictors of the likelihood depend on x.
+    """The predictors that an expert supplies to the likelihood, as functions of channels.
 
     Parameters
     ----------
     name : str
         Name in the registry.
-    channel : Channel
-        The channel of each predictor of the likelihood.
+    channels : callable
+        ``channels(n_features, n_responses)``; `n_responses` is None for one scalar predictor.
+    block : callable or None
+        ``block(eta, m, order, mean, d1, d2)``: one scalar predictor of the channels eta (C, m)
+        with its derivatives; None when the channels are the predictors.
     bounds : mapping
         Block -> (lower, upper).
     source : str
         Paper and equation.
+    options : mapping
+        Options that made this variant of the expert.
+    configure : callable or None
+        ``configure(**options)``: another variant; None for an expert without options.
     """
 
     name: str
-    channel: Channel
+    channels: Callable[[int, int | None], tuple[Channel, ...]]
+    block: Callable[..., None] | None
     bounds: Mapping[str, tuple[float, float]]
     source: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    configure: Callable[..., Expert] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -112,8 +146,11 @@ class Likelihood:
     ----------
     name : str
         Name in the registry.
-    n_predictors : callable
-        ``n_predictors(n_classes)``.
+    n_responses : callable
+        ``n_responses(n_classes)``: length of the vector of predictors that the expert supplies;
+        None when it is a scalar, the mean.
+    channels : tuple of Channel
+        Predictors of its own, after the expert's.
     block : callable
         ``block(eta, y, m, order, value, d1, d2)`` on the first m samples of a block.
     encode : callable
@@ -122,17 +159,30 @@ class Likelihood:
         The inverse of ``encode``.
     draw : callable
         ``draw(eta, rng)``: one response per column of the predictors (n_predictors, n).
-    support : callable
-        ``support(n_classes)``: the values of y to sum over.
+    dtype : type
+        Type of the encoded response.
+    support : callable or None
+        ``support(n_classes)``: the values of y to sum over; None for a continuous response.
+    spread : callable or None
+        ``spread(eta)``: mean and standard deviation of a continuous response.
+    bounds : mapping
+        Block -> (lower, upper) of the likelihood's own channels.
     source : str
         Paper and equation.
+    collapse : str or None
+        Block of a scale whose lower bound only a degenerate atom reaches; None without one.
     """
 
     name: str
-    n_predictors: Callable[[int], int]
+    n_responses: Callable[[int], int | None]
+    channels: tuple[Channel, ...]
     block: Callable[..., None]
     encode: Callable[..., Any] = field(repr=False)
     decode: Callable[..., Any] = field(repr=False)
     draw: Callable[..., Any] = field(repr=False)
-    support: Callable[[int], IntArray] = field(repr=False)
+    dtype: type = field(repr=False)
+    support: Callable[[int], IntArray] | None = field(default=None, repr=False)
+    spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = ""
+    collapse: str | None = None

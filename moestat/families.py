@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from moestat._registry import configured
 from moestat._types import Channel, Expert, FloatArray, Gate, IntArray, Likelihood
 from moestat._validate import as_design, as_floats, positive_int
 from moestat.experts import EXPERTS
 from moestat.gates import GATES
+from moestat.kernels.atom import Layout
 from moestat.kernels.build import Loops, build_loops
 from moestat.likelihoods import LIKELIHOODS
 from moestat.mixing import MixingMeasure
@@ -32,7 +34,7 @@ class Family:
     gate, expert, likelihood : Gate, Expert, Likelihood
         Members of the three axes.
     n_experts, n_features, n_classes : int
-        Number of atoms k, inputs d and classes K.
+        Number of atoms k, inputs d and classes K; K is 1 for a continuous response.
     box : mapping
         Block -> (lower, upper), the compact parameter space.
     """
@@ -46,20 +48,32 @@ class Family:
     box: Mapping[str, tuple[float, float]] = field(repr=False)
 
     @cached_property
-    def gate_channels(self) -> tuple[Channel, ...]:
-        """Channels of one atom that the gate reads."""
-        return self.gate.channels(self.n_features)
+    def _axes(self) -> tuple[tuple[Channel, ...], ...]:
+        """Channels of one atom by axis: gate, expert, likelihood."""
+        n_responses = self.likelihood.n_responses(self.n_classes)
+        return (
+            self.gate.channels(self.n_features),
+            self.expert.channels(self.n_features, n_responses),
+            self.likelihood.channels,
+        )
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """Channels of one atom: the gate's, then one per predictor of the likelihood."""
-        n_predictors = self.likelihood.n_predictors(self.n_classes)
-        return self.gate_channels + (self.expert.channel,) * n_predictors
+        """Channels of one atom: the gate's own, the expert's, the likelihood's own."""
+        gate, expert, likelihood = self._axes
+        return gate + expert + likelihood
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Which channels the gate and the expert read, and how many atoms take part."""
+        own, mean, _ = map(len, self._axes)
+        n_gate = own + mean if self.gate.reads_response else own
+        return n_gate, own, mean, min(self.gate.n_active or self.n_experts, self.n_experts)
 
     @property
-    def n_gate_channels(self) -> int:
-        """Number of channels that the gate reads."""
-        return len(self.gate_channels)
+    def first_expert_channel(self) -> int:
+        """Position of the expert's first channel."""
+        return self.layout[1]
 
     @cached_property
     def width(self) -> IntArray:
@@ -102,27 +116,30 @@ class Family:
     def blocks(self) -> dict[str, IntArray]:
         """Positions in theta of each named block.
 
-        Shapes are (k,) or (k, d) for the gate, (k, K - 1) or (k, K - 1, d) for the experts, and
-        () for a shared parameter.
+        Shapes are (k,) and (k, d), with an axis after the first for the components of a vector
+        ((k, K - 1) and (k, K - 1, d) for multinomial experts), and () for a shared parameter.
         """
         d = self.n_features
         positions: dict[str, Any] = {}
         vectors: dict[str, list[IntArray]] = {}
-        for c, channel in enumerate(self.gate_channels):
-            if channel.shared:
-                positions[channel.intercept] = self.index[0, c]
-            elif channel.component is not None:
-                vectors.setdefault(channel.intercept, []).append(self.index[:, c])
-                positions[channel.intercept] = np.stack(vectors[channel.intercept], axis=1)
-            else:
-                positions[channel.intercept] = self.index[:, c]
+
+        def place(channel: Channel, name: str, where: IntArray) -> None:
+            if channel.component is not None:
+                vectors.setdefault(name, []).append(where)
+                where = np.stack(vectors[name], axis=1)
+            positions[name] = where
+
+        for c, channel in enumerate(self.channels):
+            first = self.index[0, c] if channel.shared else self.index[:, c]
+            place(channel, channel.intercept, first)
             if channel.slope is not None:
-                positions[channel.slope] = self.index[:, c, None] + 1 + np.arange(d)
-        channel, n_gate = self.expert.channel, self.n_gate_channels
-        positions[channel.intercept] = self.index[:, n_gate:]
-        if channel.slope is not None:
-            positions[channel.slope] = self.index[:, n_gate:, None] + 1 + np.arange(d)
+                place(channel, channel.slope, self.index[:, c, None] + 1 + np.arange(d))
         return {name: np.asarray(where) for name, where in positions.items()}
+
+    @cached_property
+    def _logs(self) -> frozenset[str]:
+        """Blocks whose logarithm is packed."""
+        return frozenset(channel.intercept for channel in self.channels if channel.log)
 
     def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Packed parameters as atoms (k, p) and shared parameters (s,)."""
@@ -157,7 +174,8 @@ class Family:
     def _bound(self, side: int) -> FloatArray:
         bound = np.empty(self.n_params)
         for name, positions in self.blocks.items():
-            bound[positions] = self.box[name][side]
+            value = self.box[name][side]
+            bound[positions] = np.log(value) if name in self._logs else value
         for name in self.gate.translations:
             bound[self.blocks[name][-1]] = 0.0
         return bound
@@ -166,7 +184,8 @@ class Family:
     def param_names(self) -> list[str]:
         """One name per packed parameter, e.g. ``alpha[0,1]``: atom 0, input 1 (from 0)."""
         names = [""] * self.n_params
-        for block, positions in self.blocks.items():
+        for name, positions in self.blocks.items():
+            block = f"log {name}" if name in self._logs else name
             for where, position in np.ndenumerate(positions):
                 at = ",".join(map(str, where))
                 names[int(position)] = f"{block}[{at}]" if where else block
@@ -174,8 +193,14 @@ class Family:
 
     @property
     def loops(self) -> Loops:
-        """Compiled loops of this gate and likelihood."""
-        return build_loops(self.gate.block, self.likelihood.block)
+        """Compiled loops of this kind of atom."""
+        return build_loops(
+            self.gate.block,
+            self.expert.block,
+            self.likelihood.block,
+            self.gate.reads_response,
+            self.gate.n_active is not None,
+        )
 
     def with_experts(self, n_experts: int) -> Family:
         """The same family with another number of experts."""
@@ -218,7 +243,12 @@ class Family:
             )
         theta = np.empty(self.n_params)
         for name, positions in self.blocks.items():
-            theta[positions] = self._block_values(name, blocks[name], positions.shape)
+            values = self._block_values(name, blocks[name], positions.shape)
+            if name in self._logs:
+                if np.any(values <= 0.0):
+                    raise ValueError(f"block {name!r} must be positive, got {values.tolist()}")
+                values = np.log(values)
+            theta[positions] = values
         return theta
 
     def _block_values(self, name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
@@ -226,18 +256,22 @@ class Family:
             array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"block {name!r} must hold numbers, got {value!r}") from None
-        per_class = name in (self.expert.channel.intercept, self.expert.channel.slope)
+        per_class = any(name in (c.intercept, c.slope) for c in self._axes[1])
         # With d = 1 the trailing axis of a slope may be left out.
         if self.n_features == 1 and shape[-1:] == (1,) and array.ndim == len(shape) - 1:
             array = array[..., None]
-        if per_class and array.ndim == len(shape) and array.shape[1] == self.n_classes:
+        has_classes = self.likelihood.support is not None and array.ndim == len(shape)
+        if per_class and has_classes and array.shape[1] == self.n_classes:
             array = array[:, :-1] - array[:, -1:]
         return as_floats(f"block {name!r}", array, shape)
 
     def unpack(self, theta: Any) -> dict[str, FloatArray]:
         """A packed vector (P,) to named blocks, the inverse of `pack`."""
         vector = as_floats("theta", theta, (self.n_params,))
-        return {name: vector[positions] for name, positions in self.blocks.items()}
+        return {
+            name: np.exp(vector[positions]) if name in self._logs else vector[positions]
+            for name, positions in self.blocks.items()
+        }
 
     def pin(self, theta: FloatArray) -> FloatArray:
         """The parameters of the same density with the reference atom's translations at 0."""
@@ -254,22 +288,32 @@ class Family:
         """
         vector = as_floats("theta", theta, (self.n_params,))
         atoms, shared = self.split(vector)
-        first_expert = self.index[0, self.n_gate_channels]
+        first_expert = self.index[0, self.first_expert_channel]
         order = np.lexsort(atoms[:, first_expert:].T[::-1])
         return self.pin(self.join(atoms[order], shared))
 
     def measure(self, theta: Any) -> MixingMeasure:
         """The mixing measure of packed parameters; every atom carries the shared ones."""
         blocks = self.unpack(theta)
-        masses = np.exp(blocks.pop(self.gate.mass))
         k = self.n_experts
+        if self.gate.mass is None:
+            masses = np.full(k, self.gate.fixed_mass(k))
+        else:
+            masses = np.exp(blocks.pop(self.gate.mass))
         return MixingMeasure(
             masses, {name: np.full(k, b) if b.ndim == 0 else b for name, b in blocks.items()}
         )
 
     def from_measure(self, measure: MixingMeasure) -> FloatArray:
         """Packed parameters of a mixing measure with as many atoms, the inverse of `measure`."""
-        blocks = {self.gate.mass: np.log(measure.masses), **measure.atoms}
+        blocks = dict(measure.atoms)
+        if self.gate.mass is not None:
+            blocks[self.gate.mass] = np.log(measure.masses)
+        elif np.any(measure.masses != self.gate.fixed_mass(self.n_experts)):
+            raise ValueError(
+                f"gate {self.gate.name!r} gives every atom the mass"
+                f" {self.gate.fixed_mass(self.n_experts):g}, got {measure.masses}"
+            )
         for name, positions in self.blocks.items():
             if positions.ndim == 0 and name in blocks:
                 if np.ptp(blocks[name]) > 0:
@@ -296,7 +340,7 @@ class Family:
             theta,
             self.index,
             self.width,
-            self.n_gate_channels,
+            self.layout,
             X,
             y,
             prior,
@@ -315,7 +359,7 @@ class Family:
         X : array_like of shape (n, d)
             Inputs; (n,) when d = 1.
         y : array_like of shape (n,)
-            Responses; class labels 1..K.
+            Responses; class labels 1..K for classes.
 
         Returns
         -------
@@ -336,8 +380,26 @@ class Family:
         vector = as_floats("theta", theta, (self.n_params,))
         return self.rowwise(vector, design, response)[2]
 
+    def gate_probabilities(self, theta: Any, X: Any) -> FloatArray:
+        """``pi_i(x_t)`` of every atom, shape (n, k); rows sum to 1."""
+        design = as_design(X, self.n_features)
+        vector = as_floats("theta", theta, (self.n_params,))
+        return self.rowwise(vector, design, self.placeholder(design.shape[1]))[0].T
+
+    def placeholder(self, n: int) -> Any:
+        """Encoded responses (n,) for loops whose outcome does not depend on them."""
+        return np.zeros(n, dtype=self.likelihood.dtype)
+
     def probabilities(self, theta: Any, X: Any) -> FloatArray:
-        """``p(y = s | x_t)`` for every class, shape (n, K); rows sum to 1."""
+        """``p(y = s | x_t)`` for every class, shape (n, K); rows sum to 1.
+
+        Raises
+        ------
+        ValueError
+            If the response is not one of finitely many classes.
+        """
+        if self.likelihood.support is None:
+            raise ValueError(f"the {self.likelihood.name} likelihood has no class probabilities")
         design = as_design(X, self.n_features)
         vector = as_floats("theta", theta, (self.n_params,))
         n = design.shape[1]
@@ -349,22 +411,28 @@ class Family:
 
     def predictors(self, theta: FloatArray, X: FloatArray) -> FloatArray:
         """Predictors of the likelihood for each atom, shape (k, n_predictors, n)."""
-        n_gate = self.n_gate_channels
-        out = np.empty((self.n_experts, len(self.channels) - n_gate, X.shape[1]))
-        for (i, c), first in np.ndenumerate(self.index[:, n_gate:]):
-            slopes = theta[first + 1 : first + self.width[n_gate + c]]
-            out[i, c] = theta[first] + slopes @ X[: slopes.size]
-        return out
+        first = self.first_expert_channel
+        out = np.empty((self.n_experts, len(self.channels) - first, X.shape[1]))
+        for (i, c), at in np.ndenumerate(self.index[:, first:]):
+            slopes = theta[at + 1 : at + self.width[first + c]]
+            out[i, c] = theta[at] + slopes @ X[: slopes.size]
+        if self.expert.block is None:
+            return out
+        last = self.layout[2]
+        means = np.empty((self.n_experts, 1, X.shape[1]))
+        for i in range(self.n_experts):
+            self.loops.response(out[i, :last], means[i, 0])
+        return np.concatenate([means, out[:, last:]], axis=1)
 
 
 def family(
     likelihood: str = "multinomial",
     *,
-    gate: str = "sigmoid",
-    expert: str = "linear",
+    gate: str | Mapping[str, Any] = "sigmoid",
+    expert: str | Mapping[str, Any] = "linear",
     n_experts: int = 2,
     n_features: int = 1,
-    n_classes: int = 2,
+    n_classes: int | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Family:
     """A family of mixtures of experts, by the names of its axes.
@@ -373,16 +441,18 @@ def family(
     ----------
     likelihood : str
         Name in ``moestat.likelihoods.LIKELIHOODS``.
-    gate : str
-        Name in ``moestat.gates.GATES``.
-    expert : str
-        Name in ``moestat.experts.EXPERTS``.
+    gate : str or mapping
+        Name in ``moestat.gates.GATES``, or a table with ``name`` and the gate's options, such as
+        ``{"name": "competition", "activation": "silu"}``.
+    expert : str or mapping
+        Name in ``moestat.experts.EXPERTS``, or a table with ``name`` and the expert's options,
+        such as ``{"name": "ffn", "hidden": 3}``.
     n_experts : int
         Number of experts k >= 1.
     n_features : int
         Number of inputs d >= 1.
-    n_classes : int
-        Number of classes K >= 2.
+    n_classes : int, optional
+        Number of classes K >= 2, 2 by default; not for a continuous response.
     bounds : mapping of str to (float, float), optional
         Lower and upper bound of whole blocks, replacing the defaults of the gate and expert.
 
@@ -401,15 +471,32 @@ def family(
     >>> F = family("multinomial", gate="sigmoid", n_experts=2, n_features=1, n_classes=2)
     >>> F.n_params, F.n_free_params
     (10, 9)
+    >>> family("gaussian", gate="competition", expert={"name": "ffn", "hidden": 2}).n_params
+    14
     """
-    chosen = (GATES[gate], EXPERTS[expert], LIKELIHOODS[likelihood])
-    box = {**chosen[0].bounds, **chosen[1].bounds}
+    chosen = (configured(GATES, gate), configured(EXPERTS, expert), LIKELIHOODS[likelihood])
+    discrete = chosen[2].support is not None
+    if chosen[2].n_responses(2) is not None and (
+        chosen[1].block is not None or chosen[0].reads_response
+    ):
+        culprit = (
+            f"expert {chosen[1].name!r} supplies"
+            if chosen[1].block is not None
+            else f"gate {chosen[0].name!r} reads"
+        )
+        raise ValueError(f"{culprit} one mean, but the {likelihood} likelihood has a vector")
+    if n_classes is not None and not discrete:
+        raise ValueError(f"n_classes = {n_classes!r}: the {likelihood} likelihood has no classes")
+    box = {**chosen[0].bounds, **chosen[1].bounds, **chosen[2].bounds}
+    logs = {channel.intercept for channel in chosen[2].channels if channel.log}
     for name, pair in (bounds or {}).items():
         if name not in box:
             raise ValueError(f"bounds: unknown block {name!r}; known: {', '.join(box)}")
         low, high = as_floats(f"bounds of {name!r}", pair, (2,))
         if not low < high:
             raise ValueError(f"bounds of {name!r} must increase, got ({low:g}, {high:g})")
+        if low <= 0.0 and name in logs:
+            raise ValueError(f"bounds of {name!r} must be positive, got ({low:g}, {high:g})")
         box[name] = (float(low), float(high))
     for name in chosen[0].translations:
         if not box[name][0] <= 0.0 <= box[name][1]:
@@ -418,6 +505,8 @@ def family(
         *chosen,
         n_experts=positive_int("n_experts", n_experts),
         n_features=positive_int("n_features", n_features),
-        n_classes=positive_int("n_classes", n_classes, 2),
+        n_classes=positive_int("n_classes", 2 if n_classes is None else n_classes, 2)
+        if discrete
+        else 1,
         box=box,
     )

@@ -56,7 +56,7 @@ def sample(
     n = positive_int("n", n)
     generator = as_generator(rng)
     X = (design or Uniform()).draw(n, family.n_features, generator)
-    prior = family.rowwise(vector, X, np.zeros(n, dtype=np.int64))[0]
+    prior = family.rowwise(vector, X, family.placeholder(n))[0]
     threshold = generator.random(n)
     atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)
     eta = family.predictors(vector, X)[atom, :, np.arange(n)].T

@@ -88,7 +88,7 @@ def _weighted_scores(family: Family, theta: Any, design: Design | None, n_nodes:
                 vector,
                 family.index,
                 family.width,
-                family.n_gate_channels,
+                family.layout,
                 x,
                 classes[s : s + 1],
                 one,

@@ -114,9 +114,9 @@ class RandomStarts:
                 slope = slope * 2.0 / np.maximum(spread[: slope.size], 1e-12)
                 start[first] = rng.standard_normal() - slope @ centre[: slope.size]
                 start[first + 1 : first + family.width[c]] = slope
-                component = family.channels[c].component
-                if component is not None:  # a position in the space of x
-                    start[first] = centre[component] + 2.0 * spread[component] * start[first]
+                axis = family.channels[c].axis
+                if axis is not None:
+                    start[first] = centre[axis] + 2.0 * spread[axis] * start[first]
             positive = family.lower > 0.0
             start[positive] = np.exp(0.5 * rng.standard_normal(int(positive.sum())))
         return starts

@@ -6,6 +6,7 @@ They work on complex parameters, so that a complex step gives derivatives to ful
 from __future__ import annotations
 
 import numpy as np
+from scipy import special
 
 
 def log_sum_exp(values, axis=0):
@@ -13,10 +14,64 @@ def log_sum_exp(values, axis=0):
     return np.squeeze(top, axis) + np.log(np.exp(values - top).sum(axis=axis))
 
 
-def gate_scores(gate, blocks, X):
+def _sign(s):
+    return np.where(s.real > 0, 1.0, -1.0)
+
+
+def _log1p_exp(s):
+    flipped = np.where(s.real > 0, -s, s)
+    return np.where(s.real > 0, s, 0) + np.log(1 + np.exp(flipped))
+
+
+ACTIVATIONS = {
+    "softplus": _log1p_exp,
+    "sigmoid": lambda s: np.exp(-_log1p_exp(-s)),
+    "relu": lambda s: np.where(s.real > 0, s, 0),
+    "silu": lambda s: s * np.exp(-_log1p_exp(-s)),
+    "exp": np.exp,
+    "norm": lambda s: _sign(s) * s,
+    "tanh": np.tanh,
+    "gelu": lambda s: s * (1 + special.erf(s / np.sqrt(2))) / 2,
+}
+
+
+def means(family, blocks, X):
+    """Scalar mean (k, n) of each expert."""
+    name, options = family.expert.name, family.expert.options
+    if name == "linear":
+        return blocks["a"] @ X.T + blocks["b"][:, None]
+    if name == "polynomial":
+        return (blocks["alpha"] @ X.T + blocks["beta"][:, None]) ** options["degree"]
+    if name == "activation":
+        s = blocks["alpha"] @ X.T + blocks["beta"][:, None]
+        return blocks["lambda"][:, None] * ACTIVATIONS[options["activation"]](s)
+    if name == "ffn":
+        s = np.einsum("khd,nd->khn", blocks["W1"], X) + blocks["b1"][..., None]
+        return np.einsum("kh,khn->kn", blocks["W2"], ACTIVATIONS["softplus"](s))
+    raise NotImplementedError(name)
+
+
+def top(scores, n_active):
+    """All but the largest scores at -inf."""
+    order = np.argsort(-scores.real, axis=0, kind="stable")
+    out = np.full_like(scores, -np.inf)
+    np.put_along_axis(
+        out, order[:n_active], np.take_along_axis(scores, order[:n_active], axis=0), axis=0
+    )
+    return out
+
+
+def gate_scores(family, blocks, X):
     """Log-scores (k, n); X is (n, d)."""
-    if gate == "softmax":
-        return blocks["beta1"] @ X.T + blocks["beta0"][:, None]
+    gate = family.gate.name
+    if gate in {"softmax", "softmax-top"}:
+        scores = blocks["beta1"] @ X.T + blocks["beta0"][:, None]
+        return scores if gate == "softmax" else top(scores, family.gate.options["active"])
+    if gate.startswith("competition"):
+        scores = ACTIVATIONS[family.gate.options["activation"]](means(family, blocks, X))
+        if gate == "competition-free":
+            scores = scores + blocks["c"][:, None]
+        return top(scores, family.gate.options["active"]) if gate.endswith("top") else scores
     if gate == "sigmoid":
         s = blocks["alpha"] @ X.T + blocks["beta"][:, None]
         return blocks["gamma"][:, None] - np.log(1.0 + np.exp(-s))
@@ -40,29 +95,39 @@ def class_log_probabilities(blocks, X):
     return logits - log_sum_exp(logits, axis=1)[:, None]
 
 
-def log_density(gate, blocks, X, label):
-    """``log p(y | x)`` (n,), labels 1..K."""
-    scores = gate_scores(gate, blocks, X)
-    picked = class_log_probabilities(blocks, X)[:, label - 1, np.arange(len(label))]
-    return log_sum_exp(scores + picked) - log_sum_exp(scores)
+def expert_log_densities(family, blocks, X, y):
+    """``log f_i(y | x)`` (k, n); y holds labels 1..K or real responses."""
+    if family.likelihood.name == "multinomial":
+        return class_log_probabilities(blocks, X)[:, y - 1, np.arange(len(y))]
+    nu = blocks["nu"][:, None]
+    return -0.5 * np.log(2 * np.pi * nu) - (y - means(family, blocks, X)) ** 2 / (2 * nu)
+
+
+def log_density(family, blocks, X, y):
+    """``log p(y | x)`` (n,)."""
+    scores = gate_scores(family, blocks, X)
+    return log_sum_exp(scores + expert_log_densities(family, blocks, X, y)) - log_sum_exp(scores)
 
 
 def blocks_of(family, theta):
     """Named blocks of a possibly complex packed vector."""
-    return {name: theta[positions] for name, positions in family.blocks.items()}
+    blocks = {name: theta[positions] for name, positions in family.blocks.items()}
+    if "nu" in blocks:
+        blocks["nu"] = np.exp(blocks["nu"])
+    return blocks
 
 
-def log_likelihood(family, theta, X, label, weight):
+def log_likelihood(family, theta, X, y, weight):
     """Weighted log-likelihood of a possibly complex packed vector."""
-    return weight @ log_density(family.gate.name, blocks_of(family, theta), X, label)
+    return weight @ log_density(family, blocks_of(family, theta), X, y)
 
 
-def score(family, theta, X, label, weight):
+def score(family, theta, X, y, weight):
     """Score (P,) by complex step."""
     step = 1e-30
     out = np.empty(theta.size)
     for j in range(theta.size):
         moved = theta.astype(complex)
         moved[j] += 1j * step
-        out[j] = log_likelihood(family, moved, X, label, weight).imag / step
+        out[j] = log_likelihood(family, moved, X, y, weight).imag / step
     return out

@@ -2,12 +2,23 @@
 
 from moestat._registry import Registry
 from moestat._types import Gate
-from moestat.gates import sigmoid, sigmoid_euclidean, sigmoid_inner, softmax
+from moestat.gates import (
+    competition,
+    sigmoid,
+    sigmoid_euclidean,
+    sigmoid_inner,
+    softmax,
+)
 
 __all__ = ["GATES"]
 
 GATES: Registry[Gate] = Registry("gate")
 GATES.register(softmax.GATE)
+GATES.register(softmax.TOP)
 GATES.register(sigmoid.GATE)
 GATES.register(sigmoid_inner.GATE)
 GATES.register(sigmoid_euclidean.GATE)
+GATES.register(competition.UNIT)
+GATES.register(competition.NORMALISED)
+GATES.register(competition.FREE)
+GATES.register(competition.TOP)

@@ -82,7 +82,7 @@ GATE = Gate(
     name="sigmoid-euclidean",
     channels=lambda n_features: (
         Channel("gamma"),
-        *(Channel("alpha", component=j) for j in range(n_features)),
+        *(Channel("alpha", component=j, axis=j) for j in range(n_features)),
         Channel("beta"),
         Channel("tau", shared=True),
     ),

@@ -1,12 +1,19 @@
-"""Softmax gate: ``pi_i(x) ~ exp(beta1_i' x + beta0_i)``.
+"""Softmax gate: ``pi_i(x) ~ exp(beta1_i' x + beta0_i)``, over all atoms or the K of largest score.
 
-Source: arXiv 2310.14188, eq. (1); the gate that mlmoe (003), Sec. 5.1 compares with.
+The top-K gate jumps where two scores change places, so its likelihood is smooth only between
+such places, and its maximiser may lie on one.
+
+Source: arXiv 2310.14188, eq. (1), the gate that mlmoe (003), Sec. 5.1 compares with;
+compete-v1 (001), eqs. (1) and (2) for top-K.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from moestat._jit import device
 from moestat._types import Channel, Gate
+from moestat._validate import positive_int
 
 
 @device
@@ -31,3 +38,18 @@ GATE = Gate(
     bounds={"beta0": (-30.0, 30.0), "beta1": (-30.0, 30.0)},
     source="arXiv 2310.14188, eq. (1)",
 )
+
+
+def top(active: int = 1) -> Gate:
+    """The gate over the K = `active` atoms of largest score."""
+    return replace(
+        GATE,
+        name="softmax-top",
+        source="compete-v1 (001), eqs. (1) and (2)",
+        n_active=positive_int("active", active),
+        options={"active": active},
+        configure=top,
+    )
+
+
+TOP = top()

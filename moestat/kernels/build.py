@@ -1,4 +1,4 @@
-"""The factory of compiled loops: one set per gate and likelihood, made on first use."""
+"""The factory of compiled loops: one set per gate, expert and likelihood, made on first use."""
 
 from __future__ import annotations
 
@@ -7,41 +7,67 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from moestat.kernels.cpu import derivative_loop, rowwise_loop
+from moestat.kernels.atom import build_atom
+from moestat.kernels.cpu import derivative_loop, response_loop, rowwise_loop
 
 __all__ = ["Loops", "build_loops"]
 
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops of one gate and one likelihood, each compiled when first called.
+    """The loops of one kind of atom, each compiled when first called.
 
     Parameters
     ----------
     gate, likelihood : callable
-        Block functions of the two axes.
+        Block functions of two axes.
+    expert : callable or None
+        Block function of a mean that is not linear in the parameters.
+    reads_response : bool
+        Whether the gate reads that mean.
+    sparse : bool
+        Whether only some atoms take part at each x.
     """
 
     gate: Callable[..., None]
+    expert: Callable[..., None] | None
     likelihood: Callable[..., None]
+    reads_response: bool
+    sparse: bool
+
+    @property
+    def _atom(self) -> tuple[Callable[..., None], Callable[..., int]]:
+        return build_atom(self.gate, self.expert, self.likelihood, self.reads_response)
 
     @cached_property
     def observed(self) -> Any:
         """Value, score and Hessian of the observed-data log-likelihood."""
-        return derivative_loop(self.gate, self.likelihood, complete=False)
+        return derivative_loop(*self._atom, self.sparse, complete=False)
 
     @cached_property
     def complete(self) -> Any:
         """Value, score and Hessian of the complete-data log-likelihood."""
-        return derivative_loop(self.gate, self.likelihood, complete=True)
+        return derivative_loop(*self._atom, self.sparse, complete=True)
 
     @cached_property
     def rowwise(self) -> Any:
         """Gate probabilities, responsibilities and log-density of each sample."""
-        return rowwise_loop(self.gate, self.likelihood)
+        return rowwise_loop(*self._atom, self.sparse)
+
+    @cached_property
+    def response(self) -> Any:
+        """Mean of each expert that is not linear, from its channels."""
+        assert self.expert is not None
+        return response_loop(self.expert)
 
 
 @cache
-def build_loops(gate: Callable[..., None], likelihood: Callable[..., None]) -> Loops:
-    """The loops of one gate and one likelihood, the same object for the same pair."""
-    return Loops(gate, likelihood)
+def build_loops(
+    gate: Callable[..., None],
+    expert: Callable[..., None] | None,
+    likelihood: Callable[..., None],
+    reads_response: bool,
+    sparse: bool,
+) -> Loops:
+    """The loops of one kind of atom, the same object for the same arguments."""
+    return Loops(gate, expert, likelihood, reads_response, sparse)

@@ -1,4 +1,4 @@
-"""Loops over the data on the CPU, around the row programmes of one gate and one likelihood.
+"""Loops over the data on the CPU, around the row programmes of one kind of atom.
 
 The numbers of atoms, inputs and classes are run-time values: the inner loops run over samples,
 so one compiled loop serves them all at full speed.
@@ -21,20 +21,23 @@ from moestat.kernels.rows import (
     predict_channel,
     scatter_gram,
     scatter_local,
+    select_top,
 )
 
-__all__ = ["derivative_loop", "rowwise_loop"]
+__all__ = ["derivative_loop", "response_loop", "rowwise_loop"]
 
 
 def derivative_loop(
-    gate: Callable[..., None], likelihood: Callable[..., None], complete: bool
+    atom: Callable[..., None], n_work: Callable[..., int], sparse: bool, complete: bool
 ) -> Any:
     """Value, score and Hessian of a log-likelihood in one pass over the data.
 
     Parameters
     ----------
-    gate, likelihood : callable
-        Block functions of the two axes.
+    atom, n_work : callable
+        Block function of an atom and the scratch rows it needs, from `build_atom`.
+    sparse : bool
+        Whether only the atoms of largest log-score take part at each x.
     complete : bool
         False: the observed-data log-likelihood ``sum w log p``.  True: the complete-data one,
         ``Q = sum w (sum_i tau_i (a_i + l_i) - LSE(a))`` for given responsibilities tau, whose
@@ -43,18 +46,19 @@ def derivative_loop(
     Returns
     -------
     callable
-        ``loop(theta, index, width, n_gate, X, y, weight, tau, order, score, hessian)`` with
+        ``loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian)`` with
         theta (P,), the position (k, C) and number (C,) of the coefficients of each channel, the
-        number of gate channels, X (d, n), y (n,), weight (n,), tau (k, n) (read only when
-        `complete`), the highest derivative wanted (0, 1 or 2) and the outputs score (P,) and
-        hessian (P, P), which are overwritten.  It returns the value.
+        `Layout`, X (d, n), y (n,), weight (n,), tau (k, n) (read only when `complete`), the
+        highest derivative wanted (0, 1 or 2) and the outputs score (P,) and hessian (P, P),
+        which are overwritten.  It returns the value.
     """
 
     @compile_loop
-    def loop(theta, index, width, n_gate, X, y, weight, tau, order, score, hessian):
+    def loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian):
         k, n_channels = index.shape
         d, n = X.shape
-        n_expert = n_channels - n_gate
+        n_gate, first, n_mean, n_active = layout
+        n_expert = n_channels - first
         g2 = n_gate * (n_gate + 1) // 2
         e2 = n_expert * (n_expert + 1) // 2
         n_products = (1 + d) * (2 + d) // 2
@@ -71,6 +75,7 @@ def derivative_loop(
         lse_posterior = np.empty(BLOCK)
         h = np.empty(BLOCK)
         root = np.empty(BLOCK)
+        work = np.empty((n_work(n_channels, n_mean), BLOCK))
 
         # A row of the Gram matrices is one coefficient of one channel of one atom.
         n_rows = 0
@@ -96,24 +101,24 @@ def derivative_loop(
             for i in range(k):
                 for c in range(n_channels):
                     predict_channel(theta, index[i, c], width[c], phi, m, eta[c])
-                gate(
-                    eta[:n_gate],
+                atom(
+                    eta,
+                    layout,
                     phi,
-                    m,
-                    order,
-                    prior[i],
-                    da[i * n_gate : (i + 1) * n_gate],
-                    d2a[i * g2 : (i + 1) * g2],
-                )
-                likelihood(
-                    eta[n_gate:],
                     y[start : start + m],
                     m,
                     order,
+                    work,
+                    prior[i],
+                    da[i * n_gate : (i + 1) * n_gate],
+                    d2a[i * g2 : (i + 1) * g2],
                     posterior[i],
                     dl[i * n_expert : (i + 1) * n_expert],
                     d2l[i * e2 : (i + 1) * e2],
                 )
+            if sparse:
+                select_top(prior, n_active, m)
+            for i in range(k):
                 for b in range(m):
                     posterior[i, b] += prior[i, b]
             if complete:
@@ -121,7 +126,10 @@ def derivative_loop(
                     lse_posterior[b] = 0.0
                 for i in range(k):
                     for b in range(m):
-                        lse_posterior[b] += tau[i, start + b] * posterior[i, b]
+                        share = tau[i, start + b]
+                        # An atom that takes no part has the score -inf and the share 0.
+                        if not sparse or share > 0.0:
+                            lse_posterior[b] += share * posterior[i, b]
                     for b in range(m):
                         posterior[i, b] = tau[i, start + b]
             else:
@@ -136,16 +144,21 @@ def derivative_loop(
 
             for i in range(k):
                 for c in range(n_channels):
-                    first = index[i, c]
-                    if c < n_gate:
-                        r = i * n_gate + c
+                    p = i * n_gate + c
+                    r = i * n_expert + c - first
+                    if c < n_gate and c >= first:
                         for b in range(m):
-                            h[b] = w[b] * (posterior[i, b] - prior[i, b]) * da[r, b]
+                            h[b] = posterior[i, b] * (da[p, b] + dl[r, b]) - prior[i, b] * da[p, b]
+                        for b in range(m):
+                            h[b] *= w[b]
+                    elif c < n_gate:
+                        for b in range(m):
+                            h[b] = w[b] * (posterior[i, b] - prior[i, b]) * da[p, b]
                     else:
-                        r = i * n_expert + c - n_gate
                         for b in range(m):
                             h[b] = w[b] * posterior[i, b] * dl[r, b]
-                    accumulate_products(h, phi, width[c], m, score[first : first + width[c]])
+                    at = index[i, c]
+                    accumulate_products(h, phi, width[c], m, score[at : at + width[c]])
             if order == 1:
                 continue
 
@@ -158,26 +171,29 @@ def derivative_loop(
             s = 0
             for i in range(k):
                 for c in range(n_channels):
+                    p = i * n_gate + c
+                    q = i * n_expert + c - first
                     for f in range(width[c]):
-                        for b in range(m):
-                            h[b] = root[b] * phi[f, b]
                         if c < n_gate:
-                            row = i * n_gate + c
                             for b in range(m):
-                                h[b] *= da[row, b]
-                            for b in range(m):
-                                gated[s, b] = h[b] * prior[i, b]
+                                gated[s, b] = root[b] * phi[f, b] * da[p, b] * prior[i, b]
                             gate_owner[s] = index[i, c] + f
                             s += 1
+                        if complete:
+                            continue
+                        for b in range(m):
+                            h[b] = root[b] * phi[f, b] * posterior[i, b]
+                        if c < n_gate and c >= first:
+                            for b in range(m):
+                                tilted[r, b] = h[b] * (da[p, b] + dl[q, b])
+                        elif c < n_gate:
+                            for b in range(m):
+                                tilted[r, b] = h[b] * da[p, b]
                         else:
-                            row = i * n_expert + c - n_gate
                             for b in range(m):
-                                h[b] *= dl[row, b]
-                        if not complete:
-                            for b in range(m):
-                                tilted[r, b] = h[b] * posterior[i, b]
-                            owner[r] = index[i, c] + f
-                            r += 1
+                                tilted[r, b] = h[b] * dl[q, b]
+                        owner[r] = index[i, c] + f
+                        r += 1
             accumulate_syrk(gated, m, 1.0, gram_gated)
             if not complete:
                 accumulate_syrk(tilted, m, -1.0, gram_tilted)
@@ -188,9 +204,14 @@ def derivative_loop(
                 pair = 0
                 for c in range(n_channels):
                     for e in range(c + 1):
-                        if c < n_gate:
-                            p = i * n_gate + c
-                            q = i * n_gate + e
+                        both_gate = c < n_gate
+                        both_expert = e >= first
+                        crossed = c >= first and e < n_gate and not complete
+                        p = i * n_gate + c
+                        q = i * n_gate + e
+                        r = i * n_expert + c - first
+                        s = i * n_expert + e - first
+                        if both_gate:
                             second = i * g2 + c * (c + 1) // 2 + e
                             if complete:
                                 for b in range(m):
@@ -202,26 +223,26 @@ def derivative_loop(
                                     h[b] = d2a[second, b] + da[p, b] * da[q, b]
                                 for b in range(m):
                                     h[b] *= posterior[i, b] - prior[i, b]
-                        elif e < n_gate:
-                            if complete:
-                                pair += 1
-                                continue
-                            p = i * n_expert + c - n_gate
-                            q = i * n_gate + e
+                        elif both_expert or crossed:
                             for b in range(m):
-                                h[b] = posterior[i, b] * dl[p, b] * da[q, b]
+                                h[b] = 0.0
                         else:
-                            p = i * n_expert + c - n_gate
-                            q = i * n_expert + e - n_gate
-                            second = i * e2 + (c - n_gate) * (c - n_gate + 1) // 2 + e - n_gate
+                            pair += 1
+                            continue
+                        if both_expert:
+                            second = i * e2 + (c - first) * (c - first + 1) // 2 + e - first
                             if complete:
                                 for b in range(m):
-                                    h[b] = posterior[i, b] * d2l[second, b]
+                                    h[b] += posterior[i, b] * d2l[second, b]
                             else:
                                 for b in range(m):
-                                    h[b] = d2l[second, b] + dl[p, b] * dl[q, b]
-                                for b in range(m):
-                                    h[b] *= posterior[i, b]
+                                    h[b] += posterior[i, b] * (d2l[second, b] + dl[r, b] * dl[s, b])
+                        if crossed:
+                            for b in range(m):
+                                h[b] += posterior[i, b] * dl[r, b] * da[q, b]
+                        if crossed and both_gate and both_expert:
+                            for b in range(m):
+                                h[b] += posterior[i, b] * da[p, b] * dl[s, b]
                         for b in range(m):
                             h[b] *= w[b]
                         # A constant channel times a channel in x uses the first products only.
@@ -243,28 +264,30 @@ def derivative_loop(
     return loop
 
 
-def rowwise_loop(gate: Callable[..., None], likelihood: Callable[..., None]) -> Any:
+def rowwise_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: bool) -> Any:
     """Gate probabilities, responsibilities and log-density of each sample: the E-step.
 
     Returns
     -------
     callable
-        ``loop(theta, index, width, n_gate, X, y, prior, posterior, log_density)`` with outputs
+        ``loop(theta, index, width, layout, X, y, prior, posterior, log_density)`` with outputs
         prior (k, n), posterior (k, n) and log_density (n,); other arguments as in
         `derivative_loop`.
     """
 
     @compile_loop
-    def loop(theta, index, width, n_gate, X, y, prior, posterior, log_density):
+    def loop(theta, index, width, layout, X, y, prior, posterior, log_density):
         k, n_channels = index.shape
         d, n = X.shape
-        n_expert = n_channels - n_gate
+        n_gate, first, n_mean, n_active = layout
+        n_expert = n_channels - first
         phi = np.empty((1 + d, BLOCK))
         eta = np.empty((n_channels, BLOCK))
         da = np.empty((n_gate, BLOCK))
         d2a = np.empty((n_gate * (n_gate + 1) // 2, BLOCK))
         dl = np.empty((n_expert, BLOCK))
         d2l = np.empty((n_expert * (n_expert + 1) // 2, BLOCK))
+        work = np.empty((n_work(n_channels, n_mean), BLOCK))
         lse_prior = np.empty(BLOCK)
         scratch = np.empty(BLOCK)
         for start in range(0, n, BLOCK):
@@ -274,13 +297,50 @@ def rowwise_loop(gate: Callable[..., None], likelihood: Callable[..., None]) -> 
             for i in range(k):
                 for c in range(n_channels):
                     predict_channel(theta, index[i, c], width[c], phi, m, eta[c])
-                gate(eta[:n_gate], phi, m, 0, prior[i, start:stop], da, d2a)
-                likelihood(eta[n_gate:], y[start:stop], m, 0, posterior[i, start:stop], dl, d2l)
+                atom(
+                    eta,
+                    layout,
+                    phi,
+                    y[start:stop],
+                    m,
+                    0,
+                    work,
+                    prior[i, start:stop],
+                    da,
+                    d2a,
+                    posterior[i, start:stop],
+                    dl,
+                    d2l,
+                )
+            if sparse:
+                select_top(prior[:, start:stop], n_active, m)
+            for i in range(k):
                 for b in range(start, stop):
                     posterior[i, b] += prior[i, b]
             normalise(prior[:, start:stop], m, lse_prior, scratch)
             normalise(posterior[:, start:stop], m, log_density[start:stop], scratch)
             for b in range(m):
                 log_density[start + b] -= lse_prior[b]
+
+    return loop
+
+
+def response_loop(expert: Callable[..., None]) -> Any:
+    """Mean of an expert that is not linear.
+
+    Returns
+    -------
+    callable
+        ``loop(eta, mean)`` with the expert's channels eta (C, n) and the output mean (n,).
+    """
+
+    @compile_loop
+    def loop(eta, mean):
+        n_channels, n = eta.shape
+        d1 = np.empty((n_channels, BLOCK))
+        d2 = np.empty((n_channels * (n_channels + 1) // 2, BLOCK))
+        for start in range(0, n, BLOCK):
+            m = min(BLOCK, n - start)
+            expert(eta[:, start : start + m], m, 0, mean[start : start + m], d1, d2)
 
     return loop

@@ -13,6 +13,8 @@ so that LLVM vectorises it.  A block may hold a single sample.
 
 from __future__ import annotations
 
+import math
+
 from moestat._jit import device
 from moestat._math import exp, log
 
@@ -25,6 +27,7 @@ __all__ = [
     "predict_channel",
     "scatter_gram",
     "scatter_local",
+    "select_top",
 ]
 
 
@@ -85,6 +88,24 @@ def normalise(score, m, lse, total):
     for i in range(k):
         for b in range(m):
             score[i, b] *= total[b]
+
+
+@device
+def select_top(score, n_active, m):
+    """Set all but the `n_active` largest scores (k, m) of each sample to -inf.
+
+    Of equal scores the atom of lower index stays.
+    """
+    k = score.shape[0]
+    for b in range(m):
+        for _ in range(k - n_active):
+            least = -1
+            for i in range(k):
+                candidate = score[i, b]
+                if candidate > -math.inf and (least < 0 or candidate <= score[least, b]):
+                    least = i
+            if least >= 0:
+                score[least, b] = -math.inf
 
 
 @device

@@ -2,9 +2,10 @@
 
 from moestat._registry import Registry
 from moestat._types import Likelihood
-from moestat.likelihoods import multinomial
+from moestat.likelihoods import gaussian, multinomial
 
 __all__ = ["LIKELIHOODS"]
 
 LIKELIHOODS: Registry[Likelihood] = Registry("likelihood")
 LIKELIHOODS.register(multinomial.LIKELIHOOD)
+LIKELIHOODS.register(gaussian.LIKELIHOOD)

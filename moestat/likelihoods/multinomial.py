@@ -102,11 +102,13 @@ def draw(eta: FloatArray, rng: np.random.Generator) -> IntArray:
 
 LIKELIHOOD = Likelihood(
     name="multinomial",
-    n_predictors=lambda n_classes: n_classes - 1,
+    n_responses=lambda n_classes: n_classes - 1,
+    channels=(),
     block=block,
     encode=encode,
     decode=decode,
     draw=draw,
+    dtype=np.int64,
     support=lambda n_classes: np.arange(n_classes, dtype=np.int64),
     source="mlmoe (003), Sec. 3",
 )

@@ -142,7 +142,7 @@ class Problem:
             request.theta,
             self.family.index,
             self.family.width,
-            self.family.n_gate_channels,
+            self.family.layout,
             data.X,
             data.y,
             data.weight,

@@ -1,0 +1,107 @@
+"""Activation functions with two derivatives, for experts and for competing gates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from moestat._jit import device
+from moestat._math import exp, log1p_unit
+from moestat._registry import UnknownNameError
+
+__all__ = ["ACTIVATIONS", "activation"]
+
+_INVERSE_ROOT_2 = 1.0 / math.sqrt(2.0)
+_INVERSE_ROOT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+@device
+def softplus(s):
+    """``log(1 + e^s)`` with ``sigma(s)`` and ``sigma(s) sigma(-s)``."""
+    e = exp(-abs(s))
+    p = (1.0 if s >= 0.0 else e) / (1.0 + e)
+    return (s if s > 0.0 else 0.0) + log1p_unit(e), p, p * (1.0 - p)
+
+
+@device
+def sigmoid(s):
+    """``1 / (1 + e^-s)``."""
+    e = exp(-abs(s))
+    p = (1.0 if s >= 0.0 else e) / (1.0 + e)
+    v = p * (1.0 - p)
+    return p, v, v * (1.0 - 2.0 * p)
+
+
+@device
+def silu(s):
+    """``s sigma(s)``."""
+    e = exp(-abs(s))
+    p = (1.0 if s >= 0.0 else e) / (1.0 + e)
+    v = p * (1.0 - p)
+    return s * p, p + s * v, v * (2.0 + s * (1.0 - 2.0 * p))
+
+
+@device
+def relu(s):
+    """``max(s, 0)``; at 0 the derivative is 0, one of its subgradients."""
+    return (s if s > 0.0 else 0.0), (1.0 if s > 0.0 else 0.0), 0.0
+
+
+@device
+def norm(s):
+    """``|s|``, the norm of a scalar; at 0 the derivative is 0, one of its subgradients."""
+    return abs(s), (1.0 if s > 0.0 else (-1.0 if s < 0.0 else 0.0)), 0.0
+
+
+@device
+def exponential(s):
+    """``e^s``."""
+    e = exp(s)
+    return e, e, e
+
+
+@device
+def tanh(s):
+    """``tanh(s) = 2 sigma(2 s) - 1``, with relative accuracy near 0 from the odd series."""
+    e = exp(-2.0 * abs(s))
+    z = s * s
+    series = abs(s) * (1.0 - z * (1.0 / 3.0 - z * (2.0 / 15.0 - z * (17.0 / 315.0))))
+    t = series if z < 1e-3 else (1.0 - e) / (1.0 + e)
+    t = t if s >= 0.0 else -t
+    return t, 1.0 - t * t, -2.0 * t * (1.0 - t * t)
+
+
+@device
+def gelu(s):
+    """``s Phi(s)`` with the normal distribution function Phi."""
+    upper = 0.5 * math.erfc(-s * _INVERSE_ROOT_2)
+    density = _INVERSE_ROOT_2PI * exp(-0.5 * s * s)
+    return s * upper, upper + s * density, density * (2.0 - s * s)
+
+
+ACTIVATIONS: dict[str, Callable[..., Any]] = {
+    "softplus": softplus,
+    "sigmoid": sigmoid,
+    "relu": relu,
+    "silu": silu,
+    "exp": exponential,
+    "norm": norm,
+    "tanh": tanh,
+    "gelu": gelu,
+}
+"""Functions ``f(s) -> (f, f', f'')``, by name."""
+
+
+def activation(name: str) -> Callable[..., Any]:
+    """The activation called `name`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    """
+    if name not in ACTIVATIONS:
+        known = ", ".join(map(repr, ACTIVATIONS))
+        raise UnknownNameError(f"unknown activation {name!r}; known: {known}")
+    return ACTIVATIONS[name]

@@ -1,0 +1,56 @@
+"""Every kind of family that the registries make, for tests that hold for all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import moestat
+from moestat.experts import EXPERTS
+from moestat.gates import GATES
+
+MULTINOMIAL = [("multinomial", name, "linear") for name, g in GATES.items() if not g.reads_response]
+GAUSSIAN = [("gaussian", gate, "linear") for gate in GATES]
+# Compiling is what these cost, so each expert that is not linear meets one gate of each sort.
+CURVED = [
+    *(("gaussian", "softmax", expert) for expert in EXPERTS if expert != "linear"),
+    ("gaussian", "competition-free", {"name": "ffn", "hidden": 3}),
+    (
+        "gaussian",
+        {"name": "competition-top", "active": 2, "activation": "silu"},
+        {"name": "polynomial", "degree": 3},
+    ),
+]
+KINDS = [*MULTINOMIAL, *GAUSSIAN, *CURVED]
+
+
+def kind_id(kind):
+    """One word for a kind."""
+
+    def word(axis):
+        if isinstance(axis, str):
+            return axis
+        return "+".join(str(value) for value in axis.values())
+
+    return "-".join(map(word, kind))
+
+
+def make(kind, k, d, K=None):
+    """The family of a kind with k experts, d inputs and K classes where there are classes."""
+    likelihood, gate, expert = kind
+    n_classes = K if likelihood == "multinomial" else None
+    return moestat.family(
+        likelihood, gate=gate, expert=expert, n_experts=k, n_features=d, n_classes=n_classes
+    )
+
+
+def random_theta(family, rng, scale=1.0):
+    """Normal parameters; log-normal where only positive ones are allowed."""
+    theta = scale * rng.normal(size=family.n_params)
+    return np.where(family.lower > 0, np.exp(0.3 * rng.normal(size=theta.size)), theta)
+
+
+def random_response(family, rng, n):
+    """Responses that need not follow the family: labels 1..K or normal numbers."""
+    if family.likelihood.support is None:
+        return 2.0 * rng.normal(size=n)
+    return rng.integers(1, family.n_classes + 1, size=n)
