@@ -141,6 +141,22 @@ class Family:
         """Blocks whose logarithm is packed."""
         return frozenset(channel.intercept for channel in self.channels if channel.log)
 
+    def units(self, theta: FloatArray) -> FloatArray:
+        """What a change of each coefficient (P,) is measured in.
+
+        Coefficients of a mean in units of the response are measured in standard deviations of
+        their own atom at theta, all others in 1: then a unit is a unit of log-likelihood.
+        """
+        unit = np.ones(self.n_params)
+        if self.likelihood.spread is None:
+            return unit
+        own = theta[self.index[:, -len(self.likelihood.channels) :]].T
+        _, deviation = self.likelihood.spread(np.vstack([np.zeros(self.n_experts), own]))
+        for (i, c), first in np.ndenumerate(self.index):
+            if self.channels[c].response and not self.channels[c].log:
+                unit[first : first + self.width[c]] = deviation[i]
+        return unit
+
     def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Packed parameters as atoms (k, p) and shared parameters (s,)."""
         own = self.n_experts * self.n_atom_params
@@ -300,8 +316,12 @@ class Family:
             masses = np.full(k, self.gate.fixed_mass(k))
         else:
             masses = np.exp(blocks.pop(self.gate.mass))
+        own = (name for c in self._axes[1] for name in (c.slope, c.intercept) if name is not None)
         return MixingMeasure(
-            masses, {name: np.full(k, b) if b.ndim == 0 else b for name, b in blocks.items()}
+            masses,
+            {name: np.full(k, b) if b.ndim == 0 else b for name, b in blocks.items()},
+            expert_blocks=tuple(dict.fromkeys(own)),
+            symmetry=self.expert.symmetry,
         )
 
     def from_measure(self, measure: MixingMeasure) -> FloatArray:

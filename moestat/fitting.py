@@ -15,7 +15,7 @@ from moestat.families import Family
 from moestat.results import MoEResults
 from moestat.solvers import Newton, Solution, Solver
 from moestat.solvers._driver import Problem, Sample, drive
-from moestat.starts import RandomStarts, SplitStarts, StartRule
+from moestat.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
 
 __all__ = ["fit", "fit_many"]
 
@@ -42,15 +42,31 @@ def _checked_problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Prob
         raise ValueError(
             f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
         )
-    labels = np.asarray(family.likelihood.decode(family.likelihood.support(family.n_classes)))
-    present = family.likelihood.decode(np.unique(response[used]))
-    absent = np.setdiff1d(labels, present)
+    _check_response(family, response[used])
+    return Problem(family, Sample(design, response, weight))
+
+
+def _check_response(family: Family, response: Any) -> None:
+    """Responses whose maximum-likelihood estimate would not exist for want of variety."""
+    likelihood = family.likelihood
+    if likelihood.support is None:
+        if np.ptp(response) == 0:
+            raise ValueError("y is constant; its variance would be 0")
+        return
+    labels = np.asarray(likelihood.decode(likelihood.support(family.n_classes)))
+    absent = np.setdiff1d(labels, likelihood.decode(np.unique(response)))
     if absent.size:
         raise ValueError(
             f"y: class {absent[0]} of 1..{family.n_classes} never occurs; its logits would"
             " diverge. Recode y or lower n_classes"
         )
-    return Problem(family, Sample(design, response, weight))
+
+
+def _default_starts(family: Family) -> list[StartRule]:
+    """Clusters find regression lines; for classes random gates are better."""
+    if family.likelihood.support is None:
+        return [SplitStarts(2), ClusterStarts(6)]
+    return [SplitStarts(4), RandomStarts(4)]
 
 
 def _into_box(family: Family, starts: FloatArray) -> FloatArray:
@@ -59,14 +75,20 @@ def _into_box(family: Family, starts: FloatArray) -> FloatArray:
 
 
 def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) -> Solution:
-    """The certified solution of highest likelihood, else the highest, with the batch's record."""
+    """The certified solution of highest likelihood, else the highest, with the batch's record.
+
+    A solution with a collapsed atom is set aside as long as another is at hand: its likelihood
+    is high because the atom fits a few samples, not because it is near the truth.
+    """
     heights = np.array([solution.log_likelihood for solution in solutions])
     certified = np.array([solution.certificate.certified for solution in solutions])
+    sound = np.array([not solution.certificate.collapsed for solution in solutions])
     heights = np.where(np.isfinite(heights), heights, -np.inf)
-    top = float(heights.max())
+    eligible = sound if sound.any() else np.ones_like(sound)
+    top = float(heights[eligible].max())
+    near = eligible & (heights >= top - _SAME_OPTIMUM)
     # An uncertified fit that is higher shows that no certified one is the maximum.
-    candidates = certified & (heights >= top - _SAME_OPTIMUM)
-    pool = np.flatnonzero(candidates) if candidates.any() else np.arange(heights.size)
+    pool = np.flatnonzero(near & certified if np.any(near & certified) else eligible)
     winner = int(pool[np.argmax(heights[pool])])
     optima = np.sort(heights[certified])
     n_optima = int(np.sum(np.diff(optima) > _SAME_OPTIMUM) + (optima.size > 0))
@@ -76,7 +98,8 @@ def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) 
         start=labels[winner],
         n_starts=len(solutions),
         n_optima=n_optima,
-        agreement=float(np.mean(heights >= top - _SAME_OPTIMUM)),
+        n_collapsed=int(np.sum(~sound)),
+        agreement=float(np.mean(near)),
     )
     return replace(solutions[winner], certificate=certificate)
 
@@ -129,7 +152,7 @@ def fit_many(
     if len(weights) != len(data):
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
     chosen = solver or Newton()
-    rules = list(starts) if starts is not None else [SplitStarts(4), RandomStarts(4)]
+    rules = list(starts) if starts is not None else _default_starts(family)
     if not rules:
         raise ValueError("starts must hold at least one rule")
     began = time.perf_counter()
@@ -180,11 +203,12 @@ def fit(
     X : array_like of shape (n, d)
         Inputs; (n,) when d = 1.
     y : array_like of shape (n,)
-        Responses; class labels 1..K.
+        Responses; class labels 1..K, or real numbers for the Gaussian likelihood.
     solver : Solver, optional
         `moestat.solvers.Newton` by default.
     starts : sequence of StartRule, optional
-        Four split and four random starts by default.
+        By default four split and four random starts; for a continuous response two split and
+        six cluster starts.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,9 +14,12 @@ from moestat._types import FloatArray
 from moestat._validate import as_floats, positive_int, real_in
 from moestat.families import Family
 from moestat.solvers import Newton
-from moestat.solvers._driver import Problem, drive
+from moestat.solvers._driver import Problem, Sample, drive
+from moestat.solvers.newton import newton_steps
 
-__all__ = ["RandomStarts", "SplitStarts", "StartRule", "TruthStarts", "make_starts"]
+__all__ = ["ClusterStarts", "RandomStarts", "SplitStarts", "StartRule", "TruthStarts", "make_starts"]
+
+_CLUSTERED, _CLUSTER_STEPS = 2000, 15
 
 
 class StartRule(Protocol):
@@ -83,11 +87,69 @@ class TruthStarts:
 
 
 @dataclass(frozen=True)
+class _Scale:
+    """Typical sizes of the predictors of a problem: where starts are drawn."""
+
+    problem: Problem
+
+    @cached_property
+    def inputs(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of each input, shapes (d,)."""
+        X, weight = self.problem.data.X, self.problem.data.weight
+        centre = np.average(X, axis=1, weights=weight)
+        return centre, np.sqrt(np.average((X.T - centre) ** 2, axis=0, weights=weight))
+
+    @cached_property
+    def response(self) -> tuple[float, float]:
+        """Mean and standard deviation of a continuous response; 0 and 1 for classes."""
+        if self.problem.family.likelihood.support is not None:
+            return 0.0, 1.0
+        y, weight = self.problem.data.y, self.problem.data.weight
+        centre = float(np.average(y, weights=weight))
+        return centre, float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
+
+    def centre(self, family: Family) -> FloatArray:
+        """Middle of the parameters (P,): places in x, means and logarithms of variances."""
+        theta = np.zeros(family.n_params)
+        mean, deviation = self.response
+        for (_, c), first in np.ndenumerate(family.index):
+            channel = family.channels[c]
+            if channel.axis is not None:
+                theta[first] = self.inputs[0][channel.axis]
+            elif channel.log:
+                theta[first] = 2.0 * np.log(deviation)
+            elif channel.response and channel.slope is not None:
+                theta[first] = mean
+        return theta
+
+    def noise(self, family: Family, rng: np.random.Generator) -> FloatArray:
+        """Parameters (P,) of random predictors around 0.
+
+        Each channel is standard normal at the centre of the inputs and changes by a normal
+        amount, of standard deviation 2, per standard deviation of each input, in units of the
+        response where it has them.
+        """
+        theta = np.empty(family.n_params)
+        centre, spread = self.inputs
+        for (_, c), first in np.ndenumerate(family.index):
+            channel, width = family.channels[c], family.width[c]
+            unit = self.response[1] if channel.response and not channel.log else 1.0
+            slope = unit * rng.standard_normal(width - 1)
+            slope = slope * 2.0 / np.maximum(spread[: slope.size], 1e-12)
+            theta[first] = unit * rng.standard_normal() - slope @ centre[: slope.size]
+            theta[first + 1 : first + width] = slope
+            if channel.axis is not None:
+                theta[first] *= 2.0 * spread[channel.axis]
+        return theta
+
+
+@dataclass(frozen=True)
 class RandomStarts:
     """Predictors drawn at random.
 
     Each channel is standard normal at the centre of the inputs and changes by a normal amount,
-    of standard deviation 2, per standard deviation of each input.
+    of standard deviation 2, per standard deviation of each input; means are so in units of a
+    continuous response.
 
     Parameters
     ----------
@@ -103,21 +165,11 @@ class RandomStarts:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        family = problem.family
-        X, weight = problem.data.X, problem.data.weight
-        centre = np.average(X, axis=1, weights=weight)
-        spread = np.sqrt(np.average((X.T - centre) ** 2, axis=0, weights=weight))
+        family, scale = problem.family, _Scale(problem)
         starts = np.empty((self.count, family.n_params))
+        positive = (family.lower > 0.0) & (family.lower < family.upper)
         for start in starts:
-            for (_, c), first in np.ndenumerate(family.index):
-                slope = rng.standard_normal(family.width[c] - 1)
-                slope = slope * 2.0 / np.maximum(spread[: slope.size], 1e-12)
-                start[first] = rng.standard_normal() - slope @ centre[: slope.size]
-                start[first + 1 : first + family.width[c]] = slope
-                axis = family.channels[c].axis
-                if axis is not None:
-                    start[first] = centre[axis] + 2.0 * spread[axis] * start[first]
-            positive = family.lower > 0.0
+            start[:] = scale.centre(family) + scale.noise(family, rng)
             start[positive] = np.exp(0.5 * rng.standard_normal(int(positive.sum())))
         return starts
 
@@ -127,7 +179,7 @@ class SplitStarts:
     """Noisy copies of the one-expert fit: every atom is that fit, split by Gaussian noise.
 
     The noise is scaled per predictor like that of `RandomStarts`, so it does not depend on the
-    units of the inputs.
+    units of the data.
 
     Parameters
     ----------
@@ -147,13 +199,83 @@ class SplitStarts:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        single = Problem(problem.family.with_experts(1), problem.data)
-        origin = np.clip(0.0, single.family.lower, single.family.upper)
+        family, scale = problem.family, _Scale(problem)
+        single = Problem(family.with_experts(1), problem.data)
+        origin = scale.centre(single.family)
+        if single.family.expert.block is not None:
+            # Zero coefficients of a curved expert are a saddle point.
+            origin += scale.noise(single.family, rng)
+        origin = np.clip(origin, single.family.lower, single.family.upper)
         (solution,) = drive([Newton().steps(single, origin)], [single], threads=1)
         atom, shared = single.family.split(solution.theta)
-        centre = problem.family.join(np.repeat(atom, problem.family.n_experts, axis=0), shared)
-        noise = RandomStarts(self.count).draw(problem, rng)
-        return centre + self.noise * noise
+        centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
+        return np.array(
+            [centre + self.noise * scale.noise(family, rng) for _ in range(self.count)]
+        )
+
+
+@dataclass(frozen=True)
+class ClusterStarts:
+    """The complete-data fit to clusters of the samples.
+
+    Seeds are drawn as in k-means++ (Arthur and Vassilvitskii 2007) from the standardised inputs
+    and continuous response; every sample belongs to its nearest seed, and gate and experts are
+    fitted to these memberships by a few Newton steps.  At most 2000 samples are looked at.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    """
+
+    count: int = 1
+    name: str = "cluster"
+
+    def __post_init__(self) -> None:
+        positive_int("starts: cluster", self.count)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        family, data = problem.family, problem.data
+        at = rng.permutation(data.size)[:_CLUSTERED]
+        some = Problem(family, Sample(data.X[:, at].copy(), data.y[at].copy(), data.weight[at]))
+        scale = _Scale(some)
+        points = (some.data.X - scale.inputs[0][:, None]) / scale.inputs[1][:, None]
+        if family.likelihood.support is None:
+            mean, deviation = scale.response
+            points = np.vstack([points, (some.data.y - mean) / deviation])
+        starts = np.empty((self.count, family.n_params))
+        for start in starts:
+            origin = scale.centre(family)
+            if family.expert.block is not None:
+                origin += scale.noise(family, rng)
+            origin = np.clip(family.pin(origin), family.lower, family.upper)
+            some.assign(_memberships(points, family.n_experts, rng))
+            steps = newton_steps(
+                "complete",
+                origin,
+                some.metric(origin),
+                family.lower,
+                family.upper,
+                tolerance=1e-3,
+                max_iterations=_CLUSTER_STEPS,
+            )
+            start[:] = drive([steps], [some], threads=1)[0][0]
+        return starts
+
+
+def _memberships(points: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+    """One row per atom, 1 for the points (q, n) nearest to its k-means++ seed, else 0."""
+    n = points.shape[1]
+    distance = np.full((k, n), np.inf)
+    chance = np.full(n, 1.0 / n)
+    for i in range(k):
+        seed = points[:, rng.choice(n, p=chance)]
+        distance[i] = np.sum((points - seed[:, None]) ** 2, axis=0)
+        nearest = distance.min(axis=0)
+        total = nearest.sum()
+        chance = nearest / total if total > 0.0 else np.full(n, 1.0 / n)
+    return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
 
 
 def make_starts(
@@ -166,7 +288,7 @@ def make_starts(
     Parameters
     ----------
     options : mapping
-        Counts per rule, ``{"truth": 3, "random": 2, "split": 1}``, and ``"noise"``, the standard
+        Counts per rule, ``{"truth": 3, "random": 2, "split": 1, "cluster": 2}``, and ``"noise"``, the standard
         deviation of the truth-centred starts.
     truth_family, truth : Family and ndarray of shape (P*,), optional
         Needed by ``"truth"``.
@@ -174,7 +296,7 @@ def make_starts(
     Returns
     -------
     list of StartRule
-        In the order truth, split, random; rules with count 0 are left out.
+        In the order truth, split, cluster, random; rules with count 0 are left out.
 
     Raises
     ------
@@ -186,11 +308,11 @@ def make_starts(
     >>> [rule.name for rule in make_starts({"random": 2, "split": 1})]
     ['split', 'random']
     """
-    known = ("truth", "split", "random", "noise")
+    known = ("truth", "split", "cluster", "random", "noise")
     for key in options:
         if key not in known:
             raise UnknownNameError(f"unknown start rule {key!r}; known: {', '.join(known)}")
-    counts = {key: options.get(key, 0) for key in known[:3]}
+    counts = {key: options.get(key, 0) for key in known[:4]}
     for key, count in counts.items():
         positive_int(f"starts: {key}", count, 0)
     if not any(counts.values()):
@@ -204,6 +326,8 @@ def make_starts(
         rules.append(TruthStarts(truth_family, truth, counts["truth"], options.get("noise", 0.1)))
     if counts["split"]:
         rules.append(SplitStarts(counts["split"]))
+    if counts["cluster"]:
+        rules.append(ClusterStarts(counts["cluster"]))
     if counts["random"]:
         rules.append(RandomStarts(counts["random"]))
     return rules

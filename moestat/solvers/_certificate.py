@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from moestat._types import FloatArray
+from moestat.solvers._collapse import collapsed_atoms
 from moestat.solvers._driver import Evaluation, Problem
 from moestat.solvers._trust_region import box_step, free_coordinates
 
@@ -32,7 +33,8 @@ class Certificate:
     status : str
         How the solver ended: "converged", "iteration limit" or "stalled".
     certified : bool
-        The gain is below 1e-4 and no curvature is negative, whatever the solver said.
+        The gain is below 1e-4, no curvature is negative and no atom has collapsed, whatever the
+        solver said.
     gradient : float
         Norm of the free gradient per sample, in the metric of the predictors.
     gain : float
@@ -57,6 +59,10 @@ class Certificate:
         Starts tried, and distinct log-likelihoods (by more than 0.01) among the certified ones.
     agreement : float
         Share of starts that reached the best log-likelihood to within 0.01.
+    collapsed : tuple of int
+        Atoms that fit a few samples only, see `moestat.solvers.collapsed_atoms`.
+    n_collapsed : int
+        Starts that ended with a collapsed atom.
     """
 
     status: str
@@ -73,12 +79,15 @@ class Certificate:
     n_starts: int = 1
     n_optima: int = 1
     agreement: float = 1.0
+    collapsed: tuple[int, ...] = ()
+    n_collapsed: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, ready for JSON; an infinite condition is None."""
         record = asdict(self)
         record["inertia"] = list(self.inertia)
         record["active"] = list(self.active)
+        record["collapsed"] = list(self.collapsed)
         record["condition"] = self.condition if np.isfinite(self.condition) else None
         return record
 
@@ -114,10 +123,16 @@ def certify(
         theta, here.gradient, here.hessian, metric, lower, upper, radius=1.0
     ).decrease
     gain = max(promised, 0.0)
+    collapsed = collapsed_atoms(problem, theta)
     on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
     return Certificate(
         status=status,
-        certified=bool(gain <= GAIN_LIMIT and inertia[2] == 0 and np.isfinite(here.value)),
+        certified=bool(
+            gain <= GAIN_LIMIT
+            and inertia[2] == 0
+            and np.isfinite(here.value)
+            and not collapsed
+        ),
         gradient=gradient / float(problem.data.weight.sum()),
         gain=gain,
         inertia=inertia,
@@ -125,4 +140,5 @@ def certify(
         active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
         iterations=iterations,
         passes=problem.passes,
+        collapsed=collapsed,
     )

@@ -26,6 +26,7 @@ from moestat.solvers._trust_region import region_metric
 __all__ = ["Evaluation", "Iteration", "Objective", "Problem", "Request", "Sample", "drive"]
 
 _PANELS, _NODES = (32, 256), 4
+_STRIDES, _PREVIEWED = (64, 8), 1000
 _ROWS_WORTH_A_THREAD = 20_000
 
 Objective = Literal["observed", "complete", "expectation"]
@@ -69,11 +70,15 @@ Iteration = Generator[Request, Evaluation, Result]
 
 @dataclass(frozen=True)
 class Sample:
-    """Data as the loops read it: X (d, n) contiguous, encoded y (n,), weight (n,)."""
+    """Data as the loops read it: X (d, n) contiguous, encoded y (n,), weight (n,).
+
+    A preview is a part of the data that only shows where to look.
+    """
 
     X: FloatArray
     y: Any
     weight: FloatArray
+    preview: bool = False
 
     @property
     def size(self) -> int:
@@ -92,14 +97,23 @@ class Sample:
 
         Compression needs one input and discrete responses.  At 32 panels of 4 nodes it keeps the
         log-likelihood of 1e5 samples to about 1e-9 for gate slopes up to 30 on the unit interval;
-        steeper ones need the finer level.
+        steeper ones need the finer level.  Continuous responses have previews instead: every
+        64th and every 8th sample.
         """
         levels = []
-        if self.X.shape[0] == 1 and np.issubdtype(self.y.dtype, np.integer):
-            for panels in _PANELS:
+        if np.issubdtype(self.y.dtype, np.integer):
+            for panels in _PANELS if self.X.shape[0] == 1 else ():
                 if self.size >= 4 * panels * _NODES * (int(self.y.max()) + 1):
                     x, y, weight = gauss_compress(self.X[0], self.y, self.weight, panels, _NODES)
                     levels.append(Sample(np.ascontiguousarray(x[None, :]), y, weight))
+        else:
+            for stride in _STRIDES:
+                if self.size >= stride * _PREVIEWED:
+                    X = np.ascontiguousarray(self.X[:, ::stride])
+                    y, weight = self.y[::stride].copy(), self.weight[::stride]
+                    levels.append(
+                        Sample(X, y, weight * (self.weight.sum() / weight.sum()), preview=True)
+                    )
         return [*levels, self]
 
 
@@ -122,10 +136,16 @@ class Problem:
     passes: float = 0.0
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
-    def metric(self) -> FloatArray:
-        """Metric (P, P) of the trust region."""
+    def metric(self, theta: FloatArray) -> FloatArray:
+        """Metric (P, P) of the trust region around theta (P,)."""
         family = self.family
-        return region_metric(self.data.gram, family.index, family.width, family.n_params)
+        metric = region_metric(self.data.gram, family.index, family.width, family.n_params)
+        unit = family.units(theta)
+        return metric / np.outer(unit, unit)
+
+    def assign(self, tau: FloatArray) -> None:
+        """Take `tau` (k, n) as the responsibilities of the next complete-data requests."""
+        self._tau = tau
 
     def evaluate(self, request: Request) -> Evaluation:
         """Answer one request with one pass over the data."""

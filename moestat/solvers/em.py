@@ -8,6 +8,7 @@ from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
 from moestat.solvers._certificate import certify
 from moestat.solvers._driver import Iteration, Problem, Request
+from moestat.solvers._least_squares import has_closed_form, regress
 from moestat.solvers._solution import Solution
 from moestat.solvers.newton import newton_steps
 
@@ -37,7 +38,9 @@ class EM:
     mlmoe (003), Sec. 5 states a tolerance of 1e-6 and at most 1000 iterations; that the change
     is relative to the log-likelihood is our reading.  The M-step maximises the complete-data
     log-likelihood over gate and experts jointly with the trust-region Newton of this package, so
-    the log-likelihood cannot fall.  Where the data can be compressed (see `moestat.compress`) EM
+    the log-likelihood cannot fall.  Gaussian linear experts with a gate of their own are put at
+    their weighted least-squares fit first; under competition the experts are the gate, and the
+    M-step may end before its maximum: generalised EM.  Where the data can be compressed (see `moestat.compress`) EM
     climbs on the compressed data; its end is checked on all of them, and when the two
     log-likelihoods differ by a thousandth of the tolerance, EM runs again on all of them.
 
@@ -62,26 +65,31 @@ class EM:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        finest = len(problem.data.levels) - 1
-        level = max(finest - 1, 0)
+        levels = problem.data.levels
+        finest = len(levels) - 1
+        level = finest - 1 if finest > 0 and not levels[finest - 1].preview else finest
         theta, path, status = yield from self._climb(problem, start, level)
         here = yield Request("observed", theta)
         allowed = max(_NEGLIGIBLE * self.tolerance, _ROUNDING)
         if abs(-here.value - path[-1]) > allowed * abs(here.value):
             theta, path, status = yield from self._climb(problem, start, finest)
             here = yield Request("observed", theta)
-        certificate = certify(problem, theta, here, problem.metric(), status, len(path) - 1)
+        certificate = certify(problem, theta, here, problem.metric(theta), status, len(path) - 1)
         return Solution(theta, -here.value, here.hessian, certificate, tuple(path))
 
     def _climb(
         self, problem: Problem, theta: FloatArray, level: int
     ) -> Iteration[tuple[FloatArray, list[float], str]]:
         """EM on one level of the data: the last parameters, every log-likelihood, the status."""
-        metric = problem.metric()
+        metric = problem.metric(theta)
         lower, upper = problem.family.box_at(theta)
         value = (yield Request("expectation", theta, level)).value
         path = [-value]
+        closed_form = has_closed_form(problem.family)
         for _ in range(self.max_iterations):
+            if closed_form:
+                here = yield Request("complete", theta, level)
+                theta = regress(problem.family, theta, here)
             inner = _NEGLIGIBLE * self.tolerance * abs(value)
             theta, _, _, _ = yield from newton_steps(
                 "complete", theta, metric, lower, upper, inner, self.m_step_iterations, level

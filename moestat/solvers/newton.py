@@ -20,6 +20,8 @@ _SMALLEST_RADIUS = 1e-10
 _LARGEST_RADIUS = 1e4
 # At a kink of the likelihood steps keep bouncing: forty that gain nothing of note are enough.
 _PATIENCE, _LEAST_PROGRESS = 40, 1e-4
+# A part of the data says no more about the maximum than this, in units of log-likelihood.
+_PREVIEW_TOLERANCE = 1e-2
 
 
 def newton_steps(
@@ -107,20 +109,19 @@ class Newton:
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
         family = problem.family
-        metric = problem.metric()
         lower, upper = family.box_at(start)
         theta, spent = start, 0
-        for level in range(len(problem.data.levels)):
+        for level, data in enumerate(problem.data.levels):
             theta, here, status, iterations = yield from newton_steps(
                 "observed",
                 theta,
-                metric,
+                problem.metric(theta),
                 lower,
                 upper,
-                self.tolerance,
+                max(self.tolerance, _PREVIEW_TOLERANCE) if data.preview else self.tolerance,
                 self.max_iterations - spent,
                 level,
             )
             spent += iterations
-        certificate = certify(problem, theta, here, metric, status, spent)
+        certificate = certify(problem, theta, here, problem.metric(theta), status, spent)
         return Solution(theta, -here.value, here.hessian, certificate)

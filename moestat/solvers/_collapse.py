@@ -1,0 +1,43 @@
+"""Collapse: an atom that shrinks onto a few samples, where the likelihood has no bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moestat._types import FloatArray
+from moestat.solvers._driver import Problem
+
+__all__ = ["collapsed_atoms"]
+
+_SAMPLES_PER_PARAMETER = 2.0
+
+
+def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
+    """Atoms that fit a few samples instead of a part of the population.
+
+    An atom has collapsed when its scale is on the lower bound of the parameter space, or when
+    its responsibilities add up to fewer than two samples per parameter of its own.  The
+    likelihood of a Gaussian mixture is unbounded at such points, so a maximum there says nothing
+    about the truth.  Likelihoods without a scale have no collapsed atoms.
+
+    Parameters
+    ----------
+    problem : Problem
+        Family and data.
+    theta : ndarray of shape (P,)
+        Packed parameters.
+
+    Returns
+    -------
+    tuple of int
+        Positions of the collapsed atoms.
+    """
+    family, data = problem.family, problem.data
+    block = family.likelihood.collapse
+    if block is None:
+        return ()
+    scale = family.blocks[block]
+    on_floor = theta[scale] <= family.lower[scale]
+    share = family.rowwise(theta, data.X, data.y)[1] @ data.weight
+    starved = share < _SAMPLES_PER_PARAMETER * family.n_atom_params
+    return tuple(int(i) for i in np.flatnonzero(on_floor | starved))
