@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from moestat.designs import Uniform
     from moestat.distances import hellinger, total_variation
-    from moestat.estimators import MoEClassifier
+    from moestat.estimators import MoEClassifier, MoERegressor
     from moestat.families import Family, family
     from moestat.figures import plot_rates
     from moestat.fitting import fit, fit_many
@@ -27,6 +27,7 @@ _HOMES = {
     "Family": "moestat.families",
     "MixingMeasure": "moestat.mixing",
     "MoEClassifier": "moestat.estimators",
+    "MoERegressor": "moestat.estimators",
     "Uniform": "moestat.designs",
     "family": "moestat.families",
     "fit": "moestat.fitting",
@@ -46,6 +47,7 @@ __all__ = [
     "Family",
     "MixingMeasure",
     "MoEClassifier",
+    "MoERegressor",
     "Uniform",
     "expected_information",
     "family",

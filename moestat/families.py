@@ -429,6 +429,21 @@ class Family:
         ]
         return np.stack(columns, axis=1)
 
+    def mean(self, theta: Any, X: Any) -> FloatArray:
+        """``E(y | x_t) = sum_i pi_i(x_t) g_i(x_t)`` of a continuous response, shape (n,).
+
+        Raises
+        ------
+        ValueError
+            If the response is a class.
+        """
+        if self.likelihood.spread is None:
+            raise ValueError(f"the {self.likelihood.name} likelihood has no mean")
+        vector = as_floats("theta", theta, (self.n_params,))
+        design = as_design(X, self.n_features)
+        means, _ = self.likelihood.spread(self.predictors(vector, design))
+        return np.sum(self.gate_probabilities(vector, X).T * means, axis=0)
+
     def predictors(self, theta: FloatArray, X: FloatArray) -> FloatArray:
         """Predictors of the likelihood for each atom, shape (k, n_predictors, n)."""
         first = self.first_expert_channel

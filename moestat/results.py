@@ -136,8 +136,11 @@ class MoEResults:
         return self.family.probabilities(self.params, X)
 
     def predict(self, X: Any) -> Any:
-        """Most probable class label, 1..K, at inputs X (n, d)."""
-        return self.family.likelihood.decode(np.argmax(self.predict_proba(X), axis=1))
+        """Most probable class label, 1..K, or the conditional mean of y, at inputs X (n, d)."""
+        likelihood = self.family.likelihood
+        if likelihood.support is not None:
+            return likelihood.decode(np.argmax(self.predict_proba(X), axis=1))
+        return self.family.mean(self.params, X)
 
     def summary(self) -> str:
         """A text table of the fit, its certificate and its parameters.
@@ -178,6 +181,9 @@ class MoEResults:
             ],
             ["Distinct optima", certificate.n_optima, "On a bound", len(certificate.active)],
         ]
+        if certificate.n_collapsed:
+            atoms = ", ".join(map(str, certificate.collapsed)) or "none"
+            facts.append(["Collapsed atoms", atoms, "Collapsed starts", certificate.n_collapsed])
         rows = []
         interval = self.conf_int()
         lower, upper = family.box_at(self.params)

@@ -33,6 +33,18 @@ WELL_CONDITIONED["sigmoid-euclidean"] = {
 }
 WIDE = moestat.Uniform(-4.0, 4.0)
 
+# Two lines that cross, as in the experiments on competition.
+_LINES = {"a": [[2.0], [-1.5]], "b": [1.0, -1.0], "nu": [0.25, 0.16]}
+GAUSSIAN_TRUTHS = {
+    "softmax": {"beta0": [0.3, 0.0], "beta1": [[1.0], [0.0]], **_LINES},
+    "softmax-top": {"beta0": [0.3, 0.0], "beta1": [[1.0], [0.0]], **_LINES},
+    "competition": _LINES,
+    "competition-normalised": _LINES,
+    "competition-free": {"c": [0.4, 0.0], **_LINES},
+    "competition-top": _LINES,
+}
+MEDIUM = moestat.Uniform(-2.0, 2.0)
+
 
 @pytest.fixture
 def truth():
@@ -41,5 +53,16 @@ def truth():
     def build(gate: str):
         family = moestat.family("multinomial", gate=gate, n_experts=2, n_classes=2)
         return family, family.pack(WELL_CONDITIONED[gate])
+
+    return build
+
+
+@pytest.fixture
+def gaussian_truth():
+    """Family and packed truth of a gate with two Gaussian linear experts, d = 1."""
+
+    def build(gate: str):
+        family = moestat.family("gaussian", gate=gate, n_experts=2)
+        return family, family.pack(GAUSSIAN_TRUTHS[gate])
 
     return build

@@ -72,7 +72,7 @@ def test_bad_options_give_one_clear_error(options, message, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"gate": "soft"}, "unknown gate 'soft'; known: 'softmax', 'sigmoid'"),
+        ({"gate": "soft"}, "unknown gate 'soft'; known: 'softmax', 'softmax-top', 'sigmoid'"),
         ({"expert": "cubic"}, "unknown expert 'cubic'"),
         ({"likelihood": "poisson"}, "unknown likelihood 'poisson'"),
         ({"n_experts": 0}, "n_experts must be an integer >= 1, got 0"),
@@ -93,7 +93,7 @@ def test_bad_families_give_one_clear_error(options, message):
     ("table", "message"),
     [
         ({"truth": 1}, "truth-centred starts need a truth"),
-        ({"rand": 1}, "unknown start rule 'rand'; known: truth, split, random, noise"),
+        ({"rand": 1}, "unknown start rule 'rand'; known: truth, split, cluster, random, noise"),
         ({}, "at least one start"),
         ({"random": -1}, "starts: random must be an integer >= 0, got -1"),
         ({"random": 1, "noise": 0.1}, "noise belongs to truth-centred starts"),

@@ -14,7 +14,10 @@ LAYERS = [
     {"_activations", "_jit", "_math", "_registry", "_types", "_validate"},
     {"gates", "experts", "likelihoods"},
     {"kernels"},
-    {"mixing", "families", "designs", "generate", "losses", "distances", "compress", "information"},
+    {
+        *("mixing", "families", "designs", "generate", "losses", "distances", "compress"),
+        *("information", "quadrature"),
+    },
     {"solvers", "starts", "fitting", "results", "estimators"},
     {"theory", "rates"},
     {"figures", "sweep", "report"},
