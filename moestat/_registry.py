@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["Registry", "UnknownNameError", "configured"]
+__all__ = ["Registry", "UnknownNameError", "configured", "table_of"]
 
 
 class _Named(Protocol):
@@ -71,6 +71,9 @@ class UnknownNameError(KeyError, ValueError):
 
 class _Configurable(_Named, Protocol):
     @property
+    def options(self) -> Mapping[str, Any]: ...
+
+    @property
     def configure(self) -> Callable[..., Any] | None: ...
 
 
@@ -98,3 +101,8 @@ def configured(registry: Registry[C], given: str | Mapping[str, Any]) -> C:
         return member.configure(**table)
     except TypeError:
         raise ValueError(refusal + ", ".join(sorted(table))) from None
+
+
+def table_of(member: _Configurable) -> str | dict[str, Any]:
+    """The name or the table that makes `member`, the inverse of `configured`."""
+    return {"name": member.name, **member.options} if member.options else member.name

@@ -341,6 +341,22 @@ class Family:
                 blocks[name] = blocks[name][0]
         return self.pack(blocks)
 
+    def embed(self, other: Family, theta: Any) -> FloatArray:
+        """Packed parameters with the blocks of another family's theta; further blocks are 0.
+
+        With them a gate whose masses are fixed is a gate with free ones, for instance.
+        """
+        given = as_floats("theta", theta, (other.n_params,))
+        if other.n_experts != self.n_experts:
+            raise ValueError(f"other must have {self.n_experts} experts, got {other.n_experts}")
+        own = np.zeros(self.n_params)
+        for name, positions in self.blocks.items():
+            if name in other.blocks:
+                if other.blocks[name].shape != positions.shape:
+                    raise ValueError(f"block {name!r} has another shape in the other family")
+                own[positions] = given[other.blocks[name]]
+        return own
+
     def rowwise(self, theta: FloatArray, X: FloatArray, y: Any) -> tuple[FloatArray, ...]:
         """Gate probabilities (k, n), responsibilities (k, n) and log-density (n,) of encoded data.
 

@@ -40,7 +40,8 @@ class TruthStarts:
     """Around the truth, as the papers start.
 
     The fitted atoms are assigned to the true ones at random with no Voronoi cell empty; then
-    every parameter gets independent Gaussian noise.
+    every parameter gets independent Gaussian noise.  Blocks that only the fitted family has, such
+    as free masses, are 0 in the truth.
 
     Parameters
     ----------
@@ -69,24 +70,12 @@ class TruthStarts:
         positive_int("starts: truth", self.count)
         real_in("starts: noise", self.noise, 0.0)
 
-    def _as_atoms_of(self, family: Family) -> tuple[FloatArray, FloatArray]:
-        """The truth as atoms (k*, p) and shared parameters of the fitted family.
-
-        Blocks that the truth does not have, such as the free masses of a gate whose truth has
-        none, are 0.
-        """
-        fitted = family.with_experts(self.truth_family.n_experts)
-        theta = np.zeros(fitted.n_params)
-        for name, positions in fitted.blocks.items():
-            if name in self.truth_family.blocks:
-                theta[positions] = np.asarray(self.truth)[self.truth_family.blocks[name]]
-        return fitted.split(theta)
-
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         family = problem.family
         k, k_true = family.n_experts, self.truth_family.n_experts
-        atoms, shared = self._as_atoms_of(family)
+        fitted = family.with_experts(k_true)
+        atoms, shared = fitted.split(fitted.embed(self.truth_family, self.truth))
         starts = np.empty((self.count, family.n_params))
         for start in starts:
             if k >= k_true:

@@ -73,7 +73,7 @@ def _measure(text: str, cell: Cell) -> dict[str, Any]:
         rng=np.random.default_rng(cell.fit_seed),
         threads=1,
     )
-    target = truth.family.measure(truth.theta)
+    target = spec.target(curve)
     terms = voronoi_terms(results.measure, target, make_loss(curve.loss))
     if not math.isfinite(terms.value):
         raise ArithmeticError(f"the loss is {terms.value}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat._registry import configured, table_of
 from moestat._types import FloatArray
 from moestat.designs import Design, make_design
 from moestat.experts import EXPERTS
@@ -18,6 +19,7 @@ from moestat.families import Family, family
 from moestat.gates import GATES
 from moestat.likelihoods import LIKELIHOODS
 from moestat.losses import make_loss, voronoi_terms
+from moestat.mixing import MixingMeasure
 from moestat.solvers import make_solver
 from moestat.starts import StartRule, make_starts
 from moestat.sweep.errors import SweepError
@@ -58,8 +60,8 @@ class Truth:
         blocks = self.family.unpack(self.theta)
         return {
             "likelihood": self.family.likelihood.name,
-            "gate": self.family.gate.name,
-            "expert": self.family.expert.name,
+            "gate": table_of(self.family.gate),
+            "expert": table_of(self.family.expert),
             "n_features": self.family.n_features,
             "n_classes": self.family.n_classes,
             **{name: block.tolist() for name, block in blocks.items()},
@@ -78,6 +80,8 @@ class Curve:
         Name of the truth; its family is fitted, with `n_experts` experts.
     n_experts : int
         Number of fitted experts k.
+    gate : str, mapping or None
+        Gate of the fitted family; None for the truth's.
     loss : str or mapping
         Voronoi loss, as `moestat.losses.make_loss` takes it.
     solver, starts : mapping
@@ -108,6 +112,7 @@ class Curve:
     published: float | None = None
     also: tuple[Any, ...] = ()
     note: str = ""
+    gate: Any = None
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,11 @@ class Spec:
                     for name, truth in self.truths.items()
                 },
                 "curve": [
-                    {key: item for key, item in _plain(asdict(curve)).items() if key not in _WORDS}
+                    {
+                        key: item
+                        for key, item in _plain(asdict(curve)).items()
+                        if key not in _WORDS and item is not None
+                    }
                     for curve in self.curves
                 ],
             },
@@ -192,7 +201,29 @@ class Spec:
 
     def fitted_family(self, curve: Curve) -> Family:
         """The family that `curve` fits."""
-        return self.truths[curve.truth].family.with_experts(curve.n_experts)
+        truth = self.truths[curve.truth]
+        if curve.gate is None:
+            return truth.family.with_experts(curve.n_experts)
+        own = truth.family
+        return family(
+            own.likelihood.name,
+            gate=curve.gate,
+            expert=table_of(own.expert),
+            n_experts=curve.n_experts,
+            n_features=own.n_features,
+            n_classes=own.n_classes if own.likelihood.support is not None else None,
+            bounds={
+                name: pair
+                for name, pair in own.box.items()
+                if name not in configured(GATES, curve.gate).bounds
+            },
+        )
+
+    def target(self, curve: Curve) -> MixingMeasure:
+        """The true mixing measure, with masses as the gate of `curve` has them."""
+        truth = self.truths[curve.truth]
+        fitted = self.fitted_family(curve).with_experts(truth.family.n_experts)
+        return fitted.measure(fitted.embed(truth.family, truth.theta))
 
     def start_rules(self, curve: Curve) -> Sequence[StartRule]:
         """The start rules of `curve`."""
@@ -346,26 +377,29 @@ def _build(table: Table, key: str, make: Any, *given: Any) -> Any:
 
 def _truth(name: str, values: Any) -> Truth:
     table = Table(values, f"truth {name!r}")
-    axes = {
-        "likelihood": (LIKELIHOODS, table.text("likelihood", "multinomial")),
-        "gate": (GATES, table.text("gate")),
-        "expert": (EXPERTS, table.text("expert", "linear")),
-    }
-    for key, (registry, member) in axes.items():
-        _build(table, key, registry.__getitem__, member)
-    sizes = {
+    likelihood = table.text("likelihood", "multinomial")
+    discrete = _build(table, "likelihood", LIKELIHOODS.__getitem__, likelihood).support is not None
+    gate = table.name_or_table("gate")
+    expert = table.name_or_table("expert", "linear")
+    _build(table, "gate", configured, GATES, gate)
+    _build(table, "expert", configured, EXPERTS, expert)
+    options: dict[str, Any] = {
+        "likelihood": likelihood,
+        "gate": gate,
+        "expert": expert,
         "n_features": table.integer("n_features", 1, 1),
-        "n_classes": table.integer("n_classes", 2, 2),
     }
+    if discrete:
+        options["n_classes"] = table.integer("n_classes", 2, 2)
     bounds = table.table("bounds", {})
-    options: dict[str, Any] = {key: member for key, (_, member) in axes.items()} | sizes
     model = _build(table, "bounds", lambda: family(**options, bounds=bounds))
     blocks = {block: table.take(block) for block in model.blocks}
     table.finish()
-    mass = blocks[model.gate.mass]
-    if not isinstance(mass, list) or not mass:
-        raise table.error(model.gate.mass, f"must list one number per expert, got {mass!r}")
-    model = model.with_experts(len(mass))
+    one_per_expert = next(key for key, at in model.blocks.items() if at.ndim == 1)
+    per_expert = blocks[one_per_expert]
+    if not isinstance(per_expert, list) or not per_expert:
+        raise table.error(one_per_expert, f"must list one number per expert, got {per_expert!r}")
+    model = model.with_experts(len(per_expert))
     theta = _build(table, "", model.pack, blocks)
     pinned = model.pin(theta)
     outside = np.flatnonzero((pinned < model.lower) | (pinned > model.upper))
@@ -402,6 +436,7 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
         published=table.number("published", None),
         also=_further(table),
         note=table.text("note", ""),
+        gate=table.name_or_table("gate", None),
     )
     table.finish()
     return curve
@@ -418,11 +453,13 @@ def _further(table: Table) -> tuple[Any, ...]:
 def _check_curve(spec: Spec, curve: Curve) -> None:
     """Everything about a curve that needs the rest of the spec."""
     table = Table({}, f"curve {curve.name!r}")
-    truth = spec.truths[curve.truth]
-    measure = truth.family.measure(truth.theta)
+    if curve.gate is not None:
+        _build(table, "gate", configured, GATES, curve.gate)
+    fitted = _build(table, "gate", spec.fitted_family, curve)
+    measure = _build(table, "gate", spec.target, curve)
     for key, given in (("loss", curve.loss), *(("also", given) for given in curve.also)):
         loss = _build(table, key, make_loss, given)
-        _build(table, key, loss.check_gate, truth.family.gate)
+        _build(table, key, loss.check_gate, fitted.gate)
         _build(table, key, voronoi_terms, measure, measure, loss)
     labels = [loss_label(given) for given in (curve.loss, *curve.also)]
     for i, label in enumerate(labels):
@@ -430,7 +467,7 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
             raise table.error("also", f"loss {label!r} is there already")
     _build(table, "solver", make_solver, dict(curve.solver))
     _build(table, "starts", spec.start_rules, curve)
-    n_free = spec.fitted_family(curve).n_free_params
+    n_free = fitted.n_free_params
     if spec.sizes[0] < n_free:
         raise SweepError(
             f"n: {spec.sizes[0]} samples cannot determine the {n_free} free parameters of curve"

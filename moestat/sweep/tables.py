@@ -100,6 +100,12 @@ class Table:
             raise self.error(key, f"must be a table, got {value!r}")
         return dict(value)
 
+    def name_or_table(self, key: str, default: Any = REQUIRED) -> Any:
+        """A name, or a table with a name and options, as a string or a plain dict."""
+        if isinstance(self._values.get(key), Mapping):
+            return self.table(key)
+        return self.text(key, default)
+
     def finish(self) -> None:
         """Refuse what nobody took.
 
