@@ -39,7 +39,8 @@ class EM:
     log-likelihood over gate and experts jointly with the trust-region Newton of this package, so
     the log-likelihood cannot fall.  Where the data can be compressed (see `moestat.compress`) EM
     climbs on the compressed data; its end is checked on all of them, and when the two
-    log-likelihoods differ by a thousandth of the tolerance, EM runs again on all of them.
+    log-likelihoods differ by a thousandth of the tolerance, EM runs again on the next finer
+    level, at last on all of the data.
 
     Examples
     --------
@@ -63,13 +64,13 @@ class EM:
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
         finest = len(problem.data.levels) - 1
-        level = max(finest - 1, 0)
-        theta, path, status = yield from self._climb(problem, start, level)
-        here = yield Request("observed", theta)
         allowed = max(_NEGLIGIBLE * self.tolerance, _ROUNDING)
-        if abs(-here.value - path[-1]) > allowed * abs(here.value):
-            theta, path, status = yield from self._climb(problem, start, finest)
+        # The coarsest of several levels would have to be left too often.
+        for level in range(min(1, max(finest - 1, 0)), finest + 1):
+            theta, path, status = yield from self._climb(problem, start, level)
             here = yield Request("observed", theta)
+            if abs(-here.value - path[-1]) <= allowed * abs(here.value):
+                break
         certificate = certify(problem, theta, here, problem.metric(), status, len(path) - 1)
         return Solution(theta, -here.value, here.hessian, certificate, tuple(path))
 
