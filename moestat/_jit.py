@@ -37,7 +37,17 @@ BLOCK = 256
 FASTMATH = frozenset({"reassoc", "contract", "nsz"})
 """Reductions may be reordered so that LLVM vectorises them; NaN and inf keep their meaning."""
 
-_KERNEL_SOURCES = ("_jit.py", "_math.py", "_activations.py", "gates", "experts", "likelihoods", "kernels")
+_KERNEL_SOURCES = (
+    "_jit.py",
+    "_math.py",
+    "_activations.py",
+    "gates",
+    "experts",
+    "likelihoods",
+    "kernels",
+    "solvers/_symmetric.py",
+    "solvers/_trust_region.py",
+)
 
 device = register_jitable
 """Mark a module-level function as callable from compiled loops (and, unchanged, from Python)."""

@@ -25,7 +25,7 @@ from moestat.solvers._trust_region import region_metric
 
 __all__ = ["Evaluation", "Iteration", "Objective", "Problem", "Request", "Sample", "drive"]
 
-_PANELS, _NODES = (32, 256), 4
+_PANELS, _NODES = (32, 256, 2048), 4
 _STRIDES, _PREVIEWED = (64, 8), 1000
 _ROWS_WORTH_A_THREAD = 20_000
 
@@ -97,7 +97,7 @@ class Sample:
 
         Compression needs one input and discrete responses.  At 32 panels of 4 nodes it keeps the
         log-likelihood of 1e5 samples to about 1e-9 for gate slopes up to 30 on the unit interval;
-        steeper ones need the finer level.  Continuous responses have previews instead: every
+        steeper ones need the finer levels.  Continuous responses have previews instead: every
         64th and every 8th sample.
         """
         levels = []
@@ -171,7 +171,9 @@ class Problem:
             score,
             hessian,
         )
-        return Evaluation(-value, -score, -hessian)
+        np.negative(score, out=score)
+        np.negative(hessian, out=hessian)
+        return Evaluation(-value, score, hessian)
 
 
 def drive(

@@ -40,9 +40,10 @@ class EM:
     log-likelihood over gate and experts jointly with the trust-region Newton of this package, so
     the log-likelihood cannot fall.  Gaussian linear experts with a gate of their own are put at
     their weighted least-squares fit first; under competition the experts are the gate, and the
-    M-step may end before its maximum: generalised EM.  Where the data can be compressed (see `moestat.compress`) EM
-    climbs on the compressed data; its end is checked on all of them, and when the two
-    log-likelihoods differ by a thousandth of the tolerance, EM runs again on all of them.
+    M-step may end before its maximum: generalised EM.  Where the data can be compressed (see
+    `moestat.compress`) EM climbs on the compressed data; its end is checked on all of them, and
+    when the two log-likelihoods differ by a thousandth of the tolerance, EM runs again on the
+    next finer level, at last on all of the data.
 
     Examples
     --------
@@ -65,15 +66,14 @@ class EM:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        levels = problem.data.levels
-        finest = len(levels) - 1
-        level = finest - 1 if finest > 0 and not levels[finest - 1].preview else finest
-        theta, path, status = yield from self._climb(problem, start, level)
-        here = yield Request("observed", theta)
+        exact = [i for i, data in enumerate(problem.data.levels) if not data.preview]
         allowed = max(_NEGLIGIBLE * self.tolerance, _ROUNDING)
-        if abs(-here.value - path[-1]) > allowed * abs(here.value):
-            theta, path, status = yield from self._climb(problem, start, finest)
+        # The coarsest of several levels would have to be left too often.
+        for level in exact[min(1, max(len(exact) - 2, 0)) :]:
+            theta, path, status = yield from self._climb(problem, start, level)
             here = yield Request("observed", theta)
+            if abs(-here.value - path[-1]) <= allowed * abs(here.value):
+                break
         certificate = certify(problem, theta, here, problem.metric(theta), status, len(path) - 1)
         return Solution(theta, -here.value, here.hessian, certificate, tuple(path))
 

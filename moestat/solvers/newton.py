@@ -54,7 +54,7 @@ def newton_steps(
             return theta, here, "converged", iteration
         if move.decrease <= 1e-3 * smallest:
             return theta, here, "converged", iteration
-        trial = np.clip(theta + move.step, lower, upper)
+        trial = np.minimum(np.maximum(theta + move.step, lower), upper)
         there = yield Request(objective, trial, level)
         ratio = (here.value - there.value) / move.decrease
         if not np.isfinite(ratio):
