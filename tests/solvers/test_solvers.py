@@ -224,7 +224,7 @@ def test_certificate_refuses_a_saddle(truth):
     problem = problem_of(family, X, y)
     here = problem.evaluate(Request("observed", double))
     assert np.abs(here.gradient).max() < 1e-4
-    metric = problem.metric()
+    metric = problem.metric(double)
     certificate = certify(problem, double, here, metric, "converged", 0)
     assert not certificate.certified
     assert certificate.inertia[2] > 0
