@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Channel", "Expert", "FloatArray", "Gate", "IntArray", "Likelihood"]
+__all__ = ["Channel", "Expert", "FloatArray", "Gate", "IntArray", "Likelihood", "Symmetry"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -107,6 +107,25 @@ class Gate:
 
 
 @dataclass(frozen=True)
+class Symmetry:
+    """Moves of one atom's parameters that leave the mean of its expert as it is.
+
+    Parameters
+    ----------
+    units : tuple of str
+        Blocks with one component per hidden unit; the units may change places.
+    flips : tuple of str
+        Blocks that may change sign together; with `units`, in each unit by itself.
+    free : str
+        A move by a continuous amount, in words; empty without one.
+    """
+
+    units: tuple[str, ...] = ()
+    flips: tuple[str, ...] = ()
+    free: str = ""
+
+
+@dataclass(frozen=True)
 class Expert:
     """The predictors that an expert supplies to the likelihood, as functions of channels.
 
@@ -123,6 +142,8 @@ class Expert:
         Block -> (lower, upper).
     source : str
         Paper and equation.
+    symmetry : Symmetry
+        Moves of an atom's parameters that do not change the mean.
     options : mapping
         Options that made this variant of the expert.
     configure : callable or None
@@ -134,6 +155,7 @@ class Expert:
     block: Callable[..., None] | None
     bounds: Mapping[str, tuple[float, float]]
     source: str
+    symmetry: Symmetry = Symmetry()
     options: Mapping[str, Any] = field(default_factory=dict)
     configure: Callable[..., Expert] | None = field(default=None, repr=False)
 

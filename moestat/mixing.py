@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from moestat._types import FloatArray
+from moestat._types import FloatArray, Symmetry
 
 __all__ = ["MixingMeasure"]
 
@@ -23,6 +23,10 @@ class MixingMeasure:
     atoms : mapping of str to ndarray of shape (k, ...)
         The other blocks of each atom: ``alpha`` (k, d), ``beta`` (k,), ``a`` (k, K - 1, d),
         ``b`` (k, K - 1) for the modified sigmoid gate.  Classes are contrasts to the last one.
+    expert_blocks : tuple of str
+        Blocks that are parameters of the expert's mean; empty where that is not known.
+    symmetry : Symmetry
+        Moves of those blocks that leave the mean as it is.
 
     Raises
     ------
@@ -43,6 +47,8 @@ class MixingMeasure:
 
     masses: FloatArray
     atoms: Mapping[str, FloatArray]
+    expert_blocks: tuple[str, ...] = field(default=(), repr=False)
+    symmetry: Symmetry = field(default=Symmetry(), repr=False)
 
     def __post_init__(self) -> None:
         masses = np.asarray(self.masses, dtype=np.float64)

@@ -9,7 +9,16 @@ from functools import cache
 
 from moestat._activations import activation as activation_named
 from moestat._jit import device
-from moestat._types import Channel, Expert
+from moestat._types import Channel, Expert, Symmetry
+
+_FACTOR = "a positive factor of alpha and beta, against lambda"
+# What leaves lambda phi(alpha' x + beta) as it is: an odd or even phi, a homogeneous one, exp.
+_SYMMETRIES = {
+    "tanh": Symmetry(flips=("alpha", "beta", "lambda")),
+    "norm": Symmetry(flips=("alpha", "beta"), free=_FACTOR),
+    "relu": Symmetry(free=_FACTOR),
+    "exp": Symmetry(free="a shift of beta, against lambda"),
+}
 
 
 @cache
@@ -44,6 +53,7 @@ def neuron(activation: str = "tanh") -> Expert:
         block=block,
         bounds={"alpha": (-30.0, 30.0), "beta": (-30.0, 30.0), "lambda": (-30.0, 30.0)},
         source="attention (004), Sec. 4.1",
+        symmetry=_SYMMETRIES.get(activation, Symmetry()),
         options={"activation": activation},
         configure=neuron,
     )

@@ -9,7 +9,7 @@ from functools import cache
 
 from moestat._jit import device
 from moestat._math import exp, log1p_unit
-from moestat._types import Channel, Expert
+from moestat._types import Channel, Expert, Symmetry
 from moestat._validate import positive_int
 
 
@@ -67,6 +67,7 @@ def ffn(hidden: int = 2) -> Expert:
         block=block,
         bounds={"b1": (-30.0, 30.0), "W1": (-30.0, 30.0), "W2": (-30.0, 30.0)},
         source="compete (000), Sec. 3",
+        symmetry=Symmetry(units=("W1", "b1", "W2")),
         options={"hidden": n_hidden},
         configure=ffn,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from moestat._jit import device
-from moestat._types import Channel, Expert
+from moestat._types import Channel, Expert, Symmetry
 from moestat._validate import positive_int
 
 
@@ -35,6 +35,7 @@ def polynomial(degree: int = 2) -> Expert:
         block=block,
         bounds={"alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
         source="attention (004), Sec. 4.1",
+        symmetry=Symmetry(flips=() if p % 2 else ("alpha", "beta")),
         options={"degree": p},
         configure=polynomial,
     )

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moestat._registry import Registry
+from moestat._registry import Registry, configured
 from moestat.losses import (
+    competition_l1,
+    competition_l2,
+    competition_top_d,
+    gaussian_softmax_d,
     mlmoe_d1,
     mlmoe_d2r,
     mlmoe_d2r_identified,
@@ -41,6 +45,10 @@ LOSSES.register(mlmoe_d2r.LOSS)
 LOSSES.register(mlmoe_d2r_orbit.LOSS)
 LOSSES.register(mlmoe_d2r_identified.LOSS)
 LOSSES.register(mlmoe_d3.LOSS)
+LOSSES.register(competition_l1.LOSS)
+LOSSES.register(competition_l2.LOSS)
+LOSSES.register(competition_top_d.LOSS)
+LOSSES.register(gaussian_softmax_d.LOSS)
 
 
 def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
@@ -49,8 +57,11 @@ def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
     Parameters
     ----------
     loss : str, mapping or VoronoiLoss
-        A name in `LOSSES`; a table with a ``name`` and, for a loss with a free order, ``r``; or
-        a loss, which is returned as it is.
+        A name in `LOSSES`; a table with a ``name`` and the loss's options; or a loss, which is
+        returned as it is.  Options: ``r`` for a loss with a free order; ``masses``
+        (``"normalised"`` or ``"given"``) for the losses of competition; ``active``, the gate's
+        number of active experts, for top-K competition; ``r4`` for cells of four atoms of the
+        Gaussian softmax loss.
 
     Returns
     -------
@@ -62,7 +73,7 @@ def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
     UnknownNameError
         If no loss has this name.
     ValueError
-        If the table has no name or an unknown option, or r is below 1 or not taken by this loss.
+        If the table has no name, or an option that is unknown or out of range.
 
     Examples
     --------
@@ -70,17 +81,16 @@ def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
     2.0
     >>> make_loss({"name": "softmax-D2r", "r": 4}).over_exponent
     4.0
+    >>> make_loss({"name": "competition-top-D", "active": 2}).active
+    2
     """
     if isinstance(loss, VoronoiLoss):
         return loss
     options: dict[str, Any] = dict(loss) if isinstance(loss, Mapping) else {"name": loss}
-    if "name" not in options:
-        raise ValueError(f"loss: the table needs a name; known: {', '.join(LOSSES)}")
-    chosen = LOSSES[options.pop("name")]
-    unknown = sorted(set(options) - {"r"})
-    if unknown:
-        raise ValueError(f"loss {chosen.name!r} does not take these options: {', '.join(unknown)}")
-    return chosen.with_order(options["r"]) if "r" in options else chosen
+    free_order = "r" in options
+    r = options.pop("r", None)
+    chosen = configured(LOSSES, options)
+    return chosen.with_order(r) if free_order else chosen
 
 
 def voronoi_terms(
@@ -100,7 +110,7 @@ def voronoi_terms(
     loss : str, mapping or VoronoiLoss
         The loss, as `make_loss` takes it.
     **options
-        ``r``, the order of a loss that has a free one.
+        Options of the loss, such as ``r`` of one with a free order.
 
     Returns
     -------
@@ -113,13 +123,16 @@ def voronoi_terms(
     UnknownNameError
         If no loss has this name.
     ValueError
-        If the measures do not have the blocks of the loss or differ in size, or r is not valid, or
-        the loss is up to a scale and a temperature is not positive or not shared by all atoms.
+        If the measures do not have the blocks of the loss or differ in size or expert, or an
+        option is not valid, or the loss is up to a scale and a temperature is not positive or not
+        shared by all atoms, or a cell has more atoms than the loss has exponents for.
 
     Notes
     -----
-    mlmoe (003), eqs. (3), (4), (9) and (12); arXiv 2310.14188 for the softmax gate.  Infima over
-    translations and factors are found by search, which gives an upper bound.
+    mlmoe (003), eqs. (3), (4), (9) and (12); arXiv 2310.14188 for the softmax gate; compete
+    (000), eqs. (6) and (14), and compete-v1 (001), eq. (9), for competition; arXiv 2305.03288 for
+    the Gaussian likelihood with a softmax gate.  Infima over translations and factors are found
+    by search, which gives an upper bound; those over hidden units and signs are exact.
 
     Examples
     --------
@@ -157,9 +170,12 @@ def voronoi_loss(
         ``"softmax-D2r"`` for the softmax gate; ``"D3"`` for the Euclidean score with a
         temperature; for the inner product with a temperature ``"D2r"`` as published,
         ``"D2r-orbit"`` with the estimate at the best common factor of alpha, beta and tau, and
-        ``"D2r-identified"`` with it at the truth's tau, which is not scored.
+        ``"D2r-identified"`` with it at the truth's tau, which is not scored.  With a Gaussian
+        likelihood: ``"gaussian-softmax-D"`` for linear experts and the softmax gate;
+        ``"competition-L1"`` for competition, ``"competition-L2"`` for linear experts only, and
+        ``"competition-top-D"`` for top-K competition.
     **options
-        ``r``, the order of a loss that has a free one.
+        Options of the loss, such as ``r`` of one with a free order.
 
     Returns
     -------
@@ -171,8 +187,9 @@ def voronoi_loss(
     UnknownNameError
         If no loss has this name.
     ValueError
-        If the measures do not have the blocks of the loss or differ in size, or r is not valid, or
-        the loss is up to a scale and a temperature is not positive or not shared by all atoms.
+        If the measures do not have the blocks of the loss or differ in size or expert, or an
+        option is not valid, or the loss is up to a scale and a temperature is not positive or not
+        shared by all atoms, or a cell has more atoms than the loss has exponents for.
 
     Notes
     -----
@@ -197,5 +214,16 @@ def voronoi_loss(
     >>> truth, fit = F.measure([0, 1, 3, 0, 0, 0.5]), F.measure([0, 2, 6, 0, 0, 1])
     >>> [voronoi_loss(fit, truth, name) for name in ("D2r", "D2r-orbit", "D2r-identified")]
     [10.25, 0.0, 0.0]
+
+    Competition with every atom of the truth twice has the truth's density; the printed loss with
+    unit masses does not see that:
+
+    >>> F = family("gaussian", gate="competition", n_experts=2)
+    >>> truth = F.measure([1, 2, 0, -1, -1, 0])
+    >>> fit = F.with_experts(4).measure([1, 2, 0, 1, 2, 0, -1, -1, 0, -1, -1, 0])
+    >>> voronoi_loss(fit, truth, "competition-L1", masses="given")
+    2.0
+    >>> voronoi_loss(fit, truth, "competition-L1")
+    0.0
     """
     return voronoi_terms(estimate, truth, loss, **options).value

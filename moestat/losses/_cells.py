@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moestat.losses._engine import VoronoiResult, block_cost, check_measures, scaled
+from moestat.losses._engine import (
+    BlockTerm,
+    VoronoiResult,
+    block_cost,
+    check_measures,
+    scaled,
+    term_gaps,
+)
 from moestat.mixing import MixingMeasure
 
 __all__ = ["CellErrors", "cell_errors"]
@@ -22,11 +29,13 @@ class CellErrors:
     size : int
         Number of fitted atoms in the cell.
     mass_error : float
-        ``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total.
+        ``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total
+        unless the loss takes them as given; 0 for a loss without masses.
     errors : mapping of str to float
         For each block that the loss scores, the largest distance over the fitted atoms of the
-        cell: a Euclidean norm for a vector, a sum of such norms over the classes.  NaN where the
-        cell is empty.
+        cell: a Euclidean norm for a vector, a sum of such norms over the classes.  A norm over
+        all blocks of the expert is followed by the norm of each of them.  NaN where the cell is
+        empty.
     """
 
     size: int
@@ -83,8 +92,14 @@ def cell_errors(
     if loss.scaling is not None:
         estimate = scaled(estimate, loss.scaling.blocks, result.scale)
     distances = {}
+    all_gaps = term_gaps(loss, estimate, truth)
+    terms = []
     for term in loss.terms:
-        gaps = estimate.atoms[term.block] - truth.atoms[term.block][cells]
+        terms.append(term)
+        if term.joint:
+            terms += [BlockTerm(name, all_gaps[name].ndim - 2) for name in truth.expert_blocks]
+    for term in terms:
+        gaps = all_gaps[term.block][np.arange(cells.size), cells]
         shift = result.translation.get(term.block)
         distances[term.block] = block_cost(term, gaps if shift is None else gaps - shift, 1.0)
     return tuple(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from moestat._types import FloatArray, Gate, IntArray
-from moestat._validate import real_in
+from moestat._validate import positive_int, real_in
+from moestat.losses._gaps import pair_gaps
 from moestat.losses._problem import Translations
 from moestat.losses._scaling import Orbit, Scaling
 from moestat.mixing import MixingMeasure
@@ -22,6 +23,7 @@ __all__ = [
     "check_measures",
     "evaluate",
     "scaled",
+    "term_gaps",
 ]
 
 
@@ -32,18 +34,24 @@ class BlockTerm:
     Parameters
     ----------
     block : str
-        Name of the block in the mixing measure.
+        Name of the block in the mixing measure, or a name of the term's own when it is `joint`.
     vector_axes : int
         Number of trailing axes inside one Euclidean norm: 1 for ``alpha`` (k, d), 0 for
         ``beta`` (k,).
     summed_axes : int
         Number of axes between the atoms and the norm, over which norms are summed: 1 (classes)
         for ``a`` (k, K - 1, d) and ``b`` (k, K - 1).
+    joint : bool
+        Whether the term is one Euclidean norm over all blocks of the expert, whatever they are.
+    over_share : float
+        Factor of the loss's exponents in cells of several atoms.
     """
 
     block: str
     vector_axes: int
     summed_axes: int = 0
+    joint: bool = False
+    over_share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,8 @@ class VoronoiLoss:
     `exact_exponent` where ``|A_j| <= 1`` and `over_exponent` where ``|A_j| > 1``, the loss is
     ``sum_j |sum_(i in A_j) m_i - m*_j| + sum_j sum_(i in A_j) m_i sum_terms |delta_ij|^kappa_j``,
     minimised over a common translation of the blocks in `translated`, or taken at the common
-    factor of some blocks that `scaling` chooses.
+    factor of some blocks that `scaling` chooses.  Every difference ``delta_ij`` is taken at the
+    best of the expert's symmetries, such as an order of its hidden units.
 
     Parameters
     ----------
@@ -63,8 +72,11 @@ class VoronoiLoss:
     terms : tuple of BlockTerm
         The blocks that enter, which must be all blocks of the measures, up to the last block of
         `scaling`.
-    exact_exponent, over_exponent : float
-        Exponents in cells of one atom and of several.
+    exact_exponent : float
+        Exponent in cells of one atom.
+    over_exponent : float or tuple of float
+        Exponent in cells of several atoms; a tuple has one for cells of two atoms, three and so
+        on, and the loss refuses larger cells.
     translated : tuple of str
         Blocks over whose common translation the infimum is taken; their terms have no summed
         axes.
@@ -75,31 +87,69 @@ class VoronoiLoss:
     scaling : Scaling or None
         Blocks of the estimate that are multiplied by a common factor first, and which factor;
         None for a loss that takes the estimate as it is.
+    masses : str or None
+        ``"normalised"`` when the estimate's masses are scaled to the truth's total first,
+        ``"given"`` when they are taken as they are, None when the loss has no masses: then all
+        ``m_i`` are 1 and the first sum is left out.
+    active : int or None
+        Number of cells that enter, those with the largest sums: the maximum over all subsets of
+        this many cells.  None for all.
+    gates : tuple of str
+        Names of the gates that the loss was made for; empty for any with its blocks.
+    options : mapping
+        Options that made this variant of the loss.
+    configure : callable or None
+        ``configure(**options)``: another variant; None for a loss without options but `r`.
 
     Raises
     ------
     ValueError
-        If there are both translated and scaled blocks.
+        If there are both translated and scaled blocks, or either in a loss without masses or of
+        some cells only, or an unknown kind of masses.
     """
 
     name: str
     terms: tuple[BlockTerm, ...]
     exact_exponent: float
-    over_exponent: float
+    over_exponent: float | tuple[float, ...]
     translated: tuple[str, ...]
     source: str
     free_order: bool = False
     scaling: Scaling | None = None
+    masses: str | None = "normalised"
+    active: int | None = None
+    gates: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    configure: Callable[..., VoronoiLoss] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.translated and self.scaling is not None:
             raise ValueError(f"loss {self.name!r}: blocks are translated or scaled, not both")
+        if self.masses not in ("normalised", "given", None):
+            raise ValueError(f"masses must be 'normalised' or 'given', got {self.masses!r}")
+        if self.active is not None:
+            positive_int("active", self.active)
+        moves = self.translated or self.scaling is not None
+        if moves and (self.masses is None or self.active is not None):
+            raise ValueError(f"loss {self.name!r}: an infimum takes the masses and all cells")
+
+    @property
+    def joint(self) -> bool:
+        """Whether all blocks of the expert enter in one norm."""
+        return any(term.joint for term in self.terms)
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        """Names of all blocks that the measures must have."""
-        names = [term.block for term in self.terms]
+        """Names of all blocks that the measures must have, besides those of a joint term."""
+        names = [term.block for term in self.terms if not term.joint]
         return tuple(dict.fromkeys([*names, *(self.scaling.blocks if self.scaling else ())]))
+
+    def exponents(self, term: BlockTerm) -> tuple[float, ...]:
+        """Exponents of one term in cells of one atom, of two, and so on; the last for all more."""
+        over = (
+            self.over_exponent if isinstance(self.over_exponent, tuple) else (self.over_exponent,)
+        )
+        return (float(self.exact_exponent), *(term.over_share * float(power) for power in over))
 
     def check_gate(self, gate: Gate) -> None:
         """Raise unless what this loss does not see is invisible in the gate's density, too.
@@ -114,7 +164,9 @@ class VoronoiLoss:
         Raises
         ------
         ValueError
-            If the loss takes an infimum over translations or factors that change the density.
+            If the loss takes an infimum over translations or factors that change the density, or
+            takes masses as given although a common factor does not change it, or was made for
+            other gates or for another number of active experts.
 
         Examples
         --------
@@ -127,6 +179,21 @@ class VoronoiLoss:
         ValueError: loss 'D2r-orbit' does not see a common factor of alpha, beta, tau, but it \
 changes the density of gate 'sigmoid-euclidean'
         """
+        if self.gates and gate.name not in self.gates:
+            raise ValueError(
+                f"loss {self.name!r} was made for {' and '.join(map(repr, self.gates))} "
+                f"({self.source}), not for gate {gate.name!r}"
+            )
+        if self.active is not None and gate.n_active != self.active:
+            raise ValueError(
+                f"loss {self.name!r} has active = {self.active}, but gate {gate.name!r} has "
+                f"{gate.n_active}: they must be the same number"
+            )
+        if self.masses == "given" and gate.mass in gate.translations:
+            raise ValueError(
+                f"loss {self.name!r} takes the masses as given, but a common factor of them does "
+                f"not change the density of gate {gate.name!r}: take masses = 'normalised'"
+            )
         factors = self.scaling.blocks if self.scaling else ()
         for what, blocks, free in (
             ("shift", self.translated, gate.translations),
@@ -149,7 +216,7 @@ changes the density of gate 'sigmoid-euclidean'
         if not self.free_order:
             raise ValueError(f"r: loss {self.name!r} has fixed exponents and takes no order r")
         order = real_in("r", r, 1.0)
-        return replace(self, exact_exponent=order, over_exponent=order)
+        return replace(self, exact_exponent=order, over_exponent=order, options={"r": order})
 
 
 @dataclass(frozen=True)
@@ -170,9 +237,10 @@ class VoronoiResult:
     cell_sizes : ndarray of shape (k*,)
         Number of fitted atoms in each cell.
     mass_errors : ndarray of shape (k*,)
-        ``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total.
+        ``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total
+        unless the loss takes them as given; 0 for a loss without masses.
     block_errors : mapping of str to ndarray of shape (k*,)
-        Contribution of each block and cell to the value.
+        Contribution of each block and cell to the value; 0 for a cell that does not enter.
     empty_cells : int
         Cells without a fitted atom.  They add only their mass to the value.
     coverage : float
@@ -204,8 +272,19 @@ def check_measures(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeas
     for role, measure in (("estimate", estimate), ("truth", truth)):
         if not isinstance(measure, MixingMeasure):
             raise ValueError(f"{role} must be a MixingMeasure, got {type(measure).__name__}")
-        if set(loss.blocks) != set(measure.atoms):
-            blocks = ", ".join(loss.blocks)
+        if loss.joint and not measure.expert_blocks:
+            raise ValueError(
+                f"loss {loss.name!r} takes all blocks of the expert in one norm, but {role} does "
+                "not say which they are: take it from Family.measure, or set expert_blocks"
+            )
+        if measure.symmetry.free:
+            raise ValueError(
+                f"the expert of {role} leaves {measure.symmetry.free} undetermined, and no loss "
+                "takes an infimum over that"
+            )
+        needed = dict.fromkeys([*(measure.expert_blocks if loss.joint else ()), *loss.blocks])
+        if set(needed) != set(measure.atoms):
+            blocks = ", ".join(needed)
             raise ValueError(
                 f"loss {loss.name!r} needs the blocks {blocks} ({loss.source}); {role} has "
                 f"{', '.join(measure.atoms)}: the gate must be the one this loss was made for"
@@ -218,46 +297,79 @@ def check_measures(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeas
                     f"loss {loss.name!r}: block {name!r} must hold one positive value that all "
                     f"atoms share, got {values.tolist()} in {role}"
                 )
-    for term in loss.terms:
-        fitted, true = estimate.atoms[term.block].shape, truth.atoms[term.block].shape
+    if estimate.symmetry != truth.symmetry or (
+        loss.joint and set(estimate.expert_blocks) != set(truth.expert_blocks)
+    ):
+        raise ValueError("estimate and truth must be of the same expert with the same options")
+    for name, block in truth.atoms.items():
+        fitted, true = estimate.atoms[name].shape, block.shape
         if fitted[1:] != true[1:]:
             raise ValueError(
-                f"estimate and truth must have the same sizes, but block {term.block!r} has "
+                f"estimate and truth must have the same sizes, but block {name!r} has "
                 f"shape {fitted} in the estimate and {true} in the truth"
             )
+    for term in loss.terms:
         axes = 1 + term.summed_axes + term.vector_axes
-        if len(true) != axes:
-            raise ValueError(f"block {term.block!r} must have {axes} axes, got shape {true}")
+        if not term.joint and truth.atoms[term.block].ndim != axes:
+            shape = truth.atoms[term.block].shape
+            raise ValueError(f"block {term.block!r} must have {axes} axes, got shape {shape}")
+
+
+def term_gaps(
+    loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure
+) -> dict[str, FloatArray]:
+    """Estimate less truth of every pair of atoms, by block, and by name for a joint term."""
+    gaps = pair_gaps(estimate, truth)
+    for term in loss.terms:
+        if term.joint:
+            parts = [gaps[name] for name in truth.expert_blocks]
+            rows = [part.reshape(*part.shape[:2], -1) for part in parts]
+            gaps[term.block] = np.concatenate(rows, axis=-1)
+    return gaps
+
+
+def _masses(
+    loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure
+) -> tuple[FloatArray, FloatArray]:
+    """Masses of the estimate and the truth as the loss reads them."""
+    if loss.masses is None:
+        return np.ones(estimate.n_atoms), np.ones(truth.n_atoms)
+    if loss.masses == "given":
+        return estimate.masses, truth.masses
+    # A common factor of all masses (a shift of gamma or beta0) leaves the density unchanged, so
+    # it is fixed here by giving both measures the same total.  It must not be minimised over:
+    # the second sum of the loss has the masses as weights, so that scaling them to 0 makes it
+    # vanish and a bad estimate would be charged the truth's total mass at most (the convention
+    # gamma_k* = 0 of mlmoe (003), A.3, in turn depends on the labels when k > k*).
+    return estimate.masses * (truth.total_mass / estimate.total_mass), truth.masses
 
 
 def _parts(
     loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure, moves: Iterable[str]
 ) -> dict[str, Any]:
     """The fields of a `Problem` in which the blocks `moves` move."""
-    # A common factor of all masses (a shift of gamma or beta0) leaves the density unchanged, so
-    # it is fixed here by giving both measures the same total.  It must not be minimised over:
-    # the second sum of the loss has the masses as weights, so that scaling them to 0 makes it
-    # vanish and a bad estimate would be charged the truth's total mass at most (the convention
-    # gamma_k* = 0 of mlmoe (003), A.3, in turn depends on the labels when k > k*).
-    masses = estimate.masses * (truth.total_mass / estimate.total_mass)
-    k, true_k = masses.size, truth.n_atoms
-    exponents = (float(loss.exact_exponent), float(loss.over_exponent))
+    masses, true_masses = _masses(loss, estimate, truth)
+    k, true_k = masses.size, true_masses.size
+    n_levels = len(loss.exponents(loss.terms[0]))
     fixed_squares = np.zeros((k, true_k))
-    fixed_costs = np.zeros((2, k, true_k))
+    fixed_costs = np.zeros((n_levels, k, true_k))
     moving: list[FloatArray] = []
+    powers: list[tuple[float, ...]] = []
+    all_gaps = term_gaps(loss, estimate, truth)
     for term in loss.terms:
-        gaps = estimate.atoms[term.block][:, None] - truth.atoms[term.block][None]
+        gaps, exponents = all_gaps[term.block], loss.exponents(term)
         if term.block in moves:
             moving.append(gaps.reshape(k, true_k, -1))
+            powers.append(exponents)
             continue
         fixed_squares += np.sum(gaps.reshape(k, true_k, -1) ** 2, axis=-1)
-        for side, exponent in enumerate(exponents):
-            fixed_costs[side] += block_cost(term, gaps, exponent)
+        for level, exponent in enumerate(exponents):
+            fixed_costs[level] += block_cost(term, gaps, exponent)
     widths = [part.shape[-1] for part in moving]
     return {
         "masses": masses,
-        "true_masses": truth.masses,
-        "exponents": exponents,
+        "true_masses": true_masses,
+        "exponents": np.array(powers).reshape(-1, n_levels).T,
         "fixed_squares": fixed_squares,
         "fixed_costs": fixed_costs,
         "moving": np.concatenate([np.zeros((k, true_k, 0)), *moving], axis=-1),
@@ -289,7 +401,7 @@ def _scale(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> 
 def scaled(measure: MixingMeasure, blocks: tuple[str, ...], scale: float) -> MixingMeasure:
     """The measure with some blocks multiplied by a factor."""
     atoms = {name: scale * x if name in blocks else x for name, x in measure.atoms.items()}
-    return MixingMeasure(measure.masses, atoms)
+    return replace(measure, atoms=atoms)
 
 
 def block_cost(term: BlockTerm, gaps: FloatArray, exponent: FloatArray | float) -> FloatArray:
@@ -305,7 +417,7 @@ def _sorted(measure: MixingMeasure) -> tuple[MixingMeasure, IntArray]:
     """The measure with its atoms in an order that does not depend on their labels."""
     order = np.lexsort([measure.masses, *measure.coordinates().T[::-1]])
     atoms = {name: block[order] for name, block in measure.atoms.items()}
-    return MixingMeasure(measure.masses[order], atoms), order
+    return replace(measure, masses=measure.masses[order], atoms=atoms), order
 
 
 def _centred(
@@ -317,7 +429,7 @@ def _centred(
         name: block - means[name] if name in means else block
         for name, block in measure.atoms.items()
     }
-    return MixingMeasure(measure.masses, atoms), means
+    return replace(measure, atoms=atoms), means
 
 
 def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> VoronoiResult:
@@ -325,8 +437,10 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
 
     Fitted atom i falls in the cell of the nearest true atom, by the Euclidean distance in all
     coordinates; ties (up to rounding) go to the lowest index.  The estimate's masses are scaled
-    to the truth's total.  For a loss with translated or scaled blocks the cells depend on the
-    translation t or the factor c, which are searched (see Notes).
+    to the truth's total, unless the loss takes them as given.  For a loss with translated or
+    scaled blocks the cells depend on the translation t or the factor c, which are searched (see
+    Notes).  Distances are infima over the symmetries of the expert: its hidden units in any
+    order, and signs that do not matter.
 
     Parameters
     ----------
@@ -344,7 +458,8 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     ------
     ValueError
         If the blocks are not those of the loss, or have different sizes, or a scaled loss meets
-        a scale that is not positive or not shared by all atoms.
+        a scale that is not positive or not shared by all atoms, or the estimate has a cell of
+        more atoms than the loss has exponents for.
 
     Notes
     -----
@@ -382,14 +497,20 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     problem = _problem(loss, estimate, truth)
     t = problem.search()
     cells = problem.cells(t[None])[0]
-    exponent = np.array(problem.exponents)[problem.over(cells[None])[0]]
+    level = problem.level(cells[None])[0]
     sizes = np.bincount(cells, minlength=truth.n_atoms)
+    if isinstance(loss.over_exponent, tuple) and sizes.max() > 1 + len(loss.over_exponent):
+        raise ValueError(
+            f"loss {loss.name!r} has exponents for cells of up to {1 + len(loss.over_exponent)} "
+            f"atoms, but {sizes.max()} fitted atoms share a cell ({loss.source})"
+        )
     translation: dict[str, FloatArray] = {}
     block_errors: dict[str, FloatArray] = {}
     used = 0
     squares = np.zeros((estimate.n_atoms, truth.n_atoms))
+    all_gaps = term_gaps(loss, estimate, truth)
     for term in loss.terms:
-        gaps = estimate.atoms[term.block][:, None] - truth.atoms[term.block][None]
+        gaps = all_gaps[term.block]
         if term.block in loss.translated:
             size = gaps[0, 0].size
             shift = t[used : used + size].reshape(gaps.shape[2:])
@@ -397,11 +518,19 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
             translation[term.block] = shift + fitted_mean[term.block] - true_mean[term.block]
             gaps = gaps - shift
         squares += np.sum(gaps.reshape(*squares.shape, -1) ** 2, axis=-1)
+        exponent = np.array(loss.exponents(term))[level]
         cost = problem.masses * block_cost(term, gaps[np.arange(cells.size), cells], exponent)
         errors = np.bincount(cells, weights=cost, minlength=truth.n_atoms)
         block_errors[term.block] = errors.astype(np.float64)
     in_cell = np.bincount(cells, weights=problem.masses, minlength=truth.n_atoms)
-    mass_errors = np.abs(in_cell - truth.masses)
+    mass_errors = np.abs(in_cell - problem.true_masses)
+    if loss.masses is None:
+        mass_errors = np.zeros(truth.n_atoms)
+    if loss.active is not None:
+        total = mass_errors + np.sum(list(block_errors.values()), axis=0)
+        out = np.argsort(-total, kind="stable")[loss.active :]
+        for errors in (mass_errors, *block_errors.values()):
+            errors[out] = 0.0
     assignment = np.empty_like(cells)
     assignment[order] = cells
     return VoronoiResult(

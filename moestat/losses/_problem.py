@@ -17,6 +17,7 @@ _LEADERS = 8  # best translations whose neighbourhoods are searched
 _MAX_CELLS = 64  # convex problems solved per round
 _ROUNDS = 4
 _SWEEPS = 80  # Weiszfeld steps per convex problem
+_HALVINGS = 60  # of the interval that the points span
 
 
 def nearest(squares: FloatArray, largest: FloatArray | float) -> IntArray:
@@ -28,6 +29,17 @@ def nearest(squares: FloatArray, largest: FloatArray | float) -> IntArray:
     return np.argmax(tied, axis=-1)
 
 
+def halved(points: FloatArray, weight: FloatArray, power: FloatArray) -> FloatArray:
+    """Minimiser (S, 1) of ``sum_i weight_i |t - point_i|^power_i / power_i``, arrays (S, k, 1)."""
+    low, high = np.min(points, axis=1), np.max(points, axis=1)
+    for _ in range(_HALVINGS):
+        middle = low + (high - low) / 2.0
+        gap = middle[:, None] - points
+        slope = np.sum(weight * np.sign(gap) * np.abs(gap) ** (power - 1.0), axis=1)
+        low, high = np.where(slope < 0.0, middle, low), np.where(slope < 0.0, high, middle)
+    return high
+
+
 @dataclass(frozen=True)
 class Problem:
     """Everything about a pair of measures that does not depend on the move t of the estimate.
@@ -37,9 +49,9 @@ class Problem:
 
     masses: FloatArray  # (k,)
     true_masses: FloatArray  # (k*,)
-    exponents: tuple[float, float]  # in cells of one atom, of several
+    exponents: FloatArray  # (levels, blocks): of each moving block, per size of the cell
     fixed_squares: FloatArray  # (k, k*): squared distance in the blocks that stay
-    fixed_costs: FloatArray  # (2, k, k*): cost of the blocks that stay, per exponent
+    fixed_costs: FloatArray  # (levels, k, k*): cost of the blocks that stay, per size of the cell
     moving: FloatArray  # (k, k*, q): estimate less truth in the moving blocks, before the move
     starts: IntArray  # first coordinate of each moving block
 
@@ -65,10 +77,10 @@ class Problem:
         """True atom nearest to each fitted atom, shape (S, k), after each of S moves."""
         return nearest(self.squares(t), self.scale**2)
 
-    def over(self, cells: IntArray) -> IntArray:
-        """1 where a fitted atom shares its cell with another, else 0, shape (S, k)."""
-        shared = np.sum(cells[:, :, None] == cells[:, None, :], axis=-1) > 1
-        return shared.astype(np.int64)
+    def level(self, cells: IntArray) -> IntArray:
+        """How many others share the cell of a fitted atom, up to the last level, shape (S, k)."""
+        others = np.sum(cells[:, :, None] == cells[:, None, :], axis=-1) - 1
+        return np.minimum(others, len(self.fixed_costs) - 1)
 
     def norms(self, gaps: FloatArray) -> FloatArray:
         """Euclidean norm of each moving block, (..., q) to (..., blocks)."""
@@ -79,15 +91,15 @@ class Problem:
         atom = np.arange(self.masses.size)
         member = cells[:, :, None] == np.arange(self.true_masses.size)
         in_cell = np.sum(np.where(member, self.masses[:, None], 0.0), axis=1)
-        cost = self.fixed_costs[self.over(cells), atom, cells]
+        cost = self.fixed_costs[self.level(cells), atom, cells]
         return np.sum(np.abs(in_cell - self.true_masses), axis=1) + cost @ self.masses
 
     def moving_part(self, gaps: FloatArray, cells: IntArray) -> FloatArray:
         """What the moving blocks add, shape (S,), given the gaps (S, k, q) to the own cell."""
         if not self.starts.size:
             return np.zeros(len(cells))
-        power = np.array(self.exponents)[self.over(cells)]
-        return np.sum(self.norms(gaps) ** power[..., None], axis=-1) @ self.masses
+        power = self.exponents[self.level(cells)]
+        return np.sum(self.norms(gaps) ** power, axis=-1) @ self.masses
 
     def values(self, t: FloatArray, cells: IntArray) -> FloatArray:
         """The loss after each move, shape (S,), given its cells."""
@@ -109,21 +121,31 @@ class Translations(Problem):
         With fixed cells the loss is convex in t, a sum of powers of distances.  Weiszfeld's
         iteration (reweighted means) minimises it.  Distances are floored by a width that shrinks
         to rounding, so that the iteration does not stick to the points themselves; those are
-        candidates of the search anyway.  Powers above 2 need the shorter step 1 / (power - 1).
+        candidates of the search anyway.  Powers above 2 need the shorter step 1 / (power - 1),
+        the mean of such steps where powers differ; in one dimension, halving is exact then.
         """
         atom = np.arange(self.masses.size)
         points = self.moving[atom, cells]
-        power = np.array(self.exponents)[self.over(cells)]
-        step = 1.0 / max(1.0, max(self.exponents) - 1.0)
+        power = self.exponents[self.level(cells)]
+        largest = float(np.max(self.exponents))
+        mixed = largest > 2.0 and largest > np.min(self.exponents)
+        step = 1.0 / max(1.0, largest - 1.0)
         block_of = np.repeat(np.arange(self.starts.size), np.diff([*self.starts, points.shape[-1]]))
-        weight = (self.masses * power)[..., None]
-        t = np.sum(weight * points, axis=1) / np.sum(weight, axis=1)
+        weight = self.masses[:, None] * power
+        if mixed and points.shape[-1] == 1:
+            return halved(points, weight, power)
+        t = np.sum(weight[..., block_of] * points, axis=1)
+        t = t / np.sum(weight, axis=1)[..., block_of]
         for sweep in range(_SWEEPS):
             floor = self.scale * max(10.0 ** (-2.0 - sweep / 6.0), 1e-14)
             distance = np.hypot(self.norms(points - t[:, None, :]), floor)
-            log_pull = np.log(weight) + (power[..., None] - 2.0) * np.log(distance)
+            log_pull = np.log(weight) + (power - 2.0) * np.log(distance)
             pull = np.exp(log_pull - np.max(log_pull, axis=1, keepdims=True))[..., block_of]
-            move = step * (np.sum(pull * points, axis=1) / np.sum(pull, axis=1) - t)
+            move = np.sum(pull * points, axis=1) / np.sum(pull, axis=1) - t
+            if mixed:
+                bend = np.sum(pull * np.maximum(1.0, power[..., block_of] - 1.0), axis=(1, 2))
+                step = (np.sum(pull, axis=(1, 2)) / bend)[:, None]
+            move = step * move
             t = t + move
             if np.max(np.abs(move)) <= 1e-15 * self.scale:
                 break

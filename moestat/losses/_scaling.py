@@ -52,10 +52,12 @@ class Orbit(Problem):
     def cap(self, value: float) -> float:
         """A factor above which single terms of the loss exceed `value`; inf if there is none."""
         true_norms = np.max(self.norms(self.path[:, None] - self.moving), axis=1)  # (k, blocks)
-        reach = np.max([(value / self.masses) ** (1.0 / power) for power in self.exponents], axis=0)
+        reach = np.max(
+            [(value / self.masses[:, None]) ** (1.0 / power) for power in self.exponents], axis=0
+        )
         length = self.norms(self.path)
         real = length > _TINY
-        return float(np.min((true_norms + reach[:, None])[real] / length[real], initial=np.inf))
+        return float(np.min((true_norms + reach)[real] / length[real], initial=np.inf))
 
     def walls(self, cap: float) -> tuple[FloatArray, FloatArray]:
         """The walls between 0 and `cap`, increasing, and a step that leads off each of them.
@@ -92,7 +94,7 @@ class Orbit(Problem):
     def slopes(self, t: FloatArray, cells: IntArray) -> FloatArray:
         """Derivative in c, up to a positive factor, at factors (S,) with cells (S, k) fixed."""
         own = self.own_gaps(t[:, None, None], cells)
-        power = np.array(self.exponents)[self.over(cells)][..., None]
+        power = self.exponents[self.level(cells)]
         distance = np.maximum(self.norms(own), _TINY)
         log_pull = np.log(self.masses[:, None] * power) + (power - 1.0) * np.log(distance)
         pull = np.exp(log_pull - np.max(log_pull, axis=(1, 2), keepdims=True))

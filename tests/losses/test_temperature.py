@@ -292,6 +292,7 @@ def test_wrong_gates_by_their_invariances():
         *((loss, gate) for loss in free for gate in gates),
         ("softmax-D1", "softmax"),
         ("softmax-D2r", "softmax"),
+        ("gaussian-softmax-D", "softmax"),
         ("D2r-orbit", "sigmoid-inner"),
         ("D2r-identified", "sigmoid-inner"),
     }
