@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,11 @@ from moestat._types import FloatArray
 from moestat._validate import as_floats, positive_int, real_in
 from moestat.designs import Design, Uniform
 from moestat.families import Family
+from moestat.quadrature import log_densities, response_rules
 
 __all__ = ["NullDirection", "Spectrum", "expected_information", "information_spectrum"]
+
+_REFINEMENT = 2  # of the rule over a continuous response
 
 
 @dataclass(frozen=True)
@@ -71,39 +75,42 @@ class Spectrum:
         return float(1.0 / (self.identified[0] * target**2))
 
 
-def _weighted_scores(family: Family, theta: Any, design: Design | None, n_nodes: int) -> FloatArray:
-    """Scores (m K, P) at every node and class, times the root of its probability."""
+def _weighted_scores(
+    family: Family, theta: Any, design: Design | None, n_nodes: int
+) -> Iterator[FloatArray]:
+    """Scores (rows, P) at nodes over x and y times the root of their weight, chunk by chunk."""
     vector = as_floats("theta", theta, (family.n_params,))
     nodes, mass = (design or Uniform()).quadrature(
         family.n_features, positive_int("n_nodes", n_nodes)
     )
-    root = np.sqrt(family.probabilities(vector, nodes.T) * mass[:, None])
-    classes = family.likelihood.support(family.n_classes)
-    rows = np.empty((nodes.shape[1], classes.size, family.n_params))
-    unused, one = np.empty((0, 0)), np.ones(1)
-    for t in range(nodes.shape[1]):
-        x = np.ascontiguousarray(nodes[:, t : t + 1])
-        for s in range(classes.size):
-            family.loops.observed(
-                vector,
-                family.index,
-                family.width,
-                family.layout,
-                x,
-                classes[s : s + 1],
-                one,
-                unused,
-                1,
-                rows[t, s],
-                unused,
-            )
-    return (rows * root[..., None]).reshape(-1, family.n_params)
+    for chunk, rule in response_rules([(family, vector)], nodes, _REFINEMENT):
+        x = np.ascontiguousarray(nodes[:, chunk])
+        density = np.exp(log_densities(family, vector, x, rule))
+        weight = (density * rule.weight * mass[chunk][rule.owner, None]).ravel()
+        inputs = np.ascontiguousarray(np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1).T)
+        used = np.flatnonzero(weight > 0.0)
+        yield _scores(family, vector, inputs[used], rule.y.ravel()[used], np.sqrt(weight[used]))
+
+
+def _scores(
+    family: Family, theta: FloatArray, inputs: FloatArray, y: Any, factor: FloatArray
+) -> FloatArray:
+    """Score of each sample times its factor, shape (n, P); inputs are (n, d)."""
+    n, d = inputs.shape
+    rows = np.empty((n, family.n_params))
+    unused = np.empty((0, 0))
+    sizes = (family.index, family.width, family.layout)
+    score = family.loops.observed
+    for t in range(n):
+        x, one = inputs[t].reshape(d, 1), factor[t : t + 1]
+        score(theta, *sizes, x, y[t : t + 1], one, unused, 1, rows[t], unused)
+    return rows
 
 
 def expected_information(
     family: Family, theta: Any, design: Design | None = None, n_nodes: int = 100
 ) -> FloatArray:
-    """Expected Fisher information of one sample, summed exactly over the classes.
+    """Expected Fisher information of one sample.
 
     Parameters
     ----------
@@ -120,12 +127,19 @@ def expected_information(
     -------
     ndarray of shape (P, P)
         ``E_X sum_y p(y | X) score score'``, in natural-log units per sample, pinned coordinates
-        included.
+        included; the packed parameter of a variance is its logarithm.
 
     Raises
     ------
     ValueError
-        If theta has another length or holds NaN.
+        If theta has another length or holds NaN, or `n_nodes` < 1.
+
+    Notes
+    -----
+    The sum over classes is exact; over a continuous response it is a quadrature with the rule of
+    `moestat.quadrature.response_rules`.  The mean over X is the design's own rule.  A top-K gate
+    has a score at almost every x, and the expectation is that of its outer product; where the
+    active set changes the density jumps in theta, and the information is no bound there.
 
     Examples
     --------
@@ -133,9 +147,16 @@ def expected_information(
     >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
     >>> expected_information(F, [0, 0, 0, 0]).round(4).diagonal().tolist()
     [0.0, 0.0, 0.25, 0.0833]
+
+    A normal response with variance 1/4: intercept, slope and the logarithm of the variance.
+
+    >>> F = family("gaussian", gate="competition", n_experts=1)
+    >>> theta = F.pack({"b": [1], "a": [2], "nu": [0.25]})
+    >>> expected_information(F, theta).round(4).diagonal().tolist()
+    [4.0, 1.3333, 0.5]
     """
-    rows = _weighted_scores(family, theta, design, n_nodes)
-    return rows.T @ rows
+    parts = _weighted_scores(family, theta, design, n_nodes)
+    return sum((rows.T @ rows for rows in parts), np.zeros((family.n_params, family.n_params)))
 
 
 def information_spectrum(
@@ -181,7 +202,10 @@ def information_spectrum(
     """
     share = real_in("tolerance", tolerance, 0.0, 1.0, open_low=True)
     at = np.flatnonzero(family.lower < family.upper)
-    scores = _weighted_scores(family, theta, design, n_nodes)[:, at]
+    scores = np.empty((0, at.size))
+    for rows in _weighted_scores(family, theta, design, n_nodes):
+        # The triangular factor has the singular values of all rows so far.
+        scores = np.linalg.qr(np.concatenate([scores, rows[:, at]]), mode="r")
     _, singular, vectors = np.linalg.svd(scores, full_matrices=False)
     null = singular <= share * singular[0]
     gap = np.inf
@@ -197,7 +221,9 @@ def _named_basis(space: FloatArray, names: list[str]) -> tuple[NullDirection, ..
     count = space.shape[1]
     if count == 0:
         return ()
-    pivots: Any = linalg.qr(space.T, mode="r", pivoting=True)
+    # Of parameters that move alike the later one is taken, whatever rounding does.
+    later = 1.0 + 1e-9 * np.arange(space.shape[0])
+    pivots: Any = linalg.qr(space.T * later, mode="r", pivoting=True)
     own = np.sort(pivots[1][:count])
     basis = space @ np.linalg.inv(space[own])
     return tuple(

@@ -39,7 +39,9 @@ def test_log_densities_are_the_formula(kind):
     theta, X = random_theta(family, rng), rng.normal(size=(2, 5))
     [(_, rule)] = response_rules([(family, theta)], X)
     blocks = oracle.blocks_of(family, theta)
-    expected = oracle.log_density(family, blocks, X[:, rule.owner].repeat(ORDER, 1).T, rule.y.ravel())
+    expected = oracle.log_density(
+        family, blocks, X[:, rule.owner].repeat(ORDER, 1).T, rule.y.ravel()
+    )
     found = log_densities(family, theta, X, rule)
     assert np.allclose(found.ravel(), expected, rtol=1e-10, atol=1e-10)
 
@@ -57,12 +59,14 @@ def two_atoms(means, variances, k=2):
 def test_atoms_of_other_widths_and_far_apart(ratio, gap):
     family, theta = two_atoms([0.0, gap], [1.0, ratio**2])
     X = np.zeros((1, 1))
-    assert integral([(family, theta)], X, np.exp)[0] == pytest.approx(1.0, rel=0, abs=1e-13)
+    # A node is a float: its rounding is what it is in units of the narrow atom.
+    accuracy = 1e-13 + 2e-16 * (1 + gap) / ratio
+    assert integral([(family, theta)], X, np.exp)[0] == pytest.approx(1.0, rel=0, abs=accuracy)
     for refinement in (1, 2, 5):
         [(_, rule)] = response_rules([(family, theta)], X, refinement)
-        assert rule.owner.size <= 2 * (9 * refinement + 2)
+        assert rule.owner.size <= 2 * (6 * refinement + 2)
         assert rule.weight.min() > 0
-        assert np.all(np.diff(rule.y.ravel()) > 0)
+        assert np.all(np.diff(rule.y.ravel()) >= 0)
 
 
 def test_the_rule_covers_the_atoms_of_every_law():
@@ -89,7 +93,7 @@ def test_functions_that_are_singular_off_the_real_line(gap):
     assert law[0].param_names[2:5] == ["b[0]", "a[0,0]", "log nu[0]"]
     exact = integrate.quad(affinity, -12, gap + 12, epsabs=1e-14, epsrel=1e-13, limit=500)[0]
     laws, X = [law, other], np.zeros((1, 1))
-    for refinement, accuracy in ((1, 1e-6), (2, 1e-9), (4, 1e-12)):
+    for refinement, accuracy in ((1, 1e-7), (2, 1e-10), (4, 1e-12)):
         found = integral(laws, X, lambda p, q: np.exp(0.5 * (p + q)), refinement)
         assert found[0] == pytest.approx(exact, rel=accuracy)
 
@@ -101,7 +105,7 @@ def test_tail_masses_and_moments():
     density = np.exp(log_densities(*law, X, rule))
     moments = [rule.per_input(density * (rule.y - 1.0) ** m, 1)[0] for m in (1, 2, 3, 4)]
     assert moments == pytest.approx([0, 4, 0, 48], rel=1e-12, abs=1e-12)
-    assert special.ndtr(-9.0) < 2e-19
+    assert special.ndtr(-8.9) < 5e-19
     assert rule.y.min() > 1 - 18.0
     assert rule.y.max() < 1 + 18.0
 
