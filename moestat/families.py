@@ -538,6 +538,13 @@ def family(
         raise ValueError(f"{culprit} one mean, but the {likelihood} likelihood has a vector")
     if n_classes is not None and not discrete:
         raise ValueError(f"n_classes = {n_classes!r}: the {likelihood} likelihood has no classes")
+    names = [name for axis in chosen for name in axis.bounds]
+    clash = sorted({name for name in names if names.count(name) > 1})
+    if clash:
+        raise ValueError(
+            f"gate {chosen[0].name!r} and expert {chosen[1].name!r} both have a block"
+            f" {clash[0]!r}: their parameters could not be told apart"
+        )
     box = {**chosen[0].bounds, **chosen[1].bounds, **chosen[2].bounds}
     logs = {channel.intercept for channel in chosen[2].channels if channel.log}
     for name, pair in (bounds or {}).items():
