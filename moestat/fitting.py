@@ -22,6 +22,9 @@ __all__ = ["fit", "fit_many"]
 _SAME_OPTIMUM = 1e-2
 """Log-likelihoods closer than this, in natural-log units, count as one optimum."""
 
+_WORTH_OF_A_COLLAPSE = 100.0
+"""More than a collapsed atom gains on its few samples, in natural-log units."""
+
 
 def _checked_problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Problem:
     """Data as the loops read it, after every check that does not depend on the solver."""
@@ -77,14 +80,16 @@ def _into_box(family: Family, starts: FloatArray) -> FloatArray:
 def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) -> Solution:
     """The certified solution of highest likelihood, else the highest, with the batch's record.
 
-    A solution with a collapsed atom is set aside as long as another is at hand: its likelihood
+    A solution with a collapsed atom is set aside when another is not far below: its likelihood
     is high because the atom fits a few samples, not because it is near the truth.
     """
     heights = np.array([solution.log_likelihood for solution in solutions])
     certified = np.array([solution.certificate.certified for solution in solutions])
     sound = np.array([not solution.certificate.collapsed for solution in solutions])
     heights = np.where(np.isfinite(heights), heights, -np.inf)
-    eligible = sound if sound.any() else np.ones_like(sound)
+    eligible = sound & (heights >= heights.max() - _WORTH_OF_A_COLLAPSE)
+    if not eligible.any():
+        eligible = np.ones_like(sound)
     top = float(heights[eligible].max())
     near = eligible & (heights >= top - _SAME_OPTIMUM)
     # An uncertified fit that is higher shows that no certified one is the maximum.

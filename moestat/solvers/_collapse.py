@@ -10,15 +10,22 @@ from moestat.solvers._driver import Problem
 __all__ = ["collapsed_atoms"]
 
 _SAMPLES_PER_PARAMETER = 2.0
+_NARROW = 0.1
 
 
 def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     """Atoms that fit a few samples instead of a part of the population.
 
-    An atom has collapsed when its scale is on the lower bound of the parameter space, or when
-    its responsibilities add up to fewer than two samples per parameter of its own.  The
-    likelihood of a Gaussian mixture is unbounded at such points, so a maximum there says nothing
-    about the truth.  Likelihoods without a scale have no collapsed atoms.
+    The likelihood of a Gaussian mixture is unbounded where an atom shrinks onto samples, so a
+    maximum there says nothing about the truth.  An atom has collapsed when it fits at least one
+    sample, by the sum of its responsibilities, and
+
+    - its variance is on the lower bound of the parameter space, or
+    - it fits fewer than two samples per parameter of its own, with a variance below a tenth of
+      that of every atom that fits more.
+
+    An atom that merely has next to no mass has not collapsed: over-specified estimates are so.
+    Likelihoods without a scale have no collapsed atoms.
 
     Parameters
     ----------
@@ -40,4 +47,6 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     on_floor = theta[scale] <= family.lower[scale]
     share = family.rowwise(theta, data.X, data.y)[1] @ data.weight
     starved = share < _SAMPLES_PER_PARAMETER * family.n_atom_params
-    return tuple(int(i) for i in np.flatnonzero(on_floor | starved))
+    fed = np.min(theta[scale][~starved], initial=np.inf)
+    narrow = theta[scale] < fed + np.log(_NARROW)
+    return tuple(int(i) for i in np.flatnonzero((share >= 1.0) & (on_floor | (starved & narrow))))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat._types import FloatArray
-from moestat.distances import expert_errors, hellinger
+from moestat.distances import expert_errors, hellinger, total_variation
 from moestat.fitting import fit
 from moestat.generate import sample
 from moestat.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
@@ -108,9 +108,12 @@ _kept_sample = lru_cache(maxsize=3)(_sample)
 
 
 def _distance(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
-    """Hellinger distance of the densities, with its numerical error."""
-    distance = hellinger(results.family, results.params, truth.family, truth.theta, spec.design)
-    return {"hellinger": plain(distance.value), "hellinger_error": plain(distance.error)}
+    """Hellinger distance and total variation of the densities, with their numerical errors."""
+    values: dict[str, Any] = {}
+    for name, distance in (("hellinger", hellinger), ("total_variation", total_variation)):
+        found = distance(results.family, results.params, truth.family, truth.theta, spec.design)
+        values[name], values[f"{name}_error"] = plain(found.value), plain(found.error)
+    return values
 
 
 def _further_losses(curve: Curve, results: MoEResults, target: MixingMeasure) -> dict[str, Any]:

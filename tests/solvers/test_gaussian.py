@@ -111,17 +111,22 @@ def test_a_gate_that_reads_the_experts_has_no_closed_form(gate):
 
 
 def test_a_start_on_few_samples_collapses_and_is_not_chosen(gaussian_truth):
-    """One atom sits on three samples of a line: its variance runs to the floor."""
+    """One atom sits on the line through two samples: its variance runs to the floor."""
 
     class Spike:
         name = "spike"
 
         def draw(self, problem, rng):
-            family = problem.family
-            blocks = family.unpack(theta)
-            on = family.pack({**blocks, "b": [1.0, y[0]], "a": [[2.0], [0.0]], "nu": [0.25, 1e-4]})
-            gates = family.unpack(on) | {"beta0": [6.0, 0.0], "beta1": [[0.0], [0.0]]}
-            return family.pack(gates)[None]
+            slope = (y[1] - y[0]) / (X[1, 0] - X[0, 0])
+            return family.pack(
+                {
+                    "beta0": [5.0, 0.0],
+                    "beta1": [[0.0], [0.0]],
+                    "a": [[0.3], [slope]],
+                    "b": [0.0, y[0] - slope * X[0, 0]],
+                    "nu": [4.0, 1e-5],
+                }
+            )[None]
 
     family, theta = gaussian_truth("softmax")
     X, y = moestat.sample(family, theta, 400, rng=4, design=MEDIUM)
