@@ -16,7 +16,7 @@ LAYERS = [
     {"kernels"},
     {"mixing", "families", "designs", "generate", "losses", "distances", "compress", "information"},
     {"solvers", "starts", "fitting", "results", "estimators"},
-    {"theory", "rates"},
+    {"theory", "rates", "comparisons", "_regression"},
     {"figures", "sweep", "report"},
 ]
 
