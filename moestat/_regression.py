@@ -26,8 +26,7 @@ def precision_weights(log_loss: FloatArray, log_n: FloatArray, group: IntArray) 
 
     count = np.bincount(group)
     df = count - 1.0
-    mean = np.bincount(group, weights=log_loss) / count
-    squares = np.bincount(group, weights=(log_loss - mean[group]) ** 2)
+    squares = np.bincount(group, weights=(log_loss - _means(log_loss, group)) ** 2)
     known = df > 0
     pooled = squares.sum() / max(df.sum(), 1.0)
     if known.sum() < 2 or not pooled > 1e-24 * (1.0 + np.max(np.abs(log_loss))) ** 2:
@@ -87,8 +86,8 @@ def bootstrap(
 
     Deviations from a group's mean are stretched by ``sqrt(R / (R - 1))``: R replicates resampled
     from themselves would vary too little by that factor.  The interval is stretched from normal
-    to t quantiles: few replicates do not know their own variance.  The second pair holds the
-    Monte Carlo standard errors of the two ends.
+    to t quantiles, with Satterthwaite's degrees of freedom: few replicates do not know their own
+    variance.  The second pair holds the Monte Carlo standard errors of the two ends.
     """
     from scipy.stats import norm
     from scipy.stats import t as student
@@ -96,7 +95,7 @@ def bootstrap(
     count = np.bincount(group)
     if n_bootstrap == 0 or np.min(count) < 2:
         return (math.nan, math.nan), (math.nan, math.nan)
-    mean = (np.bincount(group, weights=log_loss) / count)[group]
+    mean = _means(log_loss, group)
     log_loss = mean + (log_loss - mean) * np.sqrt(count / (count - 1.0))[group]
     order = np.argsort(group, kind="stable")
     group, influence, log_loss = group[order], influence[order], log_loss[order]
@@ -112,8 +111,15 @@ def bootstrap(
     # The rank of a quantile has a binomial error; the quantiles two such errors away bracket it.
     spread = 2.0 * math.sqrt(low * high / n_bootstrap)
     ranks = np.clip([low - spread, low, low + spread, high - spread, high, high + spread], 0, 1)
-    stretch = float(student.ppf(high, np.sum(count - 1)) / norm.ppf(high))
+    share = np.bincount(group, weights=(influence * (log_loss - _means(log_loss, group))) ** 2)
+    df = share.sum() ** 2 / np.sum(share**2 / (count - 1.0)) if share.any() else np.inf
+    stretch = float(student.ppf(high, df) / norm.ppf(high))
     centre = influence @ log_loss
     at = centre + stretch * (np.quantile(slopes, ranks) - centre)
     errors = ((at[2] - at[0]) / 4, (at[5] - at[3]) / 4)
     return (float(at[1]), float(at[4])), (float(errors[0]), float(errors[1]))
+
+
+def _means(values: FloatArray, group: IntArray) -> FloatArray:
+    """For each value the mean of its group."""
+    return (np.bincount(group, weights=values) / np.bincount(group))[group]
