@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from moestat._types import FloatArray, IntArray
+from moestat._regression import (
+    bootstrap,
+    least_squares,
+    precision_weights,
+    t_interval,
+    t_p_value,
+)
+from moestat._types import FloatArray
 from moestat._validate import as_floats, as_generator, positive_int, real_in
 
-__all__ = ["RateCurve", "RateResult", "fit_rate"]
+__all__ = ["RateCurve", "RateResult", "fit_rate", "holm"]
 
 _SEED = 0
-_PRIOR_DF = 10.0  # weight of the pooled variance, in degrees of freedom
-_CHUNK = 2_000_000  # entries of a block of bootstrap indices
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ class RateResult:
     bootstrap_interval : (float, float)
         95% percentile interval of the slope over resampled replicates; NaN unless every n has
         at least two replicates.
+    bootstrap_error : (float, float)
+        Monte Carlo standard errors of its ends, from the finite number of resamples.
     intercept : float
         Fitted log loss at n = 1.
     r_squared : float
@@ -42,28 +50,45 @@ class RateResult:
     log_log_slope : float
         Slope of log loss on ``log(log n / n)``, the theorems' own scale, where a parametric rate
         is +1/2; NaN if some n < 3.
+    log_log_error : float
+        HC3 standard error of `log_log_slope`.
     curvature : float
         Coefficient of ``(log n - mean)^2`` when it is added to the line; NaN below three sizes.
+    curvature_error : float
+        HC3 standard error of `curvature`.
     curvature_p_value : float
-        p-value of curvature = 0; small for a curve that is not straight (pre-asymptotic).
+        p-value of curvature = 0; small for a curve whose local slope changes with n
+        (pre-asymptotic).
+    last_slope : float
+        Local slope at the largest n, of the curve with curvature; NaN below three sizes.
+    last_interval : (float, float)
+        Its 95% interval: HC3 covariance, t quantiles.
     n_observations, n_sizes : int
         Number of losses, and of distinct n.
     theory : float or None
         Predicted exponent.
+    theory_p_value : float
+        p-value of slope = theory, for this curve alone; see `holm` for several curves.
     """
 
     slope: float
     interval: tuple[float, float]
     standard_error: float
     bootstrap_interval: tuple[float, float]
+    bootstrap_error: tuple[float, float]
     intercept: float
     r_squared: float
     log_log_slope: float
+    log_log_error: float
     curvature: float
+    curvature_error: float
     curvature_p_value: float
+    last_slope: float
+    last_interval: tuple[float, float]
     n_observations: int
     n_sizes: int
     theory: float | None = None
+    theory_p_value: float = math.nan
 
     @property
     def consistent_with_theory(self) -> bool | None:
@@ -103,20 +128,26 @@ class RateResult:
         def pair(ends: tuple[float, float]) -> str:
             return f"[{ends[0]:.3f}, {ends[1]:.3f}]"
 
+        def measured(value: float, error: float) -> str:
+            return f"{value:.4f} \N{PLUS-MINUS SIGN} {error:.4f}"
+
+        resampled = f"{pair(self.bootstrap_interval)} \N{PLUS-MINUS SIGN} "
+        resampled += f"{max(self.bootstrap_error):.4f}"
         rows = [
-            ("slope of log loss on log n", f"{self.slope:.4f}"),
+            ("slope of log loss on log n", measured(self.slope, self.standard_error)),
             ("95% interval (HC3, t)", pair(self.interval)),
-            ("95% interval (bootstrap)", pair(self.bootstrap_interval)),
-            ("standard error", f"{self.standard_error:.4f}"),
+            ("95% interval (bootstrap)", resampled),
             ("intercept", f"{self.intercept:.4f}"),
-            ("slope on log(log n / n)", f"{self.log_log_slope:.4f}"),
-            ("curvature", f"{self.curvature:.4f}"),
+            ("slope on log(log n / n)", measured(self.log_log_slope, self.log_log_error)),
+            ("curvature", measured(self.curvature, self.curvature_error)),
             ("p-value of curvature = 0", f"{self.curvature_p_value:.3g}"),
+            ("local slope at the largest n", f"{self.last_slope:.4f} {pair(self.last_interval)}"),
             ("R squared", f"{self.r_squared:.4f}"),
         ]
         if self.theory is not None:
             verdict = {True: "inside", False: "outside", None: "undecided"}
-            rows.append(("theory", f"{self.theory:g} ({verdict[self.consistent_with_theory]})"))
+            inside = verdict[self.consistent_with_theory]
+            rows.append(("theory", f"{self.theory:g} ({inside}, p = {self.theory_p_value:.3g})"))
         width = max(len(label) for label, _ in rows)
         title = f"Rate of {self.n_observations} losses at {self.n_sizes} sample sizes"
         lines = [title, "-" * max(len(title), width + 20)]
@@ -158,62 +189,6 @@ def _positive(name: str, value: Any, length: int | None = None) -> FloatArray:
     return array
 
 
-def _weights(log_loss: FloatArray, group: IntArray) -> FloatArray:
-    """One over the variance of log loss within each n, shrunk to the pooled variance."""
-    count = np.bincount(group)
-    df = count - 1.0
-    mean = np.bincount(group, weights=log_loss) / count
-    squares = np.bincount(group, weights=(log_loss - mean[group]) ** 2)
-    pooled = squares.sum() / df.sum() if df.sum() > 0 else 0.0
-    if not pooled > 1e-24 * (1.0 + np.max(np.abs(log_loss))) ** 2:
-        return np.ones(log_loss.size)
-    variance = (squares + _PRIOR_DF * pooled) / (df + _PRIOR_DF)
-    return pooled / variance[group]
-
-
-def _wls(design: FloatArray, y: FloatArray, weights: Any) -> tuple[FloatArray, FloatArray]:
-    """Coefficients and HC3 standard errors, NaN where a point determines its own fit."""
-    from statsmodels.regression.linear_model import WLS
-
-    model = WLS(y, design, weights=weights)
-    leverage = np.sum(np.linalg.qr(model.wexog)[0] ** 2, axis=1)
-    if np.max(leverage) > 1.0 - 1e-9:
-        return np.asarray(model.fit().params), np.full(design.shape[1], np.nan)
-    fit = model.fit(cov_type="HC3", use_t=True)
-    return np.asarray(fit.params), np.asarray(fit.bse)
-
-
-def _bootstrap(
-    influence: FloatArray,
-    log_loss: FloatArray,
-    group: IntArray,
-    n_bootstrap: int,
-    rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Percentile interval of ``influence @ log_loss`` over replicates resampled within groups.
-
-    Deviations from a group's mean are stretched by ``sqrt(R / (R - 1))``: R replicates resampled
-    from themselves would vary too little by that factor.
-    """
-    count = np.bincount(group)
-    if n_bootstrap == 0 or np.min(count) < 2:
-        return (math.nan, math.nan)
-    mean = (np.bincount(group, weights=log_loss) / count)[group]
-    log_loss = mean + (log_loss - mean) * np.sqrt(count / (count - 1.0))[group]
-    order = np.argsort(group, kind="stable")
-    group, influence, log_loss = group[order], influence[order], log_loss[order]
-    first = np.concatenate([[0], np.cumsum(count)[:-1]])[group]
-    size = count[group]
-    slopes = np.empty(n_bootstrap)
-    rows = max(1, _CHUNK // log_loss.size)
-    for start in range(0, n_bootstrap, rows):
-        stop = min(start + rows, n_bootstrap)
-        drawn = first + (rng.random((stop - start, log_loss.size)) * size).astype(np.int64)
-        slopes[start:stop] = log_loss[drawn] @ influence
-    low, high = np.quantile(slopes, [0.025, 0.975])
-    return (float(low), float(high))
-
-
 def fit_rate(
     n: Any,
     loss: Any,
@@ -250,14 +225,15 @@ def fit_rate(
 
     Notes
     -----
-    Weighted least squares.  Each replicate weighs one over the variance of log loss among the
-    replicates with its n; with few replicates these variances are shrunk to the pooled one (10
-    prior degrees of freedom).  Replicates all alone at their n weigh the same.  Intervals use the
+    Weighted least squares.  Each replicate weighs one over the variance of log loss at its n, which
+    is taken to be a power of n and estimated from the replicates; without replicates all weigh
+    the same.  A variance that is no power of n costs precision, not validity: intervals use the
     HC3 covariance and t quantiles with N - 2 degrees of freedom.  The bootstrap resamples
-    replicates within each n, with their spread corrected for resampling, and keeps the weights;
-    below about ten replicates per n it is somewhat short.  Both intervals speak about the slope
-    over the given sizes: a small `curvature_p_value` says that this slope is still changing, and
-    is no rate yet.
+    replicates within each n, with their spread corrected for resampling and for t quantiles, and
+    keeps the weights.  In simulations with a known slope both cover 95% to within Monte Carlo
+    error from ten replicates per n on, and at least 92% with two to five.  They speak about the
+    slope over the given sizes: a small `curvature_p_value` says that this slope is still
+    changing, and is no rate yet; `last_slope` is where it has got to.
 
     Sources: mlmoe (003), Fig. 1, fits such slopes by least squares; HC3 is J. G. MacKinnon and
     H. White, Journal of Econometrics 29 (1985).
@@ -271,8 +247,6 @@ def fit_rate(
     >>> round(rate.slope, 1), rate.consistent_with_theory
     (-0.5, True)
     """
-    from scipy.stats import t as student
-
     sizes = _positive("n", n)
     log_loss = np.log(_positive("loss", loss, sizes.size))
     if theory is not None:
@@ -285,44 +259,100 @@ def fit_rate(
         raise ValueError(f"n must hold at least 2 distinct sample sizes, got {distinct.size}")
 
     # Centred log n keeps the slope, the quadratic term and the intercept well conditioned.
-    weights = _weights(log_loss, group)
     log_n = np.log(sizes)
+    weights = precision_weights(log_loss, log_n, group)
     centre = float(np.average(log_n, weights=weights))
     x = log_n - centre
     constant = np.ones(x.size)
-    params, errors = _wls(np.column_stack([constant, x]), log_loss, weights)
-    level, slope, error = float(params[0]), float(params[1]), float(errors[1])
-    reach = float(student.ppf(0.975, x.size - 2)) * error if x.size > 2 else math.nan
+    params, covariance = least_squares(np.column_stack([constant, x]), log_loss, weights)
+    level, slope, error = float(params[0]), float(params[1]), math.sqrt(covariance[1, 1])
 
     residual = weights @ (log_loss - level - slope * x) ** 2
     total = weights @ (log_loss - np.average(log_loss, weights=weights)) ** 2
-    influence = weights * x / (weights @ x**2)
+    interval, resampling_error = bootstrap(
+        weights * x / (weights @ x**2), log_loss, group, n_bootstrap, generator
+    )
 
-    log_log_slope = math.nan
+    log_log_slope = log_log_error = math.nan
     if distinct[0] >= 3:
         scale = np.log(log_n) - log_n
         pair = np.column_stack([constant, scale - np.average(scale, weights=weights)])
-        log_log_slope = float(_wls(pair, log_loss, weights)[0][1])
+        params, covariance = least_squares(pair, log_loss, weights)
+        log_log_slope, log_log_error = float(params[1]), math.sqrt(covariance[1, 1])
 
-    curvature = p_value = math.nan
+    curvature = curvature_error = p_value = last_slope = math.nan
+    last_interval = (math.nan, math.nan)
     if distinct.size >= 3:
         square = x**2 - np.average(x**2, weights=weights)
-        coefficients, quadratic = _wls(np.column_stack([constant, x, square]), log_loss, weights)
-        curvature = float(coefficients[2])
-        if x.size > 3 and quadratic[2] > 0:
-            p_value = float(2.0 * student.sf(abs(curvature) / quadratic[2], x.size - 3))
+        bent = np.column_stack([constant, x, square])
+        params, covariance = least_squares(bent, log_loss, weights)
+        curvature, curvature_error = float(params[2]), math.sqrt(covariance[2, 2])
+        p_value = t_p_value(curvature, curvature_error, x.size - 3)
+        there = np.array([0.0, 1.0, 2.0 * x.max()])  # of the curve's derivative
+        last_slope = float(there @ params)
+        last_error = math.sqrt(max(there @ covariance @ there, 0.0))  # rounding
+        last_interval = t_interval(last_slope, last_error, x.size - 3)
 
+    df = x.size - 2
     return RateResult(
         slope=slope,
-        interval=(slope - reach, slope + reach),
+        interval=t_interval(slope, error, df),
         standard_error=error,
-        bootstrap_interval=_bootstrap(influence, log_loss, group, n_bootstrap, generator),
+        bootstrap_interval=interval,
+        bootstrap_error=resampling_error,
         intercept=level - slope * centre,
         r_squared=float(1.0 - residual / total) if total > 0 else math.nan,
         log_log_slope=log_log_slope,
+        log_log_error=log_log_error,
         curvature=curvature,
+        curvature_error=curvature_error,
         curvature_p_value=p_value,
+        last_slope=last_slope,
+        last_interval=last_interval,
         n_observations=int(x.size),
         n_sizes=int(distinct.size),
         theory=theory,
+        theory_p_value=math.nan if theory is None else t_p_value(slope - theory, error, df),
     )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for how many there are, by Holm's step-down rule.
+
+    Rejecting where the adjusted value is below 5% rejects any true hypothesis with a probability
+    of at most 5%, however the tests depend on each other.
+
+    Parameters
+    ----------
+    p_values : sequence of float
+        One per hypothesis; NaN where there was no test.
+
+    Returns
+    -------
+    list of float
+        The adjusted values, NaN where there was no test.
+
+    Raises
+    ------
+    ValueError
+        If a value lies outside [0, 1].
+
+    Notes
+    -----
+    Source: S. Holm, Scandinavian Journal of Statistics 6 (1979).
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, float("nan")])
+    [0.02, 0.04, nan]
+    """
+    given = np.array(p_values, dtype=float)
+    tested = ~np.isnan(given)
+    if np.any((given[tested] < 0) | (given[tested] > 1)):
+        raise ValueError(f"p_values must lie in [0, 1], got {list(p_values)}")
+    order = np.argsort(given[tested])
+    stepped = np.sort(given[tested]) * np.arange(order.size, 0, -1)
+    adjusted = np.empty(order.size)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    given[tested] = adjusted
+    return given.tolist()

@@ -19,7 +19,7 @@ LAYERS = [
         *("information", "quadrature"),
     },
     {"solvers", "starts", "fitting", "results", "estimators"},
-    {"theory", "rates"},
+    {"theory", "rates", "comparisons", "_regression"},
     {"figures", "sweep", "report"},
 ]
 

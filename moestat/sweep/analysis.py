@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from moestat._types import FloatArray, IntArray
 from moestat.rates import RateResult, fit_rate
 from moestat.sweep.evidence import Evidence, gather
 from moestat.sweep.record import DONE, FAILED, Record
+from moestat.sweep.replication import Replication, entering, replication
 from moestat.sweep.spec import Curve, loss_label
 from moestat.sweep.store import Store
+from moestat.sweep.verdicts import Verdict, judge
 
 __all__ = ["CELL_KINDS", "CurveSummary", "Exponent", "summarise"]
 
@@ -49,8 +52,10 @@ class CurveSummary:
     ----------
     curve : Curve
         The curve of the spec.
+    replication : Replication
+        How many replicates there are per sample size, and why.
     planned, done, failed : int
-        Cells of the spec, cells with an estimate, cells that failed.
+        Cells of these replicates, cells with an estimate, cells that failed.
     certified, on_bound, with_empty_cells : int
         Estimates that are certified maxima; that lie on a bound of the parameter space; that
         leave some true atom without a fitted one.
@@ -62,8 +67,8 @@ class CurveSummary:
         Rate of the loss; None when it cannot be fitted.
     hellinger : RateResult or None
         Rate of the Hellinger distance of the same estimates.
-    blocks : mapping of str to float
-        Slope of each part of the loss: the masses, and each block of the atoms.
+    blocks : mapping of str to RateResult
+        Rate of each part of the loss: the masses, and each block of the atoms.
     note : str
         Why there is no rate.
     also : mapping of str to Exponent
@@ -75,9 +80,12 @@ class CurveSummary:
         not count.  A kind that no replicate has is left out.
     evidence : Evidence
         What the certificates say, over all estimates.
+    verdict : Verdict
+        What the rate says about prediction and straightness, all curves of the sweep considered.
     """
 
     curve: Curve
+    replication: Replication
     planned: int
     done: int
     failed: int
@@ -88,11 +96,12 @@ class CurveSummary:
     loss: FloatArray = field(repr=False)
     rate: RateResult | None
     hellinger: RateResult | None
-    blocks: dict[str, float]
+    blocks: dict[str, RateResult]
     note: str
     also: dict[str, Exponent]
     cell_errors: dict[str, dict[str, Exponent]]
     evidence: Evidence = field(repr=False)
+    verdict: Verdict
 
     @property
     def left_out(self) -> int:
@@ -108,6 +117,7 @@ class CurveSummary:
             "published": self.curve.published,
             "theory": self.curve.theory,
             "require_certificate": self.curve.require_certificate,
+            "replication": self.replication.as_dict(),
             "cells": self.planned,
             "done": self.done,
             "failed": self.failed,
@@ -117,7 +127,7 @@ class CurveSummary:
             "left_out": self.left_out,
             "rate": None if self.rate is None else self.rate.as_dict(),
             "hellinger": None if self.hellinger is None else self.hellinger.as_dict(),
-            "blocks": self.blocks,
+            "blocks": {name: rate.as_dict() for name, rate in self.blocks.items()},
             "note": self.note,
             "also": {label: exponent.as_dict() for label, exponent in self.also.items()},
             "cell_errors": {
@@ -125,6 +135,7 @@ class CurveSummary:
                 for kind, exponents in self.cell_errors.items()
             },
             "evidence": self.evidence.as_dict(),
+            "verdict": self.verdict.as_dict(),
         }
 
 
@@ -145,13 +156,23 @@ def summarise(store: Store) -> list[CurveSummary]:
     by_curve: dict[str, list[Record]] = {curve.name: [] for curve in spec.curves}
     for record in store.records():
         by_curve[record.curve].append(record)
-    planned = len(spec.sizes) * spec.replicates
-    return [_summary(curve, planned, by_curve[curve.name]) for curve in spec.curves]
+    counts = replication(spec, chain.from_iterable(by_curve.values()))
+    summaries = [
+        _summary(curve, counts[curve.name], len(spec.sizes), by_curve[curve.name])
+        for curve in spec.curves
+    ]
+    verdicts = judge([summary.rate for summary in summaries])
+    return [
+        replace(summary, verdict=verdict)
+        for summary, verdict in zip(summaries, verdicts, strict=True)
+    ]
 
 
-def _summary(curve: Curve, planned: int, records: Sequence[Record]) -> CurveSummary:
+def _summary(
+    curve: Curve, count: Replication, n_sizes: int, records: Sequence[Record]
+) -> CurveSummary:
     done = [record for record in records if record.status == DONE]
-    used = [record for record in done if record.certified or not curve.require_certificate]
+    used = entering(curve, records)
     loss = _rate(used, lambda record: record.loss, curve.theory)
     hellinger = _rate(used, lambda record: record.losses.get("hellinger"))
     parts: dict[str, Callable[[Record], float]] = {
@@ -159,7 +180,7 @@ def _summary(curve: Curve, planned: int, records: Sequence[Record]) -> CurveSumm
     }
     for block in used[0].losses.get("block_errors", {}) if used else ():
         parts[block] = lambda record, name=block: sum(record.losses["block_errors"][name])
-    slopes = {name: _rate(used, part, n_bootstrap=0).rate for name, part in parts.items()}
+    parts_rates = {name: _rate(used, part, n_bootstrap=0).rate for name, part in parts.items()}
     also = {
         label: _rate(used, lambda record, label=label: record.losses["also"][label])
         for label in map(loss_label, curve.also)
@@ -167,7 +188,8 @@ def _summary(curve: Curve, planned: int, records: Sequence[Record]) -> CurveSumm
     cells = {kind: _cell_rates(used, kind) for kind in CELL_KINDS}
     return CurveSummary(
         curve=curve,
-        planned=planned,
+        replication=count,
+        planned=n_sizes * count.replicates,
         done=len(done),
         failed=sum(record.status == FAILED for record in records),
         certified=sum(record.certified for record in done),
@@ -177,11 +199,12 @@ def _summary(curve: Curve, planned: int, records: Sequence[Record]) -> CurveSumm
         loss=np.array([record.loss for record in used], dtype=np.float64),
         rate=loss.rate,
         hellinger=hellinger.rate,
-        blocks={name: part.slope for name, part in slopes.items() if part is not None},
+        blocks={name: rate for name, rate in parts_rates.items() if rate is not None},
         note=loss.note,
         also=also,
         cell_errors={kind: exponents for kind, exponents in cells.items() if exponents},
         evidence=gather(done),
+        verdict=Verdict(),
     )
 
 

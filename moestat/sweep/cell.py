@@ -18,7 +18,7 @@ from moestat.mixing import MixingMeasure
 from moestat.results import MoEResults
 from moestat.solvers import make_solver
 from moestat.sweep.plan import Cell
-from moestat.sweep.record import DONE, FAILED, Record, plain, versions
+from moestat.sweep.record import DONE, FAILED, Record, plain, record_of
 from moestat.sweep.spec import Curve, Spec, Truth, loss_label, parse_spec
 
 __all__ = ["run_cell"]
@@ -43,18 +43,11 @@ def run_cell(text: str, cell: Cell) -> Record:
         exception.  It never raises for what happens inside the cell.
     """
     began = time.perf_counter()
-    identity: dict[str, Any] = {
-        "key": cell.key,
-        "curve": cell.curve,
-        "n": cell.n,
-        "replicate": cell.replicate,
-    }
     try:
         values: dict[str, Any] = {"status": DONE, **_measure(text, cell)}
     except Exception as error:
         values = {"status": FAILED, "message": f"{type(error).__name__}: {error}"}
-    seconds = time.perf_counter() - began
-    return Record(**identity, **values, seconds=seconds, versions=versions())
+    return record_of(cell, **values, seconds=time.perf_counter() - began)
 
 
 def _measure(text: str, cell: Cell) -> dict[str, Any]:

@@ -10,7 +10,10 @@ from rich.table import Table
 
 from moestat.rates import RateResult
 from moestat.sweep.analysis import CurveSummary
+from moestat.sweep.progress import duration
 from moestat.sweep.spec import Spec
+from moestat.sweep.status import Status
+from moestat.sweep.verdicts import LEVEL
 
 __all__ = ["experiments_table", "rates_table", "status_table"]
 
@@ -38,7 +41,7 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
     published = any(summary.curve.published is not None for summary in summaries)
     names = ["slope", "95% interval", *(["paper"] if published else []), "theory"]
     names += ["certified", "on bound", "failed", *([_HELLINGER] if details else [])]
-    table = _table(title, ["curve"], names)
+    table = _table(title, ["curve"], names, gap=0 if details else 1)
     for summary in summaries:
         row = [
             summary.curve.name + ("" if summary.curve.require_certificate else f" {_UNCERTIFIED}"),
@@ -53,8 +56,9 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
         if details:
             row.append(_slope(summary.hellinger))
         table.add_row(*row)
-    notes = [f"{_HELLINGER}: slope of the Hellinger distance"] if details else []
-    table.caption = "\n".join([*notes, *_notes(summaries)]) or None
+    notes = ["slopes with the standard error of their last digits"]
+    notes += [f"{_HELLINGER}: slope of the Hellinger distance"] if details else []
+    table.caption = "\n".join([*notes, *_notes(summaries)])
     return table
 
 
@@ -69,29 +73,65 @@ def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
             yield f"{summary.curve.name}: fits with an empty Voronoi cell: {count}"
         if summary.note:
             yield f"{summary.curve.name}: no rate: {summary.note}"
+        if summary.replication.why:
+            count = summary.replication.replicates
+            yield f"{summary.curve.name}: {count} replicates: {summary.replication.why}"
+    yield from _verdict_notes(summaries)
 
 
-def status_table(title: str, summaries: Sequence[CurveSummary]) -> Table:
-    """How far each curve has come.
+def _verdict_notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
+    """What all curves together say about predictions and straightness."""
+    judged = [summary for summary in summaries if summary.verdict.theory_p_value is not None]
+    if judged:
+        outside = [summary for summary in judged if summary.verdict.theory == "outside"]
+        yield (
+            f"predicted slopes refuted: {len(outside)} of {len(judged)}"
+            f" (Holm over these curves, {LEVEL:.0%})"
+        )
+        for summary in outside:
+            p = summary.verdict.theory_p_value
+            yield f"{summary.curve.name}: not the predicted slope: adjusted p = {p:.2g}"
+    for summary in summaries:
+        if summary.verdict.pre_asymptotic:
+            p = summary.verdict.curvature_p_value
+            yield f"{summary.curve.name}: slope still changing, no rate yet: adjusted p = {p:.2g}"
+
+
+def status_table(status: Status) -> Table:
+    """How far each curve has come, and how long the rest should take.
 
     Parameters
     ----------
-    title : str
-        Heading.
-    summaries : sequence of CurveSummary
-        The curves.
+    status : Status
+        The status.
 
     Returns
     -------
     rich.table.Table
         The table.
     """
-    table = _table(title, ["curve"], ["cells", "done", "failed", "open", "certified", "on bound"])
-    for summary in summaries:
-        waiting = summary.planned - summary.done - summary.failed
-        counts = (summary.planned, summary.done, summary.failed, waiting, summary.certified)
-        table.add_row(summary.curve.name, *map(str, (*counts, summary.on_bound)))
+    names = ["cells", "done", "failed", "in flight", "open", "certified", "on bound"]
+    table = _table(status.title, ["curve"], names)
+    for curve in status.curves:
+        counts = (curve.cells, curve.done, curve.failed, curve.in_flight, curve.open)
+        table.add_row(curve.curve, *map(str, (*counts, curve.certified, curve.on_bound)))
+    table.caption = "\n".join(_status_notes(status))
     return table
+
+
+def _status_notes(status: Status) -> Iterable[str]:
+    if status.runner is None:
+        yield "no runner is at work"
+    else:
+        who = f"process {status.runner.get('process')} on {status.runner.get('host')}"
+        left = "" if status.left is None else f", about {duration(status.left)} left"
+        yield f"at work: {who}{left}"
+    if any(curve.open for curve in status.curves) and status.work is not None:
+        yield f"the open cells should take {duration(status.work)} of computing"
+    for curve in status.curves:
+        if curve.replication.why:
+            count = curve.replication.replicates
+            yield f"{curve.curve}: {count} replicates: {curve.replication.why}"
 
 
 def experiments_table(specs: Sequence[tuple[str, Spec]]) -> Table:
@@ -114,19 +154,23 @@ def experiments_table(specs: Sequence[tuple[str, Spec]]) -> Table:
     return table
 
 
-def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+def _table(title: str, left: Sequence[str], right: Sequence[str], gap: int = 1) -> Table:
+    """A table whose columns are `gap` and one more spaces apart."""
     table = Table(
         title=title or None,
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
+        padding=(0, gap),
         collapse_padding=True,
     )
     for name in left:
         table.add_column(name, overflow="fold", min_width=8)
     for name in right:
-        table.add_column(name, justify="right", no_wrap=name != "on bound", min_width=5)
+        table.add_column(
+            name, justify="right", no_wrap=name not in ("on bound", "in flight"), min_width=5
+        )
     return table
 
 
@@ -135,7 +179,13 @@ def _stated(value: float | None) -> str:
 
 
 def _slope(rate: RateResult | None) -> str:
-    return "none" if rate is None else f"{rate.slope:+.2f}"
+    """A slope with the standard error of its last digits, as in -0.49(3)."""
+    if rate is None:
+        return "none"
+    if math.isnan(rate.standard_error):
+        return f"{rate.slope:+.2f}"
+    digits = round(100 * rate.standard_error)
+    return f"{rate.slope:+.2f}({digits or '<1'})"
 
 
 def _interval(rate: RateResult | None) -> str:

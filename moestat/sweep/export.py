@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from moestat.sweep.dictionary import describe
 from moestat.sweep.errors import SweepError
 from moestat.sweep.record import Record
 from moestat.sweep.store import Store
@@ -15,11 +16,12 @@ from moestat.sweep.store import Store
 __all__ = ["export"]
 
 
-def export(store: Store, path: str | Path) -> int:
-    """Write every record of a store as one row of a table.
+def export(store: Store, path: str | Path) -> tuple[int, Path]:
+    """Write every record of a store as one row of a table, with a data dictionary beside it.
 
     Scalars of the certificate and the losses become columns ``certificate.gain``,
-    ``losses.hellinger``; lists become JSON text.  Floats keep every digit.
+    ``losses.hellinger``; lists become JSON text.  Floats keep every digit.  The dictionary, a CSV
+    file, says what each column holds; in Parquet the columns carry it, too.
 
     Parameters
     ----------
@@ -32,6 +34,8 @@ def export(store: Store, path: str | Path) -> int:
     -------
     int
         Number of rows.
+    Path
+        The dictionary.
 
     Raises
     ------
@@ -43,22 +47,25 @@ def export(store: Store, path: str | Path) -> int:
     if write is None:
         raise SweepError(f"--out must end in .csv or .parquet, got {path.name!r}")
     rows = [dict(_flat(record)) for record in store.records()]
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns = list(dict.fromkeys(name for row in rows for name in row)) or ["key"]
+    dictionary = path.with_name(f"{path.stem}.dictionary.csv")
+    explained = [{"column": name, "description": describe(name)} for name in columns]
     try:
         write(path, columns, rows)
+        _write_csv(dictionary, ["column", "description"], explained)
     except OSError as error:
         raise SweepError(f"cannot write {path}: {error.strerror or error}") from None
-    return len(rows)
+    return len(rows), dictionary
 
 
 def _flat(record: Record) -> Iterator[tuple[str, Any]]:
     """Columns of one record."""
     for name in ("key", "curve", "n", "replicate", "status", "message"):
         yield name, getattr(record, name)
-    for name in ("loss", "log_likelihood", "certified", "on_bound", "seconds"):
+    for name in ("loss", "log_likelihood", "certified", "on_bound", "seconds", "identity"):
         yield name, getattr(record, name)
     yield "params", json.dumps(list(record.params))
-    for group in ("losses", "certificate", "versions"):
+    for group in ("losses", "certificate", "versions", "machine"):
         yield from _flat_group(group, getattr(record, group))
 
 
@@ -72,7 +79,7 @@ def _flat_group(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, A
 
 def _write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns or ["key"], restval="")
+        writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()
         writer.writerows(rows)
 
@@ -85,4 +92,6 @@ def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -
         raise SweepError(
             "writing Parquet needs pyarrow: pip install 'moestat[parquet]', or export to .csv"
         ) from None
-    pq.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), path)
+    table = pa.table({name: [row.get(name) for row in rows] for name in columns})
+    fields = [field.with_metadata({"description": describe(field.name)}) for field in table.schema]
+    pq.write_table(table.cast(pa.schema(fields)), path)

@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-import fcntl
+import json
 import os
-from collections.abc import Iterator
+import platform
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from moestat.sweep.errors import SweepError
 
-__all__ = ["exclusive"]
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None
+
+__all__ = ["Holder", "exclusive", "holder_of"]
+
+_TRIES, _PAUSE = 5, 0.02  # a reader that asks who holds the lock has it for an instant
+
+
+class Holder:
+    """The runner's hold on a store, and what it says about itself in the lock file.
+
+    Parameters
+    ----------
+    descriptor : int
+        The open lock file.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._facts = {"process": os.getpid(), "host": platform.node()}
+        self.say({})
+
+    def say(self, facts: Mapping[str, Any]) -> None:
+        """Replace what the lock file tells readers; it need not survive a crash."""
+        text = json.dumps({**self._facts, **facts}).encode()
+        os.pwrite(self._descriptor, text, 0)
+        os.ftruncate(self._descriptor, len(text))
 
 
 @contextmanager
-def exclusive(store: Path) -> Iterator[None]:
+def exclusive(store: Path) -> Iterator[Holder]:
     """Hold the runner's lock of `store`, a file beside it that names the process.
 
     The lock belongs to the open file, not to the file's existence: a lock file that a killed
@@ -25,39 +56,103 @@ def exclusive(store: Path) -> Iterator[None]:
     store : Path
         The store.
 
+    Yields
+    ------
+    Holder
+        To tell readers how the run goes.
+
     Raises
     ------
     SweepError
-        If another process holds it.
+        If another process holds it, or the system or its file system has no such locks.
     """
-    path = store.with_name(store.name + ".lock")
+    if fcntl is None:
+        raise SweepError(
+            "writing a store needs the file locks of a POSIX system: on Windows, run sweeps under"
+            " WSL; stores can be read anywhere"
+        )
+    path = _lock_file(store)
     descriptor = _acquire(path, store)
     try:
-        yield
+        yield Holder(descriptor)
     finally:
         path.unlink(missing_ok=True)
         os.close(descriptor)
 
 
+def holder_of(store: Path) -> dict[str, Any] | None:
+    """What the process that holds a store says about itself; None if nobody holds it.
+
+    Parameters
+    ----------
+    store : Path
+        The store.
+
+    Returns
+    -------
+    dict or None
+        ``process``, ``host`` and whatever the holder has said last.
+    """
+    try:
+        descriptor = os.open(_lock_file(store), os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        free = fcntl is None or _lock(descriptor, shared=True)
+        return None if free else _facts(descriptor)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _lock_file(store: Path) -> Path:
+    return store.with_name(store.name + ".lock")
+
+
 def _acquire(path: Path, store: Path) -> int:
+    tries = _TRIES
     while True:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise SweepError(f"cannot write beside the store {store}: {error.strerror}") from None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(descriptor, 32).decode().strip() or "unknown"
+            held = not _lock(descriptor)
+        except OSError as error:
             os.close(descriptor)
-            raise SweepError(
-                f"another runner (process {holder}) is at work on {store}; wait for it or stop it"
-            ) from None
-        if _is_at(descriptor, path):
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"{os.getpid()}\n".encode())
+            raise SweepError(f"cannot lock the store {store}: {error.strerror}") from None
+        if not held and _is_at(descriptor, path):
             return descriptor
-        os.close(descriptor)  # its last holder removed it between our open and our lock
+        facts = _facts(descriptor) if held else {}
+        os.close(descriptor)  # if not held: its last holder removed it before our lock
+        tries -= held
+        if tries == 0:
+            who = f"process {facts['process']} on {facts['host']}" if facts else "unknown"
+            raise SweepError(
+                f"another runner ({who}) is at work on {store}; wait for it or stop it"
+            )
+        if held:
+            time.sleep(_PAUSE)
+
+
+def _lock(descriptor: int, shared: bool = False) -> bool:
+    """Take the lock of an open file if nobody has it; closing the file gives it back."""
+    assert fcntl is not None
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _facts(descriptor: int) -> dict[str, Any]:
+    """What the lock file says; empty while its holder is writing it."""
+    try:
+        facts = json.loads(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

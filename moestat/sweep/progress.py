@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,12 +12,14 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from moestat.sweep.cost import CostModel
 from moestat.sweep.plan import Cell
 from moestat.sweep.record import FAILED, Record
 
-__all__ = ["Reporter", "reporter"]
+__all__ = ["Reporter", "duration", "reporter", "time_left"]
 
 _SECONDS_BETWEEN_LINES = 30.0
+_SECONDS_BETWEEN_FRAMES = 0.2
 
 
 class Reporter(Protocol):
@@ -28,54 +31,116 @@ class Reporter(Protocol):
 
 
 class _Count:
-    """Cells and work done so far; the work of a cell is taken to grow like n."""
+    """Cells done so far, and the time that the others should take by what these have cost."""
 
-    def __init__(self, cells: Sequence[Cell]) -> None:
-        self.began = time.monotonic()
-        self.total, self.work_total = len(cells), sum(cell.n for cell in cells)
-        self.cells = self.work = self.failed = 0
+    def __init__(self, cells: Sequence[Cell], costs: CostModel) -> None:
+        self._began = time.monotonic()
+        self._left = Counter((cell.curve, cell.n) for cell in cells)
+        self._costs = costs
+        self._busy = 0.0
+        self._total, self._cells, self._failed = len(cells), 0, 0
 
     def add(self, record: Record) -> None:
-        self.cells += 1
-        self.work += record.n
-        self.failed += record.status == FAILED
+        self._costs.add(record.curve, record.n, record.seconds)
+        self._left[record.curve, record.n] -= 1
+        self._busy += record.seconds
+        self._cells += 1
+        self._failed += record.status == FAILED
+
+    def share(self) -> float:
+        """Share of the work that is done."""
+        left = self._costs.total(self._left)
+        return 0.0 if left is None or not self._busy else self._busy / (self._busy + left)
 
     def text(self) -> str:
         """Cells done, their rate, the time left and the failures, e.g. ``3/30 cells, 1.3/s``."""
-        seconds = max(time.monotonic() - self.began, 1e-9)
-        parts = [f"{self.cells}/{self.total} cells"]
-        if self.cells:
-            left = timedelta(seconds=round(seconds * (self.work_total / self.work - 1)))
-            parts += [f"{self.cells / seconds:.2g}/s", f"{left} left"]
-        if self.failed:
-            parts.append(f"{self.failed} failed")
+        seconds = max(time.monotonic() - self._began, 1e-9)
+        parts = [f"{self._cells}/{self._total} cells"]
+        if self._cells:
+            parts.append(f"{self._cells / seconds:.2g}/s")
+        left = time_left(self._costs.total(self._left), self._busy, seconds)
+        if left is not None:
+            parts.append(f"{duration(left)} left")
+        if self._failed:
+            parts.append(f"{self._failed} failed")
         return ", ".join(parts)
 
 
-class _Bar:
-    def __init__(self, progress: Progress, count: _Count) -> None:
-        self._progress, self._count = progress, count
-        self._task = progress.add_task("", total=count.work_total, text=count.text())
+def time_left(work: float | None, busy: float, seconds: float) -> float | None:
+    """Seconds that a run still needs, if its workers go on as they did; None if unknown.
+
+    Parameters
+    ----------
+    work : float or None
+        Seconds of computing that are left.
+    busy : float
+        Seconds of computing that the run has done.
+    seconds : float
+        Time it has taken for it.
+
+    Returns
+    -------
+    float or None
+        Time left.
+
+    Examples
+    --------
+    >>> time_left(60.0, busy=20.0, seconds=10.0)
+    30.0
+    """
+    return None if work is None or not busy else work * seconds / busy
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people read them.
+
+    Examples
+    --------
+    >>> duration(3723.4)
+    '1:02:03'
+    """
+    return str(timedelta(seconds=round(seconds)))
+
+
+class _Told:
+    """A count that is shown anew only after a pause."""
+
+    def __init__(self, count: _Count, pause: float) -> None:
+        self.count, self._pause, self._last = count, pause, time.monotonic()
 
     def tell(self, record: Record) -> None:
-        self._count.add(record)
-        self._progress.update(self._task, advance=record.n, text=self._count.text())
-
-
-class _Lines:
-    def __init__(self, console: Console, count: _Count) -> None:
-        self._console, self._count, self._last = console, count, time.monotonic()
-
-    def tell(self, record: Record) -> None:
-        self._count.add(record)
+        self.count.add(record)
         now = time.monotonic()
-        if now - self._last >= _SECONDS_BETWEEN_LINES:
+        if now - self._last >= self._pause:
             self._last = now
-            self._console.print(self._count.text())
+            self.show()
+
+    def show(self) -> None:
+        raise NotImplementedError
+
+
+class _Bar(_Told):
+    def __init__(self, progress: Progress, count: _Count) -> None:
+        super().__init__(count, _SECONDS_BETWEEN_FRAMES)
+        self._progress = progress
+        self._task = progress.add_task("", total=1.0, text=count.text())
+
+    def show(self) -> None:
+        share, text = self.count.share(), self.count.text()
+        self._progress.update(self._task, completed=share, text=text)
+
+
+class _Lines(_Told):
+    def __init__(self, console: Console, count: _Count) -> None:
+        super().__init__(count, _SECONDS_BETWEEN_LINES)
+        self._console = console
+
+    def show(self) -> None:
+        self._console.print(self.count.text())
 
 
 @contextmanager
-def reporter(console: Console, cells: Sequence[Cell]) -> Iterator[Reporter]:
+def reporter(console: Console, cells: Sequence[Cell], costs: CostModel) -> Iterator[Reporter]:
     """A reporter for a run over `cells`.
 
     Parameters
@@ -84,16 +149,20 @@ def reporter(console: Console, cells: Sequence[Cell]) -> Iterator[Reporter]:
         Where to report.
     cells : sequence of Cell
         The cells of the run.
+    costs : CostModel
+        What is known about their costs; it learns from each record.
 
     Yields
     ------
     Reporter
         To be told of each record.
     """
-    count = _Count(cells)
+    count = _Count(cells, costs)
     if not console.is_terminal or not cells:
         yield _Lines(console, count)
         return
     columns = (BarColumn(30), TextColumn("{task.fields[text]}"))
     with Progress(*columns, console=console) as progress:
-        yield _Bar(progress, count)
+        bar = _Bar(progress, count)
+        yield bar
+        bar.show()

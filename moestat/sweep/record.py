@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from moestat import __version__
+from moestat.sweep.plan import Cell
 
-__all__ = ["DONE", "FAILED", "Record", "plain", "versions"]
+__all__ = ["DONE", "FAILED", "Record", "machine", "plain", "record_of", "versions"]
 
 DONE = "done"
 FAILED = "failed"
@@ -49,6 +51,10 @@ class Record:
         Versions of everything that made the numbers.
     message : str
         Why the cell failed; empty when done.
+    identity : str
+        Digest of all that the numbers depend on, as `moestat.sweep.plan.Cell` has it.
+    machine : mapping of str to str
+        What the numbers were made on.
     """
 
     key: str
@@ -65,6 +71,8 @@ class Record:
     seconds: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     message: str = ""
+    identity: str = ""
+    machine: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def on_bound(self) -> bool:
@@ -75,6 +83,63 @@ class Record:
     def empty_cells(self) -> int:
         """Number of true atoms that no fitted atom is nearest to."""
         return int(self.losses.get("empty_cells", 0))
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """What must not depend on how, where and when the cell was run."""
+        certificate = {key: v for key, v in self.certificate.items() if key != "seconds"}
+        left_out = ("certificate", "seconds", "versions", "machine")
+        kept = {name: value for name, value in vars(self).items() if name not in left_out}
+        return {**kept, "params": list(self.params), "certificate": certificate}
+
+
+def record_of(cell: Cell, status: str, **values: Any) -> Record:
+    """The record of a cell, with what it was made by and on.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    status : str
+        ``"done"`` or ``"failed"``.
+    **values : dict
+        Further fields of `Record`.
+
+    Returns
+    -------
+    Record
+        The record.
+
+    Examples
+    --------
+    >>> cell = Cell("em", 1000, 7, data_seed=1, fit_seed=2)
+    >>> record_of(cell, "failed", message="no luck").key
+    'em | n=1000 | replicate=7'
+    """
+    return Record(
+        key=cell.key,
+        curve=cell.curve,
+        n=cell.n,
+        replicate=cell.replicate,
+        status=status,
+        identity=cell.identity,
+        versions=versions(),
+        machine=machine(),
+        **values,
+    )
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, str]:
+    """Host, system and processor; compiled code depends on the processor."""
+    from llvmlite.binding import get_host_cpu_name
+
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": get_host_cpu_name(),
+        "processors": str(os.cpu_count()),
+    }
 
 
 @lru_cache(maxsize=1)

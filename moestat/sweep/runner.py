@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from moestat.sweep.executors import EXECUTORS, Lost
+from moestat.sweep.batches import batches, run_batch
+from moestat.sweep.cost import CostModel
+from moestat.sweep.executors import EXECUTORS, Executor, Lost
 from moestat.sweep.plan import Cell, plan_cells
-from moestat.sweep.record import FAILED, Record, versions
+from moestat.sweep.record import FAILED, Record, record_of
+from moestat.sweep.replication import replication
 from moestat.sweep.spec import Spec
 from moestat.sweep.store import Store
 
-__all__ = ["CellFunction", "open_cells", "run_cells"]
+__all__ = ["CellFunction", "open_cells", "planned_cells", "run_cells"]
 
 CellFunction = Callable[[str, Cell], Record]
+
+_SHOWN_IN_FLIGHT = 100
+
+
+def planned_cells(spec: Spec, store: Store) -> tuple[Cell, ...]:
+    """Cells that the results so far ask for, the largest sample sizes first.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    store : Store
+        Its store.
+
+    Returns
+    -------
+    tuple of Cell
+        The spec's cells, and those of the replicates that `moestat.sweep.replication` adds.
+    """
+    if spec.target_slope_halfwidth is None:
+        return plan_cells(spec)
+    counts = replication(spec, store.records())
+    return plan_cells(spec, {name: count.replicates for name, count in counts.items()})
 
 
 def open_cells(spec: Spec, store: Store, retry_failed: bool = False) -> list[Cell]:
     """Cells of `spec` that `store` has no result of, in the order they should run.
+
+    A spec with a ``target_slope_halfwidth`` may have further cells once these have results.
 
     Parameters
     ----------
@@ -37,7 +68,7 @@ def open_cells(spec: Spec, store: Store, retry_failed: bool = False) -> list[Cel
     """
     statuses = store.statuses()
     settled = {key for key, status in statuses.items() if not (retry_failed and status == FAILED)}
-    return [cell for cell in plan_cells(spec) if cell.key not in settled]
+    return [cell for cell in planned_cells(spec, store) if cell.key not in settled]
 
 
 def run_cells(
@@ -45,7 +76,7 @@ def run_cells(
     store: Store,
     cells: Sequence[Cell],
     *,
-    executor: str = "process",
+    executor: str | Executor = "process",
     workers: int = 1,
     cell_function: CellFunction | None = None,
 ) -> Iterator[Record]:
@@ -61,8 +92,8 @@ def run_cells(
         Its store, open for writing.
     cells : sequence of Cell
         Cells to run.
-    executor : str
-        Name in `moestat.sweep.executors.EXECUTORS`.
+    executor : str or Executor
+        Name in `moestat.sweep.executors.EXECUTORS`, or an executor.
     workers : int
         Number of workers.
     cell_function : callable, optional
@@ -75,22 +106,65 @@ def run_cells(
     """
     if cell_function is None:
         from moestat.sweep.cell import run_cell as cell_function
-    results: Any = EXECUTORS[executor].run(partial(cell_function, spec.text), cells, workers)
-    with closing(results):
-        for result in results:
-            record = _lost_record(result) if isinstance(result, Lost) else result
-            store.put(record)
-            yield record
+    chosen = EXECUTORS[executor] if isinstance(executor, str) else executor
+    function = partial(run_batch, cell_function, spec.text)
+    costs, flight = CostModel(store.timings()), _Flight(store)
+    task_seconds = chosen.task_seconds
+    while cells:
+        lost: list[Cell] = []
+        tasks = flight.watch(batches(cells, costs, task_seconds, workers))
+        results: Any = chosen.run(function, tasks, workers)
+        with closing(results):
+            for result in results:
+                if isinstance(result, Lost) and len(result.task) > 1:
+                    lost += result.task
+                    continue
+                records = [_lost_record(result)] if isinstance(result, Lost) else result
+                store.put(records)
+                flight.land(records)
+                for record in records:
+                    costs.add(record.curve, record.n, record.seconds)
+                    yield record
+        # A worker dies at one cell of a batch; each cell by itself tells which one.
+        cells, task_seconds = lost, 0.0
+
+
+class _Flight:
+    """The cells that workers have at the moment; the store's lock file tells readers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._cells = store, dict[str, None]()
+        self._counts: Counter[str] = Counter()
+        self._began, self._busy = time.time(), 0.0
+
+    def watch(self, tasks: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+        """The same tasks; their cells count as in flight once they are drawn."""
+        for task in tasks:
+            new = [cell for cell in task if cell.key not in self._cells]  # a lost one is there
+            self._cells.update(dict.fromkeys(cell.key for cell in new))
+            self._counts.update(cell.curve for cell in new)
+            self._tell()
+            yield task
+
+    def land(self, records: Sequence[Record]) -> None:
+        """These cells have results."""
+        for record in records:
+            del self._cells[record.key]
+            self._counts[record.curve] -= 1
+            self._busy += record.seconds
+        self._tell()
+
+    def _tell(self) -> None:
+        self._store.say(
+            {
+                "began": self._began,
+                "busy": self._busy,
+                "in_flight": self._counts,
+                "cells": list(islice(self._cells, _SHOWN_IN_FLIGHT)),
+            }
+        )
 
 
 def _lost_record(lost: Lost) -> Record:
-    cell: Cell = lost.task
-    return Record(
-        key=cell.key,
-        curve=cell.curve,
-        n=cell.n,
-        replicate=cell.replicate,
-        status=FAILED,
-        message=lost.message,
-        versions=versions(),
-    )
+    (cell,) = lost.task
+    return record_of(cell, FAILED, message=lost.message)

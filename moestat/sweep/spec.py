@@ -137,6 +137,11 @@ class Spec:
         Curves in the order of the file.
     text : str
         The TOML text it was read from.
+    target_slope_halfwidth : float or None
+        Replicates are added to a curve until the 95% interval of its slope reaches no further
+        than this to either side; None for a fixed number of replicates.
+    max_replicates : int or None
+        Where adding ends in any case; given together with the target.
     """
 
     title: str
@@ -147,11 +152,18 @@ class Spec:
     truths: Mapping[str, Truth] = field(repr=False)
     curves: tuple[Curve, ...]
     text: str = field(repr=False, compare=False)
+    target_slope_halfwidth: float | None = None
+    max_replicates: int | None = None
 
     @property
     def n_cells(self) -> int:
-        """Number of cells: curves times sizes times replicates."""
+        """Number of cells: curves times sizes times replicates, before any are added."""
         return len(self.curves) * len(self.sizes) * self.replicates
+
+    @property
+    def most_replicates(self) -> int:
+        """Replicates that a curve may come to have."""
+        return self.max_replicates or self.replicates
 
     @cached_property
     def design_table(self) -> dict[str, Any]:
@@ -174,21 +186,34 @@ class Spec:
                 "replicates": self.replicates,
                 "n": list(self.sizes),
                 "design": self.design_table,
-                "truth": {
-                    name: {**truth.law, "bounds": {k: list(v) for k, v in truth.bounds.items()}}
-                    for name, truth in self.truths.items()
-                },
-                "curve": [
-                    {
-                        key: item
-                        for key, item in _plain(asdict(curve)).items()
-                        if key not in _WORDS and item is not None
-                    }
-                    for curve in self.curves
-                ],
+                "truth": {name: _truth_table(truth) for name, truth in self.truths.items()},
+                "curve": [_curve_table(curve) for curve in self.curves],
+                **self._adaptive_table,
             },
             indent=1,
         )
+
+    @property
+    def _adaptive_table(self) -> dict[str, Any]:
+        """Nothing for a fixed number of replicates: older stores know no such keys."""
+        if self.target_slope_halfwidth is None:
+            return {}
+        return {
+            "target_slope_halfwidth": self.target_slope_halfwidth,
+            "max_replicates": self.max_replicates,
+        }
+
+    def curve_identity(self, curve: Curve) -> dict[str, Any]:
+        """Plain data that the cells of `curve` depend on, apart from seed, n and replicate.
+
+        The names of the curve and of its truth are not in it.
+        """
+        table = _curve_table(curve)
+        return {
+            "design": self.design_table,
+            "truth": _truth_table(self.truths[table.pop("truth")]),
+            "curve": {key: item for key, item in table.items() if key != "name"},
+        }
 
     @cached_property
     def digest(self) -> str:
@@ -316,6 +341,7 @@ def parse_spec(text: str) -> Spec:
     title = top.text("title")
     seed = top.integer("seed", 0)
     replicates = top.integer("replicates", 1)
+    target, most = _adaptive(top, replicates)
     sizes = _sizes(top)
     design = _build(top, "design", make_design, top.table("design", {}))
     truths = {
@@ -329,10 +355,25 @@ def parse_spec(text: str) -> Spec:
     for i, curve in enumerate(curves):
         if any(curve.name == other.name for other in curves[:i]):
             raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
-    spec = Spec(title, seed, replicates, sizes, design, truths, curves, text)
+    spec = Spec(title, seed, replicates, sizes, design, truths, curves, text, target, most)
     for curve in curves:
         _check_curve(spec, curve)
     return spec
+
+
+def _adaptive(top: Table, replicates: int) -> tuple[float | None, int | None]:
+    """Half-width that the slopes' intervals should have, and the most replicates for it."""
+    target = top.number("target_slope_halfwidth", None)
+    if target is None:
+        if "max_replicates" in top:
+            raise top.error("max_replicates", "needs target_slope_halfwidth, too")
+        top.take("max_replicates", None)
+        return None, None
+    if target <= 0:
+        raise top.error("target_slope_halfwidth", f"must be > 0, got {target:g}")
+    if replicates < 2:
+        raise top.error("target_slope_halfwidth", "needs replicates >= 2 to judge an interval by")
+    return target, top.integer("max_replicates", replicates)
 
 
 def _sizes(top: Table) -> tuple[int, ...]:
@@ -473,6 +514,17 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
             f"n: {spec.sizes[0]} samples cannot determine the {n_free} free parameters of curve"
             f" {curve.name!r}"
         )
+
+
+def _truth_table(truth: Truth) -> dict[str, Any]:
+    """Plain data of a truth: its law, and the bounds of the fits."""
+    return {**truth.law, "bounds": {key: list(pair) for key, pair in truth.bounds.items()}}
+
+
+def _curve_table(curve: Curve) -> dict[str, Any]:
+    """Plain data of a curve, without the words that only tables and figures show."""
+    table = _plain(asdict(curve))
+    return {key: item for key, item in table.items() if key not in _WORDS and item is not None}
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,13 @@ from moestat.sweep.spec import loss_label
 
 
 def identity(cell):
-    return {"key": cell.key, "curve": cell.curve, "n": cell.n, "replicate": cell.replicate}
+    return {
+        "key": cell.key,
+        "curve": cell.curve,
+        "n": cell.n,
+        "replicate": cell.replicate,
+        "identity": cell.identity,
+    }
 
 
 def exact_rate(text, cell):
@@ -67,16 +73,4 @@ def always_fails(text, cell):
 
 def stored_numbers(store):
     """Everything in a store that must not depend on how, where and when it was computed."""
-    return {
-        record.key: (
-            record.status,
-            record.loss,
-            record.log_likelihood,
-            record.certified,
-            record.params,
-            record.losses,
-            {k: v for k, v in record.certificate.items() if k != "seconds"},
-            record.message,
-        )
-        for record in store.records()
-    }
+    return {record.key: record.numbers for record in store.records()}

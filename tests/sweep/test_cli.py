@@ -21,7 +21,7 @@ def invoke(*arguments):
 
 def rows(text):
     """First word -> the others, for each line of a table of curves."""
-    for joined in ("95% interval", "on bound", "em †"):
+    for joined in ("95% interval", "on bound", "in flight", "em †"):
         text = text.replace(joined, joined.replace(" ", "_"))
     lines = [line.replace(", ", ",").split() for line in text.splitlines() if line.strip()]
     return {line[0]: line[1:] for line in lines}
@@ -75,7 +75,7 @@ def test_failed_cells_are_shown_and_set_the_exit_code(spec_file, fill):
     assert result.exit_code == 1
     assert result.stdout.count("failed: newton | n=") + result.stdout.count("failed: em | n=") == 5
     assert "ValueError: as asked" in result.stdout
-    assert "and 7 more; export the store to see them all" in result.stdout
+    assert f"7 more; see them all: python -m moestat.sweep failures {path}" in result.stdout
     assert "newton: no rate: estimates at 0 of the 2 or more sample sizes" in result.stdout
     assert "figures" not in result.stdout
     retried = invoke("run", spec_file, "--out", path, "--executor", "serial", "--retry-failed")
@@ -85,9 +85,11 @@ def test_failed_cells_are_shown_and_set_the_exit_code(spec_file, fill):
 
 def test_status_counts(fill):
     table = rows(invoke("status", fill(limit=7)).stdout)
-    assert table["curve"] == ["cells", "done", "failed", "open", "certified", "on_bound"]
+    names = ["cells", "done", "failed", "in_flight", "open", "certified", "on_bound"]
+    assert table["curve"] == names
     counts = {name: [int(value) for value in table[name]] for name in ("newton", "em")}
-    assert [a + b for a, b in zip(*counts.values(), strict=True)] == [12, 7, 0, 5, 5, 3]
+    assert [a + b for a, b in zip(*counts.values(), strict=True)] == [12, 7, 0, 0, 5, 5, 3]
+    assert table["no"] == ["runner", "is", "at", "work"]
 
 
 def test_rates_use_certified_fits_unless_told_otherwise(fill):
@@ -96,10 +98,14 @@ def test_rates_use_certified_fits_unless_told_otherwise(fill):
     low, high = fit_rate(
         [200, 200, 400, 400], [200**-0.5, 1.1 * 200**-0.5, 400**-0.5, 1.1 * 400**-0.5]
     ).interval
-    assert table["newton"][:3] == ["-0.50", f"{low:+.2f},{high:+.2f}", "-0.5"]
-    assert table["em_†"][0] == "-0.50"
+    error = round(100 * (high - low) / 2 / 4.302653)  # t quantile with 2 degrees of freedom
+    slope = f"-0.50({error})"
+    assert table["newton"][:3] == [slope, f"{low:+.2f},{high:+.2f}", "-0.5"]
+    assert table["em_†"][0].startswith("-0.50(")
     assert table["curve"][4:] == ["on_bound", "failed", "d_H"]
-    assert table["newton"][3:] == ["4/6", "2", "0", "-0.50"]
+    assert table["newton"][3:] == ["4/6", "2", "0", slope]
+    assert "slopes with the standard error of their last digits" in result.stdout
+    assert "predicted slopes refuted: 0 of 1 (Holm over these curves, 5%)" in result.stdout
     assert "newton: uncertified, left out of the rate: 2" in result.stdout
     assert "newton: fits with an empty Voronoi cell: 2" in result.stdout
     assert "em: uncertified" not in result.stdout
@@ -113,7 +119,10 @@ def test_rates_as_json(fill):
     assert newton["rate"]["n_observations"] == 4
     assert em["rate"]["n_observations"] == 6
     assert newton["hellinger"]["slope"] == pytest.approx(-0.5)
-    assert newton["blocks"] == {"mass": pytest.approx(-0.5), "a": pytest.approx(-0.5)}
+    slopes = {name: block["slope"] for name, block in newton["blocks"].items()}
+    assert slopes == {"mass": pytest.approx(-0.5), "a": pytest.approx(-0.5)}
+    assert all(block["standard_error"] > 0 for block in newton["blocks"].values())
+    assert newton["verdict"]["theory"] == "inside"
     assert newton["cell_errors"]["over"]["a"]["rate"]["slope"] == pytest.approx(-0.25)
     assert newton["evidence"]["active"] == {"a[0]": 2}
 
@@ -168,7 +177,8 @@ def test_plot_of_nothing(fill):
 def test_export_csv_keeps_every_digit(fill, tmp_path):
     out = tmp_path / "cells.csv"
     result = invoke("export", fill(), "--out", out)
-    assert result.stdout == f"12 rows: {out}\n"
+    dictionary = tmp_path / "cells.dictionary.csv"
+    assert result.stdout == f"12 rows: {out}, columns explained in {dictionary}\n"
     with out.open() as file:
         rows = list(csv.DictReader(file))
     with open_store(tmp_path / "filled.sqlite") as store:
@@ -178,13 +188,19 @@ def test_export_csv_keeps_every_digit(fill, tmp_path):
     assert rows[0]["certificate.active"] == '["a[0]"]'
     assert rows[0]["losses.block_errors.a"].startswith("[")
     assert {row["versions.moestat"] for row in rows} == {"test"}
+    with dictionary.open() as file:
+        explained = {row["column"]: row["description"] for row in csv.DictReader(file)}
+    assert list(explained) == list(rows[0])
+    assert all(explained.values())
 
 
 def test_export_parquet(fill, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     out = tmp_path / "cells.parquet"
     assert invoke("export", fill(), "--out", out).exit_code == 0
-    table = parquet.read_table(out).to_pydict()
+    read = parquet.read_table(out)
+    assert read.schema.field("loss").metadata[b"description"].startswith(b"Voronoi loss")
+    table = read.to_pydict()
     with open_store(tmp_path / "filled.sqlite") as store:
         assert table["loss"] == [record.loss for record in store.records()]
     assert set(table["status"]) == {"done"}

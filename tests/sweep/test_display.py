@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -24,8 +25,8 @@ def test_tables_fit_a_terminal_of_80_columns(summaries, details):
     Console(width=80, file=file).print(rates_table("", summaries, details=details))
     text = file.getvalue()
     assert "\N{HORIZONTAL ELLIPSIS}" not in text
-    (head,) = [line for line in text.splitlines() if "slope  95%" in line]
+    (head,) = [line for line in text.splitlines() if re.search("slope +95%", line)]
     (row,) = [line for line in text.splitlines() if "-0.49" in line]
     assert head.split()[-1] == ("d_H" if details else "failed")
-    assert row.split()[-1] == ("-0.50" if details else "0")
+    assert row.split()[-1].startswith("-0.50(" if details else "0")
     assert "4/6" in row

@@ -6,7 +6,7 @@ import pytest
 
 from moestat._registry import UnknownNameError
 from moestat.sweep import SweepError, create_store, open_cells, open_store, run_cells
-from moestat.sweep.executors import EXECUTORS, Lost
+from moestat.sweep.executors import EXECUTORS, Executor, Lost
 from tests.sweep.cells import exact_rate, stored_numbers
 
 
@@ -32,8 +32,8 @@ def dies_once(folder, task):
 
 
 def test_names():
-    assert sorted(EXECUTORS) == ["process", "serial"]
-    with pytest.raises(UnknownNameError, match=r"unknown executor 'slurm'; known: 'process'"):
+    assert sorted(EXECUTORS) == ["dask", "process", "serial"]
+    with pytest.raises(UnknownNameError, match=r"unknown executor 'slurm'; known: 'dask', "):
         EXECUTORS["slurm"]
 
 
@@ -76,15 +76,17 @@ def test_workers_that_cannot_start_are_reported(monkeypatch, tmp_path):
 def test_lost_cells_are_stored_as_failed(tmp_path, spec):
     def lose(function, tasks, workers):
         for task in tasks:
-            yield Lost(task, "lost") if task.replicate == 0 else function(task)
+            lost = any(cell.replicate == 0 for cell in task)
+            yield Lost(task, "lost") if lost else function(task)
 
-    with create_store(tmp_path / "a.sqlite", spec) as store, pytest.MonkeyPatch.context() as patch:
-        patch.setitem(EXECUTORS._members, "serial", type("E", (), {"run": staticmethod(lose)}))
+    losing = Executor("losing", lose, task_seconds=10.0)
+    with create_store(tmp_path / "a.sqlite", spec) as store:
         cells = open_cells(spec, store)
-        list(run_cells(spec, store, cells, executor="serial", cell_function=exact_rate))
+        seen = list(run_cells(spec, store, cells, executor=losing, cell_function=exact_rate))
         failed = [r for r in store.records() if r.status == "failed"]
         assert {(r.replicate, r.message) for r in failed} == {(0, "lost")}
         assert len(failed) == spec.n_cells / spec.replicates
+        assert len(seen) == len(store.statuses()) == spec.n_cells
 
 
 def test_numbers_do_not_depend_on_executor_workers_or_order(tmp_path, spec):
@@ -96,5 +98,5 @@ def test_numbers_do_not_depend_on_executor_workers_or_order(tmp_path, spec):
             assert len(list(run_cells(spec, store, cells, executor=name, workers=workers))) == 12
         with open_store(path) as store:
             stores.append(stored_numbers(store))
-    assert {value[0] for value in stores[0].values()} == {"done"}
+    assert {value["status"] for value in stores[0].values()} == {"done"}
     assert stores[0] == stores[1] == stores[2]

@@ -1,18 +1,26 @@
+import dataclasses
 import os
 import sqlite3
 
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, open_store, parse_spec, run_cells
-from moestat.sweep.lock import exclusive
-from moestat.sweep.store import SCHEMA_VERSION
+from moestat.sweep.lock import exclusive, holder_of
+from moestat.sweep.schema import SCHEMA_VERSION
+from moestat.sweep.verify import verify
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers
 
 
-def fill(path, spec, cell_function=exact_rate, limit=None, retry_failed=False):
-    with create_store(path, spec) as store:
+def fill(path, spec, cell_function=exact_rate, limit=None, retry_failed=False, extend=False):
+    """Run what is open, and again what results ask for; or no more than `limit` cells."""
+    done = []
+    with create_store(path, spec, extend=extend) as store:
         cells = open_cells(spec, store, retry_failed)[:limit]
-        return list(run_cells(spec, store, cells, executor="serial", cell_function=cell_function))
+        while cells:
+            run = run_cells(spec, store, cells, executor="serial", cell_function=cell_function)
+            done += run
+            cells = open_cells(spec, store) if limit is None else []
+    return done
 
 
 @pytest.fixture
@@ -80,8 +88,70 @@ def test_another_spec_is_refused_with_the_difference(path, spec, text):
     lines = str(error.value).splitlines()
     assert '- "replicates": 3,' in lines
     assert '+ "replicates": 4,' in lines
+    assert "it only adds cells: allow that with --extend" in lines[0]
     with open_store(path) as store:
         assert len(store.statuses()) == 2
+
+
+THIRD = """
+[[curve]]
+name = "newton, k = 3"
+truth = "t"
+n_experts = 3
+loss = "softmax-D1"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("replicates = 3", "replicates = 5"),
+        ("[200, 400]", "[100, 200, 400, 800]"),
+        ("require_certificate = false", "require_certificate = false" + THIRD),
+        ("replicates = 3", "replicates = 3\ntarget_slope_halfwidth = 0.1\nmax_replicates = 9"),
+    ],
+)
+def test_a_spec_that_only_adds_cells_extends_a_store_on_request(path, spec, text, old, new):
+    fill(path, spec)
+    with open_store(path) as store:
+        before = stored_numbers(store)
+    longer = parse_spec(text.replace(old, new))
+    with pytest.raises(SweepError, match=r"allow that with --extend"):
+        fill(path, longer)
+    added = fill(path, longer, extend=True)
+    assert added
+    with open_store(path) as store:
+        after = stored_numbers(store)
+        assert store.spec == longer
+        assert verify(store) == []
+    assert before.items() <= after.items()
+    assert len(after) == len(before) + len(added) >= longer.n_cells
+    alone = path.with_name("alone.sqlite")
+    fill(alone, longer)
+    with open_store(alone) as store:
+        assert stored_numbers(store) == after
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("seed = 7", "seed = 8"),
+        ("replicates = 3", "replicates = 2"),
+        ("[200, 400]", "[200]"),
+        ("[200, 400]", "[200, 500]"),
+        ("low = -4", "low = -3"),
+        ("max_iterations = 20", "max_iterations = 30"),
+        ('name = "em"\n', 'name = "EM"\n'),
+    ],
+)
+def test_a_spec_that_changes_cells_never_extends_a_store(path, spec, text, old, new):
+    fill(path, spec, limit=3)
+    before = path.read_bytes()
+    with pytest.raises(SweepError, match=r"belongs to another spec; run into another file, or"):
+        fill(path, parse_spec(text.replace(old, new)), extend=True)
+    with open_store(path) as store:
+        assert (store.spec, len(store.statuses())) == (spec, 3)
+    assert path.read_bytes() == before
 
 
 def test_the_same_spec_in_another_layout_is_accepted(path, spec, text):
@@ -148,8 +218,8 @@ def test_other_databases_are_refused_and_left_alone(path, spec):
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        (SCHEMA_VERSION + 1, r"written by a newer moestat \(schema 3; this one reads 2\): update"),
-        (1, r"an older moestat \(schema 1; this one reads 2\), .*: run into another file"),
+        (SCHEMA_VERSION + 1, r"written by a newer moestat \(schema 4; this one reads 3\): update"),
+        (1, r"an older moestat \(schema 1; this one reads 2 to 3\), .*: run into another file"),
     ],
 )
 def test_another_schema_is_refused_and_left_alone(path, spec, schema, message):
@@ -162,6 +232,106 @@ def test_another_schema_is_refused_and_left_alone(path, spec, schema, message):
         with pytest.raises(SweepError, match=message):
             attempt()
     assert path.read_bytes() == before
+
+
+def downgrade(path):
+    """Make a store what schema 2 was."""
+    connection = sqlite3.connect(path)
+    for column in ("identity", "machine", "checksum"):
+        connection.execute(f"ALTER TABLE cells DROP COLUMN {column}")
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+
+
+def schema_of(path):
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute("PRAGMA user_version").fetchone()[0]
+    finally:
+        connection.close()
+
+
+def test_an_older_store_is_read_as_it_is_and_brought_up_to_date_by_a_runner(path, spec):
+    fill(path, spec, limit=5)
+    with open_store(path) as store:
+        before = stored_numbers(store)
+    downgrade(path)
+    content = path.read_bytes()
+    with open_store(path) as store:
+        assert stored_numbers(store) == before
+        assert verify(store) == []
+        assert {record.machine == {} for record in store.records()} == {True}
+    assert path.read_bytes() == content
+    assert len(fill(path, spec)) == spec.n_cells - 5
+    assert schema_of(path) == SCHEMA_VERSION
+    with open_store(path) as store:
+        assert before.items() <= stored_numbers(store).items()
+        assert verify(store) == []
+
+
+def test_a_migration_that_fails_changes_nothing(path, spec, monkeypatch):
+    fill(path, spec)
+    downgrade(path)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE meta SET value = 'seed = ' WHERE key = 'spec'")
+    connection.commit()
+    connection.close()
+    for attempt in (lambda: fill(path, spec), lambda: read_all(path)):
+        with pytest.raises(SweepError, match=r"from schema 2 to 3: is not valid TOML"):
+            attempt()
+    assert schema_of(path) == 2
+    connection = sqlite3.connect(path)
+    assert len(connection.execute("SELECT * FROM cells").fetchall()) == spec.n_cells
+    connection.close()
+
+
+def test_a_full_disk_is_named_and_keeps_earlier_results(path, spec):
+    with create_store(path, spec) as store:
+        cells = open_cells(spec, store)
+        run = run_cells(spec, store, cells, executor="serial", cell_function=exact_rate)
+        first = next(run)
+        # No room beyond the pages that are there.
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        many = [dataclasses.replace(first, key=str(i), message="long" * 1000) for i in range(99)]
+        with pytest.raises(SweepError, match=r"cannot write to the store .*: .* is full"):
+            store.put(many)
+        run.close()
+    with open_store(path) as store:
+        assert store.statuses() == {first.key: "done"}
+        assert store.integrity() == []
+    assert len(fill(path, spec)) == spec.n_cells - 1
+
+
+@pytest.fixture
+def nobody():
+    """Act as a user without rights, if the tests run as one who may write everywhere."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    yield
+    os.seteuid(0)
+
+
+def test_a_read_only_store_can_be_read_but_not_run(path, spec, request):
+    fill(path, spec, limit=4)
+    folders = [path.parent, *list(path.parent.parents)[:-2]]
+    modes = [(folder, folder.stat().st_mode) for folder in folders]
+    for folder in folders:
+        folder.chmod(0o755)
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    request.getfixturevalue("nobody")
+    try:
+        assert len(read_all(path)) == 4
+        with pytest.raises(SweepError, match=r"cannot write beside the store .*: Permission den"):
+            fill(path, spec)
+        assert len(read_all(path)) == 4
+    finally:
+        os.seteuid(os.getuid())
+        for folder, mode in modes:
+            folder.chmod(mode)
 
 
 def test_nothing_to_read(path, tmp_path):
@@ -185,7 +355,7 @@ def test_a_missing_directory_is_named(tmp_path, spec):
 
 
 def test_a_second_runner_is_refused_and_told_who_holds_the_store(path):
-    held = rf"another runner \(process {os.getpid()}\) is at work"
+    held = rf"another runner \(process {os.getpid()} on .*\) is at work"
     with exclusive(path):
         with pytest.raises(SweepError, match=held), exclusive(path):
             pass
@@ -200,8 +370,9 @@ def test_a_lock_left_behind_is_taken_over(path):
     lock = path.with_name(path.name + ".lock")
     lock.write_text("999999999\n")
     with exclusive(path):
-        assert lock.read_text() == f"{os.getpid()}\n"
+        assert holder_of(path)["process"] == os.getpid()
     assert not lock.exists()
+    assert holder_of(path) is None
 
 
 def test_a_store_that_cannot_be_written_is_named(path, spec):
@@ -209,4 +380,4 @@ def test_a_store_that_cannot_be_written_is_named(path, spec):
     with create_store(path, spec) as store:
         store._connection.execute("PRAGMA query_only = ON")
         with pytest.raises(SweepError, match=r"cannot write to the store .*a.sqlite: .*readonly"):
-            store.put(record)
+            store.put([record])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,13 @@ class Executor:
         Name in the registry.
     run : callable
         ``run(function, tasks, workers)`` yields ``function(task)``, or `Lost`, for each task, as
-        they complete, in any order.  Closing the iterator stops the work.
+        they complete, in any order.  It draws tasks only as workers become free for them, since
+        how much goes into a task is decided as it is drawn.  Closing the iterator stops the work.
+    task_seconds : float
+        How long a task should be for its scheduling to cost a few percent at most; 0 if
+        scheduling costs nothing.
     """
 
     name: str
-    run: Callable[[Callable[[Any], Any], Sequence[Any], int], Iterator[Any]]
+    run: Callable[[Callable[[Any], Any], Iterable[Any], int], Iterator[Any]]
+    task_seconds: float

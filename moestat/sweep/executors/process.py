@@ -12,10 +12,11 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
@@ -24,7 +25,7 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.executors._types import Executor, Lost
 from moestat.sweep.threads import one_thread
 
-__all__ = ["EXECUTOR"]
+__all__ = ["EXECUTOR", "interrupts_held"]
 
 _RETRIES = 2
 _QUEUED_PER_WORKER = 2
@@ -42,7 +43,7 @@ class _Pool:
 
     def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
         """Queue ``function(task)``; this is also where workers are started."""
-        with one_thread(), _interrupts_held():
+        with one_thread(), interrupts_held():
             return self._executor.submit(function, task)
 
     def check(self) -> None:
@@ -64,7 +65,7 @@ class _Pool:
         self._watched.close()
 
 
-def run(function: Callable[[Any], Any], tasks: Sequence[Any], workers: int) -> Iterator[Any]:
+def run(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
     """``function(task)`` for each task on `workers` processes, as they complete.
 
     A worker that dies takes the whole pool with it, and nobody knows which of the tasks in
@@ -76,7 +77,7 @@ def run(function: Callable[[Any], Any], tasks: Sequence[Any], workers: int) -> I
     SweepError
         If worker processes cannot even start.
     """
-    waiting, suspects = deque(tasks), deque[Any]()
+    waiting, suspects = _Queue(tasks), _Queue(())
     deaths: Counter[Any] = Counter()
     while waiting or suspects:
         pool, running = _Pool(workers), dict[Future[Any], Any]()
@@ -97,18 +98,39 @@ def run(function: Callable[[Any], Any], tasks: Sequence[Any], workers: int) -> I
             pool.close(now=not finished)
 
 
+class _Queue:
+    """Tasks in order; the next one is drawn from where they come from only when it is asked for."""
+
+    def __init__(self, tasks: Iterable[Any]) -> None:
+        self._source, self._drawn = iter(tasks), deque[Any]()
+
+    def __bool__(self) -> bool:
+        if not self._drawn:
+            self._drawn.extend(islice(self._source, 1))
+        return bool(self._drawn)
+
+    def append(self, task: Any) -> None:
+        self._drawn.append(task)
+
+    def first(self) -> Any:
+        return self._drawn[0]
+
+    def drop(self) -> None:
+        self._drawn.popleft()
+
+
 def _drain(
     pool: _Pool,
     function: Callable[[Any], Any],
-    queue: deque[Any],
+    queue: _Queue,
     width: int,
     running: dict[Future[Any], Any],
 ) -> Iterator[Any]:
     """Results of the tasks in `queue`, at most `width` of them in flight."""
     while queue or running:
-        while queue and len(running) < width:
-            running[pool.submit(function, queue[0])] = queue[0]
-            queue.popleft()
+        while len(running) < width and queue:
+            running[pool.submit(function, queue.first())] = queue.first()
+            queue.drop()
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             result = future.result()
             del running[future]
@@ -128,7 +150,7 @@ def _watch(watched: Connection) -> None:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def interrupts_held() -> Iterator[None]:
     """Hold SIGINT back; processes started inside never see it, and the caller sees it after."""
     resource_tracker.ensure_running()  # its own start would lift the hold
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -138,4 +160,4 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-EXECUTOR = Executor("process", run)
+EXECUTOR = Executor("process", run, task_seconds=0.1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from moestat.sweep.executors._types import Executor
@@ -10,10 +10,10 @@ from moestat.sweep.executors._types import Executor
 __all__ = ["EXECUTOR"]
 
 
-def run(function: Callable[[Any], Any], tasks: Sequence[Any], workers: int) -> Iterator[Any]:
+def run(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
     """``function(task)`` for each task, in order; `workers` is not used."""
     for task in tasks:
         yield function(task)
 
 
-EXECUTOR = Executor("serial", run)
+EXECUTOR = Executor("serial", run, task_seconds=0.0)

@@ -1,0 +1,23 @@
+"""The command line of sweeps; each command imports what it needs, so that help is instant."""
+
+from moestat.sweep.cli._app import app
+from moestat.sweep.cli._cells import cell, failures, status
+from moestat.sweep.cli._rates import compare, plot, rates, report
+from moestat.sweep.cli._run import run
+from moestat.sweep.cli._stores import export, list_experiments, merge, verify_store
+
+__all__ = [
+    "app",
+    "cell",
+    "compare",
+    "export",
+    "failures",
+    "list_experiments",
+    "merge",
+    "plot",
+    "rates",
+    "report",
+    "run",
+    "status",
+    "verify_store",
+]

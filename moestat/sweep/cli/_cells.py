@@ -1,0 +1,134 @@
+"""The commands that look at cells: how far a sweep is, what failed, one cell by itself."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from moestat.sweep.cli._app import (
+    PROGRAM,
+    SOME_FAILED,
+    AsJson,
+    StorePath,
+    command,
+    console,
+    show_json,
+)
+
+if TYPE_CHECKING:
+    from moestat.sweep.record import Record
+    from moestat.sweep.spec import Spec
+    from moestat.sweep.store import Store
+
+__all__ = ["cell", "failures", "show_failures", "status"]
+
+_SHOWN = 5
+
+
+@command("status quickstart.sqlite")
+def status(store: StorePath, as_json: AsJson = False) -> None:
+    """Show how far a sweep has come, and how long it will take; also while it runs."""
+    from moestat.sweep.display import status_table
+    from moestat.sweep.status import status_of
+    from moestat.sweep.store import open_store
+
+    with open_store(store) as opened:
+        found = status_of(opened)
+        if as_json:
+            show_json({"store": str(store), **found.as_dict()})
+            return
+        shown = console()
+        shown.print(status_table(found))
+        show_failures(opened, shown)
+
+
+@command("failures quickstart.sqlite")
+def failures(store: StorePath, as_json: AsJson = False) -> None:
+    """Show every failed cell: why it failed, and the command that runs it by itself."""
+    from moestat.sweep.store import open_store
+
+    with open_store(store) as opened:
+        failed = _failed(opened)
+        spec = opened.spec
+    if as_json:
+        show_json(
+            [
+                {"key": each.key, "message": each.message, "command": _again(store, each.key)}
+                for each in failed
+            ]
+        )
+        return
+    typer.echo(f"{spec.title}: {len(failed)} failed cells")
+    for record in failed:
+        typer.echo(f"{record.key}: {record.message}\n    {_again(store, record.key)}")
+
+
+def show_failures(store: Store, shown: Console) -> None:
+    """The reasons of the first few failed cells."""
+    failed = _failed(store)
+    for record in failed[:_SHOWN]:
+        shown.print(f"failed: {record.key}: {record.message}", markup=False, soft_wrap=True)
+    if failed:
+        more = f"{len(failed) - _SHOWN} more; " if len(failed) > _SHOWN else ""
+        line = f"{more}see them all: {PROGRAM} failures {shlex.quote(str(store.path))}"
+        shown.print(line, markup=False, soft_wrap=True)
+
+
+def _failed(store: Store) -> list[Record]:
+    from moestat.sweep.record import FAILED
+
+    return [record for record in store.records() if record.status == FAILED]
+
+
+def _again(store: Path, key: str) -> str:
+    """The command that runs one cell by itself."""
+    return f"{PROGRAM} cell {shlex.quote(str(store))} {shlex.quote(key)}"
+
+
+@command('cell quickstart.sqlite "softmax, k = 2 | n=10000 | replicate=0"')
+def cell(
+    source: Annotated[
+        str,
+        typer.Argument(help="A store, a spec file or a shipped experiment.", metavar="SOURCE"),
+    ],
+    key: Annotated[str, typer.Argument(help="The cell, as failures and export call it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Run one cell by itself, print its record, and compare it with what the store has.
+
+    Nothing is written.
+    """
+    from moestat.sweep.cell import run_cell
+    from moestat.sweep.plan import find_cell
+    from moestat.sweep.record import FAILED
+
+    spec, stored = _spec_and_record(source, key)
+    record = run_cell(spec.text, find_cell(spec, key))
+    same = None if stored is None else record.numbers == stored.numbers
+    if as_json:
+        show_json({**vars(record), "same_as_stored": same})
+    else:
+        for name, value in vars(record).items():
+            typer.echo(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
+        if same is not None:
+            typer.echo(f"the store has {'the same' if same else 'OTHER'} numbers")
+    if record.status == FAILED:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _spec_and_record(source: str, key: str) -> tuple[Spec, Record | None]:
+    """The spec that `source` is or belongs to, and the record of a cell in a store."""
+    from moestat.sweep.experiments import find_spec
+    from moestat.sweep.spec import load_spec
+    from moestat.sweep.store import is_store, open_store
+
+    if not is_store(Path(source)):
+        return load_spec(find_spec(source)), None
+    with open_store(source) as store:
+        found = [record for record in store.records() if record.key == key]
+        return store.spec, found[0] if found else None

@@ -1,0 +1,95 @@
+"""The commands that read rates off stores: tables, comparisons, figures, reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moestat.sweep.cli._app import AsJson, StorePath, command, console, show_json
+
+__all__ = ["compare", "plot", "rates", "report"]
+
+
+@command("rates quickstart.sqlite --json")
+def rates(store: StorePath, as_json: AsJson = False) -> None:
+    """Show the fitted rates; with --json everything, by loss, block and kind of Voronoi cell."""
+    from moestat.sweep.analysis import summarise
+    from moestat.sweep.display import rates_table
+    from moestat.sweep.store import open_store
+
+    with open_store(store) as opened:
+        summaries = summarise(opened)
+        if as_json:
+            show_json([summary.as_dict() for summary in summaries])
+        else:
+            console().print(rates_table(opened.spec.title, summaries, details=True))
+
+
+@command('compare quickstart.sqlite "softmax, k = 2" "softmax, k = 3"')
+def compare(
+    store: StorePath,
+    first: Annotated[str, typer.Argument(help="A curve.")],
+    second: Annotated[str, typer.Argument(help="Another one.")],
+    other: Annotated[
+        Path | None, typer.Option(help="The store of the second curve, if it is another one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the slopes of two curves; replicates on the same data are compared in pairs."""
+    from moestat.sweep.comparison import compare_curves
+    from moestat.sweep.store import open_store
+
+    with open_store(store) as one, open_store(other or store) as two:
+        difference = compare_curves(one, first, two, second)
+    if as_json:
+        show_json({"first": first, "second": second, **difference.as_dict()})
+    else:
+        typer.echo(f"{first}  against  {second}\n{difference.summary()}")
+
+
+@command("plot quickstart.sqlite --out figure.pdf")
+def plot(
+    store: StorePath,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A .png or .pdf file; both beside the store by default."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw losses against sample sizes with their fitted rates."""
+    from moestat.sweep.analysis import summarise
+    from moestat.sweep.figure import draw, write_figures
+    from moestat.sweep.store import open_store
+
+    with open_store(store) as opened:
+        figure = draw(opened.spec.title, summarise(opened))
+    paths = [out] if out else [store.with_suffix(suffix) for suffix in (".png", ".pdf")]
+    write_figures(figure, paths)
+    _show_files("figures", paths, as_json)
+
+
+@command("report quickstart.sqlite --out figures")
+def report(
+    store: StorePath,
+    out: Annotated[
+        Path | None, typer.Option(help="A directory; the store's own by default.", metavar="DIR")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a report: figure (PNG, PDF), Markdown page with the evidence, LaTeX table."""
+    from moestat.report import write_report
+    from moestat.sweep.store import open_store
+
+    with open_store(store) as opened:
+        paths = write_report(opened, out)
+    _show_files("report", paths, as_json)
+
+
+def _show_files(what: str, paths: list[Path], as_json: bool) -> None:
+    names = [str(path) for path in paths]
+    if as_json:
+        show_json({what: names})
+    else:
+        typer.echo(f"{what}: " + ", ".join(names))

@@ -1,0 +1,198 @@
+"""The command that runs sweeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from moestat.sweep.cli._app import (
+    INTERRUPTED,
+    SOME_FAILED,
+    AsJson,
+    command,
+    console,
+    show_json,
+)
+from moestat.sweep.cli._cells import show_failures
+from moestat.sweep.errors import SweepError
+
+if TYPE_CHECKING:
+    from moestat.sweep.executors import Executor
+    from moestat.sweep.plan import Cell
+    from moestat.sweep.spec import Spec
+    from moestat.sweep.store import Store
+
+__all__ = ["run"]
+
+
+@command("run quickstart --workers 4")
+def run(
+    spec: Annotated[
+        str, typer.Argument(help="A spec file, or the name of a shipped experiment (see list).")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The store; SPEC's name with .sqlite in this directory by default."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes; all processors by default.")
+    ] = None,
+    limit_cells: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many cells.")
+    ] = None,
+    executor: Annotated[str, typer.Option(help="process, serial or dask.")] = "process",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="For dask: address or JSON file of a scheduler; a cluster on this machine by"
+            " default."
+        ),
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N", help="Only the I-th of N shares of the cells; merge joins their stores."
+        ),
+    ] = None,
+    extend: Annotated[
+        bool,
+        typer.Option("--extend", help="Take a store of a spec to which SPEC only adds cells."),
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run failed cells again, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run SPEC, or go on with it: cells that have a result are not run again.
+
+    Interrupt or kill it at any time: the same command goes on, and ends with the same numbers.
+    """
+    from moestat.sweep.experiments import find_spec
+    from moestat.sweep.spec import load_spec
+    from moestat.sweep.store import create_store
+    from moestat.sweep.threads import available_cpus
+
+    chosen = _executor(executor, scheduler)
+    path = find_spec(spec)
+    loaded = load_spec(path)
+    target = out or Path(f"{path.stem}.sqlite")
+    count = workers or available_cpus()
+    progress = console(stderr=True)
+    with create_store(target, loaded, extend=extend) as store:
+        try:
+            _run_rounds(loaded, store, chosen, count, limit_cells, share, retry_failed, progress)
+        except KeyboardInterrupt:
+            kept = len(store.statuses())
+            progress.print(
+                f"interrupted: {kept} of {_planned(loaded, store)} cells have results in {target};"
+                " run the same command again to go on",
+                soft_wrap=True,
+            )
+            raise typer.Exit(INTERRUPTED) from None
+        failed = _conclude(store, as_json)
+    if failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _executor(name: str, scheduler: str | None) -> Executor:
+    from moestat._registry import UnknownNameError
+    from moestat.sweep.executors import EXECUTORS, dask_executor
+
+    try:
+        chosen = EXECUTORS[name]
+    except UnknownNameError as error:
+        raise SweepError(f"--executor: {error}") from None
+    if scheduler is None:
+        return chosen
+    if name != "dask":
+        raise SweepError(f"--scheduler is for --executor dask, got --executor {name}")
+    return dask_executor(scheduler)
+
+
+def _run_rounds(
+    spec: Spec,
+    store: Store,
+    executor: Executor,
+    workers: int,
+    limit: int | None,
+    share: str | None,
+    retry_failed: bool,
+    progress: Console,
+) -> None:
+    """Run what is open; where replicates are added, again until the rule asks for no more."""
+    from moestat.sweep.cost import CostModel
+    from moestat.sweep.progress import reporter
+    from moestat.sweep.runner import open_cells, run_cells
+
+    cells = _shared(spec, open_cells(spec, store, retry_failed), share)
+    first = f"{spec.title}: {len(cells)} of {_planned(spec, store)} cells to run"
+    progress.print(f"{first}, store {store.path}", soft_wrap=True)
+    while cells:
+        cells = cells[:limit]
+        with reporter(progress, cells, CostModel(store.timings())) as report:
+            for record in run_cells(spec, store, cells, executor=executor, workers=workers):
+                report.tell(record)
+        if limit is not None or share is not None:
+            return
+        cells = open_cells(spec, store)
+        if cells:
+            progress.print(f"{len(cells)} cells added: {_reasons(spec, store)}", soft_wrap=True)
+
+
+def _shared(spec: Spec, cells: list[Cell], share: str | None) -> list[Cell]:
+    """The cells of one share; every share has cells of every size."""
+    from moestat.sweep.plan import plan_cells
+
+    if share is None:
+        return cells
+    part, _, parts = share.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise SweepError(f"--share must be I/N with 1 <= I <= N, such as 1/3, got {share!r}")
+    mine = {cell.key for cell in plan_cells(spec)[int(part) - 1 :: int(parts)]}
+    return [cell for cell in cells if cell.key in mine]
+
+
+def _planned(spec: Spec, store: Store) -> int:
+    from moestat.sweep.runner import planned_cells
+
+    return len(planned_cells(spec, store))
+
+
+def _reasons(spec: Spec, store: Store) -> str:
+    """Why curves get more replicates."""
+    from moestat.sweep.replication import replication
+
+    counts = replication(spec, store.records())
+    return "; ".join(
+        f"{name} to {count.replicates} replicates ({count.why})"
+        for name, count in counts.items()
+        if not count.settled
+    )
+
+
+def _conclude(store: Store, as_json: bool) -> int:
+    """Show the rates, write the figures, and count the failed cells."""
+    from moestat.sweep.analysis import summarise
+    from moestat.sweep.display import rates_table
+    from moestat.sweep.figure import draw, write_figures
+
+    summaries = summarise(store)
+    paths = []
+    if any(summary.n.size for summary in summaries):
+        paths = [store.path.with_suffix(suffix) for suffix in (".png", ".pdf")]
+        write_figures(draw(store.spec.title, summaries), paths)
+    failed = sum(summary.failed for summary in summaries)
+    if as_json:
+        curves: list[Any] = [summary.as_dict() for summary in summaries]
+        files = [str(path) for path in paths]
+        show_json({"store": str(store.path), "failed": failed, "figures": files, "curves": curves})
+        return failed
+    shown = console()
+    shown.print(rates_table(store.spec.title, summaries))
+    show_failures(store, shown)
+    if paths:
+        shown.print("figures: " + ", ".join(map(str, paths)), soft_wrap=True)
+    return failed

@@ -1,0 +1,101 @@
+"""The commands that look after stores: export, merge, verify; and the shipped experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moestat.sweep.cli._app import (
+    SOME_FAILED,
+    AsJson,
+    StorePath,
+    command,
+    console,
+    show_json,
+)
+from moestat.sweep.errors import SweepError
+
+__all__ = ["export", "list_experiments", "merge", "verify_store"]
+
+
+@command("export quickstart.sqlite --out cells.parquet")
+def export(
+    store: StorePath,
+    out: Annotated[Path, typer.Option(help="A .csv or .parquet file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write every cell as one row of a table, and a data dictionary that explains its columns."""
+    from moestat.sweep.export import export as write
+    from moestat.sweep.store import open_store
+
+    with open_store(store) as opened:
+        rows, dictionary = write(opened, out)
+    if as_json:
+        show_json({"rows": rows, "table": str(out), "dictionary": str(dictionary)})
+    else:
+        typer.echo(f"{rows} rows: {out}, columns explained in {dictionary}")
+
+
+@command("merge all.sqlite one.sqlite two.sqlite")
+def merge(
+    out: Annotated[Path, typer.Argument(help="The store to write.", metavar="OUT")],
+    stores: Annotated[list[Path], typer.Argument(help="Stores of one spec.", metavar="STORE...")],
+    as_json: AsJson = False,
+) -> None:
+    """Bring the results of several machines together; stores that contradict are refused."""
+    from moestat.sweep.merge import merge as join
+
+    new = join(out, stores)
+    if as_json:
+        show_json({"store": str(out), "new_rows": new})
+    else:
+        typer.echo(f"{new} rows new in {out}")
+
+
+@command("verify-store quickstart.sqlite", name="verify-store")
+def verify_store(store: StorePath, as_json: AsJson = False) -> None:
+    """Check the file, its spec's digest, and the identity and checksum of every row."""
+    from moestat.sweep.store import open_store
+    from moestat.sweep.verify import verify
+
+    with open_store(store) as opened:
+        findings = verify(opened)
+        rows = len(opened.statuses())
+    if as_json:
+        show_json({"store": str(store), "rows": rows, "findings": findings})
+    else:
+        for finding in findings:
+            typer.echo(finding)
+        verdict = f"{len(findings)} findings" if findings else "sound"
+        typer.echo(f"{store}: {rows} rows, {verdict}")
+    if findings:
+        raise typer.Exit(SOME_FAILED)
+
+
+@command("list", name="list")
+def list_experiments(as_json: AsJson = False) -> None:
+    """List the shipped experiments."""
+    from moestat.sweep.display import experiments_table
+    from moestat.sweep.experiments import shipped
+    from moestat.sweep.spec import load_spec
+
+    specs = [(name, load_spec(path)) for name, path in shipped().items()]
+    if not specs:
+        raise SweepError("found no shipped experiments")
+    if as_json:
+        show_json(
+            [
+                {
+                    "name": name,
+                    "title": spec.title,
+                    "curves": [curve.name for curve in spec.curves],
+                    "cells": spec.n_cells,
+                    "n": list(spec.sizes),
+                }
+                for name, spec in specs
+            ]
+        )
+    else:
+        console().print(experiments_table(specs))

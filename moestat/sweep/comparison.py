@@ -1,0 +1,63 @@
+"""Two curves of one store or of two: the difference of their rates."""
+
+from __future__ import annotations
+
+from moestat.comparisons import RateDifference, compare_rates
+from moestat.sweep.errors import SweepError
+from moestat.sweep.plan import find_cell
+from moestat.sweep.record import Record
+from moestat.sweep.replication import entering
+from moestat.sweep.store import Store
+
+__all__ = ["compare_curves"]
+
+
+def compare_curves(store: Store, curve: str, other_store: Store, other: str) -> RateDifference:
+    """Compare the rates of two curves, over the sample sizes that both have.
+
+    If estimates of both come from the same data sets, as those of curves on one truth do, only
+    those are compared, in pairs.  Estimates that do not enter their curve's rate take no part.
+
+    Parameters
+    ----------
+    store, other_store : Store
+        The stores of the two curves; they may be the same.
+    curve, other : str
+        Names of the curves.
+
+    Returns
+    -------
+    RateDifference
+        Slope of the first minus slope of the second.
+
+    Raises
+    ------
+    SweepError
+        If a store has no such curve, or there are too few estimates.
+    """
+    one, two = _by_data(store, curve), _by_data(other_store, other)
+    shared = [data for data in one if data in two]
+    sizes = {r.n for r in one.values()} & {r.n for r in two.values()}
+    first = [one[data] for data in shared or one if one[data].n in sizes]
+    second = [two[data] for data in shared or two if two[data].n in sizes]
+    try:
+        return compare_rates(
+            [record.n for record in first],
+            [record.loss for record in first],
+            [record.n for record in second],
+            [record.loss for record in second],
+            paired=bool(shared),
+        )
+    except ValueError as error:
+        raise SweepError(f"cannot compare {curve!r} and {other!r}: {error}") from None
+
+
+def _by_data(store: Store, name: str) -> dict[int, Record]:
+    """The estimates that enter a curve's rate, by the seed of their data."""
+    spec = store.spec
+    if name not in [curve.name for curve in spec.curves]:
+        known = ", ".join(repr(curve.name) for curve in spec.curves)
+        raise SweepError(f"the store {store.path} has no curve {name!r}; it has {known}")
+    curve = spec.curve(name)
+    mine = [record for record in store.records() if record.curve == name]
+    return {find_cell(spec, record.key).data_seed: record for record in entering(curve, mine)}

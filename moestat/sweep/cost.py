@@ -1,0 +1,66 @@
+"""Costs: how long cells take, learnt from those that are done, and how long the rest will take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+__all__ = ["CostModel"]
+
+
+class CostModel:
+    """Mean seconds of a cell by curve and sample size, from the cells that have been measured.
+
+    A sample size that a curve has no measurement of is taken to cost in proportion to n what the
+    nearest measured size of that curve costs, or of any curve if it has none.
+
+    Parameters
+    ----------
+    timings : iterable of (str, int, float)
+        Curve, sample size and seconds of cells.
+
+    Examples
+    --------
+    >>> costs = CostModel([("em", 1000, 2.0), ("em", 1000, 4.0)])
+    >>> costs.seconds("em", 1000), costs.seconds("em", 10_000), costs.seconds("newton", 500)
+    (3.0, 30.0, 1.5)
+    >>> CostModel([]).seconds("em", 1000) is None
+    True
+    """
+
+    def __init__(self, timings: Iterable[tuple[str, int, float]] = ()) -> None:
+        self._sums: dict[str, dict[int, tuple[float, int]]] = {}
+        self._all: dict[int, tuple[float, int]] = {}
+        for curve, n, seconds in timings:
+            self.add(curve, n, seconds)
+
+    def add(self, curve: str, n: int, seconds: float) -> None:
+        """Take one more measurement into account."""
+        for sums in (self._sums.setdefault(curve, {}), self._all):
+            total, count = sums.get(n, (0.0, 0))
+            sums[n] = (total + seconds, count + 1)
+
+    def seconds(self, curve: str, n: int) -> float | None:
+        """Expected seconds of a cell; None before the first measurement."""
+        sums = self._sums.get(curve, self._all)
+        if not sums:
+            return None
+        nearest = min(sums, key=lambda size: abs(math.log(size / n)))
+        total, count = sums[nearest]
+        return total / count * (n / nearest)
+
+    def total(self, counts: Mapping[tuple[str, int], int]) -> float | None:
+        """Expected seconds of so many cells of each curve and sample size, one after the other.
+
+        Examples
+        --------
+        >>> CostModel([("em", 1000, 2.0)]).total({("em", 1000): 3, ("em", 2000): 1})
+        10.0
+        """
+        total = 0.0
+        for group, count in counts.items():
+            cost = self.seconds(*group)
+            if cost is None:
+                return None
+            total += cost * count
+        return total

@@ -1,0 +1,88 @@
+"""The data dictionary: what each column of an exported table holds."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+__all__ = ["describe"]
+
+_DESCRIPTIONS = {
+    "key": "name of the cell",
+    "curve": "curve of the spec",
+    "n": "sample size",
+    "replicate": "number of the data set, from 0; curves on one truth share it",
+    "status": "done or failed",
+    "message": "why the cell failed; empty when done",
+    "loss": "Voronoi loss of the curve, of the estimate against the truth",
+    "log_likelihood": "natural-log likelihood of the sample at the estimate",
+    "certified": "whether the estimate is a certified local maximum",
+    "on_bound": "whether a parameter of the estimate lies on a bound of the parameter space",
+    "seconds": "time to sample, fit and score, in seconds",
+    "params": "packed parameters of the estimate, JSON",
+    "identity": "SHA-256 of all that the numbers depend on",
+    "losses.cell_sizes": "fitted atoms in the Voronoi cell of each true atom, JSON",
+    "losses.mass_errors": "part of the loss that comes from the masses, per true atom, JSON",
+    "losses.block_errors.*": "part of the loss from this block of the atoms, per true atom, JSON",
+    "losses.empty_cells": "true atoms that no fitted atom is nearest to",
+    "losses.coverage": "distance of the true atoms to the nearest fitted ones",
+    "losses.hellinger": "Hellinger distance of the fitted density to the true one",
+    "losses.hellinger_error": "numerical error of the Hellinger distance",
+    "losses.total_variation": "total variation distance of the fitted density to the true one",
+    "losses.total_variation_error": "numerical error of the total variation distance",
+    "losses.also.*": "a further loss of the same estimate",
+    "losses.cells": "size and errors of the Voronoi cell of each true atom, JSON",
+    "losses.*": "a further part of the loss or distance of the estimate",
+    "certificate.status": "how the solver ended",
+    "certificate.certified": "whether the estimate is a certified local maximum",
+    "certificate.gradient": "norm of the free gradient per sample, in the predictors' metric",
+    "certificate.gain": "log-likelihood that the best step of length one still promises",
+    "certificate.inertia": "positive, zero, negative eigenvalues of minus the Hessian, JSON",
+    "certificate.condition": "condition number of the Hessian; empty if it is singular",
+    "certificate.active": "parameters on a bound, JSON",
+    "certificate.iterations": "iterations of the solver, winning start",
+    "certificate.passes": "passes over the data, winning start",
+    "certificate.seconds": "time of the fit, all starts, in seconds",
+    "certificate.start": "which start won",
+    "certificate.n_starts": "starts tried",
+    "certificate.n_optima": "distinct certified optima",
+    "certificate.agreement": "share of the starts that reached the best log-likelihood",
+    "certificate.collapsed": "atoms that fit a few samples only, JSON",
+    "certificate.n_collapsed": "starts that ended with a collapsed atom",
+    "certificate.*": "a further part of the certificate",
+    "versions.*": "version of this package that made the numbers",
+    "machine.host": "name of the machine",
+    "machine.system": "operating system and architecture",
+    "machine.processor": "processor that the code was compiled for",
+    "machine.processors": "number of processors of the machine",
+}
+
+
+def describe(column: str) -> str:
+    """What a column of an exported table holds.
+
+    Parameters
+    ----------
+    column : str
+        Its name.
+
+    Returns
+    -------
+    str
+        One line.
+
+    Raises
+    ------
+    KeyError
+        If no column is called so.
+
+    Examples
+    --------
+    >>> describe("certificate.n_starts"), describe("versions.numpy")
+    ('starts tried', 'version of this package that made the numbers')
+    """
+    if column in _DESCRIPTIONS:
+        return _DESCRIPTIONS[column]
+    for pattern, text in _DESCRIPTIONS.items():
+        if fnmatchcase(column, pattern):
+            return text
+    raise KeyError(column)

@@ -1,0 +1,152 @@
+"""The dask executor: cells on the workers of a dask scheduler, near or far.
+
+Only plain arguments travel out, the spec's text and the cells, and only records travel back; the
+store stays with the coordinator.  Tasks are keyed by what they compute.  The scheduler runs a dead
+worker's tasks again elsewhere; a task at which it has lost its patience is reported as `Lost`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.executors._types import Executor, Lost
+from moestat.sweep.executors.process import interrupts_held
+from moestat.sweep.identity import digest
+from moestat.sweep.threads import one_thread
+
+__all__ = ["EXECUTOR", "dask_executor"]
+
+_QUEUED_PER_THREAD = 2
+_SECONDS_BETWEEN_COUNTS = 5.0  # how often the number of workers is asked for
+_SECONDS_TO_CONNECT = 20.0
+
+
+def dask_executor(scheduler: str | None = None) -> Executor:
+    """An executor that uses the dask scheduler at an address, or a cluster of its own.
+
+    Parameters
+    ----------
+    scheduler : str, optional
+        Address, such as ``tcp://host:8786`` or ``tls://host:8786``, or the scheduler's JSON file.
+        By default a cluster is started on this machine, with a process for each worker of the
+        run, and stopped at the end.  TLS follows dask's own configuration
+        (``distributed.comm.tls``).
+
+    Returns
+    -------
+    Executor
+        The executor.
+
+    Examples
+    --------
+    >>> dask_executor("tcp://localhost:8786").name
+    'dask'
+    """
+    return Executor("dask", partial(_run, scheduler), task_seconds=0.5)
+
+
+def _run(
+    scheduler: str | None,
+    function: Callable[[Any], Any],
+    tasks: Iterable[Any],
+    workers: int,
+) -> Iterator[Any]:
+    """``function(task)`` for each task on the scheduler's workers, as they complete.
+
+    Raises
+    ------
+    SweepError
+        Without dask, if no scheduler answers, if it is lost, or if its workers cannot run cells.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise SweepError(
+            "the dask executor needs the package distributed: pip install 'moestat[dask]'"
+        ) from None
+    with _client(scheduler, workers) as client:
+        done = distributed.as_completed(loop=client.loop)
+        running: dict[Any, Any] = {}
+        source, width, counted = iter(tasks), 0, -_SECONDS_BETWEEN_COUNTS
+        exhausted = False
+        while True:
+            if time.monotonic() - counted >= _SECONDS_BETWEEN_COUNTS:
+                counted = time.monotonic()
+                width = max(_QUEUED_PER_THREAD * sum(client.nthreads().values()), 1)
+            while len(running) < width and not exhausted:
+                task = next(source, None)
+                if task is None:
+                    exhausted = True
+                    break
+                future = client.submit(function, task, key=f"moestat-{digest(repr(task))}")
+                running[future.key] = task
+                done.add(future)
+            if not running:
+                return
+            future = next(done)
+            yield _outcome(future, running.pop(future.key))
+
+
+def _outcome(future: Any, task: Any) -> Any:
+    """The result of a task that has ended, or why there is none."""
+    from distributed import KilledWorker
+
+    if future.status == "finished":
+        return future.result()
+    if future.status != "error":
+        raise SweepError("the dask scheduler was lost; run the same command again to go on")
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        return Lost(task, "dask workers died at this cell, every time it was tried")
+    raise SweepError(
+        f"a dask worker cannot run cells ({type(error).__name__}: {error}); the workers need the"
+        " same moestat as this machine"
+    )
+
+
+@contextmanager
+def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
+    """A client of the scheduler; what it left unfinished is dropped when it goes."""
+    import distributed
+
+    with ExitStack() as stack:
+        address: dict[str, Any]
+        if scheduler is None:
+            address = stack.enter_context(_local_cluster(workers))
+        elif Path(scheduler).is_file():
+            address = {"scheduler_file": scheduler}
+        else:
+            address = {"address": scheduler}
+        try:
+            client = distributed.Client(
+                **address, timeout=_SECONDS_TO_CONNECT, set_as_default=False
+            )
+        except (OSError, ValueError, TypeError) as error:
+            raise SweepError(f"no dask scheduler answers at {scheduler}: {error}") from None
+        yield stack.enter_context(client)
+
+
+@contextmanager
+def _local_cluster(workers: int) -> Iterator[dict[str, Any]]:
+    """A cluster on this machine whose workers leave the keyboard's interrupt to us."""
+    import distributed
+
+    with one_thread(), interrupts_held():
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",  # any free port: two runs may share a machine
+            silence_logs=logging.CRITICAL,
+        )
+    with cluster:
+        yield {"address": cluster}
+
+
+EXECUTOR = dask_executor()

@@ -1,0 +1,127 @@
+"""How far a sweep has come: what is done, failed, in flight and open, and how long it will take."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from moestat.sweep.cost import CostModel
+from moestat.sweep.lock import holder_of
+from moestat.sweep.progress import time_left
+from moestat.sweep.record import DONE, FAILED, Record
+from moestat.sweep.replication import Replication, replication
+from moestat.sweep.runner import open_cells
+from moestat.sweep.store import Store
+
+__all__ = ["CurveStatus", "Status", "status_of"]
+
+
+@dataclass(frozen=True)
+class CurveStatus:
+    """How far one curve has come.
+
+    Parameters
+    ----------
+    curve : str
+        Its name.
+    replication : Replication
+        Its replicates, and why so many.
+    cells, done, failed, in_flight, open : int
+        Cells in all; with an estimate; that failed; that a worker has now; without a result, those
+        in flight counted.
+    certified, on_bound : int
+        Estimates that are certified maxima; that lie on a bound.
+    """
+
+    curve: str
+    replication: Replication
+    cells: int
+    done: int
+    failed: int
+    in_flight: int
+    open: int
+    certified: int
+    on_bound: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a sweep has come.
+
+    Parameters
+    ----------
+    title, digest : str, str
+        Title and digest of its spec.
+    curves : tuple of CurveStatus
+        The curves.
+    runner : mapping or None
+        The process that is at work: ``process``, ``host``, and up to a hundred ``cells`` in
+        flight; None if there is none.
+    work : float or None
+        Seconds of computing that the open cells should take, one after the other; None before
+        the first measurement.
+    left : float or None
+        Seconds until the runner should be done with them; None without a runner.
+    """
+
+    title: str
+    digest: str
+    curves: tuple[CurveStatus, ...]
+    runner: Mapping[str, Any] | None
+    work: float | None
+    left: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return asdict(self)
+
+
+def status_of(store: Store) -> Status:
+    """The status of a store, also while its sweep runs.
+
+    Parameters
+    ----------
+    store : Store
+        An open store.
+
+    Returns
+    -------
+    Status
+        Counts and times.
+    """
+    spec, runner = store.spec, holder_of(store.path)
+    by_curve: dict[str, list[Record]] = {curve.name: [] for curve in spec.curves}
+    for record in store.records():
+        by_curve[record.curve].append(record)
+    counts = replication(spec, [record for records in by_curve.values() for record in records])
+    waiting = open_cells(spec, store)
+    open_by_curve = Counter(cell.curve for cell in waiting)
+    flying = (runner or {}).get("in_flight", {})
+    work = CostModel(store.timings()).total(Counter((cell.curve, cell.n) for cell in waiting))
+    left = None
+    if runner and "began" in runner:
+        left = time_left(work, runner["busy"], time.time() - runner["began"])
+    return Status(
+        title=spec.title,
+        digest=spec.digest,
+        curves=tuple(
+            CurveStatus(
+                curve=name,
+                replication=counts[name],
+                cells=counts[name].replicates * len(spec.sizes),
+                done=sum(record.status == DONE for record in records),
+                failed=sum(record.status == FAILED for record in records),
+                in_flight=flying.get(name, 0),
+                open=open_by_curve[name],
+                certified=sum(record.certified for record in records),
+                on_bound=sum(record.on_bound for record in records),
+            )
+            for name, records in by_curve.items()
+        ),
+        runner=runner,
+        work=work,
+        left=left,
+    )

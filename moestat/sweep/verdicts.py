@@ -1,0 +1,85 @@
+"""Verdicts: predictions and straightness of all curves of a sweep, judged together.
+
+Each curve's own test errs in one case out of twenty; over many curves some would.  So the p-values
+of a spec's curves are adjusted by Holm's rule, and a verdict against a prediction, or against a
+straight curve, is wrong for any curve of the sweep with a probability of at most 5%.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from moestat.rates import RateResult, holm
+
+__all__ = ["LEVEL", "Verdict", "judge"]
+
+LEVEL = 0.05
+"""An adjusted p-value below this one is a verdict."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a sweep says about one of its curves, all curves considered.
+
+    Parameters
+    ----------
+    theory : str
+        ``"outside"`` if the slope differs from the predicted one, ``"inside"`` if no difference
+        was found, ``"undecided"`` without a test; empty without a prediction.
+    theory_p_value : float or None
+        Adjusted p-value of slope = theory.
+    pre_asymptotic : bool
+        Whether the local slope changes with n.
+    curvature_p_value : float or None
+        Adjusted p-value of a straight curve.
+    """
+
+    theory: str = ""
+    theory_p_value: float | None = None
+    pre_asymptotic: bool = False
+    curvature_p_value: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return asdict(self)
+
+
+def judge(rates: Sequence[RateResult | None]) -> list[Verdict]:
+    """The verdicts on the curves of a sweep.
+
+    Parameters
+    ----------
+    rates : sequence of RateResult or None
+        The rate of each curve, None where there is none.
+
+    Returns
+    -------
+    list of Verdict
+        One per curve.
+
+    Examples
+    --------
+    >>> from moestat.rates import fit_rate
+    >>> n, wobble = [10, 100, 1000, 10000], [1.0, 1.1, 0.9, 1.0]
+    >>> loss = [w * size**-0.5 for w, size in zip(wobble, n)]
+    >>> judge([fit_rate(n, loss, theory=-0.5), fit_rate(n, loss, theory=-0.1), None])[1].theory
+    'outside'
+    """
+    theory = holm([math.nan if rate is None else rate.theory_p_value for rate in rates])
+    bent = holm([math.nan if rate is None else rate.curvature_p_value for rate in rates])
+    return [_verdict(*each) for each in zip(rates, theory, bent, strict=True)]
+
+
+def _verdict(rate: RateResult | None, theory: float, bent: float) -> Verdict:
+    word = ""
+    if rate is not None and rate.theory is not None:
+        word = "undecided" if math.isnan(theory) else "outside" if theory < LEVEL else "inside"
+    return Verdict(
+        theory=word,
+        theory_p_value=None if math.isnan(theory) else theory,
+        pre_asymptotic=bent < LEVEL,
+        curvature_p_value=None if math.isnan(bent) else bent,
+    )

@@ -1,0 +1,55 @@
+"""Verification: whether a store is sound and holds what its spec asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moestat.sweep.identity import digest
+from moestat.sweep.plan import plan_cells
+from moestat.sweep.rows import COLUMNS, checksum
+from moestat.sweep.store import Store
+
+__all__ = ["verify"]
+
+
+def verify(store: Store) -> list[str]:
+    """Everything that is wrong with a store.
+
+    Checked are: the file, by SQLite's own integrity check; the head, whose digest and canonical
+    text must follow from the spec's text; and each row, which must be a cell of the spec, with the
+    identity that follows from it, and have the checksum that follows from its values.
+
+    Parameters
+    ----------
+    store : Store
+        An open store.
+
+    Returns
+    -------
+    list of str
+        One line for each finding; none for a sound store.
+    """
+    return [*store.integrity(), *_head(store), *_rows(store)]
+
+
+def _head(store: Store) -> Iterator[str]:
+    spec = store.spec
+    if store.meta("canonical") != spec.canonical:
+        yield "head: the canonical text is not that of the spec"
+    if store.meta("digest") != digest(store.meta("canonical")):
+        yield "head: the digest is not that of the canonical text"
+
+
+def _rows(store: Store) -> Iterator[str]:
+    spec = store.spec
+    most = {curve.name: spec.most_replicates for curve in spec.curves}
+    identities = {cell.key: cell.identity for cell in plan_cells(spec, most)}
+    for *values, sum_then in store.rows():
+        row = dict(zip(COLUMNS, values, strict=True))
+        key = row["key"]
+        if checksum(values) != sum_then:
+            yield f"{key}: its values are not those that were written"
+        elif key not in identities:
+            yield f"{key}: no cell of the spec"
+        elif identities[key] != row["identity"]:
+            yield f"{key}: made for another spec"

@@ -1,0 +1,75 @@
+import sqlite3
+
+import pytest
+
+from moestat.sweep import create_store, open_cells, open_store, run_cells
+from moestat.sweep.verify import verify
+from tests.sweep.cells import exact_rate
+
+KEY = "em | n=200 | replicate=1"
+
+
+@pytest.fixture
+def path(tmp_path, spec):
+    made = tmp_path / "a.sqlite"
+    with create_store(made, spec) as store:
+        cells = open_cells(spec, store)
+        list(run_cells(spec, store, cells, executor="serial", cell_function=exact_rate))
+    return made
+
+
+def findings(path, *statements):
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with open_store(path) as store:
+        return verify(store)
+
+
+def test_a_sound_store(path):
+    assert findings(path) == []
+
+
+@pytest.mark.parametrize(
+    "column", ["loss", "log_likelihood", "n", "certified", "message", "params"]
+)
+def test_a_changed_value_is_found(path, column):
+    change = f"UPDATE cells SET {column} = {column} + 1 WHERE key = '{KEY}'"
+    found = findings(path, change)
+    assert f"{KEY}: its values are not those that were written" in found
+
+
+def test_a_last_bit_is_found(path):
+    change = f"UPDATE cells SET loss = loss * (1 + 2.3e-16) WHERE key = '{KEY}'"
+    assert findings(path, change) == [f"{KEY}: its values are not those that were written"]
+
+
+def test_rows_of_another_spec_are_found(path, text):
+    head = "UPDATE meta SET value = replace(value, 'seed = 7', 'seed = 8') WHERE key = 'spec'"
+    found = findings(path, head)
+    assert found[0] == "head: the canonical text is not that of the spec"
+    assert f"{KEY}: made for another spec" in found
+    assert len(found) == 13
+
+
+def test_rows_that_nobody_asked_for_are_found(path):
+    head = "UPDATE meta SET value = replace(value, '[200, 400]', '[400]') WHERE key = 'spec'"
+    assert f"{KEY}: no cell of the spec" in findings(path, head)
+
+
+def test_a_wrong_digest_is_found(path):
+    change = "UPDATE meta SET value = 'abc' WHERE key = 'digest'"
+    assert findings(path, change) == ["head: the digest is not that of the canonical text"]
+
+
+def test_a_damaged_index_is_found(path):
+    found = findings(
+        path,
+        "PRAGMA writable_schema = ON",
+        "CREATE INDEX extra ON cells (n)",
+        "UPDATE sqlite_schema SET sql = 'CREATE INDEX extra ON cells (replicate)'"
+        " WHERE name = 'extra'",
+    )
+    assert any("extra" in finding for finding in found)
