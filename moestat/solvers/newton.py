@@ -22,6 +22,9 @@ _LARGEST_RADIUS = 1e4
 _PATIENCE, _LEAST_PROGRESS = 40, 1e-4
 # A part of the data says no more about the maximum than this, in units of log-likelihood.
 _PREVIEW_TOLERANCE = 1e-2
+# Differences of two values are rounded by this much of a value; at n = 1e14 that is a unit of
+# log-likelihood.  Gradients are then the finer measure, down to the second constant.
+_ROUNDING, _FINEST = 1e-14, 1e-6
 
 
 def newton_steps(
@@ -41,22 +44,25 @@ def newton_steps(
     """
     here = yield Request(objective, theta, level)
     radius = 1.0
-    milestone = here.value
+    progress = 0.0
     for iteration in range(max_iterations):
         if iteration % _PATIENCE == _PATIENCE - 1:
-            if milestone - here.value < _LEAST_PROGRESS:
+            if progress < _LEAST_PROGRESS:
                 return theta, here, "stalled", iteration
-            milestone = here.value
+            progress = 0.0
         move = box_step(theta, here.gradient, here.hessian, metric, lower, upper, radius)
-        # Below the rounding error of the value a decrease can be neither predicted nor seen.
-        smallest = max(tolerance, 1e-14 * abs(here.value))
+        rounding = _ROUNDING * abs(here.value)
+        smallest = max(tolerance, min(rounding, _FINEST))
         if move.decrease <= smallest and move.length <= 0.5 * radius:
             return theta, here, "converged", iteration
         if move.decrease <= 1e-3 * smallest:
             return theta, here, "converged", iteration
         trial = np.minimum(np.maximum(theta + move.step, lower), upper)
         there = yield Request(objective, trial, level)
-        ratio = (here.value - there.value) / move.decrease
+        decrease = here.value - there.value
+        if move.decrease <= rounding and abs(decrease) <= rounding:
+            decrease = _decrease_by_gradients(trial - theta, here, there)
+        ratio = decrease / move.decrease
         if not np.isfinite(ratio):
             ratio = -1.0
         if ratio < 0.25:
@@ -65,9 +71,20 @@ def newton_steps(
             radius = min(3.0 * radius, _LARGEST_RADIUS)
         if ratio > _ACCEPT:
             theta, here = trial, there
+            progress += decrease
         elif radius < _SMALLEST_RADIUS:
             return theta, here, "stalled", iteration + 1
     return theta, here, "iteration limit", max_iterations
+
+
+def _decrease_by_gradients(step: FloatArray, here: Evaluation, there: Evaluation) -> float:
+    """``here.value - there.value`` from the derivatives at both ends of a step (P,).
+
+    The corrected trapezoidal rule along the step: exact for polynomials of degree 4, and rounded
+    by a small multiple of the step where a difference of the values is rounded like the values.
+    """
+    mean = 0.5 * step @ (here.gradient + there.gradient)
+    return -float(mean + step @ (here.hessian - there.hessian) @ step / 12.0)
 
 
 @dataclass(frozen=True)
