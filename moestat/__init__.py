@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from moestat.designs import Uniform
+    from moestat.designs import Lattice, Uniform
     from moestat.distances import hellinger, total_variation
     from moestat.estimators import MoEClassifier, MoERegressor
     from moestat.families import Family, family
     from moestat.figures import plot_rates
     from moestat.fitting import fit, fit_many
-    from moestat.generate import sample
+    from moestat.generate import sample, sample_weighted
     from moestat.information import expected_information, information_spectrum
     from moestat.losses import voronoi_loss, voronoi_terms
     from moestat.mixing import MixingMeasure
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Family": "moestat.families",
+    "Lattice": "moestat.designs",
     "MixingMeasure": "moestat.mixing",
     "MoEClassifier": "moestat.estimators",
     "MoERegressor": "moestat.estimators",
@@ -38,6 +39,7 @@ _HOMES = {
     "information_spectrum": "moestat.information",
     "plot_rates": "moestat.figures",
     "sample": "moestat.generate",
+    "sample_weighted": "moestat.generate",
     "total_variation": "moestat.distances",
     "voronoi_loss": "moestat.losses",
     "voronoi_terms": "moestat.losses",
@@ -45,6 +47,7 @@ _HOMES = {
 
 __all__ = [
     "Family",
+    "Lattice",
     "MixingMeasure",
     "MoEClassifier",
     "MoERegressor",
@@ -58,6 +61,7 @@ __all__ = [
     "information_spectrum",
     "plot_rates",
     "sample",
+    "sample_weighted",
     "total_variation",
     "voronoi_loss",
     "voronoi_terms",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from moestat._types import FloatArray
 from moestat._validate import as_floats, as_generator, positive_int
-from moestat.designs import Design, Uniform
+from moestat.designs import Design, Lattice, Uniform
 from moestat.families import Family
+from moestat.lattice import LARGEST, check_nodes, lattice_law, multinomial
 
-__all__ = ["sample"]
+__all__ = ["check_size", "sample", "sample_weighted"]
+
+_MOST_ROWS = 1e9
+"""Largest sample size of a design without nodes, whose samples are rows in memory."""
 
 
 def sample(
@@ -42,7 +47,11 @@ def sample(
     Raises
     ------
     ValueError
-        If theta has another length or holds NaN, or n < 1.
+        If theta has another length or holds NaN, or n < 1 or n > 1e9.
+
+    See Also
+    --------
+    sample_weighted : Counts on a lattice, for n up to 1e15.
 
     Examples
     --------
@@ -53,7 +62,7 @@ def sample(
     ((4, 1), [1, 2, 2, 1])
     """
     vector = as_floats("theta", theta, (family.n_params,))
-    n = positive_int("n", n)
+    n = _row_count(n)
     generator = as_generator(rng)
     X = (design or Uniform()).draw(n, family.n_features, generator)
     prior = family.rowwise(vector, X, family.placeholder(n))[0]
@@ -62,3 +71,115 @@ def sample(
     eta = family.predictors(vector, X)[atom, :, np.arange(n)].T
     y = family.likelihood.draw(eta, generator)
     return np.ascontiguousarray(X.T), family.likelihood.decode(y)
+
+
+def sample_weighted(
+    family: Family, theta: Any, n: float, rng: Any = None, design: Design | None = None
+) -> tuple[FloatArray, Any, FloatArray]:
+    """Draw n samples as distinct rows (X, Y) and how often each of them occurs.
+
+    On a `moestat.designs.Lattice` the counts of all cells are one exact multinomial draw, at a
+    cost that does not depend on n: the microscope for asymptotics.  With another design the rows
+    are those of `sample`, each with the weight 1.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    theta : array_like of shape (P,)
+        Packed parameters of the truth.
+    n : int or float
+        Sample size, a whole number up to 1e15 on a lattice and 1e9 otherwise.
+    rng : numpy.random.Generator, int or None
+        Source of randomness.
+    design : Design, optional
+        Law of X; uniform on [0, 1]^d by default.
+
+    Returns
+    -------
+    X : ndarray of shape (m, d)
+        Inputs of the cells that occur, node by node.
+    y : ndarray of shape (m,)
+        Their responses: class labels 1..K, or multiples of the lattice's step.
+    weight : ndarray of shape (m,)
+        Counts, positive whole numbers that sum to n.
+
+    Raises
+    ------
+    ValueError
+        If theta has another length or holds NaN, n is out of range, or the lattice has too few
+        nodes for the model or too many cells.
+
+    Notes
+    -----
+    See `moestat.lattice` for the lattice of a continuous response, and why the ordinary density
+    is fitted to it.
+
+    Examples
+    --------
+    >>> from moestat import Lattice, family, fit, sample_weighted
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> X, y, weight = sample_weighted(F, [0, 0, 1, -2], n=1e14, rng=0, design=Lattice(0, 1))
+    >>> X.shape, float(weight.sum())
+    ((128, 1), 100000000000000.0)
+    >>> fit(F, X, y, sample_weight=weight, rng=0).params.round(5).tolist()
+    [0.0, 0.0, 1.0, -2.0]
+    """
+    if not isinstance(design, Lattice):
+        X, y = sample(family, theta, n, rng, design)
+        return X, y, np.ones(len(y))
+    vector = as_floats("theta", theta, (family.n_params,))
+    size = _count(n)
+    X, y, mass = lattice_law(family, vector, design)
+    counts = multinomial(size, mass, as_generator(rng))
+    kept = np.flatnonzero(counts)
+    return (
+        np.ascontiguousarray(X[:, kept].T),
+        family.likelihood.decode(y[kept]),
+        counts[kept].astype(np.float64),
+    )
+
+
+def check_size(design: Design, n: float, family: Family) -> None:
+    """Refuse a sample size that the design cannot give, or too few nodes for the family.
+
+    Parameters
+    ----------
+    design : Design
+        Law of X.
+    n : int or float
+        Sample size.
+    family : Family
+        The family to be fitted.
+
+    Raises
+    ------
+    ValueError
+        With the limit.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> check_size(Lattice(0, 1), 1e14, family("multinomial", n_experts=2))
+    """
+    if isinstance(design, Lattice):
+        _count(n)
+        check_nodes(design, family)
+    else:
+        _row_count(n)
+
+
+def _row_count(n: Any) -> int:
+    return _size(n, _MOST_ROWS, "rows; for counts use a lattice design and sample_weighted")
+
+
+def _count(n: Any) -> int:
+    return _size(n, LARGEST, "counts, which are exact in float64 and int64")
+
+
+def _size(n: Any, largest: float, what: str) -> int:
+    """A sample size as an int: a whole number from 1 to `largest`."""
+    if isinstance(n, Real) and not isinstance(n, bool) and n > largest:
+        raise ValueError(f"n must be at most {largest:g} {what}; got {n:g}")
+    whole = isinstance(n, (float, np.floating)) and float(n).is_integer()
+    return positive_int("n", int(n) if whole else n)

@@ -15,7 +15,7 @@ LAYERS = [
     {"gates", "experts", "likelihoods"},
     {"kernels"},
     {
-        *("mixing", "families", "designs", "generate", "losses", "distances", "compress"),
+        *("mixing", "families", "designs", "generate", "losses", "distances", "compress", "lattice"),
         *("information", "quadrature"),
     },
     {"solvers", "starts", "fitting", "results", "estimators"},

@@ -12,7 +12,7 @@ import numpy as np
 from moestat._types import FloatArray
 from moestat.distances import expert_errors, hellinger, total_variation
 from moestat.fitting import fit
-from moestat.generate import sample
+from moestat.generate import sample_weighted
 from moestat.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
 from moestat.mixing import MixingMeasure
 from moestat.results import MoEResults
@@ -55,14 +55,15 @@ def _measure(text: str, cell: Cell) -> dict[str, Any]:
     spec = parse_spec(text)
     curve = spec.curve(cell.curve)
     truth = spec.truths[curve.truth]
-    draw = _kept_sample if cell.n <= _KEPT_ROWS else _sample
-    X, y = draw(text, curve.truth, cell.n, cell.data_seed)
+    draw = _kept_sample if spec.design.counted or cell.n <= _KEPT_ROWS else _sample
+    X, y, weight = draw(text, curve.truth, cell.n, cell.data_seed)
     results = fit(
         spec.fitted_family(curve),
         X,
         y,
         solver=make_solver(dict(curve.solver)),
         starts=spec.start_rules(curve),
+        sample_weight=weight,
         rng=np.random.default_rng(cell.fit_seed),
         threads=1,
     )
@@ -90,10 +91,11 @@ def _measure(text: str, cell: Cell) -> dict[str, Any]:
     }
 
 
-def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, Any]:
+def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, Any, FloatArray]:
     spec = parse_spec(text)
     law = spec.truths[truth]
-    return sample(law.family, law.theta, n, np.random.default_rng(seed), spec.design)
+    rng = np.random.default_rng(seed)
+    return sample_weighted(law.family, law.theta, n, rng, spec.design)
 
 
 # Curves on one truth see the same data and follow each other in the plan.

@@ -17,6 +17,7 @@ from moestat.designs import Design, make_design
 from moestat.experts import EXPERTS
 from moestat.families import Family, family
 from moestat.gates import GATES
+from moestat.generate import check_size
 from moestat.likelihoods import LIKELIHOODS
 from moestat.losses import make_loss, voronoi_terms
 from moestat.mixing import MixingMeasure
@@ -508,6 +509,7 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
             raise table.error("also", f"loss {label!r} is there already")
     _build(table, "solver", make_solver, dict(curve.solver))
     _build(table, "starts", spec.start_rules, curve)
+    _build(table, "design", check_size, spec.design, spec.sizes[-1], fitted)
     n_free = fitted.n_free_params
     if spec.sizes[0] < n_free:
         raise SweepError(
