@@ -222,7 +222,8 @@ class ClusterStarts:
 
     Seeds are drawn as in k-means++ (Arthur and Vassilvitskii 2007) from the standardised inputs
     and continuous response; every sample belongs to its nearest seed, and gate and experts are
-    fitted to these memberships by a few Newton steps.  At most 2000 samples are looked at.
+    fitted to these memberships by a few Newton steps.  At most 2000 samples are looked at;
+    weighted ones are drawn by their weights.
 
     Parameters
     ----------
@@ -239,8 +240,11 @@ class ClusterStarts:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         family, data = problem.family, problem.data
-        at = rng.permutation(data.size)[:_CLUSTERED]
-        some = Problem(family, Sample(data.X[:, at].copy(), data.y[at].copy(), data.weight[at]))
+        if np.ptp(data.weight) == 0.0:
+            at = rng.permutation(data.size)[:_CLUSTERED]
+        else:
+            at = rng.choice(data.size, _CLUSTERED, p=data.weight / data.weight.sum())
+        some = Problem(family, Sample(data.X[:, at].copy(), data.y[at].copy(), np.ones(at.size)))
         scale = _Scale(some)
         points = (some.data.X - scale.inputs[0][:, None]) / scale.inputs[1][:, None]
         if family.likelihood.support is None:
