@@ -17,11 +17,12 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Channel:
-    """One predictor of an atom, linear in its parameters: ``eta = intercept + slope' x``.
+    """One predictor of an atom, linear in its parameters: ``eta = c + b' x + x' A x``.
 
-    Gates, experts and likelihoods are scalar functions of a few channels; how a channel depends
-    on x and on the parameters is written once, in the kernels.  A parameter that enters by
-    itself is a channel without slope.
+    The features of x are ``phi = (1, x, products)`` with the products of `moestat.symmetric`; a
+    channel reads 1 and a range of the others.  Gates, experts and likelihoods are scalar
+    functions of a few channels; how a channel depends on x and on the parameters is written once,
+    in the kernels.  A parameter that enters by itself is a channel without slope.
 
     Parameters
     ----------
@@ -39,6 +40,9 @@ class Channel:
         True for a positive parameter whose logarithm is the coefficient.
     response : bool
         True when the channel is measured in units of the response.
+    products : str or None
+        Block of the d (d + 1) / 2 coefficients of the products of inputs, a packed symmetric
+        matrix; None for a channel that is linear in x.
     """
 
     intercept: str
@@ -48,10 +52,16 @@ class Channel:
     axis: int | None = None
     log: bool = False
     response: bool = False
+    products: str | None = None
 
     def width(self, n_features: int) -> int:
         """Number of coefficients with `n_features` = d inputs."""
-        return 1 if self.slope is None else 1 + n_features
+        products = 0 if self.products is None else n_features * (n_features + 1) // 2
+        return 1 + (0 if self.slope is None else n_features) + products
+
+    def offset(self, n_features: int) -> int:
+        """Position in phi of the first feature after 1."""
+        return 1 if self.products is None or self.slope is not None else 1 + n_features
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,7 @@ class Gate:
         channels eta (C, m) and the features phi = (1, x) (1 + d, m).
     mass : str or None
         Block whose exponential is the mass of an atom; None when all atoms have `fixed_mass`.
+        Of a gate that is not `normalised` its sigmoid is the mass, and it is a parameter besides.
     translations : tuple of str
         Blocks to which a common vector may be added without changing the density.  The last
         atom's are pinned to 0 as the reference.
@@ -89,6 +100,9 @@ class Gate:
         Options that made this variant of the gate.
     configure : callable or None
         ``configure(**options)``: another variant; None for a gate without options.
+    normalised : bool
+        Whether the weights ``exp(a_i)`` are divided by their sum, so that they are probabilities.
+        Only a regression function can have others.
     """
 
     name: str
@@ -104,6 +118,7 @@ class Gate:
     fixed_mass: Callable[[int], float] = field(default=lambda k: 1.0, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
     configure: Callable[..., Gate] | None = field(default=None, repr=False)
+    normalised: bool = True
 
 
 @dataclass(frozen=True)
@@ -173,8 +188,9 @@ class Likelihood:
         None when it is a scalar, the mean.
     channels : tuple of Channel
         Predictors of its own, after the expert's.
-    block : callable
-        ``block(eta, y, m, order, value, d1, d2)`` on the first m samples of a block.
+    block : callable or None
+        ``block(eta, y, m, order, value, d1, d2)`` on the first m samples of a block; None when
+        only the regression function is modelled, which is fitted by least squares.
     encode : callable
         ``encode(y, n_classes)`` checks a response and returns what ``block`` reads.
     decode : callable
@@ -198,7 +214,7 @@ class Likelihood:
     name: str
     n_responses: Callable[[int], int | None]
     channels: tuple[Channel, ...]
-    block: Callable[..., None]
+    block: Callable[..., None] | None
     encode: Callable[..., Any] = field(repr=False)
     decode: Callable[..., Any] = field(repr=False)
     draw: Callable[..., Any] = field(repr=False)

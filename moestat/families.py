@@ -18,6 +18,7 @@ from moestat.kernels.atom import Layout
 from moestat.kernels.build import Loops, build_loops
 from moestat.likelihoods import LIKELIHOODS
 from moestat.mixing import MixingMeasure
+from moestat.symmetric import pack_symmetric
 
 __all__ = ["Family", "family"]
 
@@ -26,8 +27,10 @@ __all__ = ["Family", "family"]
 class Family:
     """A family of mixtures of experts, ``p(y | x) = sum_i pi_i(x) f(y | x; theta_i)``.
 
-    Build one with `family`.  Packed parameters are a vector theta (P,), atom by atom; within an
-    atom channel by channel, gate first; within a channel the coefficient of 1, then of x.
+    With the least-squares likelihood it is a family of regression functions,
+    ``f(x) = sum_i w_i(x) g(x; theta_i)``.  Build one with `family`.  Packed parameters are a
+    vector theta (P,), atom by atom; within an atom channel by channel, gate first; within a
+    channel the coefficient of 1, then of x, then of the products of inputs.
 
     Parameters
     ----------
@@ -81,6 +84,16 @@ class Family:
         return np.array([c.width(self.n_features) for c in self.channels], dtype=np.int64)
 
     @cached_property
+    def offset(self) -> IntArray:
+        """Position in phi = (1, x, products) of each channel's second feature, shape (C,)."""
+        return np.array([c.offset(self.n_features) for c in self.channels], dtype=np.int64)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether this is a family of regression functions, fitted by least squares."""
+        return self.likelihood.block is None
+
+    @cached_property
     def n_atom_params(self) -> int:
         """Parameters of one atom, shared ones not counted."""
         own = [not channel.shared for channel in self.channels]
@@ -116,8 +129,9 @@ class Family:
     def blocks(self) -> dict[str, IntArray]:
         """Positions in theta of each named block.
 
-        Shapes are (k,) and (k, d), with an axis after the first for the components of a vector
-        ((k, K - 1) and (k, K - 1, d) for multinomial experts), and () for a shared parameter.
+        Shapes are (k,), (k, d) and (k, d (d + 1) / 2) for products, with an axis after the first
+        for the components of a vector ((k, K - 1) and (k, K - 1, d) for multinomial experts), and
+        () for a shared parameter.
         """
         d = self.n_features
         positions: dict[str, Any] = {}
@@ -132,8 +146,12 @@ class Family:
         for c, channel in enumerate(self.channels):
             first = self.index[0, c] if channel.shared else self.index[:, c]
             place(channel, channel.intercept, first)
+            after = self.index[:, c, None] + 1
             if channel.slope is not None:
-                place(channel, channel.slope, self.index[:, c, None] + 1 + np.arange(d))
+                place(channel, channel.slope, after + np.arange(d))
+                after = after + d
+            if channel.products is not None:
+                place(channel, channel.products, after + np.arange(d * (d + 1) // 2))
         return {name: np.asarray(where) for name, where in positions.items()}
 
     @cached_property
@@ -148,9 +166,10 @@ class Family:
         their own atom at theta, all others in 1: then a unit is a unit of log-likelihood.
         """
         unit = np.ones(self.n_params)
-        if self.likelihood.spread is None:
+        if not any(channel.log for channel in self.likelihood.channels):
             return unit
         own = theta[self.index[:, -len(self.likelihood.channels) :]].T
+        assert self.likelihood.spread is not None
         _, deviation = self.likelihood.spread(np.vstack([np.zeros(self.n_experts), own]))
         for (i, c), first in np.ndenumerate(self.index):
             if self.channels[c].response and not self.channels[c].log:
@@ -216,6 +235,7 @@ class Family:
             self.likelihood.block,
             self.gate.reads_response,
             self.gate.n_active is not None,
+            self.gate.normalised,
         )
 
     def with_experts(self, n_experts: int) -> Family:
@@ -229,8 +249,9 @@ class Family:
         ----------
         blocks : mapping of str to array_like
             One array per name in `blocks`.  With d = 1 the trailing axis of a slope may be left
-            out.  Expert blocks may give all K classes; then the contrasts to class K are taken,
-            which leave the density as it is.
+            out.  A block of products may be matrices (k, d, d), see `moestat.symmetric`.  Expert
+            blocks may give all K classes; then the contrasts to class K are taken, which leave
+            the density as it is.
 
         Returns
         -------
@@ -272,6 +293,10 @@ class Family:
             array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"block {name!r} must hold numbers, got {value!r}") from None
+        d = self.n_features
+        quadratic = any(name == c.products for c in self.channels)
+        if quadratic and array.ndim == 3 and array.shape[1:] == (d, d):
+            array = pack_symmetric(as_floats(f"block {name!r}", array, (None, d, d)))
         per_class = any(name in (c.intercept, c.slope) for c in self._axes[1])
         # With d = 1 the trailing axis of a slope may be left out.
         if self.n_features == 1 and shape[-1:] == (1,) and array.ndim == len(shape) - 1:
@@ -314,8 +339,10 @@ class Family:
         k = self.n_experts
         if self.gate.mass is None:
             masses = np.full(k, self.gate.fixed_mass(k))
-        else:
+        elif self.gate.normalised:
             masses = np.exp(blocks.pop(self.gate.mass))
+        else:
+            masses = 1.0 / (1.0 + np.exp(-blocks[self.gate.mass]))
         own = (name for c in self._axes[1] for name in (c.slope, c.intercept) if name is not None)
         return MixingMeasure(
             masses,
@@ -328,7 +355,8 @@ class Family:
         """Packed parameters of a mixing measure with as many atoms, the inverse of `measure`."""
         blocks = dict(measure.atoms)
         if self.gate.mass is not None:
-            blocks[self.gate.mass] = np.log(measure.masses)
+            if self.gate.normalised:
+                blocks[self.gate.mass] = np.log(measure.masses)
         elif np.any(measure.masses != self.gate.fixed_mass(self.n_experts)):
             raise ValueError(
                 f"gate {self.gate.name!r} gives every atom the mass"
@@ -385,6 +413,59 @@ class Family:
         )
         return prior, posterior, log_density
 
+    def regression(
+        self, theta: FloatArray, X: FloatArray, weights: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Regression function f (n,) and weights of the atoms (k, n), or (k, 0) unless asked for.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (P,)
+            Packed parameters.
+        X : ndarray of shape (d, n)
+            Inputs, contiguous.
+        weights : bool
+            Whether the weights are wanted.
+        """
+        n = X.shape[1]
+        f, w = np.empty(n), np.empty((self.n_experts, n if weights else 0))
+        self.residuals(theta, X, np.empty(n), 0, 0, f, w, np.empty((0, 0)))
+        return f, w
+
+    @cached_property
+    def jacobian_rows(self) -> IntArray:
+        """Row (P,) of each coefficient in a Jacobian of the free ones, -1 for pinned ones."""
+        free = self.lower < self.upper
+        return np.where(free, np.cumsum(free) - 1, -1)
+
+    def residuals(
+        self,
+        theta: FloatArray,
+        X: FloatArray,
+        scale: FloatArray,
+        start: int,
+        order: int,
+        f: FloatArray,
+        w: FloatArray,
+        jacobian: FloatArray,
+    ) -> None:
+        """Fill f, w and the scaled Jacobian; see `moestat.kernels.regression.residual_loop`."""
+        self.loops.residuals(
+            theta,
+            self.index,
+            self.width,
+            self.offset,
+            self.layout,
+            self.jacobian_rows,
+            X,
+            scale,
+            start,
+            order,
+            f,
+            w,
+            jacobian,
+        )
+
     def log_density(self, theta: Any, X: Any, y: Any) -> FloatArray:
         """``log p(y_t | x_t)`` of each sample.
 
@@ -402,6 +483,11 @@ class Family:
         ndarray of shape (n,)
             Natural-log densities.
 
+        Raises
+        ------
+        ValueError
+            If an argument has another shape or is not finite, or the family has no density.
+
         Examples
         --------
         >>> from moestat import family
@@ -410,6 +496,8 @@ class Family:
         [-0.6931]
         """
         design = as_design(X, self.n_features)
+        if self.is_regression:
+            raise ValueError("a family that is fitted by least squares has no density")
         response = self.likelihood.encode(y, self.n_classes)
         if response.shape[0] != design.shape[1]:
             raise ValueError(f"X has {design.shape[1]} samples but y has {response.shape[0]}")
@@ -417,9 +505,14 @@ class Family:
         return self.rowwise(vector, design, response)[2]
 
     def gate_probabilities(self, theta: Any, X: Any) -> FloatArray:
-        """``pi_i(x_t)`` of every atom, shape (n, k); rows sum to 1."""
+        """``pi_i(x_t)`` of every atom, shape (n, k); rows sum to 1.
+
+        The weights of a gate that is not normalised are in (0, 1), each by itself.
+        """
         design = as_design(X, self.n_features)
         vector = as_floats("theta", theta, (self.n_params,))
+        if self.is_regression:
+            return self.regression(vector, design, weights=True)[1].T
         return self.rowwise(vector, design, self.placeholder(design.shape[1]))[0].T
 
     def placeholder(self, n: int) -> Any:
@@ -457,6 +550,8 @@ class Family:
             raise ValueError(f"the {self.likelihood.name} likelihood has no mean")
         vector = as_floats("theta", theta, (self.n_params,))
         design = as_design(X, self.n_features)
+        if self.is_regression:
+            return self.regression(vector, design)[0]
         means, _ = self.likelihood.spread(self.predictors(vector, design))
         return np.sum(self.gate_probabilities(vector, X).T * means, axis=0)
 
@@ -474,6 +569,21 @@ class Family:
         for i in range(self.n_experts):
             self.loops.response(out[i, :last], means[i, 0])
         return np.concatenate([means, out[:, last:]], axis=1)
+
+
+def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
+    """Raise unless the kernels have loops for these three together."""
+    products = any(channel.products is not None for channel in gate.channels(1))
+    if likelihood.block is not None and (products or not gate.normalised):
+        raise ValueError(
+            f"gate {gate.name!r} is for regression functions, likelihood 'least-squares', not for"
+            f" densities, got likelihood {likelihood.name!r}"
+        )
+    if likelihood.block is None and (gate.reads_response or gate.n_active is not None):
+        raise ValueError(
+            f"gate {gate.name!r} does not go with likelihood 'least-squares': its weights read the"
+            " response or jump"
+        )
 
 
 def family(
@@ -524,6 +634,13 @@ def family(
     (10, 9)
     >>> family("gaussian", gate="competition", expert={"name": "ffn", "hidden": 2}).n_params
     14
+
+    A regression function with raw sigmoid gates of quadratic scores:
+
+    >>> relu = {"name": "activation", "activation": "relu", "weighted": False}
+    >>> F = family("least-squares", gate="sigmoid-quadratic", expert=relu, n_features=2)
+    >>> {name: block.shape for name, block in F.blocks.items()}
+    {'c': (2,), 'b': (2, 2), 'A': (2, 3), 'beta': (2,), 'alpha': (2, 2)}
     """
     chosen = (configured(GATES, gate), configured(EXPERTS, expert), LIKELIHOODS[likelihood])
     discrete = chosen[2].support is not None
@@ -536,6 +653,7 @@ def family(
             else f"gate {chosen[0].name!r} reads"
         )
         raise ValueError(f"{culprit} one mean, but the {likelihood} likelihood has a vector")
+    _check_pairing(*chosen)
     if n_classes is not None and not discrete:
         raise ValueError(f"n_classes = {n_classes!r}: the {likelihood} likelihood has no classes")
     names = [name for axis in chosen for name in axis.bounds]

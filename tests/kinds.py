@@ -8,8 +8,10 @@ import moestat
 from moestat.experts import EXPERTS
 from moestat.gates import GATES
 
-MULTINOMIAL = [("multinomial", name, "linear") for name, g in GATES.items() if not g.reads_response]
-GAUSSIAN = [("gaussian", gate, "linear") for gate in GATES]
+QUADRATIC = [name for name, g in GATES.items() if any(c.products for c in g.channels(1))]
+MIXING = [name for name in GATES if name not in QUADRATIC]
+MULTINOMIAL = [("multinomial", name, "linear") for name in MIXING if not GATES[name].reads_response]
+GAUSSIAN = [("gaussian", gate, "linear") for gate in MIXING]
 # Compiling is what these cost, so each expert that is not linear meets one gate of each sort.
 CURVED = [
     *(("gaussian", "softmax", expert) for expert in EXPERTS if expert != "linear"),
@@ -21,6 +23,33 @@ CURVED = [
     ),
 ]
 KINDS = [*MULTINOMIAL, *GAUSSIAN, *CURVED]
+
+
+def _neuron(activation, weighted=True):
+    return {"name": "activation", "activation": activation, "weighted": weighted}
+
+
+_RELU = _neuron("relu", weighted=False)
+REGRESSION = [
+    *(("least-squares", gate, _RELU) for gate in QUADRATIC),
+    *(
+        ("least-squares", "sigmoid-quadratic", expert)
+        for expert in (
+            {"name": "polynomial", "degree": 1},
+            {"name": "polynomial", "degree": 3},
+            {"name": "ffn", "hidden": 2},
+            _neuron("gelu"),
+            _neuron("relu"),
+            _neuron("tanh", weighted=False),
+            _neuron("gelu", weighted=False),
+        )
+    ),
+    ("least-squares", "softmax-quadratic", _neuron("tanh")),
+    ("least-squares", "softmax-partial", "linear"),
+    ("least-squares", "softmax", "linear"),
+    ("least-squares", "sigmoid-inner", "linear"),
+    ("least-squares", "sigmoid-euclidean", "linear"),
+]
 
 
 def kind_id(kind):

@@ -44,7 +44,8 @@ def means(family, blocks, X):
         return (blocks["alpha"] @ X.T + blocks["beta"][:, None]) ** options["degree"]
     if name == "activation":
         s = blocks["alpha"] @ X.T + blocks["beta"][:, None]
-        return blocks["lambda"][:, None] * ACTIVATIONS[options["activation"]](s)
+        scale = blocks["lambda"][:, None] if "lambda" in blocks else 1.0
+        return scale * ACTIVATIONS[options["activation"]](s)
     if name == "ffn":
         s = np.einsum("khd,nd->khn", blocks["W1"], X) + blocks["b1"][..., None]
         return np.einsum("kh,khn->kn", blocks["W2"], ACTIVATIONS["softplus"](s))
@@ -85,6 +86,52 @@ def gate_scores(family, blocks, X):
         s = (distance + blocks["beta"][:, None]) / blocks["tau"]
         return blocks["gamma"][:, None] - np.log(1.0 + np.exp(-s))
     raise NotImplementedError(gate)
+
+
+def quadratic_scores(blocks, X, partial):
+    """``x' A_i x + b_i' x + c_i`` (k, n), the second term unless `partial`, from packed symmetric
+    matrices with sqrt(2) off the diagonal.
+    """
+    d = X.shape[1]
+    A = np.zeros((len(blocks["c"]), d, d), dtype=blocks["A"].dtype)
+    position = 0
+    for f in range(d):
+        for g in range(f, d):
+            entry = blocks["A"][:, position]
+            A[:, f, g] = A[:, g, f] = entry if f == g else entry / np.sqrt(2)
+            position += 1
+    s = np.einsum("nf,kfg,ng->kn", X, A, X) + blocks["c"][:, None]
+    return s if partial else s + blocks["b"] @ X.T
+
+
+def weights(family, blocks, X):
+    """Weights (k, n) of the atoms in a regression function."""
+    gate = family.gate.name
+    partial = gate.endswith("partial")
+    if gate in {"sigmoid-quadratic", "sigmoid-partial"}:
+        return 1.0 / (1.0 + np.exp(-quadratic_scores(blocks, X, partial)))
+    if gate in {"softmax-quadratic", "softmax-partial"}:
+        scores = quadratic_scores(blocks, X, partial)
+    else:
+        scores = gate_scores(family, blocks, X)
+    return np.exp(scores - log_sum_exp(scores))
+
+
+def regression(family, theta, X):
+    """Regression function (n,) of a possibly complex packed vector."""
+    blocks = blocks_of(family, theta)
+    return (weights(family, blocks, X) * means(family, blocks, X)).sum(axis=0)
+
+
+def jacobian(family, theta, X):
+    """``df / dtheta`` (n, P) by complex step."""
+    step = 1e-30
+    out = np.empty((len(X), theta.size))
+    for j in range(theta.size):
+        moved = theta.astype(complex)
+        moved[j] += 1j * step
+        out[:, j] = regression(family, moved, X).imag / step
+    return out
 
 
 def class_log_probabilities(blocks, X):

@@ -1,11 +1,14 @@
-"""One-neuron experts: ``mean = lambda phi(alpha' x + beta)``.
+"""One-neuron experts: ``mean = lambda phi(alpha' x + beta)``, or without the output weight lambda.
 
-Source: attention (004), Sec. 4.1, the examples after Definition 1.
+Source: attention (004), Sec. 4.1, the examples after Definition 1; eq. (84) for experts without
+an output weight.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from moestat._activations import activation as activation_named
 from moestat._jit import device
@@ -21,10 +24,19 @@ _SYMMETRIES = {
 }
 
 
+# The same without lambda.
+_PLAIN_SYMMETRIES = {"norm": Symmetry(flips=("alpha", "beta"))}
+_BOUND = (-30.0, 30.0)
+
+
 @cache
-def neuron(activation: str = "tanh") -> Expert:
-    """The expert with one activation function."""
+def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
+    """The expert with one activation function, with or without an output weight."""
     phi = activation_named(activation)
+    if not isinstance(weighted, bool):
+        raise ValueError(f"weighted must be true or false, got {weighted!r}")
+    if not weighted:
+        return _plain(activation, phi)
 
     @device
     def block(eta, m, order, mean, d1, d2):
@@ -51,10 +63,40 @@ def neuron(activation: str = "tanh") -> Expert:
             Channel("lambda", response=True),
         ),
         block=block,
-        bounds={"alpha": (-30.0, 30.0), "beta": (-30.0, 30.0), "lambda": (-30.0, 30.0)},
+        bounds={"alpha": _BOUND, "beta": _BOUND, "lambda": _BOUND},
         source="attention (004), Sec. 4.1",
         symmetry=_SYMMETRIES.get(activation, Symmetry()),
         options={"activation": activation},
+        configure=neuron,
+    )
+
+
+def _plain(activation: str, phi: Callable[..., Any]) -> Expert:
+    """The expert without an output weight."""
+
+    @device
+    def block(eta, m, order, mean, d1, d2):
+        """Mean and derivatives; the one channel is s: ``mean = phi(s)``."""
+        for b in range(m):
+            f, f1, f2 = phi(eta[0, b])
+            mean[b] = f
+        if order > 0:
+            for b in range(m):
+                f, f1, f2 = phi(eta[0, b])
+                d1[0, b] = f1
+        if order > 1:
+            for b in range(m):
+                f, f1, f2 = phi(eta[0, b])
+                d2[0, b] = f2
+
+    return Expert(
+        name="activation",
+        channels=lambda n_features, n_responses: (Channel("beta", "alpha"),),
+        block=block,
+        bounds={"alpha": _BOUND, "beta": _BOUND},
+        source="attention (004), eq. (84)",
+        symmetry=_PLAIN_SYMMETRIES.get(activation, Symmetry()),
+        options={"activation": activation, "weighted": False},
         configure=neuron,
     )
 

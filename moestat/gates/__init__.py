@@ -4,6 +4,7 @@ from moestat._registry import Registry
 from moestat._types import Gate
 from moestat.gates import (
     competition,
+    quadratic,
     sigmoid,
     sigmoid_euclidean,
     sigmoid_inner,
@@ -22,3 +23,7 @@ GATES.register(competition.UNIT)
 GATES.register(competition.NORMALISED)
 GATES.register(competition.FREE)
 GATES.register(competition.TOP)
+GATES.register(quadratic.SIGMOID)
+GATES.register(quadratic.SIGMOID_PARTIAL)
+GATES.register(quadratic.SOFTMAX)
+GATES.register(quadratic.SOFTMAX_PARTIAL)

@@ -9,6 +9,7 @@ from typing import Any
 
 from moestat.kernels.atom import build_atom
 from moestat.kernels.cpu import derivative_loop, response_loop, rowwise_loop
+from moestat.kernels.regression import descent_loop, residual_loop
 
 __all__ = ["Loops", "build_loops"]
 
@@ -19,24 +20,31 @@ class Loops:
 
     Parameters
     ----------
-    gate, likelihood : callable
-        Block functions of two axes.
+    gate : callable
+        Block function of the gate.
     expert : callable or None
         Block function of a mean that is not linear in the parameters.
+    likelihood : callable or None
+        Block function of the likelihood; None for a regression function.
     reads_response : bool
         Whether the gate reads that mean.
     sparse : bool
         Whether only some atoms take part at each x.
+    normalised : bool
+        Whether the gate's weights are divided by their sum.
     """
 
     gate: Callable[..., None]
     expert: Callable[..., None] | None
-    likelihood: Callable[..., None]
+    likelihood: Callable[..., None] | None
     reads_response: bool
     sparse: bool
+    normalised: bool = True
 
     @property
     def _atom(self) -> tuple[Callable[..., None], Callable[..., int]]:
+        if self.likelihood is None:
+            raise ValueError("a family that is fitted by least squares has no density")
         return build_atom(self.gate, self.expert, self.likelihood, self.reads_response)
 
     @cached_property
@@ -60,14 +68,25 @@ class Loops:
         assert self.expert is not None
         return response_loop(self.expert)
 
+    @cached_property
+    def residuals(self) -> Any:
+        """Regression function, weights of the atoms and Jacobian of a range of samples."""
+        return residual_loop(self.gate, self.expert, self.normalised)
+
+    @cached_property
+    def descent(self) -> Any:
+        """One epoch of stochastic gradient descent on the mean squared residual."""
+        return descent_loop(self.gate, self.expert, self.normalised)
+
 
 @cache
 def build_loops(
     gate: Callable[..., None],
     expert: Callable[..., None] | None,
-    likelihood: Callable[..., None],
+    likelihood: Callable[..., None] | None,
     reads_response: bool,
     sparse: bool,
+    normalised: bool = True,
 ) -> Loops:
     """The loops of one kind of atom, the same object for the same arguments."""
-    return Loops(gate, expert, likelihood, reads_response, sparse)
+    return Loops(gate, expert, likelihood, reads_response, sparse, normalised)

@@ -1,0 +1,344 @@
+"""Regression functions ``f = sum_i w_i g_i``: weights, residuals and the rows of the Jacobian.
+
+The atom's own pieces are those of the mixtures: the log-score a of the gate and the mean g of the
+expert, each with derivatives in a few channels.  With ``w_i = exp(a_i)``, divided by the sum for a
+normalised gate,
+
+    df / d(channel of the gate)    = w_i g_i da_i, or w_i (g_i - f) da_i when normalised
+    df / d(channel of the expert)  = w_i dg_i
+
+and a coefficient of a channel adds its feature of x as a factor.  A row of the Jacobian is one
+coefficient; the sample is the innermost index.
+
+Source: attention (004), eqs. (5), (49) and (84).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from moestat._jit import BLOCK, compile_loop, device
+from moestat._math import exp
+from moestat.kernels.rows import normalise
+
+__all__ = ["descent_loop", "residual_loop"]
+
+_ROOT_2 = 1.4142135623730951
+
+
+@device
+def fill_quadratic_features(X, samples, start, m, phi):
+    """Features ``phi = (1, x, products)`` of the samples at start, ..., start + m - 1 of a list.
+
+    The products run over the upper triangle, row by row, and are scaled by sqrt(2) off the
+    diagonal; they are left out when phi has no rows for them.
+    """
+    d = X.shape[0]
+    for b in range(m):
+        phi[0, b] = 1.0
+    for f in range(d):
+        for b in range(m):
+            phi[1 + f, b] = X[f, samples[start + b]]
+    _fill_products(d, m, phi)
+
+
+@device
+def _fill_products(d, m, phi):
+    if phi.shape[0] == 1 + d:
+        return
+    q = 1 + d
+    for f in range(d):
+        for b in range(m):
+            phi[q, b] = phi[1 + f, b] * phi[1 + f, b]
+        q += 1
+        for g in range(f + 1, d):
+            for b in range(m):
+                phi[q, b] = _ROOT_2 * phi[1 + f, b] * phi[1 + g, b]
+            q += 1
+
+
+@device
+def _fill_block(X, start, m, phi):
+    """As `fill_quadratic_features`, of neighbouring samples."""
+    d = X.shape[0]
+    for b in range(m):
+        phi[0, b] = 1.0
+    for f in range(d):
+        for b in range(m):
+            phi[1 + f, b] = X[f, start + b]
+    _fill_products(d, m, phi)
+
+
+@device
+def _predict(theta, first, width, offset, phi, m, eta):
+    """``eta = theta_0 + sum_f theta_f phi_(offset + f - 1)`` for one channel, four at a time."""
+    intercept = theta[first]
+    for b in range(m):
+        eta[b] = intercept
+    f = 1
+    while f + 3 < width:
+        t0 = theta[first + f]
+        t1 = theta[first + f + 1]
+        t2 = theta[first + f + 2]
+        t3 = theta[first + f + 3]
+        at = offset + f - 1
+        for b in range(m):
+            eta[b] += (t0 * phi[at, b] + t1 * phi[at + 1, b]) + (
+                t2 * phi[at + 2, b] + t3 * phi[at + 3, b]
+            )
+        f += 4
+    while f < width:
+        slope = theta[first + f]
+        at = offset + f - 1
+        for b in range(m):
+            eta[b] += slope * phi[at, b]
+        f += 1
+
+
+@device
+def _n_features(X, width, offset):
+    """Rows of phi that any channel reads, at least 1 + d."""
+    rows = 1 + X.shape[0]
+    for c in range(width.size):
+        rows = max(rows, offset[c] + width[c] - 1)
+    return rows
+
+
+def _forward(
+    gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
+) -> Callable[..., None]:
+    """The block function that fills weights, means, their derivatives and f."""
+
+    @device
+    def forward(
+        theta, index, width, offset, layout, phi, m, order, eta, w, mean, da, d2a, dg, d2g, f, work
+    ):
+        k, n_channels = index.shape
+        n_gate, first, n_mean, _ = layout
+        for i in range(k):
+            for c in range(n_channels):
+                _predict(theta, index[i, c], width[c], offset[c], phi, m, eta[c])
+            gate(eta[:n_gate], phi, m, order, w[i], da[i * n_gate : (i + 1) * n_gate], d2a)
+            if expert is None:
+                for b in range(m):
+                    mean[i, b] = eta[first, b]
+                if order > 0:
+                    for b in range(m):
+                        dg[i * n_mean, b] = 1.0
+            else:
+                slopes = dg[i * n_mean : (i + 1) * n_mean]
+                expert(eta[first : first + n_mean], m, order, mean[i], slopes, d2g)
+        if normalised:
+            normalise(w, m, f, work)
+        else:
+            for i in range(k):
+                for b in range(m):
+                    w[i, b] = exp(w[i, b])
+        for b in range(m):
+            f[b] = 0.0
+        for i in range(k):
+            for b in range(m):
+                f[b] += w[i, b] * mean[i, b]
+
+    return forward
+
+
+def residual_loop(
+    gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
+) -> Any:
+    """Regression function, weights of the atoms and Jacobian of a range of samples.
+
+    Parameters
+    ----------
+    gate : callable
+        Block function of the gate.
+    expert : callable or None
+        Block function of a mean that is not linear in the parameters.
+    normalised : bool
+        Whether the weights are divided by their sum.
+
+    Returns
+    -------
+    callable
+        ``loop(theta, index, width, offset, layout, row, X, scale, start, order, f, w, jacobian)``
+        with theta (P,), the position (k, C), number (C,) and first feature (C,) of the
+        coefficients of each channel, the `Layout`, the row (P,) of the Jacobian of each
+        coefficient or -1 for one that is left out, X (d, n), and the factor (n,) of each sample.
+        Outputs for the m samples from `start` on: f (m,), w (k, m), which may have no columns,
+        and ``scale df/dtheta`` (rows, at least m) when order is 1.
+    """
+    forward = _forward(gate, expert, normalised)
+
+    @compile_loop
+    def loop(theta, index, width, offset, layout, row, X, scale, start, order, f, w, jacobian):
+        k, n_channels = index.shape
+        n_gate, first, n_mean, _ = layout
+        n_phi = _n_features(X, width, offset)
+        phi = np.empty((n_phi, BLOCK))
+        eta = np.empty((n_channels, BLOCK))
+        weights = np.empty((k, BLOCK))
+        mean = np.empty((k, BLOCK))
+        da = np.empty((k * n_gate, BLOCK))
+        d2a = np.empty((n_gate * (n_gate + 1) // 2, BLOCK))
+        dg = np.empty((k * n_mean, BLOCK))
+        d2g = np.empty((n_mean * (n_mean + 1) // 2, BLOCK))
+        fitted = np.empty(BLOCK)
+        h = np.empty(BLOCK)
+        for begin in range(0, f.size, BLOCK):
+            m = min(BLOCK, f.size - begin)
+            _fill_block(X, start + begin, m, phi)
+            forward(
+                theta,
+                index,
+                width,
+                offset,
+                layout,
+                phi,
+                m,
+                order,
+                eta,
+                weights,
+                mean,
+                da,
+                d2a,
+                dg,
+                d2g,
+                fitted,
+                h,
+            )
+            for b in range(m):
+                f[begin + b] = fitted[b]
+            if w.shape[1] > 0:
+                for i in range(k):
+                    for b in range(m):
+                        w[i, begin + b] = weights[i, b]
+            if order == 0:
+                continue
+            for i in range(k):
+                for c in range(n_channels):
+                    if c < n_gate:
+                        p = i * n_gate + c
+                        if normalised:
+                            for b in range(m):
+                                h[b] = weights[i, b] * (mean[i, b] - fitted[b]) * da[p, b]
+                        else:
+                            for b in range(m):
+                                h[b] = weights[i, b] * mean[i, b] * da[p, b]
+                    else:
+                        p = i * n_mean + c - first
+                        for b in range(m):
+                            h[b] = weights[i, b] * dg[p, b]
+                    for b in range(m):
+                        h[b] *= scale[start + begin + b]
+                    shared = i > 0 and index[i, c] == index[0, c]
+                    for q in range(width[c]):
+                        r = row[index[i, c] + q]
+                        if r < 0:
+                            continue
+                        at = offset[c] + q - 1 if q > 0 else 0
+                        out = jacobian[r, begin : begin + m]
+                        if shared:
+                            for b in range(m):
+                                out[b] += h[b] * phi[at, b]
+                        else:
+                            for b in range(m):
+                                out[b] = h[b] * phi[at, b]
+
+    return loop
+
+
+def descent_loop(
+    gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
+) -> Any:
+    """One epoch of stochastic gradient descent on the mean squared residual.
+
+    Returns
+    -------
+    callable
+        ``loop(theta, index, width, offset, layout, X, y, weight, order, size, rate, lower,
+        upper)``: the samples in the given order (n,), in batches of `size`; theta (P,) is
+        overwritten, and put back into the box after each step.
+    """
+    forward = _forward(gate, expert, normalised)
+
+    @compile_loop
+    def loop(theta, index, width, offset, layout, X, y, weight, order, size, rate, lower, upper):
+        k, n_channels = index.shape
+        n_gate, first, n_mean, _ = layout
+        n_phi = _n_features(X, width, offset)
+        rows = min(size, BLOCK)
+        phi = np.empty((n_phi, rows))
+        eta = np.empty((n_channels, rows))
+        weights = np.empty((k, rows))
+        mean = np.empty((k, rows))
+        da = np.empty((k * n_gate, rows))
+        d2a = np.empty((n_gate * (n_gate + 1) // 2, rows))
+        dg = np.empty((k * n_mean, rows))
+        d2g = np.empty((n_mean * (n_mean + 1) // 2, rows))
+        fitted = np.empty(rows)
+        h = np.empty(rows)
+        pull = np.empty(rows)
+        gradient = np.empty(theta.size)
+        n = order.size
+        for batch in range(0, n, size):
+            end = min(batch + size, n)
+            gradient[:] = 0.0
+            total = 0.0
+            for begin in range(batch, end, rows):
+                m = min(rows, end - begin)
+                fill_quadratic_features(X, order, begin, m, phi)
+                forward(
+                    theta,
+                    index,
+                    width,
+                    offset,
+                    layout,
+                    phi,
+                    m,
+                    1,
+                    eta,
+                    weights,
+                    mean,
+                    da,
+                    d2a,
+                    dg,
+                    d2g,
+                    fitted,
+                    h,
+                )
+                for b in range(m):
+                    t = order[begin + b]
+                    pull[b] = weight[t] * (fitted[b] - y[t])
+                    total += weight[t]
+                for i in range(k):
+                    for c in range(n_channels):
+                        if c < n_gate:
+                            p = i * n_gate + c
+                            if normalised:
+                                for b in range(m):
+                                    h[b] = weights[i, b] * (mean[i, b] - fitted[b]) * da[p, b]
+                            else:
+                                for b in range(m):
+                                    h[b] = weights[i, b] * mean[i, b] * da[p, b]
+                        else:
+                            p = i * n_mean + c - first
+                            for b in range(m):
+                                h[b] = weights[i, b] * dg[p, b]
+                        for b in range(m):
+                            h[b] *= pull[b]
+                        for q in range(width[c]):
+                            at = offset[c] + q - 1 if q > 0 else 0
+                            s = 0.0
+                            for b in range(m):
+                                s += h[b] * phi[at, b]
+                            gradient[index[i, c] + q] += s
+            if total > 0.0:
+                step = 2.0 * rate / total
+                for j in range(theta.size):
+                    moved = theta[j] - step * gradient[j]
+                    theta[j] = min(max(moved, lower[j]), upper[j])
+
+    return loop
