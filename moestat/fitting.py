@@ -13,8 +13,9 @@ from moestat._types import FloatArray
 from moestat._validate import as_design, as_generator, as_weights
 from moestat.families import Family
 from moestat.results import MoEResults
-from moestat.solvers import Newton, Solution, Solver
+from moestat.solvers import Newton, Search, Solution, Solver
 from moestat.solvers._driver import Problem, Sample, drive
+from moestat.solvers.search import has_jumps
 from moestat.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
 
 __all__ = ["fit", "fit_many"]
@@ -70,6 +71,18 @@ def _default_starts(family: Family) -> list[StartRule]:
     if family.likelihood.support is None:
         return [SplitStarts(2), ClusterStarts(6)]
     return [SplitStarts(4), RandomStarts(4)]
+
+
+def _default_solver(family: Family) -> Solver:
+    """Newton's method, or a search where it would end at the first jump."""
+    return Search() if has_jumps(family) else Newton()
+
+
+def _certified_by(solver: Solver, family: Family, solution: Solution) -> Solution:
+    """The solution, without a certificate where derivatives alone cannot give one."""
+    if isinstance(solver, Search) or not has_jumps(family):
+        return solution
+    return replace(solution, certificate=replace(solution.certificate, certified=False))
 
 
 def _into_box(family: Family, starts: FloatArray) -> FloatArray:
@@ -156,7 +169,7 @@ def fit_many(
     weights = [None] * len(data) if sample_weights is None else list(sample_weights)
     if len(weights) != len(data):
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
-    chosen = solver or Newton()
+    chosen = solver or _default_solver(family)
     rules = list(starts) if starts is not None else _default_starts(family)
     if not rules:
         raise ValueError("starts must hold at least one rule")
@@ -178,6 +191,7 @@ def fit_many(
                 labels.append(f"{rule.name} {j}")
                 owners.append(position)
     solutions = drive(iterations, problems, threads)
+    solutions = [_certified_by(chosen, family, solution) for solution in solutions]
     seconds = (time.perf_counter() - began) / len(data)
     results = []
     for position in range(len(data)):
@@ -210,7 +224,9 @@ def fit(
     y : array_like of shape (n,)
         Responses; class labels 1..K, or real numbers for the Gaussian likelihood.
     solver : Solver, optional
-        `moestat.solvers.Newton` by default.
+        By default `moestat.solvers.Newton`, and `moestat.solvers.Search` for a gate whose
+        likelihood jumps; there other solvers stay in the smooth piece where they start, and
+        their fits are not certified.
     starts : sequence of StartRule, optional
         By default four split and four random starts; for a continuous response two split and
         six cluster starts.

@@ -13,8 +13,9 @@ from moestat.solvers._driver import Iteration, Problem
 from moestat.solvers._solution import Solution
 from moestat.solvers.em import EM
 from moestat.solvers.newton import Newton
+from moestat.solvers.search import Search
 
-__all__ = ["EM", "SOLVERS", "Certificate", "Newton", "Solution", "Solver", "make_solver"]
+__all__ = ["EM", "SOLVERS", "Certificate", "Newton", "Search", "Solution", "Solver", "make_solver"]
 
 
 class Solver(Protocol):
@@ -39,6 +40,7 @@ class _SolverKind:
 SOLVERS: Registry[_SolverKind] = Registry("solver")
 SOLVERS.register(_SolverKind("em", EM))
 SOLVERS.register(_SolverKind("newton", Newton))
+SOLVERS.register(_SolverKind("search", Search))
 
 
 def make_solver(options: str | Mapping[str, Any]) -> Solver:

@@ -29,7 +29,7 @@ _PANELS, _NODES = (32, 256, 2048), 4
 _STRIDES, _PREVIEWED = (8,), 2000
 _ROWS_WORTH_A_THREAD = 20_000
 
-Objective = Literal["observed", "complete", "expectation"]
+Objective = Literal["observed", "complete", "expectation", "value"]
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,10 @@ class Request:
 
     Parameters
     ----------
-    objective : {"observed", "complete", "expectation"}
-        The observed-data objective, the complete-data one for the current responsibilities, or
-        the observed-data value with an update of the responsibilities (the E-step).
+    objective : {"observed", "complete", "expectation", "value"}
+        The observed-data objective, the complete-data one for the current responsibilities, the
+        observed-data value with an update of the responsibilities (the E-step), or that value
+        by itself.
     theta : ndarray of shape (P,)
         Where.
     level : int
@@ -56,7 +57,7 @@ class Request:
 class Evaluation:
     """A minus log-likelihood (total, not per sample) with gradient (P,) and Hessian (P, P).
 
-    The E-step asks for the value alone; then both are empty.
+    The E-step and "value" ask for the value alone; then both are empty.
     """
 
     value: float
@@ -157,7 +158,7 @@ class Problem:
             return Evaluation(-float(data.weight @ log_density), np.empty(0), np.empty((0, 0)))
         loops = self.family.loops
         loop = loops.complete if request.objective == "complete" else loops.observed
-        n_params = self.family.n_params
+        order, n_params = (0, 0) if request.objective == "value" else (2, self.family.n_params)
         score, hessian = np.empty(n_params), np.empty((n_params, n_params))
         value = loop(
             request.theta,
@@ -168,7 +169,7 @@ class Problem:
             data.y,
             data.weight,
             self._tau,
-            2,
+            order,
             score,
             hessian,
         )

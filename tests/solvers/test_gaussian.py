@@ -35,7 +35,10 @@ def test_em_never_lowers_the_likelihood(gate, k, gaussian_truth):
         own = Problem(fitted, problem.data)
         (solution,) = drive([EM(tolerance=1e-9, max_iterations=100).steps(own, inside)], [own])
         path = np.array(solution.path)
-        assert path.size > 3
+        # With one active atom the gate decides: responsibilities stay, and one M-step is all.
+        settled = fitted.gate.n_active == 1
+        assert path.size > (2 if settled else 3)
+        assert path[-1] > path[0]
         assert np.all(np.diff(path) >= -1e-10 * np.abs(path[:-1]))
 
 

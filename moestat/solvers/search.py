@@ -1,0 +1,531 @@
+"""Search among the smooth pieces of a likelihood that jumps: gates over the K largest scores.
+
+The log-likelihood of a top-K gate jumps where a sample changes its set of active atoms, and is
+smooth in between.  Such places are ties of two scores, so a smooth piece is, to first order, a
+polyhedron in parameter space with the ties as facets, and the maximum is found on the edge of one:
+within a piece by a Newton step that respects the ties, from piece to piece by line searches that
+know where the jumps are.
+
+Only the samples with a tie nearby, about ``sqrt(n)`` of them, need an exact look.  The sum of all
+others is replaced by its quadratic model, so that one probe costs microseconds at any n.  What a
+probe promises is checked on all of the data before the search moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+from scipy.optimize import nnls
+
+from moestat._types import FloatArray, IntArray
+from moestat._validate import positive_int, real_in
+from moestat.families import Family
+from moestat.solvers._certificate import GAIN_LIMIT, Certificate
+from moestat.solvers._collapse import collapsed_atoms
+from moestat.solvers._driver import Evaluation, Iteration, Problem, Request, Sample
+from moestat.solvers._solution import Solution
+from moestat.solvers._trust_region import free_coordinates
+from moestat.solvers.newton import Newton, newton_steps
+
+__all__ = ["Search", "has_jumps"]
+
+_RADII = (12.0, 4.0)
+"""How far probes reach, in standard errors: first to travel, then to make sure."""
+
+# Probes on a line are this far apart, as a ratio, down to the shortest, in standard errors.
+_LADDER, _SHORTEST = 4.0, 1e-6
+# Where a flat likelihood gives no standard error: relative to one unit of information a sample.
+_FLATTEST = 0.3
+# A step ends this short of a tie, in standard errors.
+_MARGIN = 1e-7
+# Steps within a piece go on to this part of the tolerance.
+_INNER = 1e-2
+# Ties whose normals differ by less count as one direction.
+_INDEPENDENT = 0.05
+# Nearest ties that a piece is made of, jumps looked at on half a line, promises checked in a round.
+_TIES, _CROSSINGS, _CHECKED = 400, 6, 12
+# Times that random points are scattered, their number, the pieces tried, and log10 of the length
+# of the shortest step, as a part of the radius.
+_SCATTERS, _SCATTERED, _PIECES, _NEAREST = 4, 20_000, 100, -1.5
+_WARM_UP = 100
+_PREVIEW_TOLERANCE = 1e-1
+_SEED = 20_240_202
+
+Probe = tuple[float, FloatArray]
+"""A gain of the model and the step (F,) that it is promised for."""
+
+
+def has_jumps(family: Family) -> bool:
+    """Whether the log-likelihood of `family` jumps: only some of its atoms are active at each x.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> [has_jumps(family("gaussian", gate="softmax-top", n_experts=k)) for k in (1, 2)]
+    [False, True]
+    """
+    return family.layout[3] < family.n_experts
+
+
+@dataclass(frozen=True)
+class _Ties:
+    """Pairs of scores that a step of bounded length can make equal, in scaled steps u (F,).
+
+    Parameters
+    ----------
+    gap : ndarray of shape (m,)
+        Score of the active atom minus that of the inactive one.
+    normal : ndarray of shape (m, F)
+        Change of the gap with u.
+    jump : ndarray of shape (m,)
+        Change of the sample's weighted log-density when the two change places.
+    trend : ndarray of shape (m, F)
+        Change of the jump with u.
+    rows : ndarray of shape (r,)
+        Samples with such a pair.
+    """
+
+    gap: FloatArray
+    normal: FloatArray
+    jump: FloatArray
+    trend: FloatArray
+    rows: IntArray
+
+
+class _Model:
+    """The log-likelihood around a centre: exact for samples near a tie, quadratic for the others.
+
+    A step is ``theta = centre + axes u`` with u in standard errors of the smooth piece.
+    """
+
+    def __init__(
+        self, problem: Problem, data: Sample, theta: FloatArray, here: Evaluation, radius: float
+    ) -> None:
+        family = problem.family
+        self.problem, self.data, self.theta, self.radius = problem, data, theta, radius
+        self.lower, self.upper = family.box_at(theta)
+        at = np.flatnonzero(free_coordinates(theta, here.gradient, self.lower, self.upper))
+        metric = problem.metric(theta)[np.ix_(at, at)]
+        values, vectors = linalg.eigh(here.hessian[np.ix_(at, at)], metric)
+        self.values = values
+        self.slope = float(np.linalg.norm(vectors.T @ here.gradient[at]))
+        size = np.abs(values)
+        # Where the likelihood is flat, a predictor known to 10 / sqrt(n) sets the scale.
+        scale = np.maximum(size, _FLATTEST * data.weight.sum())
+        self.axes = np.zeros((theta.size, at.size))
+        self.axes[at] = vectors / np.sqrt(scale)
+        self.gradient = self.axes.T @ here.gradient
+        self.curvature = values / scale
+        flat = size <= 1e-12 * size.max(initial=0.0)
+        self.stiffness = np.where(flat, 1.0, size / scale)
+        self.ties = self._find_ties()
+        length = np.linalg.norm(self.ties.normal, axis=1)
+        self.normal, self.distance = self.ties.normal / length[:, None], self.ties.gap / length
+        rows = self.ties.rows
+        self.X = np.ascontiguousarray(data.X[:, rows])
+        self.y, self.weight = data.y[rows].copy(), data.weight[rows]
+        score, hessian = np.empty(theta.size), np.empty((theta.size, theta.size))
+        self.base = self._exact(theta, 2, score, hessian)
+        self.smooth_gradient = here.gradient + score
+        self.smooth_hessian = here.hessian + hessian
+
+    def _exact(
+        self, theta: FloatArray, order: int, score: FloatArray, hessian: FloatArray
+    ) -> float:
+        """Log-likelihood of the samples near a tie."""
+        family = self.problem.family
+        self.problem.passes += self.y.size / self.problem.data.size
+        return family.loops.observed(
+            theta, family.index, family.width, family.layout, self.X, self.y, self.weight,
+            np.empty((0, 0)), order, score, hessian,
+        )  # fmt: skip
+
+    def place(self, u: FloatArray) -> FloatArray:
+        """Parameters (P,) of the step u, inside the box."""
+        return np.clip(self.theta + self.axes @ u, self.lower, self.upper)
+
+    def gain(self, u: FloatArray) -> float:
+        """Log-likelihood that the step u gains."""
+        theta = self.place(u)
+        step = theta - self.theta
+        smooth = step @ self.smooth_gradient + 0.5 * step @ self.smooth_hessian @ step
+        if not self.y.size:
+            return -float(smooth)
+        exact = self._exact(theta, 0, np.empty(0), np.empty((0, 0)))
+        return exact - self.base - float(smooth)
+
+    def _find_ties(self) -> _Ties:
+        family, data = self.problem.family, self.data
+        dense = replace(family, gate=replace(family.gate, n_active=None))
+        k, n_axes, active = family.n_experts, self.axes.shape[1], family.layout[3]
+        tiny, nudge = np.finfo(float).tiny, 1e-3
+
+        def scores(theta: FloatArray, X: FloatArray) -> FloatArray:
+            prior = dense.rowwise(theta, X, family.placeholder(X.shape[1]))[0]
+            return np.log(np.maximum(prior, tiny))
+
+        def moved(j: int) -> FloatArray:
+            return self.theta + nudge * self.axes[:, j]
+
+        origin = scores(self.theta, data.X)
+        inside = np.zeros(origin.shape, dtype=bool)
+        order = np.argsort(-origin, axis=0, kind="stable")[:active]
+        np.put_along_axis(inside, order, True, axis=0)
+        one, other = np.triu_indices(k, 1)
+        sign = np.where(inside[one], 1.0, -1.0)
+        gap = sign * (origin[one] - origin[other])
+        square = np.zeros_like(gap)
+        for j in range(n_axes):
+            change = (scores(moved(j), data.X) - origin) / nudge
+            square += (change[one] - change[other]) ** 2
+        near = (gap <= self.radius * np.sqrt(square)) & (inside[one] != inside[other])
+        near &= (square > 0.0) & (data.weight > 0.0)
+        pair, sample = np.nonzero(near)
+        rows, where = np.unique(sample, return_inverse=True)
+        X, y = np.ascontiguousarray(data.X[:, rows]), data.y[rows].copy()
+        before = inside[:, sample]
+        after = before.copy()
+        column = np.arange(pair.size)
+        after[one[pair], column] ^= True
+        after[other[pair], column] ^= True
+
+        def gap_and_jump(theta: FloatArray) -> FloatArray:
+            """Both, shape (2, m), with the active atoms of the centre."""
+            prior, posterior, density = dense.rowwise(theta, X, y)
+            score = np.log(np.maximum(prior, tiny))[:, where]
+            joint = np.log(np.maximum(posterior, tiny))[:, where] + density[where]
+            after_less_before = _log_sum(joint, after) - _log_sum(score, after)
+            after_less_before -= _log_sum(joint, before) - _log_sum(score, before)
+            gap = sign[pair, sample] * (score[one[pair], column] - score[other[pair], column])
+            return np.array([gap, data.weight[sample] * after_less_before])
+
+        gap, jump = gap_and_jump(self.theta)
+        change = np.empty((2, pair.size, n_axes))
+        for j in range(n_axes):
+            change[:, :, j] = (gap_and_jump(moved(j)) - [gap, jump]) / nudge
+        return _Ties(gap, change[0], jump, change[1], rows)
+
+    def step_inside(self, cell: FloatArray) -> tuple[FloatArray, IntArray]:
+        """The best step (F,) in the smooth piece of the step `cell`, and the ties that stop it.
+
+        It is the point of the polyhedron nearest to the free Newton step, found as the dual of a
+        non-negative least-squares problem (Lawson and Hanson 1974, ch. 23).
+        """
+        soft = np.sqrt(np.maximum(self.stiffness, 1e-8))
+        target = -self.gradient / soft
+        u, held = target / soft, np.empty(0, dtype=np.int64)
+        distance = self.distance + self.normal @ cell
+        nearest = np.argsort(np.abs(distance), kind="stable")[:_TIES]
+        if nearest.size:
+            side = np.where(distance[nearest] < 0.0, -1.0, 1.0)
+            rows = side[:, None] * self.normal[nearest] / soft
+            bound = _MARGIN - side * self.distance[nearest] - rows @ target
+            size = np.linalg.norm(rows, axis=1)
+            system = np.vstack([rows.T / size, bound / size])
+            unit = np.append(np.zeros(target.size), 1.0)
+            try:
+                weight, _ = nnls(system, unit)
+            except RuntimeError:
+                return cell, held
+            rest = unit - system @ weight
+            if rest[-1] <= 1e-14:
+                return cell, held
+            u = (target - rest[:-1] / rest[-1]) / soft
+            held = nearest[weight > 0.0]
+        far = float(np.linalg.norm(u))
+        return (u if far <= self.radius else u * (self.radius / far)), held
+
+    def across(self, held: IntArray) -> FloatArray:
+        """Unit steps (r, F) across one tie each: the `held` ones first, then the nearest others.
+
+        Across a held tie the others are kept, and what else changes is what fits best.  Further
+        ties follow that are independent of those before them.
+        """
+        n_axes = self.axes.shape[1]
+        if held.size:
+            basis = list(np.linalg.pinv(self.normal[held], rcond=1e-6).T)
+            span = linalg.orth(self.normal[held].T).T
+        else:
+            basis, span = [], np.empty((0, n_axes))
+        for t in np.argsort(self.distance, kind="stable")[:_TIES]:
+            if len(span) == n_axes:
+                break
+            rest = self.normal[t] - span.T @ (span @ self.normal[t])
+            size = np.linalg.norm(rest)
+            if size > _INDEPENDENT:
+                basis.append(rest / size)
+                span = np.vstack([span, basis[-1]])
+        return _unit_rows(np.array(basis).reshape(-1, n_axes))
+
+    def scatter(
+        self, across: FloatArray, n_held: int, count: int, rng: np.random.Generator
+    ) -> list[Probe]:
+        """The best steps in the pieces that promise most among `count` random ones.
+
+        Points are combinations of the steps `across` ties, so that whatever moves without a jump
+        stays at its best.  Their promise is the quadratic model and the sum of the jumps.
+        """
+        if not len(across):
+            return []
+        length = np.sort(self.radius * 10.0 ** rng.uniform(_NEAREST, 0.0, count))
+        mixing = rng.standard_normal((count, len(across)))
+        # Half of them keep to the ties that matter most.
+        mixing[::2, n_held + 1 :] = 0.0
+        mixing *= np.exp(rng.standard_normal(mixing.shape))
+        points = length[:, None] * _unit_rows(mixing @ across)
+        promise = -points @ self.gradient - 0.5 * points**2 @ self.curvature
+        label = rng.standard_normal(self.distance.size)
+        piece = np.empty(count)
+        for part in np.array_split(np.arange(count), max(1, count // 2000)):
+            ties = np.flatnonzero(self.distance < length[part[-1]])
+            crossed = (points[part] @ self.normal[ties].T < -self.distance[ties]).astype(float)
+            promise[part] += crossed @ self.ties.jump[ties]
+            promise[part] += np.sum((crossed @ self.ties.trend[ties]) * points[part], axis=1)
+            piece[part] = crossed @ label[ties]
+        order = np.argsort(-promise, kind="stable")
+        # The best point of each piece; the piece of the centre has the label 0.
+        best = order[np.sort(np.unique(piece[order], return_index=True)[1])]
+        best = best[piece[best] != 0.0][:_PIECES]
+        steps = [self.step_inside(points[j])[0] for j in best]
+        return [(self.gain(u), u) for u in steps]
+
+    def best_along(self, v: FloatArray) -> Probe:
+        """The best probe on the line ``s v``, |s| <= radius, with v of length 1."""
+        count = int(np.ceil(np.log(self.radius / _SHORTEST) / np.log(_LADDER)))
+        ladder = self.radius * _LADDER ** -np.arange(count + 1.0)
+        probes = [*ladder, *-ladder]
+        rate = self.normal @ v
+        slope, bend = -self.gradient @ v, -0.5 * self.curvature @ v**2
+        for side in (1.0, -1.0):
+            hit = np.flatnonzero(side * rate * self.radius < -self.distance)
+            if not hit.size:
+                continue
+            place = -side * self.distance[hit] / rate[hit]
+            order = np.argsort(place, kind="stable")
+            hit, place = hit[order], place[order]
+            jump, trend = self.ties.jump[hit], side * self.ties.trend[hit] @ v
+            margin = np.minimum(_MARGIN / np.abs(rate[hit]), 1e-3 * np.maximum(place, _SHORTEST))
+            edges = np.concatenate([place + margin, place - margin])
+            level, rise = np.cumsum(jump), np.cumsum(trend)
+            promise = np.concatenate([level, level - jump])
+            promise += edges * np.concatenate([rise, rise - trend])
+            promise += side * slope * edges + bend * edges**2
+            best = np.argsort(-promise, kind="stable")[:_CROSSINGS]
+            probes += list(side * edges[best])
+        gains = [self.gain(s * v) for s in probes]
+        best = int(np.argmax(gains))
+        return gains[best], probes[best] * v
+
+    def rounds(
+        self, held: IntArray, directions: int, scattered: int, rng: np.random.Generator
+    ) -> Iterator[list[Probe]]:
+        """Groups of probes, the most promising group first."""
+        n_axes = self.axes.shape[1]
+        count = directions * n_axes
+        across = self.across(held)
+        yield [self.best_along(v) for v in across]
+        yield [self.best_along(v) for v in np.eye(n_axes)]
+        if len(across):
+            mixing = rng.standard_normal((count, len(across)))
+            mixing *= np.exp(2.0 * rng.standard_normal(mixing.shape))
+            yield [self.best_along(v) for v in _unit_rows(mixing @ across)]
+        yield [self.best_along(v) for v in _unit_rows(rng.standard_normal((count, n_axes)))]
+        for _ in range(scattered):
+            yield self.scatter(across, held.size, _SCATTERED, rng)
+
+
+def _log_sum(values: FloatArray, chosen: np.ndarray) -> FloatArray:
+    """``log sum exp`` of the chosen values (k, m) in each column."""
+    return np.logaddexp.reduce(np.where(chosen, values, -np.inf), axis=0)
+
+
+def _unit_rows(rows: FloatArray) -> FloatArray:
+    return rows / np.linalg.norm(rows, axis=1)[:, None]
+
+
+@dataclass(frozen=True)
+class Search:
+    """Newton in the smooth pieces of a likelihood that jumps, and a search for the best piece.
+
+    For gates over the K largest scores (``softmax-top``, ``competition-top``).  Without jumps, and
+    with as many active atoms as there are, it is Newton's method.
+
+    Parameters
+    ----------
+    tolerance : float
+        The search ends when no probe gains more than this many units of log-likelihood.
+    max_iterations : int
+        Largest number of moves.
+    directions : int
+        Random lines per parameter and kind in the last round.
+
+    Notes
+    -----
+    Eq. (7) of compete-v1 (001) asks for the maximum over the parameters of eq. (6), and the paper
+    names no way to find it.  The search alternates Newton steps that stay in a smooth piece,
+    limited by the ties of scores around it, with line searches over the jumps, within 12 and then
+    within 4 standard errors of the smooth piece.  A Gaussian likelihood starts on a part of the
+    data where it has many.
+
+    The certificate says "searched" and is no proof: the likelihood has as many pieces as samples
+    can be divided, and no derivative sees the next one.  ``certified`` claims that
+
+    - no probe of the last round gained more than 1e-4.  Along each line these are, both ways, steps
+      from 4 standard errors down to 1e-6 of one, and to either side of the jumps that promise
+      most; the lines cross the nearest ties one by one, follow the eigenvectors of the
+      information, and mix the former or go anywhere at random, `directions` times P each.  Then
+      the best points of the 400 pieces that promise most among 80,000 random points;
+    - no curvature of the smooth piece is negative, and no atom has collapsed.
+
+    ``gain`` is the largest gain that the last round saw.  ``gradient`` belongs to the smooth piece
+    and does not vanish where a jump stops the climb; standard errors are those of the smooth piece,
+    as if jumps did not tell anything.  The random lines are the same in every run.
+
+    Examples
+    --------
+    >>> from moestat import Uniform, family, fit, sample
+    >>> from moestat.starts import TruthStarts
+    >>> F = family("gaussian", gate="competition-top", n_experts=2)
+    >>> theta = F.pack({"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]})
+    >>> X, y = sample(F, theta, n=500, rng=0, design=Uniform(-2, 2))
+    >>> result = fit(F, X, y, solver=Search(), starts=[TruthStarts(F, theta, 1, 0.05)], rng=0)
+    >>> result.certificate.status, result.certificate.certified
+    ('searched', True)
+    >>> bool(result.log_likelihood > F.log_density(theta, X, y).sum())
+    True
+    """
+
+    tolerance: float = GAIN_LIMIT
+    max_iterations: int = 500
+    directions: int = 8
+    name: str = "search"
+
+    def __post_init__(self) -> None:
+        real_in("tolerance", self.tolerance, 0.0, open_low=True)
+        positive_int("max_iterations", self.max_iterations)
+        positive_int("directions", self.directions)
+
+    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
+        """The iteration from `start` (P,), already inside the box."""
+        if not has_jumps(problem.family):
+            return (yield from Newton().steps(problem, start))
+        rng = np.random.default_rng(_SEED)
+        theta, moves = start, 0
+        levels = problem.data.levels
+        for level, data in enumerate(levels):
+            last = data is problem.data
+            # Compressed data are made for likelihoods without jumps.
+            if not last and not data.preview:
+                continue
+            lower, upper = problem.family.box_at(theta)
+            tolerance = self.tolerance if last else max(self.tolerance, _PREVIEW_TOLERANCE)
+            theta, here, _, _ = yield from newton_steps(
+                "observed", theta, problem.metric(theta), lower, upper, tolerance, _WARM_UP, level
+            )
+            budget = self.max_iterations - moves
+            theta, here, model, gain, status, made = yield from self._climb(
+                problem, level, theta, here, tolerance, budget, rng
+            )
+            moves += made
+        certificate = _certificate(problem, theta, here, model, gain, status, moves)
+        return Solution(theta, -here.value, here.hessian, certificate)
+
+    def _climb(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        here: Evaluation,
+        tolerance: float,
+        budget: int,
+        rng: np.random.Generator,
+    ) -> Iteration[tuple[FloatArray, Evaluation, _Model, float, str, int]]:
+        """Rounds of probes on one level of the data until one finds nothing."""
+        data = problem.data.levels[level]
+        last = data is problem.data
+        stage, moves = 0, 0
+        while True:
+            model = _Model(problem, data, theta, here, _RADII[stage])
+            inside, held = model.step_inside(np.zeros(model.axes.shape[1]))
+            small = _INNER * tolerance
+            best = yield from _check(model, [(model.gain(inside), inside)], here, level, small)
+            if best[0] <= small:
+                full = last and stage + 1 == len(_RADII)
+                effort = (self.directions, _SCATTERS) if full else (1, 0)
+                for probes in model.rounds(held, *effort, rng):
+                    found = yield from _check(model, probes, here, level, tolerance)
+                    best = max(best, found, key=lambda probe: probe[0])
+                    if best[0] > tolerance:
+                        break
+            if best[0] > small and moves == budget:
+                return theta, here, model, best[0], "iteration limit", moves
+            if best[0] > small:
+                theta, moves = model.place(best[1]), moves + 1
+                here = yield Request("observed", theta, level)
+            elif stage + 1 < len(_RADII):
+                stage += 1
+            else:
+                return theta, here, model, best[0], "searched", moves
+
+
+def _check(
+    model: _Model,
+    probes: list[Probe],
+    here: Evaluation,
+    level: int,
+    tolerance: float,
+) -> Iteration[Probe]:
+    """The best of the probes on all of the data: its gain, 0 for none, and its step.
+
+    Those that promise nothing are not looked at, and the first that keeps half its promise is
+    good enough.
+    """
+    best, step = 0.0, np.zeros(model.axes.shape[1])
+    promising = sorted((p for p in probes if p[0] > tolerance), key=lambda p: -p[0])
+    for promise, u in promising[:_CHECKED]:
+        value = (yield Request("value", model.place(u), level)).value
+        if here.value - value > best:
+            best, step = here.value - value, u
+        if best > 0.5 * promise:
+            break
+    return best, step
+
+
+def _certificate(
+    problem: Problem,
+    theta: FloatArray,
+    here: Evaluation,
+    model: _Model,
+    gain: float,
+    status: str,
+    moves: int,
+) -> Certificate:
+    """What the last round has shown about theta."""
+    values = model.values
+    size = np.abs(values)
+    zero = size <= 1e-12 * size.max(initial=0.0)
+    inertia = (
+        int(np.sum(~zero & (values > 0))),
+        int(zero.sum()),
+        int(np.sum(~zero & (values < 0))),
+    )
+    on_bound = (model.lower < model.upper) & ((theta <= model.lower) | (theta >= model.upper))
+    collapsed = collapsed_atoms(problem, theta)
+    found_nothing = status == "searched" and gain <= GAIN_LIMIT
+    return Certificate(
+        status=status,
+        certified=bool(
+            found_nothing and inertia[2] == 0 and np.isfinite(here.value) and not collapsed
+        ),
+        gradient=model.slope / float(problem.data.weight.sum()),
+        gain=gain,
+        inertia=inertia,
+        condition=float(size.max() / size.min()) if size.size and not zero.any() else np.inf,
+        active=tuple(problem.family.param_names[j] for j in np.flatnonzero(on_bound)),
+        iterations=moves,
+        passes=problem.passes,
+        collapsed=collapsed,
+    )
