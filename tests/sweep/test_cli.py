@@ -260,7 +260,7 @@ def test_a_busy_store_is_refused(spec_file, tmp_path):
 def test_help_documents_exit_codes_and_completion():
     text = " ".join(invoke("--help").stdout.split())
     assert "Exit codes: 0 done; 1 done, but some cells failed" in text
-    assert "130 interrupted, results kept" in text
+    assert "130 interrupted. Results are kept." in text
     assert "--install-completion" in text
 
 

@@ -27,8 +27,8 @@ def longer_spec(tmp_path, text):
 def start(longer_spec):
     started = []
 
-    def run(out):
-        started.append(start_run(longer_spec, out))
+    def run(out, *options):
+        started.append(start_run(longer_spec, out, *options))
         return started[-1]
 
     yield run
@@ -64,9 +64,12 @@ def test_kill_9_and_again_gives_the_numbers_of_an_undisturbed_run(start, longer_
     assert {value["status"] for value in expected.values()} == {"done"}
 
 
-def test_ctrl_c_keeps_results_and_says_how_to_go_on(start, tmp_path):
+@pytest.mark.parametrize("executor", ["process", "dask"])
+def test_ctrl_c_keeps_results_and_says_how_to_go_on(start, tmp_path, executor):
+    if executor == "dask":
+        pytest.importorskip("distributed")
     out = tmp_path / "stopped.sqlite"
-    process = start(out)
+    process = start(out, "--executor", executor)
     wait_until(lambda: count(out) >= 3)
     workers = children(process)
     os.killpg(process.pid, signal.SIGINT)
