@@ -94,6 +94,7 @@ def processor_time():
 
 
 def overhead(executor, workers, cells, repeats):
+    """Compare the time of tiny cells with what they take by themselves."""
     ideal, walls, costs = cells * SECONDS, [], []
     for _ in range(repeats):
         few = SPEC.format(replicates=2 * workers, sizes="[1000]")
@@ -115,6 +116,7 @@ def overhead(executor, workers, cells, repeats):
 
 
 def scaling(repeats):
+    """Compare a real sweep on one worker and on two."""
     text = SPEC.format(replicates=60, sizes="[100000, 200000]").replace(
         'loss = "softmax-D1"', 'loss = "softmax-D1"\nstarts = { truth = 6, noise = 0.1 }'
     )
@@ -131,6 +133,7 @@ def scaling(repeats):
 
 
 def main():
+    """Read the command line."""
     parser = argparse.ArgumentParser(description="What scheduling costs.")
     parser.add_argument("what", choices=("overhead", "scaling"))
     parser.add_argument("--executor", default="process")

@@ -33,8 +33,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Measure convergence rates: fits over sample sizes and replicates, in parallel.",
-    epilog="Exit codes: 0 done; 1 done, but some cells failed or a store is not sound; 2 stopped, by"
-    " bad input or by what one line on standard error says; 130 interrupted. Results are kept.",
+    epilog="Exit codes: 0 done; 1 done, but some cells failed or a store is not sound; 2 stopped,"
+    " by bad input or by what one line on standard error says; 130 interrupted. Results are kept.",
 )
 
 StorePath = Annotated[Path, typer.Argument(help="A store made by run.", metavar="STORE")]
