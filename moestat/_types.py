@@ -70,6 +70,9 @@ class Gate:
     scaling : tuple of str
         Blocks that a common positive factor may multiply without changing the density.  The last
         of them represents the scale; solvers hold it where they start.
+    kink : tuple of (str, str) or None
+        A block and its offset, when moving the block across a sample x turns the sign of its
+        derivative: the log-score is then a function of ``||block - x|| + offset`` there.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Gate:
     bounds: Mapping[str, tuple[float, float]]
     source: str
     scaling: tuple[str, ...] = ()
+    kink: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

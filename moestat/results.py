@@ -178,6 +178,15 @@ class MoEResults:
             ],
             ["Distinct optima", certificate.n_optima, "On a bound", len(certificate.active)],
         ]
+        if certificate.kinks:
+            facts.append(
+                [
+                    "Held at a kink",
+                    certificate.kinks,
+                    "Reach across kinks",
+                    f"{certificate.reach:.1e}",
+                ]
+            )
         rows = []
         interval = self.conf_int()
         lower, upper = family.box_at(self.params)

@@ -10,6 +10,7 @@ from scipy import linalg
 
 from moestat._types import FloatArray
 from moestat.solvers._driver import Evaluation, Problem
+from moestat.solvers._kinks import has_kinks, one_sided
 from moestat.solvers._trust_region import box_step, free_coordinates
 
 __all__ = ["Certificate", "certify"]
@@ -57,6 +58,20 @@ class Certificate:
         Starts tried, and distinct log-likelihoods (by more than 0.01) among the certified ones.
     agreement : float
         Share of starts that reached the best log-likelihood to within 0.01.
+    kinks : int
+        Coordinates held at a kink of the log-likelihood, which falls on both sides of it.
+    reach : float
+        Length of the longest steps that the gain covers, in the metric of the predictors.
+
+    Notes
+    -----
+    Where a location of the Euclidean gate meets a sample, the log-likelihood of one input has a
+    kink.  A coordinate held there (`kinks`) is stationary in the sense of one-sided derivatives:
+    it counts like one on a bound, in neither `gradient` nor `inertia`.  The others are judged in
+    the closed cell between their neighbouring samples, where the log-likelihood is smooth.
+    `gain` also covers steps across kinks, by the model of `moestat.solvers._kinks`, of up to
+    `reach`: less than 1 when the model promised more for longer steps and the data, tried,
+    disagreed.
     """
 
     status: str
@@ -73,6 +88,8 @@ class Certificate:
     n_starts: int = 1
     n_optima: int = 1
     agreement: float = 1.0
+    kinks: int = 0
+    reach: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, ready for JSON; an infinite condition is None."""
@@ -90,16 +107,24 @@ def certify(
     metric: FloatArray,
     status: str,
     iterations: int,
+    reach: float = 1.0,
 ) -> Certificate:
-    """The certificate of `theta`, from the exact derivatives at it."""
+    """The certificate of `theta`, from the exact derivatives at it.
+
+    `reach` is the length of the longest steps across kinks that the solver vouches for.
+    """
     family = problem.family
     lower, upper = family.box_at(theta)
-    free = free_coordinates(theta, here.gradient, lower, upper)
+    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
+    slopes, promised, kinks = here.gradient, 0.0, 0
+    if has_kinks(problem):
+        slopes, lower, upper, kinks, promised = one_sided(problem, theta, here, metric, reach)
+    free = free_coordinates(theta, slopes, lower, upper)
     at = np.flatnonzero(free)
     gradient, inertia, condition = 0.0, (0, 0, 0), 1.0
     if at.size:
         local = metric[np.ix_(at, at)]
-        slope = here.gradient[at]
+        slope = slopes[at]
         gradient = float(np.sqrt(slope @ linalg.solve(local, slope, assume_a="pos")))
         values = linalg.eigh(here.hessian[np.ix_(at, at)], local, eigvals_only=True)
         size = np.abs(values)
@@ -110,11 +135,8 @@ def certify(
             int(np.sum(~zero & (values < 0))),
         )
         condition = float(size.max() / size.min()) if not zero.any() else np.inf
-    promised = box_step(
-        theta, here.gradient, here.hessian, metric, lower, upper, radius=1.0
-    ).decrease
-    gain = max(promised, 0.0)
-    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
+    smooth = box_step(theta, slopes, here.hessian, metric, lower, upper, radius=1.0).decrease
+    gain = max(promised, smooth, 0.0)
     return Certificate(
         status=status,
         certified=bool(gain <= GAIN_LIMIT and inertia[2] == 0 and np.isfinite(here.value)),
@@ -125,4 +147,6 @@ def certify(
         active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
         iterations=iterations,
         passes=problem.passes,
+        kinks=kinks,
+        reach=reach,
     )
