@@ -45,6 +45,7 @@ _KERNEL_SOURCES = (
     "experts",
     "likelihoods",
     "kernels",
+    "solvers/_kinks.py",
     "solvers/_symmetric.py",
     "solvers/_trust_region.py",
 )

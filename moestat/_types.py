@@ -103,6 +103,9 @@ class Gate:
     normalised : bool
         Whether the weights ``exp(a_i)`` are divided by their sum, so that they are probabilities.
         Only a regression function can have others.
+    kink : tuple of (str, str) or None
+        A block and its offset, when moving the block across a sample x turns the sign of its
+        derivative: the log-score is then a function of ``||block - x|| + offset`` there.
     """
 
     name: str
@@ -119,6 +122,7 @@ class Gate:
     options: Mapping[str, Any] = field(default_factory=dict)
     configure: Callable[..., Gate] | None = field(default=None, repr=False)
     normalised: bool = True
+    kink: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -184,6 +184,15 @@ class MoEResults:
         if certificate.n_collapsed:
             atoms = ", ".join(map(str, certificate.collapsed)) or "none"
             facts.append(["Collapsed atoms", atoms, "Collapsed starts", certificate.n_collapsed])
+        if certificate.kinks:
+            facts.append(
+                [
+                    "Held at a kink",
+                    certificate.kinks,
+                    "Reach across kinks",
+                    f"{certificate.reach:.1e}",
+                ]
+            )
         rows = []
         interval = self.conf_int()
         lower, upper = family.box_at(self.params)

@@ -96,4 +96,5 @@ GATE = Gate(
         "tau": (0.01, 10.0),
     },
     source="mlmoe (003), eq. (10)",
+    kink=("alpha", "beta"),
 )

@@ -11,6 +11,7 @@ from scipy import linalg
 from moestat._types import FloatArray
 from moestat.solvers._collapse import collapsed_atoms
 from moestat.solvers._driver import Evaluation, Problem
+from moestat.solvers._kinks import has_kinks, one_sided
 from moestat.solvers._trust_region import box_step, free_coordinates
 
 __all__ = ["Certificate", "certify"]
@@ -63,6 +64,20 @@ class Certificate:
         Atoms that fit a few samples only, see `moestat.solvers.collapsed_atoms`.
     n_collapsed : int
         Starts that ended with a collapsed atom.
+    kinks : int
+        Coordinates held at a kink of the log-likelihood, which falls on both sides of it.
+    reach : float
+        Length of the longest steps that the gain covers, in the metric of the predictors.
+
+    Notes
+    -----
+    Where a location of the Euclidean gate meets a sample, the log-likelihood of one input has a
+    kink.  A coordinate held there (`kinks`) is stationary in the sense of one-sided derivatives:
+    it counts like one on a bound, in neither `gradient` nor `inertia`.  The others are judged in
+    the closed cell between their neighbouring samples, where the log-likelihood is smooth.
+    `gain` also covers steps across kinks, by the model of `moestat.solvers._kinks`, of up to
+    `reach`: less than 1 when the model promised more for longer steps and the data, tried,
+    disagreed.
     """
 
     status: str
@@ -81,6 +96,8 @@ class Certificate:
     agreement: float = 1.0
     collapsed: tuple[int, ...] = ()
     n_collapsed: int = 0
+    kinks: int = 0
+    reach: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, ready for JSON; an infinite condition is None."""
@@ -99,16 +116,24 @@ def certify(
     metric: FloatArray,
     status: str,
     iterations: int,
+    reach: float = 1.0,
 ) -> Certificate:
-    """The certificate of `theta`, from the exact derivatives at it."""
+    """The certificate of `theta`, from the exact derivatives at it.
+
+    `reach` is the length of the longest steps across kinks that the solver vouches for.
+    """
     family = problem.family
     lower, upper = family.box_at(theta)
-    free = free_coordinates(theta, here.gradient, lower, upper)
+    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
+    slopes, promised, kinks = here.gradient, 0.0, 0
+    if has_kinks(problem):
+        slopes, lower, upper, kinks, promised = one_sided(problem, theta, here, metric, reach)
+    free = free_coordinates(theta, slopes, lower, upper)
     at = np.flatnonzero(free)
     gradient, inertia, condition = 0.0, (0, 0, 0), 1.0
     if at.size:
         local = metric[np.ix_(at, at)]
-        slope = here.gradient[at]
+        slope = slopes[at]
         gradient = float(np.sqrt(slope @ linalg.solve(local, slope, assume_a="pos")))
         values = linalg.eigh(here.hessian[np.ix_(at, at)], local, eigvals_only=True)
         size = np.abs(values)
@@ -119,12 +144,9 @@ def certify(
             int(np.sum(~zero & (values < 0))),
         )
         condition = float(size.max() / size.min()) if not zero.any() else np.inf
-    promised = box_step(
-        theta, here.gradient, here.hessian, metric, lower, upper, radius=1.0
-    ).decrease
-    gain = max(promised, 0.0)
+    smooth = box_step(theta, slopes, here.hessian, metric, lower, upper, radius=1.0).decrease
+    gain = max(promised, smooth, 0.0)
     collapsed = collapsed_atoms(problem, theta)
-    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
     return Certificate(
         status=status,
         certified=bool(
@@ -141,4 +163,6 @@ def certify(
         iterations=iterations,
         passes=problem.passes,
         collapsed=collapsed,
+        kinks=kinks,
+        reach=reach,
     )

@@ -93,6 +93,13 @@ class Sample:
         return (phi * self.weight) @ phi.T / self.weight.sum()
 
     @cached_property
+    def sorted(self) -> Sample:
+        """The same rows in the order of the first input."""
+        order = np.argsort(self.X[0], kind="stable")
+        X = np.ascontiguousarray(self.X[:, order])
+        return Sample(X, self.y[order], self.weight[order])
+
+    @cached_property
     def levels(self) -> list[Sample]:
         """The data in growing detail: compressed ones where that saves much, then all of them.
 

@@ -10,6 +10,7 @@ from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
 from moestat.solvers._certificate import certify
 from moestat.solvers._driver import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers._kinks import has_kinks, kinked_steps
 from moestat.solvers._solution import Solution
 from moestat.solvers._trust_region import box_step
 
@@ -18,7 +19,7 @@ __all__ = ["Newton", "newton_steps"]
 _ACCEPT = 1e-4
 _SMALLEST_RADIUS = 1e-10
 _LARGEST_RADIUS = 1e4
-# At a kink of the likelihood steps keep bouncing: forty that gain nothing of note are enough.
+# At a kink, as EM's M-step may meet one, steps keep bouncing: forty that gain nothing will do.
 _PATIENCE, _LEAST_PROGRESS = 40, 1e-4
 # A part of the data says no more about the maximum than this, in units of log-likelihood.
 _PREVIEW_TOLERANCE = 1e-2
@@ -104,7 +105,8 @@ class Newton:
     negative curvature is used and not repaired.  Where the data can be compressed (see
     `moestat.compress`) the iteration runs on the compressed data first; it then goes on, and
     ends, on all of them.  Status "stalled" means that steps shrank, or stopped gaining, before
-    the tolerance was met; a likelihood with kinks (the Euclidean gate) ends so at a kink.
+    the tolerance was met.  A likelihood with kinks (the Euclidean gate with one input) is climbed
+    by a model that knows them, see `moestat.solvers._kinks`.
 
     Examples
     --------
@@ -125,20 +127,20 @@ class Newton:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        family = problem.family
-        lower, upper = family.box_at(start)
-        theta, spent = start, 0
+        lower, upper = problem.family.box_at(start)
+        theta, spent, reach = start, 0, 1.0
         for level, data in enumerate(problem.data.levels):
-            theta, here, status, iterations = yield from newton_steps(
-                "observed",
-                theta,
-                problem.metric(theta),
-                lower,
-                upper,
-                max(self.tolerance, _PREVIEW_TOLERANCE) if data.preview else self.tolerance,
-                self.max_iterations - spent,
-                level,
-            )
+            left = self.max_iterations - spent
+            metric = problem.metric(theta)
+            if has_kinks(problem):
+                theta, here, status, iterations, reach = yield from kinked_steps(
+                    problem, level, theta, metric, self.tolerance, left
+                )
+            else:
+                tolerance = max(self.tolerance, _PREVIEW_TOLERANCE if data.preview else 0.0)
+                theta, here, status, iterations = yield from newton_steps(
+                    "observed", theta, metric, lower, upper, tolerance, left, level
+                )
             spent += iterations
-        certificate = certify(problem, theta, here, problem.metric(theta), status, spent)
+        certificate = certify(problem, theta, here, problem.metric(theta), status, spent, reach)
         return Solution(theta, -here.value, here.hessian, certificate)

@@ -1,5 +1,7 @@
 import csv
 import json
+import shlex
+import sqlite3
 import subprocess
 import sys
 
@@ -255,9 +257,167 @@ def test_a_busy_store_is_refused(spec_file, tmp_path):
     assert not out.exists()
 
 
-def test_help_documents_exit_codes():
-    result = invoke("--help")
-    assert "Exit codes: 0 done" in " ".join(result.stdout.split())
+def test_help_documents_exit_codes_and_completion():
+    text = " ".join(invoke("--help").stdout.split())
+    assert "Exit codes: 0 done; 1 done, but some cells failed" in text
+    assert "130 interrupted. Results are kept." in text
+    assert "--install-completion" in text
+
+
+COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_json(name):
+    text = " ".join(invoke(name, "--help").stdout.split())
+    assert f"Example: python -m moestat.sweep {name}" in text
+    assert "--json" in text
+
+
+def test_json_everywhere(fill, tmp_path):
+    fill(always_fails, limit=2)
+    store = fill()  # goes on
+    out = tmp_path / "out"
+
+    def data(*arguments):
+        return json.loads(invoke(*arguments, "--json").stdout)
+
+    assert [each["name"] for each in data("list")][:1] == ["mlmoe_figure1"]
+    status = data("status", store)
+    assert status["curves"][0]["open"] == 0
+    assert (status["runner"], status["work"], status["left"]) == (None, 0.0, None)
+    assert len(data("failures", store)) == 2
+    assert data("verify-store", store) == {"store": str(store), "rows": 12, "findings": []}
+    assert data("plot", store, "--out", tmp_path / "a.png") == {
+        "figures": [str(tmp_path / "a.png")]
+    }
+    assert len(data("report", store, "--out", out)["report"]) == 4
+    assert data("export", store, "--out", tmp_path / "c.csv") == {
+        "rows": 12,
+        "table": str(tmp_path / "c.csv"),
+        "dictionary": str(tmp_path / "c.dictionary.csv"),
+    }
+    merged = tmp_path / "m.sqlite"
+    assert data("merge", merged, store) == {"store": str(merged), "new_rows": 12}
+    comparison = data("compare", store, "newton", "em")
+    assert (comparison["first"], comparison["paired"]) == ("newton", True)
+
+
+def test_run_as_json(spec_file, tmp_path):
+    result = invoke(
+        "run", spec_file, "--out", tmp_path / "a.sqlite", "--executor", "serial", "--json"
+    )
+    data = json.loads(result.stdout)
+    assert data["failed"] == 0
+    assert [curve["done"] for curve in data["curves"]] == [6, 6]
+    assert data["figures"] == [str(tmp_path / "a.png"), str(tmp_path / "a.pdf")]
+
+
+def test_a_failure_comes_with_the_command_that_runs_the_cell(fill, monkeypatch):
+    path = fill(always_fails, limit=2)
+    lines = invoke("failures", path).stdout.splitlines()
+    assert lines[0] == "A small sweep: 2 failed cells"
+    assert "ValueError: as asked" in lines[1]
+    program, *arguments = shlex.split(lines[2])
+    assert [program, *arguments[:3]] == ["python", "-m", "moestat.sweep", "cell"]
+    result = invoke(*arguments[2:])
+    assert result.exit_code == 0
+    key = arguments[-1]
+    assert f"key: {key}" in result.stdout.splitlines()
+    assert "the store has OTHER numbers" in result.stdout  # it failed there, and not here
+    with open_store(path) as store:
+        assert store.statuses()[key] == "failed"  # nothing is written
+
+
+def test_a_cell_by_itself_has_the_numbers_of_the_sweep(spec_file, tmp_path):
+    out, key = tmp_path / "a.sqlite", "em | n=200 | replicate=1"
+    invoke("run", spec_file, "--out", out, "--executor", "serial")
+    assert "the store has the same numbers" in invoke("cell", out, key).stdout
+    record = json.loads(invoke("cell", spec_file, key, "--json").stdout)
+    with open_store(out) as store:
+        (stored,) = [record for record in store.records() if record.key == key]
+    assert record["loss"] == stored.loss
+    assert record["same_as_stored"] is None
+    refused = invoke("cell", out, "em | n=200 | replicate=3")
+    assert refused.exit_code == 2
+    assert "there is no cell 'em | n=200 | replicate=3'; a cell is called like 'em | n=" in (
+        refused.stderr
+    )
+
+
+def test_a_cell_that_fails_sets_the_exit_code(spec_file, monkeypatch):
+    monkeypatch.setattr("moestat.sweep.cell.run_cell", always_fails)
+    result = invoke("cell", spec_file, "em | n=200 | replicate=1")
+    assert result.exit_code == 1
+    assert "message: ValueError: as asked" in result.stdout
+
+
+def test_shares_are_disjoint_and_merge_to_the_whole(spec_file, tmp_path, monkeypatch):
+    monkeypatch.setattr("moestat.sweep.cell.run_cell", exact_rate)
+    stores = []
+    for share in ("1/2", "2/2"):
+        out = tmp_path / f"{share[0]}.sqlite"
+        result = invoke("run", spec_file, "--out", out, "--executor", "serial", "--share", share)
+        assert "6 of 12 cells to run" in result.stderr
+        stores.append(out)
+    joined = tmp_path / "all.sqlite"
+    assert invoke("merge", joined, *stores).stdout == f"12 rows new in {joined}\n"
+    assert "0 of 12 cells" in invoke("run", spec_file, "--out", joined).stderr
+    refused = invoke("run", spec_file, "--out", tmp_path / "b.sqlite", "--share", "3/2")
+    assert refused.exit_code == 2
+    assert "--share must be I/N with 1 <= I <= N, such as 1/3, got '3/2'" in refused.stderr
+
+
+def test_an_edited_spec_is_refused_and_extended_on_request(spec_file, fill):
+    path = fill()
+    spec_file.write_text(spec_file.read_text().replace("replicates = 3", "replicates = 4"))
+    arguments = ("run", spec_file, "--out", path, "--executor", "serial")
+    refused = invoke(*arguments)
+    assert refused.exit_code == 2
+    assert "it only adds cells: allow that with --extend" in refused.stderr
+    assert "4 of 16 cells to run" in invoke(*arguments, "--extend").stderr
+
+
+def test_added_replicates_are_announced_and_explained(spec_file, tmp_path, monkeypatch):
+    monkeypatch.setattr("moestat.sweep.cell.run_cell", exact_rate)
+    adaptive = "replicates = 3\ntarget_slope_halfwidth = 0.01\nmax_replicates = 8"
+    spec_file.write_text(spec_file.read_text().replace("replicates = 3", adaptive))
+    out = tmp_path / "a.sqlite"
+    result = invoke("run", spec_file, "--out", out, "--executor", "serial")
+    assert "12 cells added: newton to 6 replicates (half-width was " in result.stderr
+    assert "8 cells added: newton to 8 replicates" in result.stderr
+    said = "newton: 8 replicates: max_replicates; half-width "
+    assert said in result.stdout
+    assert said in invoke("status", out).stdout
+
+
+def test_compare(fill, tmp_path):
+    path = fill()
+    result = invoke("compare", path, "newton", "em")
+    assert "compared                  in pairs" in result.stdout
+    assert "difference                0.0000 ± 0.0000" in result.stdout
+    assert invoke("compare", path, "newton", "em", "--other", path).stdout == result.stdout
+    refused = invoke("compare", path, "newton", "gd")
+    assert refused.exit_code == 2
+    assert "has no curve 'gd'; it has 'newton', 'em'" in refused.stderr
+
+
+def test_a_store_that_is_not_sound_sets_the_exit_code(fill):
+    path = fill()
+    assert invoke("verify-store", path).stdout == f"{path}: 12 rows, sound\n"
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE cells SET loss = 2 * loss WHERE n = 200")
+    connection.commit()
+    connection.close()
+    result = invoke("verify-store", path)
+    assert result.exit_code == 1
+    assert result.stdout.endswith(f"{path}: 12 rows, 6 findings\n")
+
+
+def test_a_scheduler_needs_the_dask_executor(spec_file):
+    result = invoke("run", spec_file, "--scheduler", "tcp://localhost:8786")
+    assert result.exit_code == 2
+    assert "--scheduler is for --executor dask, got --executor process" in result.stderr
 
 
 @pytest.mark.parametrize("module", ["moestat.sweep", "moestat.sweep.cli"])

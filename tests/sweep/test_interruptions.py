@@ -1,18 +1,16 @@
 """Real runs, killed and interrupted: nothing is lost, nothing is left, no number changes."""
 
-import contextlib
 import os
 import platform
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from moestat.sweep import SweepError, create_store, load_spec, open_cells, open_store, run_cells
+from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
+from moestat.sweep.status import status_of
 from tests.sweep.cells import stored_numbers
+from tests.sweep.processes import alive, children, count, start_run, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
 
@@ -26,58 +24,17 @@ def longer_spec(tmp_path, text):
 
 
 @pytest.fixture
-def start(longer_spec, tmp_path):
-    """Start the command line in its own process group, as a shell does."""
+def start(longer_spec):
     started = []
 
-    def run(out):
-        command = [sys.executable, "-W", "error", "-m", "moestat.sweep", "run", longer_spec]
-        process = subprocess.Popen(
-            [*command, "--out", out, "--workers", "2"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        started.append(process)
-        return process
+    def run(out, *options):
+        started.append(start_run(longer_spec, out, *options))
+        return started[-1]
 
     yield run
     for process in started:
         process.kill()
         process.communicate()
-
-
-def wait_until(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("timed out")
-
-
-def count(path):
-    with contextlib.suppress(SweepError), open_store(path) as store:
-        return len(store.statuses())
-    return 0
-
-
-def children(process):
-    """Process ids of the children of `process`."""
-    return {
-        int(child)
-        for task in Path(f"/proc/{process.pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    }
-
-
-def alive(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 def test_kill_9_and_again_gives_the_numbers_of_an_undisturbed_run(start, longer_spec, tmp_path):
@@ -107,9 +64,12 @@ def test_kill_9_and_again_gives_the_numbers_of_an_undisturbed_run(start, longer_
     assert {value["status"] for value in expected.values()} == {"done"}
 
 
-def test_ctrl_c_keeps_results_and_says_how_to_go_on(start, tmp_path):
+@pytest.mark.parametrize("executor", ["process", "dask"])
+def test_ctrl_c_keeps_results_and_says_how_to_go_on(start, tmp_path, executor):
+    if executor == "dask":
+        pytest.importorskip("distributed")
     out = tmp_path / "stopped.sqlite"
-    process = start(out)
+    process = start(out, "--executor", executor)
     wait_until(lambda: count(out) >= 3)
     workers = children(process)
     os.killpg(process.pid, signal.SIGINT)
@@ -124,7 +84,7 @@ def test_ctrl_c_keeps_results_and_says_how_to_go_on(start, tmp_path):
     assert not out.with_name(out.name + ".lock").exists()
 
 
-def test_a_second_runner_is_refused_while_the_first_works(start, tmp_path):
+def test_a_second_runner_is_refused_and_status_tells_of_the_first(start, tmp_path):
     out = tmp_path / "busy.sqlite"
     first = start(out)
     wait_until(lambda: count(out) >= 1)
@@ -133,3 +93,12 @@ def test_a_second_runner_is_refused_while_the_first_works(start, tmp_path):
     assert second.returncode == 2
     assert f"error: another runner (process {first.pid} on {platform.node()}) is at work" in errors
     assert first.poll() is None
+    wait_until(lambda: count(out) >= 10)
+    with open_store(out) as store:
+        found = status_of(store)
+    assert found.runner["process"] == first.pid
+    flying = sum(curve.in_flight for curve in found.curves)
+    assert 1 <= flying <= 160
+    assert len(found.runner["cells"]) == min(flying, 100)
+    assert found.work > 0
+    assert 0 < found.left < 600

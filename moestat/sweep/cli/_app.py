@@ -14,10 +14,10 @@ from rich.console import Console
 from moestat.sweep.errors import SweepError
 
 __all__ = [
-    "BAD_INPUT",
     "INTERRUPTED",
     "PROGRAM",
     "SOME_FAILED",
+    "STOPPED",
     "AsJson",
     "StorePath",
     "app",
@@ -26,15 +26,15 @@ __all__ = [
     "show_json",
 ]
 
-BAD_INPUT, SOME_FAILED, INTERRUPTED = 2, 1, 130
+STOPPED, SOME_FAILED, INTERRUPTED = 2, 1, 130
 PROGRAM = "python -m moestat.sweep"
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Measure convergence rates: fits over sample sizes and replicates, in parallel.",
-    epilog="Exit codes: 0 done; 1 done, but some cells failed or a store is not sound; 2 bad input,"
-    " nothing done; 130 interrupted, results kept.",
+    epilog="Exit codes: 0 done; 1 done, but some cells failed or a store is not sound; 2 stopped,"
+    " by bad input or by what one line on standard error says; 130 interrupted. Results are kept.",
 )
 
 StorePath = Annotated[Path, typer.Argument(help="A store made by run.", metavar="STORE")]
@@ -54,7 +54,7 @@ def command(example: str, name: str | None = None) -> Callable[[Callable[..., No
                 function(*args, **options)
             except SweepError as error:
                 typer.echo(f"error: {error}", err=True)
-                raise typer.Exit(BAD_INPUT) from None
+                raise typer.Exit(STOPPED) from None
             except KeyboardInterrupt:
                 typer.echo("interrupted", err=True)
                 raise typer.Exit(INTERRUPTED) from None

@@ -117,6 +117,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
     import distributed
 
     with ExitStack() as stack:
+        stack.enter_context(_quiet())
         address: dict[str, Any]
         if scheduler is None:
             address = stack.enter_context(_local_cluster(workers))
@@ -131,6 +132,18 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
         except (OSError, ValueError, TypeError) as error:
             raise SweepError(f"no dask scheduler answers at {scheduler}: {error}") from None
         yield stack.enter_context(client)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The client's log, which shows tracebacks of lost connections, says nothing: we do."""
+    log = logging.getLogger("distributed.client")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 @contextmanager
