@@ -17,7 +17,14 @@ from moestat.solvers import Newton
 from moestat.solvers._driver import Problem, Sample, drive
 from moestat.solvers.newton import newton_steps
 
-__all__ = ["ClusterStarts", "RandomStarts", "SplitStarts", "StartRule", "TruthStarts", "make_starts"]
+__all__ = [
+    "ClusterStarts",
+    "RandomStarts",
+    "SplitStarts",
+    "StartRule",
+    "TruthStarts",
+    "make_starts",
+]
 
 _CLUSTERED, _CLUSTER_STEPS = 2000, 15
 
@@ -211,9 +218,7 @@ class SplitStarts:
         (solution,) = drive([Newton().steps(single, origin)], [single], threads=1)
         atom, shared = single.family.split(solution.theta)
         centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
-        return np.array(
-            [centre + self.noise * scale.noise(family, rng) for _ in range(self.count)]
-        )
+        return np.array([centre + self.noise * scale.noise(family, rng) for _ in range(self.count)])
 
 
 @dataclass(frozen=True)

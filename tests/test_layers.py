@@ -15,7 +15,16 @@ LAYERS = [
     {"gates", "experts", "likelihoods"},
     {"kernels"},
     {
-        *("mixing", "families", "designs", "generate", "losses", "distances", "compress", "lattice"),
+        *(
+            "mixing",
+            "families",
+            "designs",
+            "generate",
+            "losses",
+            "distances",
+            "compress",
+            "lattice",
+        ),
         *("information", "quadrature"),
     },
     {"solvers", "starts", "fitting", "results", "estimators"},

@@ -150,10 +150,7 @@ def certify(
     return Certificate(
         status=status,
         certified=bool(
-            gain <= GAIN_LIMIT
-            and inertia[2] == 0
-            and np.isfinite(here.value)
-            and not collapsed
+            gain <= GAIN_LIMIT and inertia[2] == 0 and np.isfinite(here.value) and not collapsed
         ),
         gradient=gradient / float(problem.data.weight.sum()),
         gain=gain,

@@ -157,10 +157,13 @@ def crpe_data(n):
 
 @pytest.mark.parametrize(("k", "best"), [(2, -4432.614), (3, -4429.893)])
 def test_parity_with_the_best_known_likelihoods(k, best):
-    """Findings, part D: flexmix, meteorits and a NumPy EM stop at these or lower."""
+    """Findings, part D: flexmix, meteorits and a NumPy EM stop at these or lower.
+
+    With one expert too many hardly two starts end alike, so there are many.
+    """
     x, y = crpe_data(10_000)
     family = moestat.family("gaussian", gate="softmax", n_experts=k)
-    result = moestat.fit(family, x, y, rng=0)
+    result = moestat.fit(family, x, y, starts=[ClusterStarts(24)], rng=0)
     assert result.certificate.certified
     assert result.certificate.collapsed == ()
     assert result.log_likelihood >= best - 1e-3

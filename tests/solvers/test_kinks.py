@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import moestat
-from moestat.gates import GATES
 from moestat.solvers import EM, Newton
 from moestat.solvers._certificate import GAIN_LIMIT
 from moestat.solvers._driver import Problem, Request, Sample, drive
 from moestat.solvers._kinks import KinkModel, _best_cell, _Corners, has_kinks, kinked_steps
 from moestat.solvers.newton import newton_steps
 from moestat.starts import TruthStarts
-from tests.conftest import WIDE
+from tests.conftest import WELL_CONDITIONED, WIDE
 
 
 def problem_of(family, X, y, weight=None):
@@ -33,7 +32,7 @@ def data_of(truth, n, seed):
 
 def model_at(problem, theta, reach=1.0):
     here = problem.evaluate(Request("observed", theta))
-    return KinkModel(problem, -1, theta, here, problem.metric(), reach), here
+    return KinkModel(problem, -1, theta, here, problem.metric(theta), reach), here
 
 
 def value_at(problem, theta):
@@ -41,7 +40,7 @@ def value_at(problem, theta):
 
 
 def test_only_the_euclidean_gate_with_one_input_has_kinks(truth):
-    for gate in GATES:
+    for gate in WELL_CONDITIONED:
         family, _ = truth(gate)
         problem = Problem(family, Sample(np.zeros((1, 1)), np.zeros(1, dtype=np.int64), np.ones(1)))
         assert has_kinks(problem) == (gate == "sigmoid-euclidean")
@@ -139,7 +138,7 @@ def test_climb_is_monotone_and_ends_at_its_lowest_value(truth):
     problem = problem_of(fitted, X, y)
     start = TruthStarts(family, theta, 1, 0.3).draw(problem, np.random.default_rng(0))[0]
     start = np.clip(fitted.pin(start), fitted.lower, fitted.upper)
-    climb = kinked_steps(problem, 0, start, problem.metric(), 1e-9, 3000)
+    climb = kinked_steps(problem, 0, start, problem.metric(start), 1e-9, 3000)
     seen = []
     request = next(climb)
     while True:
@@ -173,7 +172,7 @@ def test_finds_the_maximum_that_brute_force_finds(seed):
     assert fitted.certificate.certified
 
     problem = problem_of(family, X, y, weight)
-    metric, at = problem.metric(), family.blocks["alpha"].ravel()
+    metric, at = problem.metric(theta), family.blocks["alpha"].ravel()
     edges = itertools.pairwise(np.concatenate([[-4.0], points, [4.0]]))
     iterations = []
     for cells in itertools.product(edges, repeat=2):
