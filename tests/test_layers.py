@@ -15,8 +15,8 @@ LAYERS = [
     {"gates", "experts", "likelihoods"},
     {"kernels"},
     {
-        *("mixing", "families", "designs", "generate", "losses", "distances", "compress", "lattice"),
-        *("information", "quadrature"),
+        *("mixing", "families", "designs", "generate", "losses", "distances"),
+        *("compression", "information", "lattice", "quadrature"),
     },
     {"solvers", "starts", "fitting", "results", "estimators"},
     {"theory", "rates", "comparisons", "_regression"},
