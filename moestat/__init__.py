@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from moestat.compression import compress
     from moestat.designs import Lattice, Uniform
     from moestat.distances import hellinger, total_variation
     from moestat.estimators import MoEClassifier, MoERegressor
@@ -30,6 +31,7 @@ _HOMES = {
     "MoEClassifier": "moestat.estimators",
     "MoERegressor": "moestat.estimators",
     "Uniform": "moestat.designs",
+    "compress": "moestat.compression",
     "family": "moestat.families",
     "fit": "moestat.fitting",
     "fit_many": "moestat.fitting",
@@ -52,6 +54,7 @@ __all__ = [
     "MoEClassifier",
     "MoERegressor",
     "Uniform",
+    "compress",
     "expected_information",
     "family",
     "fit",

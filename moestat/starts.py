@@ -299,8 +299,8 @@ def make_starts(
     Parameters
     ----------
     options : mapping
-        Counts per rule, ``{"truth": 3, "random": 2, "split": 1, "cluster": 2}``, and ``"noise"``, the standard
-        deviation of the truth-centred starts.
+        Counts per rule, ``{"truth": 3, "random": 2, "split": 1, "cluster": 2}``, and
+        ``"noise"``, the standard deviation of the truth-centred starts.
     truth_family, truth : Family and ndarray of shape (P*,), optional
         Needed by ``"truth"``.
 

@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from moestat._types import FloatArray
-from moestat.compress import gauss_compress
+from moestat.compression import gauss_compress
 from moestat.families import Family
 from moestat.solvers._trust_region import region_metric
 

@@ -41,7 +41,7 @@ class EM:
     the log-likelihood cannot fall.  Gaussian linear experts with a gate of their own are put at
     their weighted least-squares fit first; under competition the experts are the gate, and the
     M-step may end before its maximum: generalised EM.  Where the data can be compressed (see
-    `moestat.compress`) EM climbs on the compressed data; its end is checked on all of them, and
+    `moestat.compression`) EM climbs on the compressed data; its end is checked on all of them, and
     when the two log-likelihoods differ by a thousandth of the tolerance, EM runs again on the
     next finer level, at last on all of the data.
 

@@ -103,7 +103,7 @@ class Newton:
     -----
     The subproblem is solved exactly in the metric of `moestat.solvers._trust_region`, so
     negative curvature is used and not repaired.  Where the data can be compressed (see
-    `moestat.compress`) the iteration runs on the compressed data first; it then goes on, and
+    `moestat.compression`) the iteration runs on the compressed data first; it then goes on, and
     ends, on all of them.  Status "stalled" means that steps shrank, or stopped gaining, before
     the tolerance was met.  A likelihood with kinks (the Euclidean gate with one input) is climbed
     by a model that knows them, see `moestat.solvers._kinks`.

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import moestat
-from moestat.compress import gauss_compress
+from moestat.compression import gauss_compress
 from moestat.solvers import EM, Newton
 from moestat.solvers._certificate import GAIN_LIMIT, certify
 from moestat.solvers._driver import Problem, Request, Sample, drive

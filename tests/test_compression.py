@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import moestat
-from moestat.compress import gauss_compress
+from moestat.compression import gauss_compress
 
 
 @settings(max_examples=50, deadline=None)
