@@ -17,11 +17,9 @@ from moestat.sweep.evidence import Spread
 from moestat.sweep.figure import draw, panel_label, write_figures
 from moestat.sweep.spec import Truth, loss_label
 from moestat.sweep.store import Store
+from moestat.sweep.verdicts import LEVEL
 
 __all__ = ["latex_table", "markdown_report", "verdict", "write_report"]
-
-_LEVEL = 0.05
-"""Curvature with a smaller p-value is called a change of slope."""
 
 _DAGGER = "\N{DAGGER}"
 _DASH = "\N{EN DASH}"
@@ -58,11 +56,14 @@ The sentence under each curve follows from its numbers, before rounding, by one 
 - the loss *falls* if the interval lies below 0, *grows* if it lies above, and else *does not
   measurably fall*; in the last two cases it is said if the Hellinger distance falls, by its own
   interval;
-- a published or predicted slope is *inside* or *outside* the interval of the measured one;
+- a published or predicted slope is *inside* or *outside* the interval of the measured one; a
+  slope *differs* from its prediction, over these sizes, if the test of it has p < {LEVEL:g} after
+  adjustment for the number of curves (Holm): of twenty reports whose predictions all hold, no more
+  than one says so of any curve;
 - fits on a bound of the parameter space, uncertified fits, fits with empty cells and failed cells
   are mentioned if there are any;
 - the slope is called *still changing* (pre-asymptotic, so no rate yet) if the test of curvature
-  has p < {_LEVEL:g}."""
+  has p < {LEVEL:g}, adjusted likewise."""
 
 
 def write_report(store: Store, folder: str | Path | None = None) -> list[Path]:
@@ -211,12 +212,15 @@ def _rate_clauses(summary: CurveSummary) -> list[str]:
         if value is not None:
             side = "inside" if low <= value <= high else "outside"
             clauses.append(f"the {kind} slope {value:g} is {side} this interval")
+    if summary.verdict.theory == "outside":
+        p = _p(summary.verdict.theory_p_value)
+        clauses.append(f"over these sizes it differs from the prediction (adjusted {p})")
     if word != "falls" and summary.hellinger is not None and summary.hellinger.interval[1] < 0:
         clauses.append(f"the Hellinger distance falls: slope {_measured(summary.hellinger)}")
-    if rate.curvature_p_value < _LEVEL:
+    if summary.verdict.pre_asymptotic:
+        p = _p(summary.verdict.curvature_p_value)
         clauses.append(
-            f"the slope is still changing over these sizes (p = {rate.curvature_p_value:.2g}),"
-            " so it is no rate yet"
+            f"the slope is still changing over these sizes (adjusted {p}), so it is no rate yet"
         )
     return clauses
 
@@ -233,6 +237,7 @@ def _provenance(store: Store, summaries: Sequence[CurveSummary]) -> str:
     spec = store.spec
     design = ", ".join(f"{key} = {value}" for key, value in spec.design_table.items())
     settled = sum(summary.done + summary.failed for summary in summaries)
+    planned = sum(summary.planned for summary in summaries)
     made_by = {
         ", ".join(f"{name} {number}" for name, number in record.versions.items())
         for record in store.records()
@@ -240,12 +245,20 @@ def _provenance(store: Store, summaries: Sequence[CurveSummary]) -> str:
     }
     lines = [
         f"n from {spec.sizes[0]:,} to {spec.sizes[-1]:,} ({len(spec.sizes)} sizes), "
-        f"{spec.replicates} replicates, seed {spec.seed}; inputs: {design}.",
-        f"Spec {spec.digest[:12]}; {settled} of {spec.n_cells} cells have results"
-        + ("." if settled == spec.n_cells else ": the sweep is not complete."),
+        f"{_replicates(summaries)}, seed {spec.seed}; inputs: {design}.",
+        f"Spec {spec.digest[:12]}; {settled} of {planned} cells have results"
+        + ("." if settled == planned else ": the sweep is not complete."),
     ]
     lines += [f"Made by {text}." for text in sorted(made_by)]
     return "  \n".join(lines)
+
+
+def _replicates(summaries: Sequence[CurveSummary]) -> str:
+    """How many replicates the curves have."""
+    counts = sorted({summary.replication.replicates for summary in summaries})
+    if len(counts) == 1:
+        return f"{counts[0]} replicates"
+    return f"{counts[0]} to {counts[-1]} replicates, as the slopes' intervals needed them"
 
 
 def _truths(store: Store) -> tuple[list[str], list[Truth], list[Design]]:
@@ -306,6 +319,8 @@ def _curve_parts(store: Store, summary: CurveSummary) -> list[str]:
 def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
     evidence, done = summary.evidence, summary.done
     yield "fits", f"{done} of {summary.planned} cells, {summary.left_out} left out of the rate"
+    if summary.replication.why:
+        yield "replicates", f"{summary.replication.replicates}: {summary.replication.why}"
     if evidence.statuses:
         yield "solver ended with", _counted(evidence.statuses, done)
     if evidence.condition:
@@ -319,7 +334,7 @@ def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
     if evidence.gains:
         yield "gain left in uncertified fits", _spread(evidence.gains, ".1e", "unknown")
     if summary.rate is not None:
-        yield from _shape_rows(summary.rate)
+        yield from _shape_rows(summary.rate, summary.verdict.pre_asymptotic)
         yield f"slope of the loss ({loss_label(summary.curve.loss)})", _measured(summary.rate)
     if summary.hellinger is not None:
         yield "slope of the Hellinger distance", _measured(summary.hellinger)
@@ -327,16 +342,20 @@ def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
         yield f"slope of {label}", _exponent(exponent)
 
 
-def _shape_rows(rate: RateResult) -> Iterable[tuple[str, str]]:
+def _shape_rows(rate: RateResult, pre_asymptotic: bool) -> Iterable[tuple[str, str]]:
     """Whether the log-log curve is straight, and its slope on the theorems' own scale."""
     if not math.isnan(rate.curvature_p_value):
-        word = "pre-asymptotic" if rate.curvature_p_value < _LEVEL else "none seen"
+        word = "pre-asymptotic" if pre_asymptotic else "none seen"
+        curvature = f"{_two(rate.curvature)} \N{PLUS-MINUS SIGN} {_two(rate.curvature_error)}"
+        yield "curvature of log loss", f"{curvature} ({_p(rate.curvature_p_value)}): {word}"
+        low, high = rate.last_interval
         yield (
-            "curvature of log loss",
-            f"{_two(rate.curvature)} (p = {rate.curvature_p_value:.2g}): {word}",
+            "local slope at the largest n",
+            f"{_two(rate.last_slope)} [{_two(low)}, {_two(high)}]",
         )
-    if not math.isnan(rate.log_log_slope):
-        yield "slope on log(log n / n)", _two(rate.log_log_slope)
+    if not math.isnan(rate.log_log_error):
+        slope = f"{_two(rate.log_log_slope)} \N{PLUS-MINUS SIGN} {_two(rate.log_log_error)}"
+        yield "slope on log(log n / n)", slope
 
 
 def _exponents(summary: CurveSummary) -> list[str]:
@@ -365,6 +384,11 @@ def _measured(rate: RateResult) -> str:
     if math.isnan(rate.interval[0]):
         return _two(rate.slope)
     return f"{_two(rate.slope)} [{_two(rate.interval[0])}, {_two(rate.interval[1])}]"
+
+
+def _p(value: float | None) -> str:
+    """A p-value; none is shown more exactly than it can be known."""
+    return "no test" if value is None else "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
 
 
 def _two(value: float) -> str:

@@ -11,6 +11,7 @@ from moestat.rates import fit_rate
 from moestat.report import latex_table, verdict, write_report
 from moestat.sweep import create_store, open_cells, open_store, parse_spec, run_cells, summarise
 from moestat.sweep.cli import app
+from moestat.sweep.verdicts import judge
 from tests.sweep.cells import always_fails, exact_rate
 
 GOLDEN = Path(__file__).parent / "sweep"
@@ -177,10 +178,24 @@ def test_verdict_of_a_loss_that_does_not_fall(summaries, slope, scatter, words):
     assert "Hellinger" not in verdict(dataclasses.replace(steady, hellinger=None))
 
 
+def judged(summary, rate, *others):
+    """The summary with another rate, judged together with further ones."""
+    return dataclasses.replace(summary, rate=rate, verdict=judge([rate, *others])[0])
+
+
 def test_verdict_of_a_bent_curve(summaries):
-    bent = dataclasses.replace(summaries["steady"], rate=rate_of(-0.5, bend=0.05))
-    assert "the slope is still changing over these sizes (p = " in verdict(bent)
-    assert "changing" not in verdict(dataclasses.replace(bent, rate=rate_of(-0.5)))
+    bent = judged(summaries["steady"], rate_of(-0.5, bend=0.05))
+    assert "the slope is still changing over these sizes (adjusted p < 0.0001)" in verdict(bent)
+    assert "changing" not in verdict(judged(bent, rate_of(-0.5)))
+
+
+def test_verdict_on_a_prediction_counts_the_curves(summaries):
+    rate = rate_of(-0.5, scatter=0.1, theory=-0.464)
+    assert 0.005 < rate.theory_p_value < 0.05
+    alone = verdict(judged(summaries["steady"], rate))
+    assert "; over these sizes it differs from the prediction (adjusted p = 0.0" in alone
+    among = verdict(judged(summaries["steady"], rate, *[rate_of(-0.5, theory=-0.5)] * 20))
+    assert "differs" not in among
 
 
 def test_verdict_without_an_interval(summaries):

@@ -101,6 +101,13 @@ def tridiagonalise(n, matrix, diagonal, off, size, product):
     Row k of `matrix` keeps the vector v of reflection ``1 - size[k] v v'`` right of its diagonal;
     `product` is scratch.
     """
+    # Below rounding of the largest entry nothing is reflected: the squares of what is left of a
+    # null space would underflow.
+    largest = 0.0
+    for i in range(n):
+        for j in range(n):
+            largest = max(largest, abs(matrix[i, j]))
+    floor = max((0.01 * _EPSILON * largest) ** 2, 1e-290)
     for k in range(n - 1):
         tail = 0.0
         for j in range(k + 2, n):
@@ -109,7 +116,7 @@ def tridiagonalise(n, matrix, diagonal, off, size, product):
         diagonal[k] = matrix[k, k]
         off[k] = first
         size[k] = 0.0
-        if tail == 0.0:
+        if tail <= floor:
             continue
         # The sign that adds, not cancels.
         norm = -math.copysign(math.sqrt(first * first + tail), first)

@@ -84,13 +84,11 @@ def _verdict_notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
     judged = [summary for summary in summaries if summary.verdict.theory_p_value is not None]
     if judged:
         outside = [summary for summary in judged if summary.verdict.theory == "outside"]
-        yield (
-            f"predicted slopes refuted: {len(outside)} of {len(judged)}"
-            f" (Holm over these curves, {LEVEL:.0%})"
-        )
+        share = f"{len(outside)} of {len(judged)}"
+        yield f"differ from the predicted slope: {share} (Holm, {LEVEL:.0%})"
         for summary in outside:
             p = summary.verdict.theory_p_value
-            yield f"{summary.curve.name}: not the predicted slope: adjusted p = {p:.2g}"
+            yield f"{summary.curve.name}: differs from the predicted slope: adjusted p = {p:.2g}"
     for summary in summaries:
         if summary.verdict.pre_asymptotic:
             p = summary.verdict.curvature_p_value

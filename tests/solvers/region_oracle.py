@@ -16,6 +16,7 @@ def free_coordinates(theta, gradient, lower, upper):
     return (lower < upper) & ~held_below & ~held_above
 
 
+@np.errstate(over="ignore")
 def region_step(gradient, hessian, metric, radius):
     """Minimise ``g'p + p'Hp/2`` over ``p'Mp <= radius^2`` (More and Sorensen 1983)."""
     values, vectors = linalg.eigh(hessian, metric)
@@ -24,8 +25,7 @@ def region_step(gradient, hessian, metric, radius):
     values = np.where(np.abs(values) <= floor, floor, values)
 
     def coefficients(shift):
-        with np.errstate(over="ignore"):
-            return -slope / np.maximum(values + shift, floor)
+        return -slope / np.maximum(values + shift, floor)
 
     inside = coefficients(0.0)
     if values[0] > 0.0 and np.linalg.norm(inside) <= radius:

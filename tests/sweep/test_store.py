@@ -7,7 +7,7 @@ import pytest
 from moestat.sweep import SweepError, create_store, open_cells, open_store, parse_spec, run_cells
 from moestat.sweep.lock import exclusive, holder_of
 from moestat.sweep.schema import SCHEMA_VERSION
-from moestat.sweep.verify import verify
+from moestat.sweep.verification import verify
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers
 
 

@@ -45,7 +45,7 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Bring the results of several machines together; stores that contradict are refused."""
-    from moestat.sweep.merge import merge as join
+    from moestat.sweep.merging import merge as join
 
     new = join(out, stores)
     if as_json:
@@ -58,7 +58,7 @@ def merge(
 def verify_store(store: StorePath, as_json: AsJson = False) -> None:
     """Check the file, its spec's digest, and the identity and checksum of every row."""
     from moestat.sweep.store import open_store
-    from moestat.sweep.verify import verify
+    from moestat.sweep.verification import verify
 
     with open_store(store) as opened:
         findings = verify(opened)
