@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from functools import lru_cache
@@ -23,6 +24,7 @@ from moestat.sweep.spec import Curve, Spec, Truth, loss_label, parse_spec
 
 __all__ = ["run_cell"]
 
+_log = logging.getLogger(__name__)
 _KEPT_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
 
 
@@ -40,12 +42,14 @@ def run_cell(text: str, cell: Cell) -> Record:
     -------
     Record
         The estimate with its losses, or a failed record with the type and message of the
-        exception.  It never raises for what happens inside the cell.
+        exception.  It never raises for what happens inside the cell; the logger of this module
+        shows tracebacks at level DEBUG.
     """
     began = time.perf_counter()
     try:
         values: dict[str, Any] = {"status": DONE, **_measure(text, cell)}
     except Exception as error:
+        _log.debug("the cell %s failed", cell.key, exc_info=True)
         values = {"status": FAILED, "message": f"{type(error).__name__}: {error}"}
     return record_of(cell, **values, seconds=time.perf_counter() - began)
 

@@ -342,11 +342,15 @@ def test_a_cell_by_itself_has_the_numbers_of_the_sweep(spec_file, tmp_path):
     )
 
 
-def test_a_cell_that_fails_sets_the_exit_code(spec_file, monkeypatch):
-    monkeypatch.setattr("moestat.sweep.cell.run_cell", always_fails)
+def test_a_cell_that_fails_sets_the_exit_code_and_shows_where(spec_file, monkeypatch, caplog):
+    def broken(*_, **__):
+        raise RuntimeError("as asked")
+
+    monkeypatch.setattr("moestat.sweep.cell.fit", broken)
     result = invoke("cell", spec_file, "em | n=200 | replicate=1")
     assert result.exit_code == 1
-    assert "message: ValueError: as asked" in result.stdout
+    assert "message: RuntimeError: as asked" in result.stdout
+    assert "in broken" in caplog.text  # the traceback
 
 
 def test_shares_are_disjoint_and_merge_to_the_whole(spec_file, tmp_path, monkeypatch):

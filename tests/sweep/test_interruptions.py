@@ -9,6 +9,7 @@ import pytest
 
 from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
 from moestat.sweep.status import status_of
+from moestat.sweep.verification import verify
 from tests.sweep.cells import stored_numbers
 from tests.sweep.processes import alive, children, count, start_run, wait_until
 
@@ -102,3 +103,21 @@ def test_a_second_runner_is_refused_and_status_tells_of_the_first(start, tmp_pat
     assert len(found.runner["cells"]) == min(flying, 100)
     assert found.work > 0
     assert 0 < found.left < 600
+
+
+def test_a_disk_that_fills_up_stops_the_run_and_keeps_its_results(start, tmp_path):
+    import resource
+
+    out = tmp_path / "full.sqlite"
+    process = start(out)
+    wait_until(lambda: count(out) >= 5)
+    # From now on no file of this process may grow much further.
+    size = out.with_name(out.name + "-wal").stat().st_size
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size + 50_000, size + 50_000))
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2, errors
+    assert f"error: cannot write to the store {out}: " in errors
+    assert "Traceback" not in errors
+    assert count(out) >= 5
+    with open_store(out) as store:
+        assert verify(store) == []

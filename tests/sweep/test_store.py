@@ -366,6 +366,14 @@ def test_a_second_runner_is_refused_and_told_who_holds_the_store(path):
     assert list(path.parent.iterdir()) == []
 
 
+def test_without_file_locks_stores_can_be_read_but_not_written(path, spec, monkeypatch):
+    fill(path, spec, limit=2)
+    monkeypatch.setattr("moestat.sweep.lock.fcntl", None)
+    with pytest.raises(SweepError, match=r"needs the file locks of a POSIX system: on Windows"):
+        fill(path, spec)
+    assert len(read_all(path)) == 2
+
+
 def test_a_lock_left_behind_is_taken_over(path):
     lock = path.with_name(path.name + ".lock")
     lock.write_text("999999999\n")

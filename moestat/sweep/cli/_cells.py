@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -101,13 +102,15 @@ def cell(
 ) -> None:
     """Run one cell by itself, print its record, and compare it with what the store has.
 
-    Nothing is written.
+    A cell that fails shows its traceback.  Nothing is written.
     """
     from moestat.sweep.cell import run_cell
     from moestat.sweep.plan import find_cell
     from moestat.sweep.record import FAILED
 
     spec, stored = _spec_and_record(source, key)
+    logging.basicConfig()
+    logging.getLogger(run_cell.__module__).setLevel(logging.DEBUG)
     record = run_cell(spec.text, find_cell(spec, key))
     same = None if stored is None else record.numbers == stored.numbers
     if as_json:

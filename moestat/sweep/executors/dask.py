@@ -26,6 +26,11 @@ __all__ = ["EXECUTOR", "dask_executor"]
 _QUEUED_PER_THREAD = 2
 _SECONDS_BETWEEN_COUNTS = 5.0  # how often the number of workers is asked for
 _SECONDS_TO_CONNECT = 20.0
+_UNWATCHED = {
+    # What dask measures of its workers all the time takes processor time from the cells.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",
+}
 
 
 def dask_executor(scheduler: str | None = None) -> Executor:
@@ -150,8 +155,9 @@ def _quiet() -> Iterator[None]:
 def _local_cluster(workers: int) -> Iterator[dict[str, Any]]:
     """A cluster on this machine whose workers leave the keyboard's interrupt to us."""
     import distributed
+    from dask import config
 
-    with one_thread(), interrupts_held():
+    with one_thread(), interrupts_held(), config.set(_UNWATCHED):
         cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
