@@ -15,6 +15,8 @@ there are micro-optima everywhere: a method that crept from cell to cell would e
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -97,10 +99,14 @@ class _Corners:
     ) -> None:
         self.origin = origin
         self.x = x
+        if x.size == 0:
+            self.edge, self.here = np.array([low, high]), 0.0
+            self.bend = self.offset = np.zeros(1)
+            return
         self.edge = np.concatenate([[low], x, [high]])
         passed = np.concatenate([[0.0], np.cumsum(half)])
         moment = np.concatenate([[0.0], np.cumsum(half * (x - origin))])
-        first, last = np.searchsorted(x, origin, "left"), np.searchsorted(x, origin, "right")
+        first, last = x.searchsorted(origin, "left"), x.searchsorted(origin, "right")
         self.here = float(passed[last] - passed[first])
         """S of the samples at the place itself, whose derivative counts as 0 there."""
         self.bend = 2.0 * (passed - passed[last]) + self.here
@@ -109,8 +115,8 @@ class _Corners:
     def best(self, slope: float, curvature: float, radius: float) -> float:
         """Place of the lowest value within the radius, see `_best_cell`."""
         low, high = self.origin - radius, self.origin + radius
-        first = max(int(np.searchsorted(self.x, low, "left")) - 1, 0)
-        last = min(int(np.searchsorted(self.x, high, "right")) + 1, self.x.size)
+        first = max(int(self.x.searchsorted(low, "left")) - 1, 0)
+        last = min(int(self.x.searchsorted(high, "right")) + 1, self.x.size)
         return _best_cell(
             self.edge[first : last + 2],
             self.bend[first : last + 1],
@@ -127,8 +133,8 @@ class _Corners:
 
         `slope` is that of the model without kinks at the place.
         """
-        left = int(np.searchsorted(self.x, place, "left"))
-        right = int(np.searchsorted(self.x, place, "right"))
+        left = int(self.x.searchsorted(place, "left"))
+        right = int(self.x.searchsorted(place, "right"))
         q = right if slope < self.bend[right] else left
         return _Cell(self.edge[q], self.edge[q + 1], float(self.bend[q]), float(self.offset[q]))
 
@@ -192,8 +198,8 @@ class KinkModel:
         low = max(origin - self.reach, float(self.lower[j]))
         high = min(origin + self.reach, float(self.upper[j]))
         sample = problem.data.levels[level].sorted
-        first = int(np.searchsorted(sample.X[0], low, "left"))
-        rows = slice(first, int(np.searchsorted(sample.X[0], high, "right")))
+        first = int(sample.X[0].searchsorted(low, "left"))
+        rows = slice(first, int(sample.X[0].searchsorted(high, "right")))
         X = np.ascontiguousarray(sample.X[:, rows])
         if X.size == 0:
             return _Corners(origin, low, high, X[0], X[0])
@@ -277,18 +283,29 @@ class KinkModel:
         return point, float(bend @ step[at]) + sum(cell.offset for cell in cells) - smooth
 
 
+@cache
+def _slopes_loop(block: Callable[..., None]) -> Callable[..., None]:
+    """First derivatives of a gate's log-score in one sample, compiled once per gate."""
+
+    @compile_loop
+    def loop(eta, phi, da):
+        block(eta, phi, 1, 1, np.empty(1), da, np.empty((0, 1)))
+
+    return loop
+
+
 def _offset_slope(problem: Problem, theta: FloatArray, i: int, x: float) -> float:
     """Derivative of atom i's log-score in the offset, at the input x."""
     family = problem.family
     assert family.gate.kink is not None
-    channels = family.gate.channels(family.n_features)
+    channels = family.gate_channels
     phi = np.array([[1.0], [x]])
     eta = np.empty((len(channels), 1))
     for c, (first, width) in enumerate(zip(family.index[i], family.width, strict=True)):
         if c < len(channels):
             eta[c] = theta[first : first + width] @ phi[:width]
     da = np.empty_like(eta)
-    family.gate.block(eta, phi, 1, 1, np.empty(1), da, np.empty((0, 1)))
+    _slopes_loop(family.gate.block)(eta, phi, da)
     return float(da[[channel.intercept for channel in channels].index(family.gate.kink[1]), 0])
 
 
