@@ -10,6 +10,7 @@ as the samples do.  A panel with at most m distinct samples is kept as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -219,7 +220,7 @@ def compress(
     inside = np.unique(kinks[(kinks > x.min()) & (kinks < x.max())])
     ends = np.concatenate([[x.min()], inside, [np.nextafter(x.max(), np.inf)]])
     parts, borders, masses = [], [], []
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in pairwise(ends):
         at = np.flatnonzero((x >= low) & (x < high))
         if not at.size:
             continue

@@ -20,7 +20,7 @@ LAYERS = [
     },
     {"solvers", "starts", "fitting", "results", "estimators"},
     {"theory", "rates", "comparisons", "_regression"},
-    {"figures", "sweep", "report"},
+    {"figures", "microscope", "sweep", "report"},
 ]
 
 
