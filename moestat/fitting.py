@@ -11,9 +11,11 @@ import numpy as np
 
 from moestat._types import FloatArray
 from moestat._validate import as_design, as_generator, as_weights
+from moestat.compression import compress as compressed
 from moestat.families import Family
 from moestat.results import MoEResults
 from moestat.solvers import Newton, Search, Solution, Solver
+from moestat.solvers._certificate import GAIN_LIMIT
 from moestat.solvers._driver import Problem, Sample, drive
 from moestat.solvers.search import has_jumps
 from moestat.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
@@ -212,6 +214,7 @@ def fit(
     sample_weight: Any = None,
     rng: Any = None,
     threads: int | None = None,
+    compress: str | None = None,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts, with a certificate.
 
@@ -236,6 +239,12 @@ def fit(
         Source of the random starts.
     threads : int, optional
         Threads over starts; all cores by default.  The result does not depend on it.
+    compress : {"auto", None}
+        With "auto" the fit is one to the data as `moestat.compress` makes them: equal rows as
+        one, and classes over one input as Gauss nodes.  It ends on these, without a look at all
+        of the data; what that can cost, twice the bound on the error of the log-likelihood, is
+        added to the certificate's gain.  Where the sum is not below 1e-4 the data are fitted as
+        they are.  Without it solvers climb on compressed data, too, but end on all of them.
 
     Returns
     -------
@@ -261,12 +270,29 @@ def fit(
     >>> result.certificate.certified
     True
     """
-    return fit_many(
-        family,
-        [(X, y)],
-        solver=solver,
-        starts=starts,
-        sample_weights=[sample_weight],
-        rng=rng,
-        threads=threads,
-    )[0]
+    if compress not in (None, "auto"):
+        raise ValueError(f'compress must be "auto" or None, got {compress!r}')
+    options = {"solver": solver, "starts": starts, "threads": threads}
+    if compress == "auto":
+        # A generator would have moved on if the data are fitted as they are after all.
+        rng = as_generator(rng)
+        result = _fit_compressed(family, X, y, sample_weight, {**options, "rng": rng.spawn(1)[0]})
+        if result is not None:
+            return result
+    return fit_many(family, [(X, y)], sample_weights=[sample_weight], rng=rng, **options)[0]
+
+
+def _fit_compressed(
+    family: Family, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]
+) -> MoEResults | None:
+    """The fit to compressed data; None where it is not certain to be as good."""
+    short = compressed(X, y, sample_weight)
+    weights = [short.weight]
+    result = fit_many(family, [(short.X, short.y)], sample_weights=weights, **options)[0]
+    if short.lossless:
+        return result
+    gain = result.certificate.gain + 2.0 * short.error_bound(family, result.params)
+    if not gain <= GAIN_LIMIT:
+        return None
+    certificate = replace(result.certificate, gain=gain)
+    return replace(result, solution=replace(result.solution, certificate=certificate))
