@@ -14,7 +14,7 @@ from moestat._validate import as_design, as_generator, as_weights
 from moestat.compression import compress as compressed
 from moestat.families import Family
 from moestat.results import MoEResults
-from moestat.solvers import Newton, Search, Solution, Solver
+from moestat.solvers import LevenbergMarquardt, Newton, Search, Solution, Solver
 from moestat.solvers._certificate import GAIN_LIMIT
 from moestat.solvers._driver import Problem, Sample, drive
 from moestat.solvers.search import has_jumps
@@ -68,15 +68,27 @@ def _check_response(family: Family, response: Any) -> None:
         )
 
 
+def _variance(data: Sample) -> float:
+    """Variance of a continuous response, nan for classes."""
+    if np.issubdtype(data.y.dtype, np.integer):
+        return float("nan")
+    mean = np.average(data.y, weights=data.weight)
+    return float(np.average((data.y - mean) ** 2, weights=data.weight))
+
+
 def _default_starts(family: Family) -> list[StartRule]:
     """Clusters find regression lines; for classes random gates are better."""
+    if family.is_regression:
+        return [SplitStarts(2), RandomStarts(6)]
     if family.likelihood.support is None:
         return [SplitStarts(2), ClusterStarts(6)]
     return [SplitStarts(4), RandomStarts(4)]
 
 
 def _default_solver(family: Family) -> Solver:
-    """Newton's method, or a search where it would end at the first jump."""
+    """Newton's method, a search where it would end at the first jump, or least squares."""
+    if family.is_regression:
+        return LevenbergMarquardt()
     return Search() if has_jumps(family) else Newton()
 
 
@@ -200,7 +212,9 @@ def fit_many(
         mine = [i for i, owner in enumerate(owners) if owner == position]
         best = _best([solutions[i] for i in mine], [labels[i] for i in mine], seconds)
         problem = problems[mine[0]]
-        results.append(MoEResults(family, best, chosen.name, problem.data.weight))
+        results.append(
+            MoEResults(family, best, chosen.name, problem.data.weight, _variance(problem.data))
+        )
     return results
 
 
@@ -259,7 +273,8 @@ def fit(
 
     Notes
     -----
-    mlmoe (003), eq. (2), over the compact box of the family.
+    mlmoe (003), eq. (2), over the compact box of the family; for regression functions least
+    squares, attention (004), eq. (6), by `moestat.solvers.LevenbergMarquardt`.
 
     Examples
     --------
