@@ -15,7 +15,7 @@ LAYERS = [
     {"gates", "experts", "likelihoods"},
     {"kernels"},
     {
-        *("mixing", "families", "designs", "generate", "losses", "distances"),
+        *("mixing", "families", "attention", "designs", "generate", "losses", "distances"),
         *("compression", "information", "lattice", "quadrature"),
     },
     {"solvers", "starts", "fitting", "results", "estimators"},
