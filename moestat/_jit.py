@@ -50,8 +50,36 @@ _KERNEL_SOURCES = (
     "solvers/_trust_region.py",
 )
 
-device = register_jitable
-"""Mark a module-level function as callable from compiled loops (and, unchanged, from Python)."""
+
+def _name_by_closure(function: Callable[..., Any]) -> None:
+    """Give functions of one source line names of their own, by what they close over.
+
+    numba numbers the functions of a process, and a symbol of machine code is a name with such a
+    number.  Two closures of one line, cached by two processes, could otherwise meet in a third
+    under one symbol, and one would run in place of the other.
+    """
+    names, cells = function.__code__.co_freevars, function.__closure__ or ()
+    if not cells or "__closed_over__" in function.__qualname__:
+        return
+    parts = [f"{name}={_content(c.cell_contents)}" for name, c in zip(names, cells, strict=True)]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    function.__qualname__ += f"__closed_over__{digest}"
+
+
+def _content(value: Any) -> str:
+    if callable(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    raise TypeError(f"a compiled function must not close over {value!r}")
+
+
+def device(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Mark a function as callable from compiled loops (and, unchanged, from Python)."""
+    if function is None:
+        return lambda decorated: device(decorated, **options)
+    _name_by_closure(function)
+    return register_jitable(**options)(function) if options else register_jitable(function)
 
 
 def _source_files(root: Path) -> Iterator[Path]:
@@ -124,6 +152,7 @@ def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     callable
         The numba dispatcher.
     """
+    _name_by_closure(function)
     with _numba_cache_at(_CACHE):
         return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=set(FASTMATH))(
             function

@@ -10,6 +10,7 @@ as the samples do.  A panel with at most m distinct samples is kept as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -203,23 +204,19 @@ def compress(
     if nodes > 8:
         raise ValueError(f"nodes must be at most 8, got {nodes}")
     kinks = as_floats("edges", edges, (None,))
-    n_rows = value.size
-    rows, owner = np.unique(
-        np.vstack([design, value])[:, weight > 0].T, axis=0, return_inverse=True
-    )
-    weight = np.bincount(owner.ravel(), weights=weight[weight > 0]).astype(np.float64)
-    design, value = np.ascontiguousarray(rows[:, :-1]), rows[:, -1]
+    n_rows, used = value.size, weight > 0
+    design, value, weight = design[:, used], value[used], weight[used]
     classes, index = np.unique(value, return_inverse=True)
-    discrete = design.shape[1] == 1 and np.issubdtype(response.dtype, np.integer)
-    size = _SAVING * n_panels * nodes * classes.size
-    if n_panels == 0 or not discrete or value.size < size:
-        return Compressed(design, value.astype(response.dtype), weight, n_rows)
+    smooth = n_panels > 0 and design.shape[0] == 1 and np.issubdtype(response.dtype, np.integer)
+    # Few places of X need no quadrature: equal rows in one lose nothing.
+    if not smooth or np.unique(design[0]).size < _SAVING * n_panels * nodes:
+        return _group_ties(design, value, weight, n_rows, response.dtype)
 
-    x = design[:, 0]
+    x = design[0]
     inside = np.unique(kinks[(kinks > x.min()) & (kinks < x.max())])
     ends = np.concatenate([[x.min()], inside, [np.nextafter(x.max(), np.inf)]])
     parts, borders, masses = [], [], []
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in pairwise(ends):
         at = np.flatnonzero((x >= low) & (x < high))
         if not at.size:
             continue
@@ -325,3 +322,12 @@ def gauss_compress(
         np.broadcast_to(classes, keep.shape)[keep],
         kept * (mass.sum() / kept.sum()),
     )
+
+
+def _group_ties(
+    X: FloatArray, y: FloatArray, weight: FloatArray, n_rows: int, dtype: Any
+) -> Compressed:
+    """Equal rows as one."""
+    rows, owner = np.unique(np.vstack([X, y]).T, axis=0, return_inverse=True)
+    total = np.bincount(owner.ravel(), weights=weight).astype(np.float64)
+    return Compressed(np.ascontiguousarray(rows[:, :-1]), rows[:, -1].astype(dtype), total, n_rows)

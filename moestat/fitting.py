@@ -11,9 +11,11 @@ import numpy as np
 
 from moestat._types import FloatArray
 from moestat._validate import as_design, as_generator, as_weights
+from moestat.compression import compress as compressed
 from moestat.families import Family
 from moestat.results import MoEResults
-from moestat.solvers import Newton, Search, Solution, Solver
+from moestat.solvers import LevenbergMarquardt, Newton, Search, Solution, Solver
+from moestat.solvers._certificate import GAIN_LIMIT
 from moestat.solvers._driver import Problem, Sample, drive
 from moestat.solvers.search import has_jumps
 from moestat.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
@@ -66,15 +68,27 @@ def _check_response(family: Family, response: Any) -> None:
         )
 
 
+def _variance(data: Sample) -> float:
+    """Variance of a continuous response, nan for classes."""
+    if np.issubdtype(data.y.dtype, np.integer):
+        return float("nan")
+    mean = np.average(data.y, weights=data.weight)
+    return float(np.average((data.y - mean) ** 2, weights=data.weight))
+
+
 def _default_starts(family: Family) -> list[StartRule]:
     """Clusters find regression lines; for classes random gates are better."""
+    if family.is_regression:
+        return [SplitStarts(2), RandomStarts(6)]
     if family.likelihood.support is None:
         return [SplitStarts(2), ClusterStarts(6)]
     return [SplitStarts(4), RandomStarts(4)]
 
 
 def _default_solver(family: Family) -> Solver:
-    """Newton's method, or a search where it would end at the first jump."""
+    """Newton's method, a search where it would end at the first jump, or least squares."""
+    if family.is_regression:
+        return LevenbergMarquardt()
     return Search() if has_jumps(family) else Newton()
 
 
@@ -198,7 +212,9 @@ def fit_many(
         mine = [i for i, owner in enumerate(owners) if owner == position]
         best = _best([solutions[i] for i in mine], [labels[i] for i in mine], seconds)
         problem = problems[mine[0]]
-        results.append(MoEResults(family, best, chosen.name, problem.data.weight))
+        results.append(
+            MoEResults(family, best, chosen.name, problem.data.weight, _variance(problem.data))
+        )
     return results
 
 
@@ -212,6 +228,7 @@ def fit(
     sample_weight: Any = None,
     rng: Any = None,
     threads: int | None = None,
+    compress: str | None = None,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts, with a certificate.
 
@@ -236,6 +253,12 @@ def fit(
         Source of the random starts.
     threads : int, optional
         Threads over starts; all cores by default.  The result does not depend on it.
+    compress : {"auto", None}
+        With "auto" the fit is one to the data as `moestat.compress` makes them: equal rows as
+        one, and classes over one input as Gauss nodes.  It ends on these, without a look at all
+        of the data; what that can cost, twice the bound on the error of the log-likelihood, is
+        added to the certificate's gain.  Where the sum is not below 1e-4 the data are fitted as
+        they are.  Without it solvers climb on compressed data, too, but end on all of them.
 
     Returns
     -------
@@ -250,7 +273,8 @@ def fit(
 
     Notes
     -----
-    mlmoe (003), eq. (2), over the compact box of the family.
+    mlmoe (003), eq. (2), over the compact box of the family; for regression functions least
+    squares, attention (004), eq. (6), by `moestat.solvers.LevenbergMarquardt`.
 
     Examples
     --------
@@ -261,12 +285,29 @@ def fit(
     >>> result.certificate.certified
     True
     """
-    return fit_many(
-        family,
-        [(X, y)],
-        solver=solver,
-        starts=starts,
-        sample_weights=[sample_weight],
-        rng=rng,
-        threads=threads,
-    )[0]
+    if compress not in (None, "auto"):
+        raise ValueError(f'compress must be "auto" or None, got {compress!r}')
+    options = {"solver": solver, "starts": starts, "threads": threads}
+    if compress == "auto":
+        # A generator would have moved on if the data are fitted as they are after all.
+        rng = as_generator(rng)
+        result = _fit_compressed(family, X, y, sample_weight, {**options, "rng": rng.spawn(1)[0]})
+        if result is not None:
+            return result
+    return fit_many(family, [(X, y)], sample_weights=[sample_weight], rng=rng, **options)[0]
+
+
+def _fit_compressed(
+    family: Family, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]
+) -> MoEResults | None:
+    """The fit to compressed data; None where it is not certain to be as good."""
+    short = compressed(X, y, sample_weight)
+    weights = [short.weight]
+    result = fit_many(family, [(short.X, short.y)], sample_weights=weights, **options)[0]
+    if short.lossless:
+        return result
+    gain = result.certificate.gain + 2.0 * short.error_bound(family, result.params)
+    if not gain <= GAIN_LIMIT:
+        return None
+    certificate = replace(result.certificate, gain=gain)
+    return replace(result, solution=replace(result.solution, certificate=certificate))

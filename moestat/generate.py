@@ -8,21 +8,28 @@ from typing import Any
 import numpy as np
 
 from moestat._types import FloatArray
-from moestat._validate import as_floats, as_generator, positive_int
+from moestat._validate import as_floats, as_generator, positive_int, real_in
 from moestat.designs import Design, Lattice, Uniform
 from moestat.families import Family
 from moestat.lattice import LARGEST, check_nodes, lattice_law, multinomial
 
-__all__ = ["check_size", "sample", "sample_weighted"]
+__all__ = ["check_noise", "check_size", "sample", "sample_weighted"]
 
 _MOST_ROWS = 1e9
 """Largest sample size of a design without nodes, whose samples are rows in memory."""
 
 
 def sample(
-    family: Family, theta: Any, n: int, rng: Any = None, design: Design | None = None
+    family: Family,
+    theta: Any,
+    n: int,
+    rng: Any = None,
+    design: Design | None = None,
+    noise: float | None = None,
 ) -> tuple[FloatArray, Any]:
     """Draw (X, Y): X from the design, an atom from the gate, Y from the atom's expert.
+
+    For a family of regression functions ``Y = f(X) + eps`` with normal errors.
 
     Parameters
     ----------
@@ -36,6 +43,8 @@ def sample(
         Source of randomness.
     design : Design, optional
         Law of X; uniform on [0, 1]^d by default.
+    noise : float, optional
+        Variance of the errors, for the least-squares likelihood and needed there; may be 0.
 
     Returns
     -------
@@ -47,7 +56,8 @@ def sample(
     Raises
     ------
     ValueError
-        If theta has another length or holds NaN, or n < 1 or n > 1e9.
+        If theta has another length or holds NaN, or n < 1 or n > 1e9, or `noise` is missing,
+        negative, or given to a family that has its own.
 
     See Also
     --------
@@ -64,7 +74,12 @@ def sample(
     vector = as_floats("theta", theta, (family.n_params,))
     n = _row_count(n)
     generator = as_generator(rng)
+    variance = check_noise(family, noise)
     X = (design or Uniform()).draw(n, family.n_features, generator)
+    if variance is not None:
+        f = family.regression(vector, X)[0]
+        y = family.likelihood.draw(np.stack([f, np.full(n, variance)]), generator)
+        return np.ascontiguousarray(X.T), y
     prior = family.rowwise(vector, X, family.placeholder(n))[0]
     threshold = generator.random(n)
     atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)
@@ -73,8 +88,30 @@ def sample(
     return np.ascontiguousarray(X.T), family.likelihood.decode(y)
 
 
+def check_noise(family: Family, noise: float | None) -> float | None:
+    """The variance of a regression function's errors; None for a family with a density.
+
+    Raises
+    ------
+    ValueError
+        If it is missing, negative, or given to a family that has its own.
+    """
+    if family.is_regression:
+        if noise is None:
+            raise ValueError("noise: the least-squares likelihood needs the errors' variance")
+        return real_in("noise", noise, 0.0)
+    if noise is not None:
+        raise ValueError(f"noise: the {family.likelihood.name} likelihood has its own, got {noise}")
+    return None
+
+
 def sample_weighted(
-    family: Family, theta: Any, n: float, rng: Any = None, design: Design | None = None
+    family: Family,
+    theta: Any,
+    n: float,
+    rng: Any = None,
+    design: Design | None = None,
+    noise: float | None = None,
 ) -> tuple[FloatArray, Any, FloatArray]:
     """Draw n samples as distinct rows (X, Y) and how often each of them occurs.
 
@@ -94,6 +131,8 @@ def sample_weighted(
         Source of randomness.
     design : Design, optional
         Law of X; uniform on [0, 1]^d by default.
+    noise : float, optional
+        Variance of the errors, as in `sample`.
 
     Returns
     -------
@@ -126,8 +165,10 @@ def sample_weighted(
     [0.0, 0.0, 1.0, -2.0]
     """
     if not isinstance(design, Lattice):
-        X, y = sample(family, theta, n, rng, design)
+        X, y = sample(family, theta, n, rng, design, noise)
         return X, y, np.ones(len(y))
+    if family.is_regression:
+        raise ValueError("design: a lattice needs a density, but this is a regression function")
     vector = as_floats("theta", theta, (family.n_params,))
     size = _count(n)
     X, y, mass = lattice_law(family, vector, design)

@@ -33,12 +33,15 @@ class MoEResults:
         Name of the solver.
     weight : ndarray of shape (n,)
         Sample weights of the data.
+    response_variance : float
+        Variance of a continuous response, nan for classes.
     """
 
     family: Family
     solution: Solution = field(repr=False)
     solver: str
     weight: FloatArray = field(repr=False)
+    response_variance: float = field(default=float("nan"), repr=False)
 
     @property
     def params(self) -> FloatArray:
@@ -71,14 +74,46 @@ class MoEResults:
         return float(self.weight.sum())
 
     @property
+    def _n_estimated(self) -> int:
+        """Free parameters, with the noise variance of a regression function."""
+        return self.family.n_free_params + int(self.family.is_regression)
+
+    @property
     def aic(self) -> float:
         """Akaike's criterion, with the free parameters counted."""
-        return 2.0 * self.family.n_free_params - 2.0 * self.log_likelihood
+        return 2.0 * self._n_estimated - 2.0 * self.log_likelihood
 
     @property
     def bic(self) -> float:
         """Schwarz's criterion, with the free parameters counted."""
-        return np.log(self.nobs) * self.family.n_free_params - 2.0 * self.log_likelihood
+        return np.log(self.nobs) * self._n_estimated - 2.0 * self.log_likelihood
+
+    @property
+    def residual_variance(self) -> float:
+        """Mean squared residual of a regression function, its maximum-likelihood variance.
+
+        Raises
+        ------
+        ValueError
+            If the family has a density.
+        """
+        if not self.family.is_regression:
+            raise ValueError(f"the {self.family.likelihood.name} likelihood has no residuals")
+        return float(np.exp(-2.0 * self.log_likelihood / self.nobs - 1.0) / (2.0 * np.pi))
+
+    @property
+    def r_squared(self) -> float:
+        """Share of the response's variance that a regression function explains."""
+        return 1.0 - self.residual_variance / self.response_variance
+
+    @cached_property
+    def singular_values(self) -> FloatArray:
+        """Singular values of the scaled Jacobian at the free coordinates, ascending.
+
+        The Gauss-Newton spectrum: every column of J has length 1, so that the values do not
+        depend on the units of the parameters; their ratio is the condition of the fit.
+        """
+        return np.sqrt(np.maximum(self._spectrum[0], 0.0))
 
     @cached_property
     def free(self) -> np.ndarray:
@@ -181,6 +216,9 @@ class MoEResults:
             ],
             ["Distinct optima", certificate.n_optima, "On a bound", len(certificate.active)],
         ]
+        if family.is_regression:
+            variance = f"{self.residual_variance:.6g}"
+            facts.append(["Residual variance", variance, "R-squared", f"{self.r_squared:.6f}"])
         if certificate.n_collapsed:
             atoms = ", ".join(map(str, certificate.collapsed)) or "none"
             facts.append(["Collapsed atoms", atoms, "Collapsed starts", certificate.n_collapsed])

@@ -13,7 +13,7 @@ from moestat._registry import UnknownNameError
 from moestat._types import FloatArray
 from moestat._validate import as_floats, positive_int, real_in
 from moestat.families import Family
-from moestat.solvers import Newton
+from moestat.solvers import LevenbergMarquardt, Newton
 from moestat.solvers._driver import Problem, Sample, drive
 from moestat.solvers.newton import newton_steps
 
@@ -60,22 +60,28 @@ class TruthStarts:
         Number of starts.
     noise : float
         Standard deviation of the noise, in the units of the parameters.
+    decay : float
+        The noise is multiplied by ``n^-decay``: what a start that comes nearer the truth with the
+        sample size does to a rate.
 
     Notes
     -----
-    mlmoe (003), Sec. 5, "Initialization".  The paper says "a small variance" and no number.
+    mlmoe (003), Sec. 5, "Initialization".  The paper says "a small variance" and no number;
+    attention (004), App. E.1.2, says "near their ground-truth values".
     """
 
     truth_family: Family
     truth: FloatArray = field(repr=False)
     count: int = 1
     noise: float = 0.1
+    decay: float = 0.0
     name: str = "truth"
 
     def __post_init__(self) -> None:
         as_floats("truth", self.truth, (self.truth_family.n_params,))
         positive_int("starts: truth", self.count)
         real_in("starts: noise", self.noise, 0.0)
+        real_in("starts: decay", self.decay, 0.0)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
@@ -83,6 +89,7 @@ class TruthStarts:
         k, k_true = family.n_experts, self.truth_family.n_experts
         fitted = family.with_experts(k_true)
         atoms, shared = fitted.split(fitted.embed(self.truth_family, self.truth))
+        noise = self.noise * float(problem.data.weight.sum()) ** -self.decay
         starts = np.empty((self.count, family.n_params))
         for start in starts:
             if k >= k_true:
@@ -91,7 +98,7 @@ class TruthStarts:
             else:
                 cells = rng.choice(k_true, size=k, replace=False)
             start[:] = family.join(atoms[cells], shared)
-            start += self.noise * rng.standard_normal(start.size)
+            start += noise * rng.standard_normal(start.size)
         return starts
 
 
@@ -107,6 +114,20 @@ class _Scale:
         X, weight = self.problem.data.X, self.problem.data.weight
         centre = np.average(X, axis=1, weights=weight)
         return centre, np.sqrt(np.average((X.T - centre) ** 2, axis=0, weights=weight))
+
+    @cached_property
+    def features(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of inputs and products, shapes (d + d (d + 1) / 2,)."""
+        X, weight = self.problem.data.X, self.problem.data.weight
+        rows, columns = np.triu_indices(X.shape[0])
+        scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
+        pairs = zip(scale, rows, columns, strict=True)
+        moments = []
+        for feature in (*X, *(s * X[i] * X[j] for s, i, j in pairs)):
+            mean = np.average(feature, weights=weight)
+            moments.append((mean, np.sqrt(np.average((feature - mean) ** 2, weights=weight))))
+        centre, spread = np.array(moments).T
+        return centre, spread
 
     @cached_property
     def response(self) -> tuple[float, float]:
@@ -136,16 +157,20 @@ class _Scale:
 
         Each channel is standard normal at the centre of the inputs and changes by a normal
         amount, of standard deviation 2, per standard deviation of each input, in units of the
-        response where it has them.
+        response where it has them.  A quadratic channel changes so for all its features together.
         """
         theta = np.empty(family.n_params)
-        centre, spread = self.inputs
+        quadratic = any(channel.products is not None for channel in family.channels)
+        centre, spread = self.features if quadratic else self.inputs
         for (_, c), first in np.ndenumerate(family.index):
             channel, width = family.channels[c], family.width[c]
             unit = self.response[1] if channel.response and not channel.log else 1.0
             slope = unit * rng.standard_normal(width - 1)
-            slope = slope * 2.0 / np.maximum(spread[: slope.size], 1e-12)
-            theta[first] = unit * rng.standard_normal() - slope @ centre[: slope.size]
+            at = family.offset[c] - 1 + np.arange(slope.size)
+            slope = slope * 2.0 / np.maximum(spread[at], 1e-12)
+            if channel.products is not None:
+                slope /= np.sqrt(slope.size)
+            theta[first] = unit * rng.standard_normal() - slope @ centre[at]
             theta[first + 1 : first + width] = slope
             if channel.axis is not None:
                 theta[first] *= 2.0 * spread[channel.axis]
@@ -215,7 +240,8 @@ class SplitStarts:
             # Zero coefficients of a curved expert are a saddle point.
             origin += scale.noise(single.family, rng)
         origin = np.clip(origin, single.family.lower, single.family.upper)
-        (solution,) = drive([Newton().steps(single, origin)], [single], threads=1)
+        solver = LevenbergMarquardt() if family.is_regression else Newton()
+        (solution,) = drive([solver.steps(single, origin)], [single], threads=1)
         atom, shared = single.family.split(solution.theta)
         centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
         return np.array([centre + self.noise * scale.noise(family, rng) for _ in range(self.count)])
@@ -299,8 +325,8 @@ def make_starts(
     Parameters
     ----------
     options : mapping
-        Counts per rule, ``{"truth": 3, "random": 2, "split": 1, "cluster": 2}``, and
-        ``"noise"``, the standard deviation of the truth-centred starts.
+        Counts per rule, ``{"truth": 3, "random": 2, "split": 1, "cluster": 2}``, and ``"noise"``
+        and ``"decay"`` of the truth-centred starts.
     truth_family, truth : Family and ndarray of shape (P*,), optional
         Needed by ``"truth"``.
 
@@ -319,7 +345,7 @@ def make_starts(
     >>> [rule.name for rule in make_starts({"random": 2, "split": 1})]
     ['split', 'random']
     """
-    known = ("truth", "split", "cluster", "random", "noise")
+    known = ("truth", "split", "cluster", "random", "noise", "decay")
     for key in options:
         if key not in known:
             raise UnknownNameError(f"unknown start rule {key!r}; known: {', '.join(known)}")
@@ -328,13 +354,15 @@ def make_starts(
         positive_int(f"starts: {key}", count, 0)
     if not any(counts.values()):
         raise ValueError(f"starts must ask for at least one start, got {dict(options)}")
-    if "noise" in options and not counts["truth"]:
-        raise ValueError("starts: noise belongs to truth-centred starts, but truth is 0")
+    for key in ("noise", "decay"):
+        if key in options and not counts["truth"]:
+            raise ValueError(f"starts: {key} belongs to truth-centred starts, but truth is 0")
     rules: list[StartRule] = []
     if counts["truth"]:
         if truth_family is None or truth is None:
             raise ValueError("starts: truth-centred starts need a truth")
-        rules.append(TruthStarts(truth_family, truth, counts["truth"], options.get("noise", 0.1)))
+        noise, decay = options.get("noise", 0.1), options.get("decay", 0.0)
+        rules.append(TruthStarts(truth_family, truth, counts["truth"], noise, decay))
     if counts["split"]:
         rules.append(SplitStarts(counts["split"]))
     if counts["cluster"]:

@@ -15,12 +15,12 @@ LAYERS = [
     {"gates", "experts", "likelihoods"},
     {"kernels"},
     {
-        *("mixing", "families", "designs", "generate", "losses", "distances"),
+        *("mixing", "families", "attention", "designs", "generate", "losses", "distances"),
         *("compression", "information", "lattice", "quadrature"),
     },
     {"solvers", "starts", "fitting", "results", "estimators"},
     {"theory", "rates", "comparisons", "_regression"},
-    {"figures", "sweep", "report"},
+    {"figures", "microscope", "sweep", "report"},
 ]
 
 

@@ -12,10 +12,23 @@ from moestat.solvers._certificate import Certificate
 from moestat.solvers._driver import Iteration, Problem
 from moestat.solvers._solution import Solution
 from moestat.solvers.em import EM
+from moestat.solvers.levenberg_marquardt import LevenbergMarquardt
 from moestat.solvers.newton import Newton
 from moestat.solvers.search import Search
+from moestat.solvers.sgd import SGD
 
-__all__ = ["EM", "SOLVERS", "Certificate", "Newton", "Search", "Solution", "Solver", "make_solver"]
+__all__ = [
+    "EM",
+    "SGD",
+    "SOLVERS",
+    "Certificate",
+    "LevenbergMarquardt",
+    "Newton",
+    "Search",
+    "Solution",
+    "Solver",
+    "make_solver",
+]
 
 
 class Solver(Protocol):
@@ -40,6 +53,8 @@ class _SolverKind:
 SOLVERS: Registry[_SolverKind] = Registry("solver")
 SOLVERS.register(_SolverKind("em", EM))
 SOLVERS.register(_SolverKind("newton", Newton))
+SOLVERS.register(_SolverKind("levenberg-marquardt", LevenbergMarquardt))
+SOLVERS.register(_SolverKind("sgd", SGD))
 SOLVERS.register(_SolverKind("search", Search))
 
 

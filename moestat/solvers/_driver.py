@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from moestat._types import FloatArray
 from moestat.compression import gauss_compress
 from moestat.families import Family
+from moestat.solvers._squares import squares
 from moestat.solvers._trust_region import region_metric
 
 __all__ = ["Evaluation", "Iteration", "Objective", "Problem", "Request", "Sample", "drive"]
@@ -29,7 +30,7 @@ _PANELS, _NODES = (32, 256, 2048), 4
 _STRIDES, _PREVIEWED = (8,), 2000
 _ROWS_WORTH_A_THREAD = 20_000
 
-Objective = Literal["observed", "complete", "expectation", "value"]
+Objective = Literal["observed", "complete", "expectation", "value", "squares", "residuals"]
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,12 @@ class Request:
 
     Parameters
     ----------
-    objective : {"observed", "complete", "expectation", "value"}
+    objective : {"observed", "complete", "expectation", "value", "squares", "residuals"}
         The observed-data objective, the complete-data one for the current responsibilities, the
         observed-data value with an update of the responsibilities (the E-step), or that value
         by itself.
+        For regression functions "squares" is half the sum of squared residuals with its
+        Gauss-Newton model, and "residuals" its value by itself.
     theta : ndarray of shape (P,)
         Where.
     level : int
@@ -163,6 +166,11 @@ class Problem:
         if request.objective == "expectation":
             _, self._tau, log_density = self.family.rowwise(request.theta, data.X, data.y)
             return Evaluation(-float(data.weight @ log_density), np.empty(0), np.empty((0, 0)))
+        if request.objective in ("squares", "residuals"):
+            order = 1 if request.objective == "squares" else 0
+            return Evaluation(
+                *squares(self.family, data.X, data.y, data.weight, request.theta, order)
+            )
         loops = self.family.loops
         loop = loops.complete if request.objective == "complete" else loops.observed
         order, n_params = (0, 0) if request.objective == "value" else (2, self.family.n_params)

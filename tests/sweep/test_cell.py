@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from moestat import MixingMeasure, sample, voronoi_loss, voronoi_terms
+from moestat import MixingMeasure, sample_weighted, voronoi_loss, voronoi_terms
 from moestat.distances import expert_errors
 from moestat.losses import cell_errors
 from moestat.sweep import cell as cells
@@ -73,12 +73,12 @@ def test_curves_on_one_truth_share_their_sample_and_leave_it_alone(text, monkeyp
     drawn = []
 
     def draw(*arguments):
-        X, y = sample(*arguments)
+        X, y, weight = sample_weighted(*arguments)
         drawn.append((X, y, X.copy(), y.copy()))
-        return X, y
+        return X, y, weight
 
     monkeypatch.setattr(cells, "_KEPT_ROWS", kept_rows)
-    monkeypatch.setattr(cells, "sample", draw)
+    monkeypatch.setattr(cells, "sample_weighted", draw)
     cells._kept_sample.cache_clear()
     records = [run_cell(text, cell) for cell in plan_cells(parse_spec(text))[:6]]
     assert [record.curve for record in records] == ["newton", "em"] * 3

@@ -1,0 +1,186 @@
+"""Draw local slopes against n and say which exponents are seen, from a microscope sweep's store.
+
+    python figures/microscope.py STORE [FOLDER]
+
+writes STORE's name with .png, .pdf and .md next to it, or into FOLDER.  One column per panel of the
+spec: the local slope of every curve's loss, and of the errors by block within Voronoi cells of one,
+two and three fitted atoms, with the theorems' exponents as lines.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from moestat.figures import save_figure
+from moestat.microscope import EXPONENTS, exponent_name, exponents_seen, local_slopes
+from moestat.sweep.record import Record
+from moestat.sweep.replication import entering
+from moestat.sweep.spec import Curve, loss_label
+from moestat.sweep.store import Store, open_store
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+CELLS = {1: "cells of one", 2: "cells of two", 3: "cells of three"}
+FEWEST = 2
+"""Estimates with a quantity that a sample size needs, so that it enters a slope."""
+
+Series = tuple[np.ndarray, np.ndarray]
+
+
+def quantity(records: list[Record], value) -> Series:
+    """Sizes and values of the records that have a positive value, at sizes with enough of them."""
+    pairs = [(record.n, found) for record in records if (found := value(record))]
+    n = np.array([pair[0] for pair in pairs], dtype=float)
+    values = np.array([pair[1] for pair in pairs], dtype=float)
+    sizes, count = np.unique(n, return_counts=True)
+    kept = np.isin(n, sizes[count >= FEWEST])
+    return n[kept], values[kept]
+
+
+def cell_error(size: int, block: str):
+    """The mean of a block's error over a record's cells of one size."""
+
+    def value(record: Record) -> float | None:
+        found = [
+            {"mass": cell["mass_error"], **cell["errors"], "expert": cell["expert_error"]}[block]
+            for cell in record.losses["cells"]
+            if cell["size"] == size
+        ]
+        return float(np.mean(found)) if found and None not in found else None
+
+    return value
+
+
+def quantities(curve: Curve, records: list[Record]) -> dict[str, dict[str, Series]]:
+    """Row of the figure -> label -> series, for one curve."""
+    used = entering(curve, records)
+    rows = {"loss": {loss_label(curve.loss): quantity(used, lambda record: record.loss)}}
+    for loss in curve.also:
+        label = loss_label(loss)
+        rows["loss"][label] = quantity(used, lambda record, x=label: record.losses["also"][x])
+    rows["loss"]["Hellinger"] = quantity(used, lambda record: record.losses["hellinger"])
+    if used:
+        for size, row in CELLS.items():
+            blocks = ("mass", *used[0].losses["cells"][0]["errors"], "expert")
+            rows[row] = {block: quantity(used, cell_error(size, block)) for block in blocks}
+    return {
+        row: {label: s for label, s in series.items() if np.unique(s[0]).size >= 3}
+        for row, series in rows.items()
+    }
+
+
+def draw(store: Store, found: Mapping[str, dict[str, dict[str, Series]]]) -> Figure:
+    """Local slopes: one column per panel, one row per kind of quantity."""
+    curves = store.spec.curves
+    panels = list(dict.fromkeys(curve.panel for curve in curves))
+    rows = ["loss", *(row for row in CELLS.values() if any(f.get(row) for f in found.values()))]
+    figure = Figure(figsize=(5.0 * len(panels), 3.9 * len(rows)), layout="constrained")
+    figure.suptitle(store.spec.title)
+    axes = figure.subplots(len(rows), len(panels), squeeze=False, sharex=True, sharey=True)
+    for column, panel in enumerate(panels):
+        mine = [curve.name for curve in curves if curve.panel == panel]
+        axes[0, column].set_title(panel)
+        axes[-1, column].set_xlabel("sample size $n$")
+        for row, ax in zip(rows, axes[:, column], strict=True):
+            lines = {}
+            if row == "loss":
+                firsts = ((name, next(iter(found[name]["loss"].values()), None)) for name in mine)
+                lines = {name: series for name, series in firsts if series is not None}
+            else:
+                # The curve with the most estimates that have such cells speaks for all.
+                best = max(mine, key=lambda name: _count(found[name].get(row, {})))
+                series = found[best].get(row, {})
+                lines = {f"{block} ({best})": s for block, s in series.items()}
+            _panel(ax, lines)
+            ax.set_ylabel(f"local slope: {row}" if column == 0 else "")
+    axes[0, 0].set_ylim(-0.85, 0.15)
+    axes[0, 0].set_xscale("log")
+    return figure
+
+
+def _count(series: Mapping[str, Series]) -> int:
+    return max((s[0].size for s in series.values()), default=0)
+
+
+def _panel(ax, lines: Mapping[str, Series]) -> None:
+    for exponent in EXPONENTS:
+        ax.axhline(exponent, color="#bbbbbb", linewidth=0.8, zorder=1)
+        ax.annotate(
+            exponent_name(exponent), (1.0, exponent), xycoords=("axes fraction", "data"),
+            xytext=(3, 0), textcoords="offset points", va="center", fontsize=6, color="#777777",
+        )  # fmt: skip
+    for index, (label, (n, value)) in enumerate(lines.items()):
+        slopes = local_slopes(n, value)
+        ax.errorbar(
+            slopes.n * 1.06 ** (index - len(lines) / 2), slopes.slope,
+            yerr=2.0 * np.nan_to_num(slopes.error), color=COLOURS[index % len(COLOURS)],
+            marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.0, elinewidth=0.8,
+            capsize=1.5, label=label, zorder=3,
+        )  # fmt: skip
+    if lines:
+        ax.legend(fontsize=6, frameon=False, loc="lower left")
+
+
+def page(store: Store, found: Mapping[str, dict[str, dict[str, Series]]], counts) -> str:
+    """What is seen over the last four decades, curve by curve, as Markdown."""
+    lines = [
+        f"# {store.spec.title}",
+        "",
+        "Slope of log value on log n over the last four decades with its 95% interval, which of"
+        " the exponents 0, 1/12, 1/8, 1/6, 1/4, 1/2 lie inside, and the n from which on every"
+        " local slope (over two decades) is within two standard errors of the first of them.",
+    ]
+    for curve in store.spec.curves:
+        done, certified = counts[curve.name]
+        lines += ["", f"## {curve.name}", "", f"{certified} of {done} estimates are certified."]
+        if not curve.require_certificate:
+            lines[-1] += " All of them enter."
+        if curve.note:
+            lines += ["", curve.note]
+        lines += [
+            "",
+            "| quantity | slope | 95% interval | seen | from n |",
+            "|---|---|---|---|---|",
+        ]
+        for row, series in found[curve.name].items():
+            for label, (n, value) in series.items():
+                slope, (low, high), seen = exponents_seen(n, value)
+                names = " or ".join(map(exponent_name, seen)) or "none"
+                start = local_slopes(n, value).agrees_from(seen[-1]) if seen else None
+                since = "" if start is None else f"{start:.0e}"
+                what = label if row == "loss" else f"{label}, {row}"
+                lines.append(
+                    f"| {what} | {slope:.3f} | [{low:.3f}, {high:.3f}] | {names} | {since} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Read the store named on the command line and write figure and page."""
+    path = Path(sys.argv[1])
+    base = (Path(sys.argv[2]) if len(sys.argv) > 2 else path.parent) / path.stem
+    base.parent.mkdir(parents=True, exist_ok=True)
+    with open_store(path) as store:
+        records: dict[str, list[Record]] = {curve.name: [] for curve in store.spec.curves}
+        for record in store.records():
+            records[record.curve].append(record)
+        found = {c.name: quantities(c, records[c.name]) for c in store.spec.curves}
+        counts = {
+            name: (sum(r.status == "done" for r in own), sum(r.certified for r in own))
+            for name, own in records.items()
+        }
+        figure = draw(store, found)
+        text = page(store, found, counts)
+    for suffix in (".png", ".pdf"):
+        print(save_figure(figure, base.with_suffix(suffix)))
+    base.with_suffix(".md").write_text(text, encoding="utf-8")
+    print(base.with_suffix(".md"))
+
+
+if __name__ == "__main__":
+    main()

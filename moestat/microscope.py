@@ -1,0 +1,158 @@
+"""The microscope: how the slope of a loss changes with n, and which exponents are seen.
+
+Over eleven decades a curve is not one line: it starts pre-asymptotic and bends to the exponent of
+the theory, or to a plateau.  What counts is the local slope, from a decade below n to a decade
+above it, and from which n on it agrees with a prediction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat._types import FloatArray
+from moestat._validate import as_floats
+from moestat.rates import fit_rate
+
+__all__ = ["EXPONENTS", "LocalSlopes", "exponent_name", "exponents_seen", "local_slopes"]
+
+EXPONENTS = (0.0, -1 / 12, -1 / 8, -1 / 6, -1 / 4, -1 / 2)
+"""The exponents of the theorems, and that of a plateau."""
+
+_NAMES = ("0", "-1/12", "-1/8", "-1/6", "-1/4", "-1/2")
+_LATE = 1e-4
+"""The last four decades decide which exponents are seen."""
+
+
+@dataclass(frozen=True)
+class LocalSlopes:
+    """Slopes of the mean log loss between sample sizes two apart.
+
+    Parameters
+    ----------
+    n : ndarray of shape (S,)
+        The sample sizes in the middle.
+    slope, error : ndarray of shape (S,)
+        Slopes with their standard errors; NaN with a single replicate at an end.
+    """
+
+    n: FloatArray
+    slope: FloatArray
+    error: FloatArray
+
+    def agrees_from(self, exponent: float, sigmas: float = 2.0) -> float | None:
+        """The n from which on every slope is within `sigmas` standard errors of an exponent.
+
+        None when the last slope is not.
+
+        Examples
+        --------
+        >>> n = np.repeat([1e3, 1e4, 1e5, 1e6], 2)
+        >>> loss = np.where(n < 1e4, 0.01, n**-0.5) * np.tile([0.9, 1.1], 4)
+        >>> local_slopes(n, loss).agrees_from(-0.5)
+        100000.0
+        """
+        close = np.abs(self.slope - exponent) <= sigmas * self.error
+        if not close.size or not close[-1]:
+            return None
+        apart = np.flatnonzero(~close)
+        return float(self.n[apart[-1] + 1 if apart.size else 0])
+
+
+def local_slopes(n: Any, loss: Any) -> LocalSlopes:
+    """Local slopes of a loss.
+
+    Parameters
+    ----------
+    n : array_like of shape (N,)
+        Sample size of each replicate.
+    loss : array_like of shape (N,)
+        Loss of each replicate, positive.
+
+    Returns
+    -------
+    LocalSlopes
+        One slope per sample size but the first and the last.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ or a value is not finite and positive.
+
+    Examples
+    --------
+    >>> local_slopes([10, 10, 100, 100, 1000, 1000], [1, 1.1, 0.5, 0.6, 0.1, 0.11]).slope.round(2)
+    array([-0.5])
+    """
+    sizes, values = as_floats("n", n, (None,)), as_floats("loss", loss, (None,))
+    if sizes.shape != values.shape:
+        raise ValueError(f"n and loss must have the same length, got {sizes.size}, {values.size}")
+    if np.any(sizes <= 0) or np.any(values <= 0):
+        raise ValueError("n and loss must be positive")
+    distinct, group = np.unique(sizes, return_inverse=True)
+    count = np.bincount(group)
+    log = np.log(values)
+    mean = np.bincount(group, weights=log) / count
+    squares = np.bincount(group, weights=(log - mean[group]) ** 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = np.where(count > 1, squares / (count - 1.0) / count, np.nan)
+    width = np.log(distinct[2:] / distinct[:-2])
+    return LocalSlopes(
+        n=distinct[1:-1],
+        slope=(mean[2:] - mean[:-2]) / width,
+        error=np.sqrt(variance[2:] + variance[:-2]) / width,
+    )
+
+
+def exponent_name(exponent: float) -> str:
+    """An exponent as a fraction where it is one of the theorems', else in two digits.
+
+    Examples
+    --------
+    >>> exponent_name(-0.125), exponent_name(-0.3)
+    ('-1/8', '-0.30')
+    """
+    for value, name in zip(EXPONENTS, _NAMES, strict=True):
+        if math.isclose(value, exponent, abs_tol=1e-12):
+            return name
+    return f"{exponent:.2f}"
+
+
+def exponents_seen(n: Any, loss: Any) -> tuple[float, tuple[float, float], tuple[float, ...]]:
+    """The slope over the last four decades, its 95% interval, and the exponents inside.
+
+    Parameters
+    ----------
+    n, loss : array_like of shape (N,)
+        Sample size and positive loss of each replicate.
+
+    Returns
+    -------
+    slope : float
+        Slope of log loss on log n over the sizes from 1e-4 of the largest on.
+    interval : (float, float)
+        Its 95% interval; NaN where the data do not determine it.
+    seen : tuple of float
+        Those of `EXPONENTS` in the interval.
+
+    Raises
+    ------
+    ValueError
+        As `moestat.fit_rate`.
+
+    Examples
+    --------
+    >>> n = np.repeat([1e4, 1e5, 1e6, 1e7, 1e8], 10)
+    >>> noise = np.exp(0.1 * np.random.default_rng(1).standard_normal(n.size))
+    >>> slope, interval, seen = exponents_seen(n, n**-0.25 * noise)
+    >>> seen
+    (-0.25,)
+    """
+    sizes, values = as_floats("n", n, (None,)), as_floats("loss", loss, (None,))
+    late = sizes >= 0.999 * _LATE * sizes.max()
+    rate = fit_rate(sizes[late], values[late], n_bootstrap=0)
+    low, high = rate.interval
+    return rate.slope, rate.interval, tuple(e for e in EXPONENTS if low <= e <= high)

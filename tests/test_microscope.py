@@ -1,0 +1,193 @@
+"""Microscope sweeps: specs with lattices, local slopes, and the figure from a store."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moestat.microscope import EXPONENTS, exponent_name, exponents_seen, local_slopes
+from moestat.sweep import SweepError, parse_spec, plan_cells, run_cell
+from moestat.sweep.store import create_store, open_store
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SPEC = """
+title = "A small microscope"
+seed = 7
+replicates = 2
+n = { start = 1e5, stop = 1e14, num = 4 }
+design = { law = "lattice", low = -4, high = 4, nodes = 32 }
+
+[truth.t]
+gate = "softmax"
+beta0 = [-2.0, 0.0]
+beta1 = [3.0, 0.0]
+a = [[1.0, 0.0], [1.0, 0.0]]
+b = [[-3.0, 0.0], [2.5, 0.0]]
+
+[[curve]]
+name = "k = 2"
+truth = "t"
+n_experts = 2
+loss = "softmax-D1"
+theory = -0.5
+starts = { truth = 1, noise = 0.1 }
+
+[[curve]]
+name = "k = 3"
+truth = "t"
+n_experts = 3
+loss = "softmax-D1"
+starts = { truth = 1, noise = 0.1 }
+require_certificate = false
+"""
+
+
+@pytest.fixture(scope="module")
+def records():
+    """Every record of the small sweep."""
+    return {cell.key: run_cell(SPEC, cell) for cell in plan_cells(parse_spec(SPEC))}
+
+
+# --- local slopes ---------------------------------------------------------------------------------
+
+
+def test_local_slopes_of_a_power_law_are_its_exponent():
+    n = np.repeat(np.geomspace(1e3, 1e14, 12), 5)
+    noise = np.exp(0.05 * np.random.default_rng(0).standard_normal(n.size))
+    slopes = local_slopes(n, n**-0.25 * noise)
+    assert slopes.n == pytest.approx(np.geomspace(1e4, 1e13, 10))
+    assert np.all(np.abs(slopes.slope + 0.25) < 5 * slopes.error)
+    assert np.all(slopes.error < 0.02)
+    assert slopes.agrees_from(-0.25, sigmas=5.0) == pytest.approx(1e4)
+    assert slopes.agrees_from(-0.5) is None
+
+
+def test_a_bend_is_found_where_it_is():
+    n = np.repeat(np.geomspace(1e3, 1e12, 10), 8)
+    noise = np.exp(0.02 * np.random.default_rng(1).standard_normal(n.size))
+    loss = np.where(n < 1e7, 1.0, (n / 1e7) ** -0.5) * noise
+    assert local_slopes(n, loss).agrees_from(-0.5, sigmas=4.0) == pytest.approx(1e8)
+    slope, (low, high), seen = exponents_seen(n, loss)
+    assert low < slope < high
+    assert seen == (-0.5,)
+
+
+def test_a_plateau_is_seen_as_one():
+    n = np.repeat(np.geomspace(1e3, 1e12, 10), 8)
+    loss = np.exp(0.02 * np.random.default_rng(1).standard_normal(n.size))
+    assert exponents_seen(n, loss)[2] == (0.0,)
+
+
+def test_one_replicate_has_no_error():
+    slopes = local_slopes([1e3, 1e4, 1e5], [1.0, 0.5, 0.1])
+    assert slopes.slope == pytest.approx([-0.5])
+    assert np.isnan(slopes.error).all()
+    assert slopes.agrees_from(-0.5) is None
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="same length"):
+        local_slopes([1, 2], [1.0])
+    with pytest.raises(ValueError, match="positive"):
+        local_slopes([1, 2, 3], [1.0, 0.0, 1.0])
+
+
+def test_every_exponent_has_a_name():
+    assert [exponent_name(e) for e in EXPONENTS] == ["0", "-1/12", "-1/8", "-1/6", "-1/4", "-1/2"]
+
+
+# --- sweeps ---------------------------------------------------------------------------------------
+
+
+def test_cells_hold_to_1e14(records):
+    for record in records.values():
+        assert record.message == ""
+    exact = [r for r in records.values() if r.curve == "k = 2"]
+    assert all(r.certified for r in exact)
+    slope, _, _ = exponents_seen([r.n for r in exact], [r.loss for r in exact])
+    assert slope == pytest.approx(-0.5, abs=0.2)
+    hellinger = [r.losses["hellinger"] * np.sqrt(r.n) for r in records.values()]
+    assert max(hellinger) < 6.0
+
+
+def test_a_cell_is_the_same_whenever_it_runs(records):
+    cells = plan_cells(parse_spec(SPEC))
+    for cell in (cells[-1], cells[3]):
+        again = run_cell(SPEC, cell)
+        assert again.loss == records[cell.key].loss
+        assert again.params == records[cell.key].params
+
+
+def test_sizes_are_exact_integers():
+    spec = parse_spec(SPEC)
+    assert spec.sizes == (10**5, 10**8, 10**11, 10**14)
+    assert parse_spec(SPEC.replace("{ start = 1e5, stop = 1e14, num = 4 }", "[1e15]")).sizes == (
+        10**15,
+    )
+
+
+def test_identities_depend_on_the_lattice_and_on_nothing_new_elsewhere():
+    keys = {
+        plan_cells(parse_spec(SPEC.replace("nodes = 32", change)))[0].data_seed
+        for change in ("nodes = 32", "nodes = 64", 'nodes = 32, rule = "uniform"')
+    }
+    assert len(keys) == 3
+    uniform = SPEC.replace('law = "lattice", ', "").replace(", nodes = 32", "")
+    uniform = parse_spec(uniform.replace("stop = 1e14", "stop = 1e6"))
+    assert uniform.design_table == {"low": -4.0, "high": 4.0, "law": "uniform"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("stop = 1e14", "stop = 1e16", r"curve 'k = 2': design: n must be at most 1e\+15"),
+        ("nodes = 32", "nodes = 8", "8 nodes with 2 classes.*use more nodes"),
+        ("nodes = 32", "nodes = 32, step = 0.6", "design: step must be above 0 and below"),
+        ("nodes = 32", "node = 32", "does not take these options: high, low, node"),
+        ('law = "lattice"', 'law = "lattices"', "unknown design 'lattices'; known: 'uniform'"),
+        ('"lattice", low = -4, high = 4, nodes = 32', '"uniform"', "n must be at most 1e.09 rows"),
+    ],
+)
+def test_bad_specs_are_refused(old, new, message):
+    with pytest.raises(SweepError, match=message):
+        parse_spec(SPEC.replace(old, new))
+
+
+def test_the_figure_and_its_page_come_from_the_store(records, tmp_path, monkeypatch, capsys):
+    module = importlib.util.spec_from_file_location("figure", ROOT / "figures" / "microscope.py")
+    script = importlib.util.module_from_spec(module)
+    module.loader.exec_module(script)
+    path = tmp_path / "small.sqlite"
+    with create_store(path, parse_spec(SPEC)) as store:
+        store.put(records.values())
+    monkeypatch.setattr("sys.argv", ["microscope.py", str(path), str(tmp_path / "out")])
+    script.main()
+    written = [Path(line).name for line in capsys.readouterr().out.split()]
+    assert written == ["small.png", "small.pdf", "small.md"]
+    page = (tmp_path / "out" / "small.md").read_text()
+    assert "## k = 2\n\n8 of 8 estimates are certified." in page
+    assert "| softmax-D1 | -0." in page
+    with open_store(path) as store:
+        found = {
+            c.name: script.quantities(c, [r for r in records.values() if r.curve == c.name])
+            for c in store.spec.curves
+        }
+        figure = script.draw(store, found)
+    first = figure.axes[0]
+    labels = [text.get_text() for text in first.get_legend().get_texts()]
+    assert labels == ["k = 2", "k = 3"]
+    levels = [line.get_ydata()[0] for line in first.lines if len(set(line.get_ydata())) == 1]
+    assert set(EXPONENTS) <= set(levels)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("microscope_*.toml")))
+def test_shipped_microscopes_run_at_their_largest_n(path):
+    text = path.read_text()
+    spec = parse_spec(text)
+    assert spec.sizes == tuple(10**e for e in range(3, 15))
+    assert spec.replicates == 20
+    assert spec.design.counted
