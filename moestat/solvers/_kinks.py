@@ -298,7 +298,7 @@ def _offset_slope(problem: Problem, theta: FloatArray, i: int, x: float) -> floa
     """Derivative of atom i's log-score in the offset, at the input x."""
     family = problem.family
     assert family.gate.kink is not None
-    channels = family.gate_channels
+    channels = family.gate.channels(family.n_features)
     phi = np.array([[1.0], [x]])
     eta = np.empty((len(channels), 1))
     for c, (first, width) in enumerate(zip(family.index[i], family.width, strict=True)):
