@@ -137,11 +137,17 @@ class Symmetry:
         Blocks that may change sign together; with `units`, in each unit by itself.
     free : str
         A move by a continuous amount, in words; empty without one.
+    linear_in : tuple of str
+        Blocks in which the mean is linear: means of atoms with all else equal add up.
+    positive_in : tuple of str
+        Blocks in which the mean is positively homogeneous: a positive factor passes through.
     """
 
     units: tuple[str, ...] = ()
     flips: tuple[str, ...] = ()
     free: str = ""
+    linear_in: tuple[str, ...] = ()
+    positive_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

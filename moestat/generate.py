@@ -22,7 +22,7 @@ _MOST_ROWS = 1e9
 def sample(
     family: Family,
     theta: Any,
-    n: int,
+    n: float,
     rng: Any = None,
     design: Design | None = None,
     noise: float | None = None,
@@ -37,8 +37,8 @@ def sample(
         The model.
     theta : array_like of shape (P,)
         Packed parameters of the truth.
-    n : int
-        Sample size.
+    n : int or float
+        Sample size, a whole number up to 1e9.
     rng : numpy.random.Generator, int or None
         Source of randomness.
     design : Design, optional
@@ -220,7 +220,7 @@ def _count(n: Any) -> int:
 
 def _size(n: Any, largest: float, what: str) -> int:
     """A sample size as an int: a whole number from 1 to `largest`."""
-    if isinstance(n, Real) and not isinstance(n, bool) and n > largest:
-        raise ValueError(f"n must be at most {largest:g} {what}; got {n:g}")
-    whole = isinstance(n, (float, np.floating)) and float(n).is_integer()
-    return positive_int("n", int(n) if whole else n)
+    size = float(n) if isinstance(n, Real) and not isinstance(n, bool) else np.nan
+    if size > largest:
+        raise ValueError(f"n must be at most {largest:g} {what}; got {size:g}")
+    return positive_int("n", int(size) if isinstance(n, float) and size.is_integer() else n)

@@ -7,6 +7,7 @@ an output weight.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -25,7 +26,10 @@ _SYMMETRIES = {
 
 
 # The same without lambda.
-_PLAIN_SYMMETRIES = {"norm": Symmetry(flips=("alpha", "beta"))}
+_PLAIN_SYMMETRIES = {
+    "norm": Symmetry(flips=("alpha", "beta"), positive_in=("alpha", "beta")),
+    "relu": Symmetry(positive_in=("alpha", "beta")),
+}
 _BOUND = (-30.0, 30.0)
 
 
@@ -65,7 +69,7 @@ def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
         block=block,
         bounds={"alpha": _BOUND, "beta": _BOUND, "lambda": _BOUND},
         source="attention (004), Sec. 4.1",
-        symmetry=_SYMMETRIES.get(activation, Symmetry()),
+        symmetry=replace(_SYMMETRIES.get(activation, Symmetry()), linear_in=("lambda",)),
         options={"activation": activation},
         configure=neuron,
     )

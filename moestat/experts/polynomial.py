@@ -35,7 +35,10 @@ def polynomial(degree: int = 2) -> Expert:
         block=block,
         bounds={"alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
         source="attention (004), Sec. 4.1",
-        symmetry=Symmetry(flips=() if p % 2 else ("alpha", "beta")),
+        symmetry=Symmetry(
+            flips=() if p % 2 else ("alpha", "beta"),
+            linear_in=("alpha", "beta") if p == 1 else (),
+        ),
         options={"degree": p},
         configure=polynomial,
     )

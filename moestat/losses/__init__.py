@@ -7,6 +7,10 @@ from typing import Any
 
 from moestat._registry import Registry, configured
 from moestat.losses import (
+    attention_dense,
+    attention_l1,
+    attention_l2r,
+    attention_l3,
     competition_l1,
     competition_l2,
     competition_top_d,
@@ -49,6 +53,18 @@ LOSSES.register(competition_l1.LOSS)
 LOSSES.register(competition_l2.LOSS)
 LOSSES.register(competition_top_d.LOSS)
 LOSSES.register(gaussian_softmax_d.LOSS)
+LOSSES.register(attention_l1.LOSS)
+LOSSES.register(attention_l1.PARTIAL)
+LOSSES.register(attention_l1.SOFTMAX)
+LOSSES.register(attention_l1.SOFTMAX_PARTIAL)
+LOSSES.register(attention_l2r.LOSS)
+LOSSES.register(attention_l2r.SOFTMAX)
+LOSSES.register(attention_l3.LOSS)
+LOSSES.register(attention_l3.PARTIAL)
+LOSSES.register(attention_l3.SOFTMAX)
+LOSSES.register(attention_l3.SOFTMAX_PARTIAL)
+LOSSES.register(attention_dense.LOSS)
+LOSSES.register(attention_dense.PARTIAL)
 
 
 def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
@@ -173,7 +189,9 @@ def voronoi_loss(
         ``"D2r-identified"`` with it at the truth's tau, which is not scored.  With a Gaussian
         likelihood: ``"gaussian-softmax-D"`` for linear experts and the softmax gate;
         ``"competition-L1"`` for competition, ``"competition-L2"`` for linear experts only, and
-        ``"competition-top-D"`` for top-K competition.
+        ``"competition-top-D"`` for top-K competition.  With quadratic gates: ``"L1"``, ``"L2r"``
+        and ``"L3"``, ``"L4"`` and ``"L5"`` for partial scores, the same after ``"softmax-"``, and
+        ``"dense-L3"`` and ``"dense-L5"`` to the set of best approximations.
     **options
         Options of the loss, such as ``r`` of one with a free order.
 

@@ -27,6 +27,10 @@ __all__ = [
 ]
 
 
+# Cells of more atoms than this have their masses compared.
+_MASS_LEVELS = {"all": 0, "shared": 1, "none": 1 << 30}
+
+
 @dataclass(frozen=True)
 class BlockTerm:
     """How one block of an atom enters a Voronoi loss.
@@ -45,6 +49,12 @@ class BlockTerm:
         Whether the term is one Euclidean norm over all blocks of the expert, whatever they are.
     over_share : float
         Factor of the loss's exponents in cells of several atoms.
+    in_cells : bool
+        Whether the block is part of the distance that makes the cells.
+    exact_only : bool
+        Whether the block enters in cells of one atom only.
+    log_mass : bool
+        Whether the block is the logarithm of the masses, as the loss reads them.
     """
 
     block: str
@@ -52,6 +62,9 @@ class BlockTerm:
     summed_axes: int = 0
     joint: bool = False
     over_share: float = 1.0
+    in_cells: bool = True
+    exact_only: bool = False
+    log_mass: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +104,13 @@ class VoronoiLoss:
         ``"normalised"`` when the estimate's masses are scaled to the truth's total first,
         ``"given"`` when they are taken as they are, None when the loss has no masses: then all
         ``m_i`` are 1 and the first sum is left out.
+    weighted : bool
+        Whether the costs of an atom have its mass as a factor.
+    mass_cells : {"all", "shared", "none"}
+        Cells whose masses are compared: all, those of several atoms, or none.
+    represent : callable or None
+        ``represent(estimate, truth)``: the member of a set of truths that is nearest to the
+        estimate, atom by atom; it takes the place of the truth, and its atoms are the cells.
     active : int or None
         Number of cells that enter, those with the largest sums: the maximum over all subsets of
         this many cells.  None for all.
@@ -117,6 +137,11 @@ class VoronoiLoss:
     free_order: bool = False
     scaling: Scaling | None = None
     masses: str | None = "normalised"
+    weighted: bool = True
+    mass_cells: str = "all"
+    represent: Callable[[MixingMeasure, MixingMeasure], MixingMeasure] | None = field(
+        default=None, repr=False
+    )
     active: int | None = None
     gates: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -127,6 +152,8 @@ class VoronoiLoss:
             raise ValueError(f"loss {self.name!r}: blocks are translated or scaled, not both")
         if self.masses not in ("normalised", "given", None):
             raise ValueError(f"masses must be 'normalised' or 'given', got {self.masses!r}")
+        if self.mass_cells not in _MASS_LEVELS:
+            raise ValueError(f"mass_cells must be one of {list(_MASS_LEVELS)}: {self.mass_cells!r}")
         if self.active is not None:
             positive_int("active", self.active)
         moves = self.translated or self.scaling is not None
@@ -141,7 +168,7 @@ class VoronoiLoss:
     @property
     def blocks(self) -> tuple[str, ...]:
         """Names of all blocks that the measures must have, besides those of a joint term."""
-        names = [term.block for term in self.terms if not term.joint]
+        names = [term.block for term in self.terms if not term.joint and not term.log_mass]
         return tuple(dict.fromkeys([*names, *(self.scaling.blocks if self.scaling else ())]))
 
     def exponents(self, term: BlockTerm) -> tuple[float, ...]:
@@ -310,7 +337,8 @@ def check_measures(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeas
             )
     for term in loss.terms:
         axes = 1 + term.summed_axes + term.vector_axes
-        if not term.joint and truth.atoms[term.block].ndim != axes:
+        named = not term.joint and not term.log_mass
+        if named and truth.atoms[term.block].ndim != axes:
             shape = truth.atoms[term.block].shape
             raise ValueError(f"block {term.block!r} must have {axes} axes, got shape {shape}")
 
@@ -321,6 +349,9 @@ def term_gaps(
     """Estimate less truth of every pair of atoms, by block, and by name for a joint term."""
     gaps = pair_gaps(estimate, truth)
     for term in loss.terms:
+        if term.log_mass:
+            fitted, true = (np.log(masses) for masses in _masses(loss, estimate, truth))
+            gaps[term.block] = fitted[:, None] - true
         if term.joint:
             parts = [gaps[name] for name in truth.expert_blocks]
             rows = [part.reshape(*part.shape[:2], -1) for part in parts]
@@ -362,8 +393,9 @@ def _parts(
             moving.append(gaps.reshape(k, true_k, -1))
             powers.append(exponents)
             continue
-        fixed_squares += np.sum(gaps.reshape(k, true_k, -1) ** 2, axis=-1)
-        for level, exponent in enumerate(exponents):
+        if term.in_cells:
+            fixed_squares += np.sum(gaps.reshape(k, true_k, -1) ** 2, axis=-1)
+        for level, exponent in enumerate(exponents[:1] if term.exact_only else exponents):
             fixed_costs[level] += block_cost(term, gaps, exponent)
     widths = [part.shape[-1] for part in moving]
     return {
@@ -374,6 +406,8 @@ def _parts(
         "fixed_costs": fixed_costs,
         "moving": np.concatenate([np.zeros((k, true_k, 0)), *moving], axis=-1),
         "starts": np.array([sum(widths[:b]) for b in range(len(widths))], dtype=np.int64),
+        "weights": masses if loss.weighted else np.ones(k),
+        "mass_level": _MASS_LEVELS[loss.mass_cells],
     }
 
 
@@ -489,6 +523,8 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     """
     check_measures(loss, estimate, truth)
     estimate, order = _sorted(estimate)
+    if loss.represent is not None:
+        truth = loss.represent(estimate, truth)
     scale = _scale(loss, estimate, truth)
     if loss.scaling is not None:
         estimate = scaled(estimate, loss.scaling.blocks, scale)
@@ -497,6 +533,8 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     problem = _problem(loss, estimate, truth)
     t = problem.search()
     cells = problem.cells(t[None])[0]
+    if loss.represent is not None:
+        cells = np.arange(estimate.n_atoms)
     level = problem.level(cells[None])[0]
     sizes = np.bincount(cells, minlength=truth.n_atoms)
     if isinstance(loss.over_exponent, tuple) and sizes.max() > 1 + len(loss.over_exponent):
@@ -517,13 +555,17 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
             used += size
             translation[term.block] = shift + fitted_mean[term.block] - true_mean[term.block]
             gaps = gaps - shift
-        squares += np.sum(gaps.reshape(*squares.shape, -1) ** 2, axis=-1)
+        if term.in_cells:
+            squares += np.sum(gaps.reshape(*squares.shape, -1) ** 2, axis=-1)
         exponent = np.array(loss.exponents(term))[level]
-        cost = problem.masses * block_cost(term, gaps[np.arange(cells.size), cells], exponent)
+        cost = problem.weights * block_cost(term, gaps[np.arange(cells.size), cells], exponent)
+        if term.exact_only:
+            cost = np.where(level > 0, 0.0, cost)
         errors = np.bincount(cells, weights=cost, minlength=truth.n_atoms)
         block_errors[term.block] = errors.astype(np.float64)
     in_cell = np.bincount(cells, weights=problem.masses, minlength=truth.n_atoms)
     mass_errors = np.abs(in_cell - problem.true_masses)
+    mass_errors[sizes <= problem.mass_level if problem.mass_level else slice(0)] = 0.0
     if loss.masses is None:
         mass_errors = np.zeros(truth.n_atoms)
     if loss.active is not None:

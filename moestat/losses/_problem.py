@@ -54,6 +54,8 @@ class Problem:
     fixed_costs: FloatArray  # (levels, k, k*): cost of the blocks that stay, per size of the cell
     moving: FloatArray  # (k, k*, q): estimate less truth in the moving blocks, before the move
     starts: IntArray  # first coordinate of each moving block
+    weights: FloatArray  # (k,): of each fitted atom's costs, its mass or 1
+    mass_level: int  # level from which on the mass of a cell is compared
 
     def gaps(self, t: FloatArray) -> FloatArray:
         """Estimate less truth in the moving blocks, shape (S, k, k*, q), after each move."""
@@ -92,14 +94,17 @@ class Problem:
         member = cells[:, :, None] == np.arange(self.true_masses.size)
         in_cell = np.sum(np.where(member, self.masses[:, None], 0.0), axis=1)
         cost = self.fixed_costs[self.level(cells), atom, cells]
-        return np.sum(np.abs(in_cell - self.true_masses), axis=1) + cost @ self.masses
+        errors = np.abs(in_cell - self.true_masses)
+        if self.mass_level > 0:
+            errors = np.where(np.sum(member, axis=1) > self.mass_level, errors, 0.0)
+        return np.sum(errors, axis=1) + cost @ self.weights
 
     def moving_part(self, gaps: FloatArray, cells: IntArray) -> FloatArray:
         """What the moving blocks add, shape (S,), given the gaps (S, k, q) to the own cell."""
         if not self.starts.size:
             return np.zeros(len(cells))
         power = self.exponents[self.level(cells)]
-        return np.sum(self.norms(gaps) ** power, axis=-1) @ self.masses
+        return np.sum(self.norms(gaps) ** power, axis=-1) @ self.weights
 
     def values(self, t: FloatArray, cells: IntArray) -> FloatArray:
         """The loss after each move, shape (S,), given its cells."""
@@ -131,7 +136,7 @@ class Translations(Problem):
         mixed = largest > 2.0 and largest > np.min(self.exponents)
         step = 1.0 / max(1.0, largest - 1.0)
         block_of = np.repeat(np.arange(self.starts.size), np.diff([*self.starts, points.shape[-1]]))
-        weight = self.masses[:, None] * power
+        weight = self.weights[:, None] * power
         if mixed and points.shape[-1] == 1:
             return halved(points, weight, power)
         t = np.sum(weight[..., block_of] * points, axis=1)
