@@ -35,8 +35,13 @@ def cannot(task):
 @pytest.fixture(scope="module")
 def address():
     """A scheduler with two workers, as another program would have started it."""
+    import dask as dask_itself
+
     options = {"processes": True, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    with distributed.LocalCluster(n_workers=2, silence_logs=50, **options) as cluster:
+    with (
+        dask_itself.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(n_workers=2, silence_logs=50, **options) as cluster,
+    ):
         yield cluster.scheduler_address
 
 

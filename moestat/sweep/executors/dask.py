@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -65,49 +66,66 @@ def _run(
 ) -> Iterator[Any]:
     """``function(task)`` for each task on the scheduler's workers, as they complete.
 
+    When a worker dies again and again, the scheduler gives up on all the tasks that it held then.
+    They run once more, one at a time, so that the blame falls on the right one.
+
     Raises
     ------
     SweepError
         Without dask, if no scheduler answers, if it is lost, or if its workers cannot run cells.
     """
     try:
-        import distributed
+        import distributed  # noqa: F401
     except ImportError:
         raise SweepError(
             "the dask executor needs the package distributed: pip install 'moestat[dask]'"
         ) from None
     with _client(scheduler, workers) as client:
-        done = distributed.as_completed(loop=client.loop)
-        running: dict[Any, Any] = {}
-        source, width, counted = iter(tasks), 0, -_SECONDS_BETWEEN_COUNTS
-        exhausted = False
-        while True:
-            if time.monotonic() - counted >= _SECONDS_BETWEEN_COUNTS:
-                counted = time.monotonic()
-                width = max(_QUEUED_PER_THREAD * sum(client.nthreads().values()), 1)
-            while len(running) < width and not exhausted:
-                task = next(source, None)
-                if task is None:
-                    exhausted = True
-                    break
-                future = client.submit(function, task, key=f"moestat-{digest(repr(task))}")
-                running[future.key] = task
-                done.add(future)
-            if not running:
-                return
-            future = next(done)
-            yield _outcome(future, running.pop(future.key))
+        suspects = []
+        for result in _drain(client, function, tasks, "moestat"):
+            if isinstance(result, Lost):
+                suspects.append(result.task)
+            else:
+                yield result
+        for task in suspects:
+            yield from _drain(client, function, [task], "moestat-alone")
+
+
+def _drain(
+    client: Any, function: Callable[[Any], Any], tasks: Iterable[Any], prefix: str
+) -> Iterator[Any]:
+    """Results of the tasks, drawn as the scheduler's workers have room for them."""
+    from distributed import as_completed
+
+    done, running = as_completed(loop=client.loop), dict[str, Any]()
+    source, width, counted = iter(tasks), 0, -_SECONDS_BETWEEN_COUNTS
+    while True:
+        if time.monotonic() - counted >= _SECONDS_BETWEEN_COUNTS:
+            counted = time.monotonic()
+            width = max(_QUEUED_PER_THREAD * sum(client.nthreads().values()), 1)
+        for task in islice(source, max(width - len(running), 0)):
+            future = client.submit(function, task, key=f"{prefix}-{digest(repr(task))}")
+            running[future.key] = task
+            done.add(future)
+        if not running:
+            return
+        future = next(done)
+        yield _outcome(future, running.pop(future.key))
 
 
 def _outcome(future: Any, task: Any) -> Any:
     """The result of a task that has ended, or why there is none."""
-    from distributed import KilledWorker
+    from distributed import CancelledError, KilledWorker
 
-    if future.status == "finished":
-        return future.result()
-    if future.status != "error":
+    try:
+        # A worker may die with a result that was announced already: then this waits for the next.
+        error = future.exception()
+        if error is None:
+            return future.result()
+    except CancelledError as cancelled:
+        error = cancelled
+    if isinstance(error, CancelledError):
         raise SweepError("the dask scheduler was lost; run the same command again to go on")
-    error = future.exception()
     if isinstance(error, KilledWorker):
         return Lost(task, "dask workers died at this cell, every time it was tried")
     raise SweepError(
