@@ -48,6 +48,8 @@ _DESCRIPTIONS = {
     "certificate.agreement": "share of the starts that reached the best log-likelihood",
     "certificate.collapsed": "atoms that fit a few samples only, JSON",
     "certificate.n_collapsed": "starts that ended with a collapsed atom",
+    "certificate.kinks": "coordinates held at a kink of the log-likelihood",
+    "certificate.reach": "length of the longest steps across kinks that the gain covers",
     "certificate.*": "a further part of the certificate",
     "versions.*": "version of this package that made the numbers",
     "machine.host": "name of the machine",
