@@ -16,11 +16,13 @@ from moestat.solvers.levenberg_marquardt import LevenbergMarquardt
 from moestat.solvers.newton import Newton
 from moestat.solvers.search import Search
 from moestat.solvers.sgd import SGD
+from moestat.solvers.squarem import SQUAREM
 
 __all__ = [
     "EM",
     "SGD",
     "SOLVERS",
+    "SQUAREM",
     "Certificate",
     "LevenbergMarquardt",
     "Newton",
@@ -52,6 +54,7 @@ class _SolverKind:
 
 SOLVERS: Registry[_SolverKind] = Registry("solver")
 SOLVERS.register(_SolverKind("em", EM))
+SOLVERS.register(_SolverKind("squarem", SQUAREM))
 SOLVERS.register(_SolverKind("newton", Newton))
 SOLVERS.register(_SolverKind("levenberg-marquardt", LevenbergMarquardt))
 SOLVERS.register(_SolverKind("sgd", SGD))
