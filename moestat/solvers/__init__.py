@@ -20,6 +20,7 @@ from moestat.solvers.squarem import SQUAREM
 
 __all__ = [
     "EM",
+    "LEAST_SQUARES",
     "SGD",
     "SOLVERS",
     "SQUAREM",
@@ -59,6 +60,9 @@ SOLVERS.register(_SolverKind("newton", Newton))
 SOLVERS.register(_SolverKind("levenberg-marquardt", LevenbergMarquardt))
 SOLVERS.register(_SolverKind("sgd", SGD))
 SOLVERS.register(_SolverKind("search", Search))
+
+LEAST_SQUARES = frozenset({"levenberg-marquardt", "sgd"})
+"""Solvers of regression functions; the others maximise the likelihood of densities."""
 
 
 def make_solver(options: str | Mapping[str, Any]) -> Solver:
