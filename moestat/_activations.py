@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moestat._jit import device
-from moestat._math import exp, log1p_unit
+from moestat._math import decay, exp, log1p_inverse
 from moestat._registry import UnknownNameError
 
 __all__ = ["ACTIVATIONS", "activation"]
@@ -19,15 +19,16 @@ _INVERSE_ROOT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 @device
 def softplus(s):
     """``log(1 + e^s)`` with ``sigma(s)`` and ``sigma(s) sigma(-s)``."""
-    e = exp(-abs(s))
-    p = (1.0 if s >= 0.0 else e) / (1.0 + e)
-    return (s if s > 0.0 else 0.0) + log1p_unit(e), p, p * (1.0 - p)
+    e = decay(-abs(s))
+    value, inverse = log1p_inverse(e)
+    p = inverse if s >= 0.0 else e * inverse
+    return (s if s > 0.0 else 0.0) + value, p, p * (1.0 - p)
 
 
 @device
 def sigmoid(s):
     """``1 / (1 + e^-s)``."""
-    e = exp(-abs(s))
+    e = decay(-abs(s))
     p = (1.0 if s >= 0.0 else e) / (1.0 + e)
     v = p * (1.0 - p)
     return p, v, v * (1.0 - 2.0 * p)
@@ -36,7 +37,7 @@ def sigmoid(s):
 @device
 def silu(s):
     """``s sigma(s)``."""
-    e = exp(-abs(s))
+    e = decay(-abs(s))
     p = (1.0 if s >= 0.0 else e) / (1.0 + e)
     v = p * (1.0 - p)
     return s * p, p + s * v, v * (2.0 + s * (1.0 - 2.0 * p))
@@ -64,7 +65,7 @@ def exponential(s):
 @device
 def tanh(s):
     """``tanh(s) = 2 sigma(2 s) - 1``, with relative accuracy near 0 from the odd series."""
-    e = exp(-2.0 * abs(s))
+    e = decay(-2.0 * abs(s))
     z = s * s
     series = abs(s) * (1.0 - z * (1.0 / 3.0 - z * (2.0 / 15.0 - z * (17.0 / 315.0))))
     t = series if z < 1e-3 else (1.0 - e) / (1.0 + e)
@@ -76,7 +77,7 @@ def tanh(s):
 def gelu(s):
     """``s Phi(s)`` with the normal distribution function Phi."""
     upper = 0.5 * math.erfc(-s * _INVERSE_ROOT_2)
-    density = _INVERSE_ROOT_2PI * exp(-0.5 * s * s)
+    density = _INVERSE_ROOT_2PI * decay(-0.5 * s * s)
     return s * upper, upper + s * density, density * (2.0 - s * s)
 
 

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
-from moestat._jit import device
+from moestat._jit import device, primitive
 
-__all__ = ["exp", "log", "log1p_unit", "log_sigmoid", "sigmoid", "softplus", "tempered_log_sigmoid"]
+__all__ = [
+    *("decay", "exp", "log", "log1p_inverse", "log1p_unit", "log_sigmoid", "logistic"),
+    *("sigmoid", "softplus", "tempered_log_sigmoid"),
+]
 
 
 def fma(a: float, b: float, c: float) -> float:
@@ -32,47 +34,27 @@ def to_bits(x: float) -> int:
 
 
 def from_bits(k: int) -> float:
-    """The float64 with the bit pattern `k`."""
-    return float(np.int64(k).view(np.float64))
+    """The float64 with the bit pattern of the lowest 64 bits of `k`."""
+    return float(np.uint64(k & 0xFFFFFFFFFFFFFFFF).view(np.float64))
 
 
-@intrinsic
-def _fma(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fma(*args)
-
-    return types.float64(types.float64, types.float64, types.float64), codegen
+def _three_floats(a: Any, b: Any, c: Any) -> Any:
+    return types.float64(types.float64, types.float64, types.float64)
 
 
-@intrinsic
-def _to_bits(typingctx: Any, x: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), codegen
+@primitive(fma, _three_floats, types.float64, types.float64, types.float64)
+def _fma(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.fma(*args)
 
 
-@intrinsic
-def _from_bits(typingctx: Any, k: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
+@primitive(to_bits, lambda x: types.int64(types.float64), types.float64)
+def _to_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.bitcast(args[0], ir.IntType(64))
 
 
-@overload(fma, inline="always")
-def _overload_fma(a, b, c):
-    return lambda a, b, c: _fma(a, b, c)  # pyright: ignore[reportCallIssue]
-
-
-@overload(to_bits, inline="always")
-def _overload_to_bits(x):
-    return lambda x: _to_bits(x)  # pyright: ignore[reportCallIssue]
-
-
-@overload(from_bits, inline="always")
-def _overload_from_bits(k):
-    return lambda k: _from_bits(k)  # pyright: ignore[reportCallIssue]
+@primitive(from_bits, lambda k: types.float64(types.int64), types.int64)
+def _from_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.bitcast(args[0], ir.DoubleType())
 
 
 # Adding 1.5 * 2^52 leaves the nearest integer in the low bits of the mantissa.
@@ -84,22 +66,24 @@ _LN2_LO = 1.90821492927058770002e-10
 _LN2 = 0.6931471805599453
 _BIAS = 1023
 
-# exp: the Taylor series on |r| <= ln(2)/2 is accurate to 4e-18 at degree 13.
-_E2, _E3, _E4, _E5, _E6, _E7 = (1.0 / math.factorial(i) for i in range(2, 8))
-_E8, _E9, _E10, _E11, _E12, _E13 = (1.0 / math.factorial(i) for i in range(8, 14))
+_ONE_BITS = to_bits(1.0)
+
+# exp: (e^r - 1 - r) / r^2 on |r| <= ln(2)/2 by interpolation at Chebyshev points; with it e^r is
+# accurate to 2e-17, as the Taylor series is two degrees later.
+_E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11 = (
+    *(0.5000000000000001, 0.16666666666666669, 0.04166666666662413, 0.00833333333333005),
+    *(0.0013888888917214307, 0.0001984126986308101, 2.480152129524637e-05, 2.75572684328091e-06),
+    *(2.762008870206642e-07, 2.5100395134700142e-08),
+)
 
 
-@device(forceinline=True)
-def exp(x: float) -> float:
-    """Exponential; 0 below -745, inf above 709.8, NaN for NaN."""
-    x = -1000.0 if x < -1000.0 else x
-    x = 1000.0 if x > 1000.0 else x
+@device
+def _exp_parts(x: float) -> tuple[float, int]:
+    """``e^x = p 2^n``: p near 1, and a number whose lowest 12 bits are n."""
     shifted = fma(x, _LOG2_E, _SHIFT)
     n = shifted - _SHIFT
     r = fma(-n, _LN2_LO, fma(-n, _LN2_HI, x))
-    q = fma(_E13, r, _E12)
-    q = fma(q, r, _E11)
-    q = fma(q, r, _E10)
+    q = fma(_E11, r, _E10)
     q = fma(q, r, _E9)
     q = fma(q, r, _E8)
     q = fma(q, r, _E7)
@@ -108,28 +92,49 @@ def exp(x: float) -> float:
     q = fma(q, r, _E4)
     q = fma(q, r, _E3)
     q = fma(q, r, _E2)
-    p = 1.0 + fma(r * r, q, r)
+    return 1.0 + fma(r * r, q, r), to_bits(shifted)
+
+
+@device
+def exp(x: float) -> float:
+    """Exponential; 0 below -745, inf above 709.8, NaN for NaN."""
+    x = -1000.0 if x < -1000.0 else x
+    x = 1000.0 if x > 1000.0 else x
+    p, n = _exp_parts(x)
     # 2^n in two factors: the first keeps p in range when 2^n alone would leave it.
-    k = to_bits(shifted) - _SHIFT_BITS
+    k = n - _SHIFT_BITS
     half = k >> 1
     p = fma(p, from_bits((half + _BIAS) << 52), 0.0)
     return fma(p, from_bits((k - half + _BIAS) << 52), 0.0)
 
 
-# log: 2 atanh(s) = 2 (s + s^3/3 + s^5/5 + ...).  |s| <= 0.1716 after the range reduction, where
-# the truncated series is below 2e-17 relative at the term s^19 / 19.
-_A3, _A5, _A7, _A9, _A11, _A13, _A15, _A17, _A19, _A21 = (2.0 / i for i in range(3, 22, 2))
+_LEAST_NORMAL = -708.0
 
 
-@device(forceinline=True)
-def _log1p_small(f: float) -> float:
-    """``log(1 + f)`` for sqrt(1/2) <= 1 + f <= sqrt(2)."""
-    s = f / (2.0 + f)
+@device
+def decay(x: float) -> float:
+    """``e^x`` for x <= 0; 0 below -708, NaN for NaN.
+
+    There the result would be subnormal, and processors take a hundred times as long for those.
+    """
+    p, n = _exp_parts(x)
+    return 0.0 if x < _LEAST_NORMAL else from_bits(to_bits(p) + (n << 52))
+
+
+# log: 2 atanh(s) = 2 s + s z q(z) with z = s^2, |s| <= 0.1716 after the range reduction, and q the
+# polynomial of fdlibm's e_log.c (Sun Microsystems, 1993), accurate to 2^-58.
+_A3, _A5, _A7, _A9, _A11, _A13, _A15 = (
+    *(6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01),
+    *(2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01),
+    1.479819860511658591e-01,
+)
+
+
+@device
+def _log1p_series(f: float, s: float) -> float:
+    """``log(1 + f)`` for sqrt(1/2) <= 1 + f <= sqrt(2), given ``s = f / (2 + f)``."""
     z = s * s
-    q = fma(_A21, z, _A19)
-    q = fma(q, z, _A17)
-    q = fma(q, z, _A15)
-    q = fma(q, z, _A13)
+    q = fma(_A15, z, _A13)
     q = fma(q, z, _A11)
     q = fma(q, z, _A9)
     q = fma(q, z, _A7)
@@ -142,47 +147,68 @@ def _log1p_small(f: float) -> float:
 _SQRT_HALF_BITS = to_bits(math.sqrt(0.5))
 
 
-@device(forceinline=True)
+@device
 def log(x: float) -> float:
-    """Natural logarithm of a positive normal number; -inf for 0, inf for inf, NaN below 0."""
+    """Natural logarithm of a normal number; -inf for 0, inf for inf, NaN below 0."""
     bits = to_bits(x)
     e = (bits - _SQRT_HALF_BITS) >> 52
-    m = from_bits(bits - (e << 52))
-    ef = float(e)
-    value = fma(ef, _LN2_HI, fma(ef, _LN2_LO, _log1p_small(m - 1.0)))
+    f = from_bits(bits - (e << 52)) - 1.0
+    n = float(e)
+    value = fma(n, _LN2_HI, fma(n, _LN2_LO, _log1p_series(f, f / (2.0 + f))))
     value = value if x > 0.0 else math.nan
     value = -math.inf if x == 0.0 else value
     return x if x == math.inf else value
 
 
-@device(forceinline=True)
+@device
+def log1p_inverse(y: float) -> tuple[float, float]:
+    """``log(1 + y)`` and ``1 / (1 + y)`` for 0 <= y <= 1, with one division for both."""
+    large = y > 0.41421356237309503
+    f = 0.5 * (y - 1.0) if large else y
+    one = 1.0 + y
+    two = 2.0 + f
+    # fma hides the product: the optimiser would split the quotient into two divisions.
+    inverse = 1.0 / fma(one, two, 0.0)
+    value = (_LN2 if large else 0.0) + _log1p_series(f, f * (one * inverse))
+    return value, two * inverse
+
+
+@device
 def log1p_unit(y: float) -> float:
     """``log(1 + y)`` for 0 <= y <= 1, accurate for small y."""
     large = y > 0.41421356237309503
     f = 0.5 * (y - 1.0) if large else y
-    return (_LN2 if large else 0.0) + _log1p_small(f)
+    return (_LN2 if large else 0.0) + _log1p_series(f, f / (2.0 + f))
 
 
-@device(forceinline=True)
+@device
+def logistic(s: float) -> tuple[float, float]:
+    """``log sigma(s)`` and its derivative ``sigma(-s)``."""
+    e = decay(-abs(s))
+    value, inverse = log1p_inverse(e)
+    return (s if s < 0.0 else 0.0) - value, (inverse if s <= 0.0 else e * inverse)
+
+
+@device
 def sigmoid(s: float) -> float:
     """``1 / (1 + exp(-s))`` without overflow."""
-    e = exp(-abs(s))
+    e = decay(-abs(s))
     return (1.0 if s >= 0.0 else e) / (1.0 + e)
 
 
-@device(forceinline=True)
+@device
 def log_sigmoid(s: float) -> float:
     """``log(1 / (1 + exp(-s)))`` without overflow or cancellation."""
-    return (s if s < 0.0 else 0.0) - log1p_unit(exp(-abs(s)))
+    return (s if s < 0.0 else 0.0) - log1p_unit(decay(-abs(s)))
 
 
-@device(forceinline=True)
+@device
 def softplus(s: float) -> float:
     """``log(1 + exp(s))`` without overflow or cancellation."""
-    return (s if s > 0.0 else 0.0) + log1p_unit(exp(-abs(s)))
+    return (s if s > 0.0 else 0.0) + log1p_unit(decay(-abs(s)))
 
 
-@device(forceinline=True)
+@device
 def tempered_log_sigmoid(s, tau):
     """Value and derivatives (s, tau, ss, s tau, tau tau) of ``log sigma(s / tau)``.
 
@@ -192,12 +218,11 @@ def tempered_log_sigmoid(s, tau):
     """
     inverse = 1.0 / tau
     u = s * inverse
-    e = exp(-abs(u))
-    p = (1.0 if u <= 0.0 else e) / (1.0 + e)
+    value, p = logistic(u)
     v = p * (1.0 - p)
     square = inverse * inverse
     return (
-        (u if u < 0.0 else 0.0) - log1p_unit(e),
+        value,
         p * inverse,
         -p * u * inverse,
         -v * square,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from moestat._jit import device
-from moestat._math import exp, log1p_unit
+from moestat._math import logistic
 from moestat._types import Channel, Expert, Symmetry
 from moestat._validate import positive_int
 
@@ -30,15 +30,10 @@ def block(eta, m, order, mean, d1, d2):
     for h in range(n_hidden):
         w = n_hidden + h
         for b in range(m):
-            s = eta[h, b]
-            e = exp(-abs(s))
-            d1[w, b] = (s if s > 0.0 else 0.0) + log1p_unit(e)
-            mean[b] += eta[w, b] * d1[w, b]
-        if order > 0:
-            for b in range(m):
-                s = eta[h, b]
-                e = exp(-abs(s))
-                d1[h, b] = (1.0 if s >= 0.0 else e) / (1.0 + e)
+            value, p = logistic(-eta[h, b])
+            d1[w, b] = -value
+            d1[h, b] = p
+            mean[b] -= eta[w, b] * value
         if order > 1:
             for b in range(m):
                 p = d1[h, b]

@@ -6,7 +6,7 @@ Source: mlmoe (003), eq. (1).
 from __future__ import annotations
 
 from moestat._jit import device
-from moestat._math import exp, log1p_unit
+from moestat._math import logistic
 from moestat._types import Channel, Gate
 
 
@@ -17,14 +17,10 @@ def block(eta, phi, m, order, a, da, d2a):
     ``da/ds = sigma(-s)`` and ``d2a/ds2 = -sigma(s) sigma(-s)``.
     """
     for b in range(m):
-        s = eta[1, b]
-        a[b] = eta[0, b] + (s if s < 0.0 else 0.0) - log1p_unit(exp(-abs(s)))
-    if order > 0:
-        for b in range(m):
-            s = eta[1, b]
-            e = exp(-abs(s))
-            da[0, b] = 1.0
-            da[1, b] = (1.0 if s <= 0.0 else e) / (1.0 + e)
+        value, slope = logistic(eta[1, b])
+        a[b] = eta[0, b] + value
+        da[0, b] = 1.0
+        da[1, b] = slope
     if order > 1:
         for b in range(m):
             d2a[0, b] = 0.0

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 
 from moestat._jit import device
+from moestat.kernels.views import part, row
 
 __all__ = ["Layout", "build_atom"]
 
@@ -92,54 +93,54 @@ def build_atom(
     Returns
     -------
     block : callable
-        ``block(eta, layout, phi, y, m, order, work, a, da, d2a, l, dl, d2l)``: log-score a with
-        derivatives in the gate's channels, log-density l with derivatives in the others.
+        ``block(eta, layout, phi, y, m, order, work, a, da, d2a, density, dl, d2l)``: log-score a
+        with derivatives in the gate's channels, log-density with derivatives in the others.
     n_work : callable
         ``n_work(n_channels, n_mean)``: rows of `work`.
     """
     if expert is None:
 
         @device
-        def linear(eta, layout, phi, y, m, order, work, a, da, d2a, l, dl, d2l):
-            gate(eta[: layout[0]], phi, m, order, a, da, d2a)
-            likelihood(eta[layout[1] :], y, m, order, l, dl, d2l)
+        def linear(eta, layout, phi, y, m, order, work, a, da, d2a, density, dl, d2l):
+            gate(part(eta, 0, layout[0]), phi, m, order, a, da, d2a)
+            likelihood(part(eta, layout[1], eta.shape[0]), y, m, order, density, dl, d2l)
 
         return linear, linear_work
 
     @device
-    def function(eta, layout, phi, y, m, order, work, a, da, d2a, l, dl, d2l):
+    def function(eta, layout, phi, y, m, order, work, a, da, d2a, density, dl, d2l):
         n_gate, first, n_mean, _ = layout
         last = first + n_mean
         n_like = eta.shape[0] - last + 1
         n_own = first if reads_response else n_gate
-        e1 = work[:n_mean]
+        e1 = part(work, 0, n_mean)
         at = n_mean + n_mean * (n_mean + 1) // 2
-        e2 = work[n_mean:at]
+        e2 = part(work, n_mean, at)
         # The gate's predictors end with the mean, the likelihood's begin with it.
-        predictors = work[at : at + n_own + n_like]
+        predictors = part(work, at, at + n_own + n_like)
         at += n_own + n_like
-        p1 = work[at : at + n_like]
+        p1 = part(work, at, at + n_like)
         at += n_like
-        p2 = work[at : at + n_like * (n_like + 1) // 2]
+        p2 = part(work, at, at + n_like * (n_like + 1) // 2)
         at += n_like * (n_like + 1) // 2
-        expert(eta[first:last], m, order, predictors[n_own], e1, e2)
+        expert(part(eta, first, last), m, order, row(predictors, n_own), e1, e2)
         for c in range(n_own):
             for b in range(m):
                 predictors[c, b] = eta[c, b]
         for c in range(1, n_like):
             for b in range(m):
                 predictors[n_own + c, b] = eta[last + c - 1, b]
-        likelihood(predictors[n_own:], y, m, order, l, p1, p2)
+        likelihood(part(predictors, n_own, n_own + n_like), y, m, order, density, p1, p2)
         if order > 0:
             chain(p1, p2, e1, e2, 0, n_mean, m, order, dl, d2l)
         if reads_response:
-            g1 = work[at : at + n_own + 1]
+            g1 = part(work, at, at + n_own + 1)
             at += n_own + 1
-            g2 = work[at : at + (n_own + 1) * (n_own + 2) // 2]
-            gate(predictors[: n_own + 1], phi, m, order, a, g1, g2)
+            g2 = part(work, at, at + (n_own + 1) * (n_own + 2) // 2)
+            gate(part(predictors, 0, n_own + 1), phi, m, order, a, g1, g2)
             if order > 0:
                 chain(g1, g2, e1, e2, n_own, n_mean, m, order, da, d2a)
         else:
-            gate(eta[:n_gate], phi, m, order, a, da, d2a)
+            gate(part(eta, 0, n_gate), phi, m, order, a, da, d2a)
 
     return function, function_work

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+import numpy as np
+
 from moestat.kernels.atom import build_atom
-from moestat.kernels.cpu import derivative_loop, response_loop, rowwise_loop
+from moestat.kernels.cpu import mixture_loop, response_loop
 from moestat.kernels.regression import descent_loop, residual_loop
 
 __all__ = ["Loops", "build_loops"]
+
+_NO_ROW, _NO_ROWS = np.empty(0), np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -48,19 +52,32 @@ class Loops:
         return build_atom(self.gate, self.expert, self.likelihood, self.reads_response)
 
     @cached_property
-    def observed(self) -> Any:
-        """Value, score and Hessian of the observed-data log-likelihood."""
-        return derivative_loop(*self._atom, self.sparse, complete=False)
+    def mixture(self) -> Any:
+        """The loop behind `observed`, `complete` and `rowwise`; see `mixture_loop`."""
+        return mixture_loop(*self._atom, self.sparse)
 
-    @cached_property
-    def complete(self) -> Any:
-        """Value, score and Hessian of the complete-data log-likelihood."""
-        return derivative_loop(*self._atom, self.sparse, complete=True)
+    def observed(self, *arguments: Any) -> float:
+        """Value, score and Hessian of the observed-data log-likelihood.
 
-    @cached_property
-    def rowwise(self) -> Any:
-        """Gate probabilities, responsibilities and log-density of each sample."""
-        return rowwise_loop(*self._atom, self.sparse)
+        Called with (theta, index, width, layout, X, y, weight, tau, order, score, hessian).
+        """
+        *data, _, order, score, hessian = arguments
+        return self.mixture(*data, _NO_ROWS, order, score, hessian, _NO_ROWS, _NO_ROWS, _NO_ROW)
+
+    def complete(self, *arguments: Any) -> float:
+        """Value, score and Hessian of the complete-data log-likelihood for given tau (k, n).
+
+        Called as `observed`.
+        """
+        return self.mixture(*arguments, _NO_ROWS, _NO_ROWS, _NO_ROW)
+
+    def rowwise(self, *arguments: Any) -> None:
+        """Gate probabilities, responsibilities and log-density of each sample.
+
+        Called with (theta, index, width, layout, X, y, prior, posterior, log_density).
+        """
+        *data, prior, posterior, log_density = arguments
+        self.mixture(*data, _NO_ROW, _NO_ROWS, 0, _NO_ROW, _NO_ROWS, prior, posterior, log_density)
 
     @cached_property
     def response(self) -> Any:

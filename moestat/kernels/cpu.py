@@ -12,25 +12,30 @@ from typing import Any
 import numpy as np
 
 from moestat._jit import BLOCK, compile_loop
+from moestat._math import log
 from moestat.kernels.rows import (
-    accumulate_products,
-    accumulate_syrk,
+    dot,
+    expect,
     fill_features,
     fill_products,
-    normalise,
+    padded,
     predict_channel,
-    scatter_gram,
-    scatter_local,
+    scale_rows,
+    scatter_hessian,
+    scatter_score,
     select_top,
+    take_shares,
+    tilt,
 )
+from moestat.kernels.views import part, row
 
-__all__ = ["derivative_loop", "response_loop", "rowwise_loop"]
+__all__ = ["mixture_loop", "response_loop"]
 
 
-def derivative_loop(
-    atom: Callable[..., None], n_work: Callable[..., int], sparse: bool, complete: bool
-) -> Any:
-    """Value, score and Hessian of a log-likelihood in one pass over the data.
+def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: bool) -> Any:
+    """A log-likelihood with score and Hessian, or the E-step, in one pass over the data.
+
+    One loop does it all, because compiling is what a first fit waits for.
 
     Parameters
     ----------
@@ -38,289 +43,193 @@ def derivative_loop(
         Block function of an atom and the scratch rows it needs, from `build_atom`.
     sparse : bool
         Whether only the atoms of largest log-score take part at each x.
-    complete : bool
-        False: the observed-data log-likelihood ``sum w log p``.  True: the complete-data one,
-        ``Q = sum w (sum_i tau_i (a_i + l_i) - LSE(a))`` for given responsibilities tau, whose
-        maximiser is the M-step of EM.
 
     Returns
     -------
     callable
-        ``loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian)`` with
-        theta (P,), the position (k, C) and number (C,) of the coefficients of each channel, the
-        `Layout`, X (d, n), y (n,), weight (n,), tau (k, n) (read only when `complete`), the
-        highest derivative wanted (0, 1 or 2) and the outputs score (P,) and hessian (P, P),
-        which are overwritten.  It returns the value.
+        ``loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian, prior,
+        posterior, log_density)`` with theta (P,), the position (k, C) and number (C,) of the
+        coefficients of each channel, the `Layout`, X (d, n), y (n,), weight (n,), tau (k, n), the
+        highest derivative wanted (0, 1 or 2) and the outputs, which are overwritten.
+
+        Without columns in tau the value is the observed-data log-likelihood ``sum w log p``.
+        With given responsibilities tau it is the complete-data one,
+        ``Q = sum w (sum_i tau_i (a_i + l_i) - LSE(a))``, whose maximiser is the M-step of EM.
+        The loop returns the value and fills score (P,) and hessian (P, P) up to the order.
+
+        With rows in log_density (n,), the loop fills it, prior (k, n) and posterior (k, n), and
+        neither reads the weights nor returns a value.
     """
 
     @compile_loop
-    def loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian):
+    def loop(
+        theta, index, width, layout, X, y, weight, tau, order, score, hessian, prior, posterior,
+        log_density,
+    ):  # fmt: skip
         k, n_channels = index.shape
         d, n = X.shape
         n_gate, first, n_mean, n_active = layout
         n_expert = n_channels - first
+        complete = tau.shape[1] > 0
+        by_row = log_density.size > 0
         g2 = n_gate * (n_gate + 1) // 2
         e2 = n_expert * (n_expert + 1) // 2
         n_products = (1 + d) * (2 + d) // 2
         phi = np.empty((1 + d, BLOCK))
-        psi = np.empty((n_products, BLOCK))
         eta = np.empty((n_channels, BLOCK))
-        prior = np.empty((k, BLOCK))
-        posterior = np.empty((k, BLOCK))
+        pi = np.empty((k, BLOCK))
+        share = np.empty((k, BLOCK))
         da = np.empty((k * n_gate, BLOCK))
         d2a = np.empty((k * g2, BLOCK))
         dl = np.empty((k * n_expert, BLOCK))
         d2l = np.empty((k * e2, BLOCK))
-        lse_prior = np.empty(BLOCK)
-        lse_posterior = np.empty(BLOCK)
-        h = np.empty(BLOCK)
-        root = np.empty(BLOCK)
+        # d(a + l) and da of every channel, split by the atom's share into its part and the rest.
+        t = np.empty((k * n_channels, BLOCK))
+        t_rest = np.empty((n_channels, BLOCK))
+        g = np.empty((k * n_channels, BLOCK))
+        g_rest = np.empty((n_gate, BLOCK))
+        scratch = np.empty((6, BLOCK))
         work = np.empty((n_work(n_channels, n_mean), BLOCK))
-
-        # A row of the Gram matrices is one coefficient of one channel of one atom.
-        n_rows = 0
-        n_gate_rows = 0
+        n_rows = k * n_channels
+        psi = np.zeros((padded(n_products), BLOCK))
+        gradient = np.zeros((n_rows, padded(1 + d)))
+        n_pairs = n_rows * (n_rows + 1) // 2 if order > 1 else 0
+        moments = np.zeros((n_pairs, padded(n_products)))
+        # A constant channel times a channel in x uses the first products only.
+        n_used = np.empty((n_channels, n_channels), dtype=np.int64)
         for c in range(n_channels):
-            n_rows += k * width[c]
-            if c < n_gate:
-                n_gate_rows += k * width[c]
-        owner = np.empty(n_rows, dtype=np.int64)
-        gate_owner = np.empty(n_gate_rows, dtype=np.int64)
-        tilted = np.empty((n_rows, BLOCK))
-        gated = np.empty((n_gate_rows, BLOCK))
-        gram_tilted = np.zeros((n_rows, n_rows))
-        gram_gated = np.zeros((n_gate_rows, n_gate_rows))
-        local = np.zeros((k, n_channels * (n_channels + 1) // 2, n_products))
-        score[:] = 0.0
+            for e in range(n_channels):
+                both_vary = width[c] > 1 and width[e] > 1
+                n_used[c, e] = n_products if both_vary else max(width[c], width[e])
         value = 0.0
 
         for start in range(0, n, BLOCK):
             m = min(BLOCK, n - start)
-            w = weight[start : start + m]
             fill_features(X, start, m, phi)
             for i in range(k):
                 for c in range(n_channels):
-                    predict_channel(theta, index[i, c], width[c], phi, m, eta[c])
+                    predict_channel(theta, index[i, c], width[c], phi, m, row(eta, c))
                 atom(
                     eta,
                     layout,
                     phi,
-                    y[start : start + m],
+                    part(y, start, start + m),
                     m,
                     order,
                     work,
-                    prior[i],
-                    da[i * n_gate : (i + 1) * n_gate],
-                    d2a[i * g2 : (i + 1) * g2],
-                    posterior[i],
-                    dl[i * n_expert : (i + 1) * n_expert],
-                    d2l[i * e2 : (i + 1) * e2],
+                    row(pi, i),
+                    part(da, i * n_gate, (i + 1) * n_gate),
+                    part(d2a, i * g2, (i + 1) * g2),
+                    row(share, i),
+                    part(dl, i * n_expert, (i + 1) * n_expert),
+                    part(d2l, i * e2, (i + 1) * e2),
                 )
             if sparse:
-                select_top(prior, n_active, m)
+                select_top(pi, n_active, m)
             for i in range(k):
                 for b in range(m):
-                    posterior[i, b] += prior[i, b]
+                    share[i, b] += pi[i, b]
+
+            # log p = top - top_prior + log(total / total_prior): one logarithm and one division
+            # for the two log-sum-exps and the inverses of their sums.
+            top = row(scratch, 0)
+            total = row(scratch, 1)
+            top_prior = row(scratch, 2)
+            total_prior = row(scratch, 3)
+            excess = row(scratch, 4)
+            h = row(scratch, 5)
             if complete:
+                expect(share, tau, start, sparse, m, top, total)
+            else:
+                take_shares(share, m, top, total)
+            take_shares(pi, m, top_prior, total_prior)
+            for b in range(m):
+                inverse = 1.0 / (total[b] * total_prior[b])
+                ratio = total[b] * (total[b] * inverse)
+                top[b] += log(ratio) - top_prior[b]
+                # Now the inverses.
+                total[b], total_prior[b] = total_prior[b] * inverse, total[b] * inverse
+            scale_rows(pi, m, total_prior)
+            if not complete:
+                scale_rows(share, m, total)
+            if by_row:
                 for b in range(m):
-                    lse_posterior[b] = 0.0
+                    log_density[start + b] = top[b]
                 for i in range(k):
                     for b in range(m):
-                        share = tau[i, start + b]
-                        # An atom that takes no part has the score -inf and the share 0.
-                        if not sparse or share > 0.0:
-                            lse_posterior[b] += share * posterior[i, b]
+                        prior[i, start + b] = pi[i, b]
                     for b in range(m):
-                        posterior[i, b] = tau[i, start + b]
-            else:
-                normalise(posterior, m, lse_posterior, h)
-            normalise(prior, m, lse_prior, h)
+                        posterior[i, start + b] = share[i, b]
+                continue
+            w = part(weight, start, start + m)
             block_value = 0.0
             for b in range(m):
-                block_value += w[b] * (lse_posterior[b] - lse_prior[b])
+                block_value += w[b] * top[b]
             value += block_value
             if order == 0:
                 continue
 
+            fill_products(phi, w, 1 + d if order > 1 else 1, m, psi)
+            pair = 0
             for i in range(k):
+                tau_i = row(share, i)
+                a1 = part(da, i * n_gate, (i + 1) * n_gate)
+                l1 = part(dl, i * n_expert, (i + 1) * n_expert)
+                for b in range(m):
+                    excess[b] = share[i, b] - pi[i, b]
+                # The score of a channel is tau d(a + l) - pi da.
                 for c in range(n_channels):
-                    p = i * n_gate + c
-                    r = i * n_expert + c - first
-                    if c < n_gate and c >= first:
-                        for b in range(m):
-                            h[b] = posterior[i, b] * (da[p, b] + dl[r, b]) - prior[i, b] * da[p, b]
-                        for b in range(m):
-                            h[b] *= w[b]
-                    elif c < n_gate:
-                        for b in range(m):
-                            h[b] = w[b] * (posterior[i, b] - prior[i, b]) * da[p, b]
-                    else:
-                        for b in range(m):
-                            h[b] = w[b] * posterior[i, b] * dl[r, b]
-                    at = index[i, c]
-                    accumulate_products(h, phi, width[c], m, score[at : at + width[c]])
-            if order == 1:
-                continue
+                    out = row(gradient, i * n_channels + c)
+                    if c < n_gate:
+                        dot(1.0, excess, row(a1, c), psi, width[c], m, out)
+                    if c >= first:
+                        dot(1.0, tau_i, row(l1, c - first), psi, width[c], m, out)
+                if order == 1:
+                    continue
 
-            # sqrt(w) tau_i d(a_i + l_i) and sqrt(w) pi_i d a_i, whose Gram matrices are the
-            # products of means in Cov_tau and Cov_pi.
-            fill_products(phi, m, psi)
-            for b in range(m):
-                root[b] = np.sqrt(w[b])
-            r = 0
-            s = 0
-            for i in range(k):
+                # With du = d(a + l), the curvature in the channels of two atoms is
+                # pi da pi' da' - tau du tau' du', and in those of one atom
+                # tau d2(a + l) - pi d2 a + tau (1 - tau) du du' - pi (1 - pi) da da'.
+                # Given responsibilities do not vary: terms in tau tau' are theirs to leave out.
                 for c in range(n_channels):
-                    p = i * n_gate + c
-                    q = i * n_expert + c - first
-                    for f in range(width[c]):
-                        if c < n_gate:
-                            for b in range(m):
-                                gated[s, b] = root[b] * phi[f, b] * da[p, b] * prior[i, b]
-                            gate_owner[s] = index[i, c] + f
-                            s += 1
-                        if complete:
-                            continue
+                    p = i * n_channels + c
+                    if c < n_gate:
+                        tilt(row(pi, i), row(a1, c), m, row(g, p), row(g_rest, c))
+                    slope = row(a1, c) if c < n_gate else row(l1, c - first)
+                    if first <= c < n_gate:
                         for b in range(m):
-                            h[b] = root[b] * phi[f, b] * posterior[i, b]
-                        if c < n_gate and c >= first:
-                            for b in range(m):
-                                tilted[r, b] = h[b] * (da[p, b] + dl[q, b])
-                        elif c < n_gate:
-                            for b in range(m):
-                                tilted[r, b] = h[b] * da[p, b]
-                        else:
-                            for b in range(m):
-                                tilted[r, b] = h[b] * dl[q, b]
-                        owner[r] = index[i, c] + f
-                        r += 1
-            accumulate_syrk(gated, m, 1.0, gram_gated)
-            if not complete:
-                accumulate_syrk(tilted, m, -1.0, gram_tilted)
-
-            # Each atom's own curvature: tau (d2(a + l) + d(a + l) d(a + l)') - pi (d2 a + da da'),
-            # without the tau-square when tau is given.
-            for i in range(k):
-                pair = 0
+                            h[b] = a1[c, b] + l1[c - first, b]
+                        slope = h
+                    if not complete:
+                        tilt(tau_i, slope, m, row(t, p), row(t_rest, c))
                 for c in range(n_channels):
-                    for e in range(c + 1):
-                        both_gate = c < n_gate
-                        both_expert = e >= first
-                        crossed = c >= first and e < n_gate and not complete
-                        p = i * n_gate + c
-                        q = i * n_gate + e
-                        r = i * n_expert + c - first
-                        s = i * n_expert + e - first
-                        if both_gate:
-                            second = i * g2 + c * (c + 1) // 2 + e
-                            if complete:
-                                for b in range(m):
-                                    h[b] = -prior[i, b] * da[p, b] * da[q, b]
-                                for b in range(m):
-                                    h[b] += (posterior[i, b] - prior[i, b]) * d2a[second, b]
-                            else:
-                                for b in range(m):
-                                    h[b] = d2a[second, b] + da[p, b] * da[q, b]
-                                for b in range(m):
-                                    h[b] *= posterior[i, b] - prior[i, b]
-                        elif both_expert or crossed:
-                            for b in range(m):
-                                h[b] = 0.0
-                        else:
-                            pair += 1
-                            continue
-                        if both_expert:
-                            second = i * e2 + (c - first) * (c - first + 1) // 2 + e - first
-                            if complete:
-                                for b in range(m):
-                                    h[b] += posterior[i, b] * d2l[second, b]
-                            else:
-                                for b in range(m):
-                                    h[b] += posterior[i, b] * (d2l[second, b] + dl[r, b] * dl[s, b])
-                        if crossed:
-                            for b in range(m):
-                                h[b] += posterior[i, b] * dl[r, b] * da[q, b]
-                        if crossed and both_gate and both_expert:
-                            for b in range(m):
-                                h[b] += posterior[i, b] * da[p, b] * dl[s, b]
-                        for b in range(m):
-                            h[b] *= w[b]
-                        # A constant channel times a channel in x uses the first products only.
-                        used = n_products
-                        if min(width[c], width[e]) == 1:
-                            used = max(width[c], width[e])
-                        accumulate_products(h, psi, used, m, local[i, pair])
+                    p = i * n_channels + c
+                    for q in range(p + 1):
+                        own = q >= i * n_channels
+                        sign = 1.0 if own else -1.0
+                        e = q % n_channels
+                        used = n_used[c, e]
+                        out = row(moments, pair)
                         pair += 1
+                        if not complete:
+                            other = row(t_rest, e) if own else row(t, q)
+                            dot(sign, row(t, p), other, psi, used, m, out)
+                        if c < n_gate and e < n_gate:
+                            other = row(g_rest, e) if own else row(g, q)
+                            dot(-sign, row(g, p), other, psi, used, m, out)
+                        if own and c < n_gate:
+                            second = row(d2a, i * g2 + c * (c + 1) // 2 + e)
+                            dot(1.0, excess, second, psi, used, m, out)
+                        if own and e >= first:
+                            r = c - first
+                            second = row(d2l, i * e2 + r * (r + 1) // 2 + e - first)
+                            dot(1.0, tau_i, second, psi, used, m, out)
 
+        if order > 0:
+            scatter_score(gradient, index, width, score)
         if order > 1:
-            hessian[:, :] = 0.0
-            scatter_local(local, index, width, 1 + d, hessian)
-            if n > 0:
-                scatter_gram(gram_gated, gate_owner, hessian)
-                if not complete:
-                    scatter_gram(gram_tilted, owner, hessian)
+            scatter_hessian(moments, index, width, 1 + d, hessian)
         return value
-
-    return loop
-
-
-def rowwise_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: bool) -> Any:
-    """Gate probabilities, responsibilities and log-density of each sample: the E-step.
-
-    Returns
-    -------
-    callable
-        ``loop(theta, index, width, layout, X, y, prior, posterior, log_density)`` with outputs
-        prior (k, n), posterior (k, n) and log_density (n,); other arguments as in
-        `derivative_loop`.
-    """
-
-    @compile_loop
-    def loop(theta, index, width, layout, X, y, prior, posterior, log_density):
-        k, n_channels = index.shape
-        d, n = X.shape
-        n_gate, first, n_mean, n_active = layout
-        n_expert = n_channels - first
-        phi = np.empty((1 + d, BLOCK))
-        eta = np.empty((n_channels, BLOCK))
-        da = np.empty((n_gate, BLOCK))
-        d2a = np.empty((n_gate * (n_gate + 1) // 2, BLOCK))
-        dl = np.empty((n_expert, BLOCK))
-        d2l = np.empty((n_expert * (n_expert + 1) // 2, BLOCK))
-        work = np.empty((n_work(n_channels, n_mean), BLOCK))
-        lse_prior = np.empty(BLOCK)
-        scratch = np.empty(BLOCK)
-        for start in range(0, n, BLOCK):
-            m = min(BLOCK, n - start)
-            stop = start + m
-            fill_features(X, start, m, phi)
-            for i in range(k):
-                for c in range(n_channels):
-                    predict_channel(theta, index[i, c], width[c], phi, m, eta[c])
-                atom(
-                    eta,
-                    layout,
-                    phi,
-                    y[start:stop],
-                    m,
-                    0,
-                    work,
-                    prior[i, start:stop],
-                    da,
-                    d2a,
-                    posterior[i, start:stop],
-                    dl,
-                    d2l,
-                )
-            if sparse:
-                select_top(prior[:, start:stop], n_active, m)
-            for i in range(k):
-                for b in range(start, stop):
-                    posterior[i, b] += prior[i, b]
-            normalise(prior[:, start:stop], m, lse_prior, scratch)
-            normalise(posterior[:, start:stop], m, log_density[start:stop], scratch)
-            for b in range(m):
-                log_density[start + b] -= lse_prior[b]
 
     return loop
 
@@ -341,6 +250,6 @@ def response_loop(expert: Callable[..., None]) -> Any:
         d2 = np.empty((n_channels * (n_channels + 1) // 2, BLOCK))
         for start in range(0, n, BLOCK):
             m = min(BLOCK, n - start)
-            expert(eta[:, start : start + m], m, 0, mean[start : start + m], d1, d2)
+            expert(eta[:, start : start + m], m, 0, part(mean, start, start + m), d1, d2)
 
     return loop

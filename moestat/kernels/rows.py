@@ -16,18 +16,22 @@ from __future__ import annotations
 import math
 
 from moestat._jit import device
-from moestat._math import exp, log
+from moestat._math import decay, log
 
 __all__ = [
-    "accumulate_products",
-    "accumulate_syrk",
+    "dot",
+    "expect",
     "fill_features",
     "fill_products",
     "normalise",
+    "padded",
     "predict_channel",
-    "scatter_gram",
-    "scatter_local",
+    "scale_rows",
+    "scatter_hessian",
+    "scatter_score",
     "select_top",
+    "take_shares",
+    "tilt",
 ]
 
 _NEGLIGIBLE = -340.0
@@ -44,13 +48,16 @@ def fill_features(X, start, m, phi):
 
 
 @device
-def fill_products(phi, m, psi):
-    """Products ``phi_f phi_g`` for f <= g, row by row: (1, x, then x_1 x_1, x_1 x_2, ...)."""
+def fill_products(phi, weight, n_factors, m, psi):
+    """Weighted products ``w phi_f phi_g``, f <= g, row by row: w (1, x, then x_1 x_1, ...).
+
+    The first `n_factors` values of f; the very first rows are ``w phi``.
+    """
     q = 0
-    for f in range(phi.shape[0]):
+    for f in range(n_factors):
         for g in range(f, phi.shape[0]):
             for b in range(m):
-                psi[q, b] = phi[f, b] * phi[g, b]
+                psi[q, b] = weight[b] * phi[f, b] * phi[g, b]
             q += 1
 
 
@@ -67,33 +74,47 @@ def predict_channel(theta, first, width, phi, m, eta):
 
 
 @device
-def normalise(score, m, lse, total):
-    """Replace scores (k, m) by probabilities and leave ``lse = log sum_i exp(score_i)``.
+def take_shares(score, m, top, total):
+    """Replace scores (k, m) by ``exp(score - top)``, with their maximum `top` and sum `total`.
 
-    A score of -inf is an atom outside the mixture.  ``total`` is a scratch row.  Probabilities
-    below 1e-147 are 0: they count for nothing, but their products would be subnormal numbers,
-    which processors handle a hundred times more slowly.
+    A score of -inf is an atom outside the mixture.  Shares below 1e-147 are 0: they count for
+    nothing, but their products would be subnormal numbers, which processors handle a hundred
+    times more slowly.
     """
     k = score.shape[0]
     for b in range(m):
-        lse[b] = score[0, b]
+        top[b] = score[0, b]
         total[b] = 0.0
     for i in range(1, k):
         for b in range(m):
-            lse[b] = score[i, b] if score[i, b] > lse[b] else lse[b]
+            top[b] = score[i, b] if score[i, b] > top[b] else top[b]
     for i in range(k):
         for b in range(m):
-            below = score[i, b] - lse[b]
-            share = exp(below if below > _NEGLIGIBLE else _NEGLIGIBLE)
+            below = score[i, b] - top[b]
+            share = decay(below if below > _NEGLIGIBLE else _NEGLIGIBLE)
             score[i, b] = share if below > _NEGLIGIBLE else 0.0
-        for b in range(m):
             total[b] += score[i, b]
+
+
+@device
+def scale_rows(rows, m, factor):
+    """Multiply every row by `factor`."""
+    for i in range(rows.shape[0]):
+        for b in range(m):
+            rows[i, b] *= factor[b]
+
+
+@device
+def normalise(score, m, lse, total):
+    """Replace scores (k, m) by probabilities and leave ``lse = log sum_i exp(score_i)``.
+
+    ``total`` is a scratch row.
+    """
+    take_shares(score, m, lse, total)
     for b in range(m):
         lse[b] += log(total[b])
         total[b] = 1.0 / total[b]
-    for i in range(k):
-        for b in range(m):
-            score[i, b] *= total[b]
+    scale_rows(score, m, total)
 
 
 @device
@@ -115,83 +136,84 @@ def select_top(score, n_active, m):
 
 
 @device
-def accumulate_products(h, psi, n_products, m, out):
-    """``out_q += sum_b h_b psi_qb`` for the first `n_products` rows of psi."""
-    q = 0
-    while q + 2 < n_products:
+def padded(n_products):
+    """Rows that `dot` touches when it sums `n_products` of them."""
+    return (n_products + 2) // 3 * 3
+
+
+@device
+def dot(sign, one, other, psi, n_products, m, out):
+    """``out_q += sign sum_b one_b other_b psi_qb`` for the first `n_products` rows of psi.
+
+    Rows are taken in threes; what the last three hold beyond `n_products` is of no use.
+    """
+    for q in range(0, n_products, 3):
         s0 = 0.0
         s1 = 0.0
         s2 = 0.0
         for b in range(m):
-            s0 += h[b] * psi[q, b]
-            s1 += h[b] * psi[q + 1, b]
-            s2 += h[b] * psi[q + 2, b]
-        out[q] += s0
-        out[q + 1] += s1
-        out[q + 2] += s2
-        q += 3
-    while q < n_products:
-        s0 = 0.0
+            h = one[b] * other[b]
+            s0 += h * psi[q, b]
+            s1 += h * psi[q + 1, b]
+            s2 += h * psi[q + 2, b]
+        out[q] += sign * s0
+        out[q + 1] += sign * s1
+        out[q + 2] += sign * s2
+
+
+@device
+def expect(score, tau, start, sparse, m, expected, total):
+    """Replace scores (k, m) by given shares, and leave their mean under them; ``total`` is 1."""
+    for b in range(m):
+        expected[b] = 0.0
+        total[b] = 1.0
+    for i in range(score.shape[0]):
         for b in range(m):
-            s0 += h[b] * psi[q, b]
-        out[q] += s0
-        q += 1
+            share = tau[i, start + b]
+            # An atom that takes no part has the score -inf and the share 0.
+            if not sparse or share > 0.0:
+                expected[b] += share * score[i, b]
+            score[i, b] = share
 
 
 @device
-def accumulate_syrk(rows, m, sign, out):
-    """``out += sign * rows rows'`` on and below the diagonal, in tiles of two by two."""
-    n_rows = rows.shape[0]
-    for p in range(0, n_rows - 1, 2):
-        for q in range(0, p + 1, 2):
-            s00 = 0.0
-            s01 = 0.0
-            s10 = 0.0
-            s11 = 0.0
-            for b in range(m):
-                s00 += rows[p, b] * rows[q, b]
-                s01 += rows[p, b] * rows[q + 1, b]
-                s10 += rows[p + 1, b] * rows[q, b]
-                s11 += rows[p + 1, b] * rows[q + 1, b]
-            out[p, q] += sign * s00
-            out[p, q + 1] += sign * s01
-            out[p + 1, q] += sign * s10
-            out[p + 1, q + 1] += sign * s11
-    if n_rows % 2 == 1:
-        p = n_rows - 1
-        for q in range(n_rows):
-            s00 = 0.0
-            for b in range(m):
-                s00 += rows[p, b] * rows[q, b]
-            out[p, q] += sign * s00
+def tilt(weight, slope, m, tilted, rest):
+    """A slope in two parts: ``weight slope`` and ``(1 - weight) slope``."""
+    for b in range(m):
+        tilted[b] = weight[b] * slope[b]
+        rest[b] = slope[b] - tilted[b]
 
 
 @device
-def scatter_gram(gram, parameter, hessian):
-    """Add a lower Gram matrix of rows to the Hessian of the parameters the rows belong to."""
-    for p in range(gram.shape[0]):
-        for q in range(p + 1):
-            hessian[parameter[p], parameter[q]] += gram[p, q]
-            if p != q:
-                hessian[parameter[q], parameter[p]] += gram[p, q]
+def scatter_score(sums, index, width, score):
+    """Fill the score from the sums of each channel of each atom."""
+    score[:] = 0.0
+    k, n_channels = index.shape
+    for i in range(k):
+        for c in range(n_channels):
+            for f in range(width[c]):
+                score[index[i, c] + f] += sums[i * n_channels + c, f]
 
 
 @device
-def scatter_local(local, index, width, n_phi, hessian):
-    """Add the atoms' own curvature, stored by channel pair and feature product, to the Hessian.
+def scatter_hessian(moments, index, width, n_phi, hessian):
+    """Fill the Hessian from the curvature of pairs of channels, by products of features.
 
-    Adding an off-diagonal pair on both sides is right for a parameter that several atoms share.
+    Adding a pair of two channels on both sides is right for a parameter that atoms share.
     """
-    for i in range(index.shape[0]):
-        pair = 0
-        for c in range(index.shape[1]):
-            for e in range(c + 1):
-                for f in range(width[c]):
-                    for g in range(width[e]):
-                        low = min(f, g)
-                        product = low * n_phi - low * (low - 1) // 2 + abs(f - g)
-                        v = local[i, pair, product]
-                        hessian[index[i, c] + f, index[i, e] + g] += v
-                        if c != e:
-                            hessian[index[i, e] + g, index[i, c] + f] += v
-                pair += 1
+    hessian[:, :] = 0.0
+    n_channels = index.shape[1]
+    pair = 0
+    for p in range(index.size):
+        i, c = p // n_channels, p % n_channels
+        for q in range(p + 1):
+            j, e = q // n_channels, q % n_channels
+            for f in range(width[c]):
+                for g in range(width[e]):
+                    low = min(f, g)
+                    product = low * n_phi - low * (low - 1) // 2 + abs(f - g)
+                    v = moments[pair, product]
+                    hessian[index[i, c] + f, index[j, e] + g] += v
+                    if p != q:
+                        hessian[index[j, e] + g, index[i, c] + f] += v
+            pair += 1

@@ -31,18 +31,16 @@ def block(eta, y, m, order, value, d1, d2):
     top = -_HALF_LOG_2PI - 0.5 * eta[1, 0]
     for b in range(m):
         r = y[b] - eta[0, b]
-        value[b] = top - 0.5 * precision * r * r
-    if order > 0:
-        for b in range(m):
-            r = y[b] - eta[0, b]
-            d1[0, b] = precision * r
-            d1[1, b] = 0.5 * (precision * r * r - 1.0)
+        slope = precision * r
+        square = 0.5 * slope * r
+        value[b] = top - square
+        d1[0, b] = slope
+        d1[1, b] = square - 0.5
     if order > 1:
         for b in range(m):
-            r = y[b] - eta[0, b]
             d2[0, b] = -precision
-            d2[1, b] = -precision * r
-            d2[2, b] = -0.5 * precision * r * r
+            d2[1, b] = -d1[0, b]
+            d2[2, b] = -0.5 - d1[1, b]
 
 
 def encode(y: Any, n_classes: int) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from moestat._jit import device
-from moestat._math import exp, log
+from moestat._math import decay, log, logistic
 from moestat._types import FloatArray, IntArray, Likelihood
 
 
@@ -21,8 +21,35 @@ def block(eta, y, m, order, value, d1, d2):
     """Log-probability of class y and its derivatives in the predictors.
 
     ``d1_l = 1[y = l] - p_l`` and ``d2_lm = p_l p_m - 1[l = m] p_l``.
-    ``value`` first holds the largest predictor and ``d2[0]`` the normaliser.
     """
+    if eta.shape[0] == 1:
+        two_classes(eta[0], y, m, value, d1[0])
+    else:
+        many_classes(eta, y, m, value, d1, d2[0])
+    if order > 1:
+        q = 0
+        for c in range(eta.shape[0]):
+            for e in range(c + 1):
+                # From d1 = 1[y = l] - p_l.
+                for b in range(m):
+                    one = (1.0 if y[b] == c else 0.0) - d1[c, b]
+                    other = (1.0 if y[b] == e else 0.0) - d1[e, b]
+                    d2[q, b] = one * (other - (1.0 if c == e else 0.0))
+                q += 1
+
+
+@device
+def two_classes(eta, y, m, value, d1):
+    """Of two classes the log-odds are the predictor, with its sign turned for the second."""
+    for b in range(m):
+        sign = 1.0 if y[b] == 0 else -1.0
+        value[b], slope = logistic(sign * eta[b])
+        d1[b] = sign * slope
+
+
+@device
+def many_classes(eta, y, m, value, d1, total):
+    """``value`` first holds the largest predictor and ``d1`` the exponentials."""
     n_predictors = eta.shape[0]
     for b in range(m):
         value[b] = 0.0
@@ -30,36 +57,19 @@ def block(eta, y, m, order, value, d1, d2):
         for b in range(m):
             value[b] = eta[c, b] if eta[c, b] > value[b] else value[b]
     for b in range(m):
-        d2[0, b] = exp(-value[b])
+        total[b] = decay(-value[b])
     for c in range(n_predictors):
         for b in range(m):
-            d1[c, b] = exp(eta[c, b] - value[b])
-        for b in range(m):
-            d2[0, b] += d1[c, b]
+            d1[c, b] = decay(eta[c, b] - value[b])
+            total[b] += d1[c, b]
     for b in range(m):
-        value[b] = -value[b] - log(d2[0, b])
+        value[b] = -value[b] - log(total[b])
+        total[b] = 1.0 / total[b]
     for c in range(n_predictors):
         for b in range(m):
-            value[b] += eta[c, b] if y[b] == c else 0.0
-    if order > 0:
-        for c in range(n_predictors):
-            for b in range(m):
-                d1[c, b] /= d2[0, b]
-    if order > 1:
-        q = 0
-        for c in range(n_predictors):
-            for e in range(c + 1):
-                if e == c:
-                    for b in range(m):
-                        d2[q, b] = d1[c, b] * (d1[c, b] - 1.0)
-                else:
-                    for b in range(m):
-                        d2[q, b] = d1[c, b] * d1[e, b]
-                q += 1
-    if order > 0:
-        for c in range(n_predictors):
-            for b in range(m):
-                d1[c, b] = (1.0 if y[b] == c else 0.0) - d1[c, b]
+            chosen = y[b] == c
+            value[b] += eta[c, b] if chosen else 0.0
+            d1[c, b] = (1.0 if chosen else 0.0) - d1[c, b] * total[b]
 
 
 def encode(y: Any, n_classes: int) -> IntArray:

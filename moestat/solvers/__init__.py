@@ -16,11 +16,14 @@ from moestat.solvers.levenberg_marquardt import LevenbergMarquardt
 from moestat.solvers.newton import Newton
 from moestat.solvers.search import Search
 from moestat.solvers.sgd import SGD
+from moestat.solvers.squarem import SQUAREM
 
 __all__ = [
     "EM",
+    "LEAST_SQUARES",
     "SGD",
     "SOLVERS",
+    "SQUAREM",
     "Certificate",
     "LevenbergMarquardt",
     "Newton",
@@ -52,10 +55,14 @@ class _SolverKind:
 
 SOLVERS: Registry[_SolverKind] = Registry("solver")
 SOLVERS.register(_SolverKind("em", EM))
+SOLVERS.register(_SolverKind("squarem", SQUAREM))
 SOLVERS.register(_SolverKind("newton", Newton))
 SOLVERS.register(_SolverKind("levenberg-marquardt", LevenbergMarquardt))
 SOLVERS.register(_SolverKind("sgd", SGD))
 SOLVERS.register(_SolverKind("search", Search))
+
+LEAST_SQUARES = frozenset({"levenberg-marquardt", "sgd"})
+"""Solvers of regression functions; the others maximise the likelihood of densities."""
 
 
 def make_solver(options: str | Mapping[str, Any]) -> Solver:

@@ -31,7 +31,7 @@ _EPSILON = 2.220446049250313e-16
 _SWEEPS = 60
 
 
-@device
+@device(forceinline=False)
 def cholesky(n, matrix):
     """Overwrite the lower triangle by L with ``L L' = matrix``; False if it is not definite."""
     for j in range(n):
@@ -48,7 +48,7 @@ def cholesky(n, matrix):
     return True
 
 
-@device
+@device(forceinline=False)
 def forward_substitute(n, lower, x):
     """Solve ``L z = x`` in place."""
     for i in range(n):
@@ -58,7 +58,7 @@ def forward_substitute(n, lower, x):
         x[i] = rest / lower[i, i]
 
 
-@device
+@device(forceinline=False)
 def back_substitute(n, lower, x):
     """Solve ``L' z = x`` in place."""
     for i in range(n - 1, -1, -1):
@@ -68,7 +68,7 @@ def back_substitute(n, lower, x):
         x[i] = rest / lower[i, i]
 
 
-@device
+@device(forceinline=False)
 def reduce_to_standard(n, lower, matrix):
     """Overwrite a symmetric matrix H by ``L^-1 H L^-T``.
 
@@ -94,7 +94,7 @@ def reduce_to_standard(n, lower, matrix):
             matrix[j, i] *= scale
 
 
-@device
+@device(forceinline=False)
 def tridiagonalise(n, matrix, diagonal, off, size, product):
     """Householder's reduction ``Q' A Q`` to tridiagonal form.
 
@@ -140,7 +140,7 @@ def tridiagonalise(n, matrix, diagonal, off, size, product):
     off[n - 1] = 0.0
 
 
-@device
+@device(forceinline=False)
 def _reflect(n, k, matrix, size, x):
     along = 0.0
     for j in range(k + 1, n):
@@ -150,21 +150,21 @@ def _reflect(n, k, matrix, size, x):
         x[j] -= along * matrix[k, j]
 
 
-@device
+@device(forceinline=False)
 def reflect_into(n, matrix, size, x):
     """``Q' x`` in place, Q from `tridiagonalise`."""
     for k in range(n - 1):
         _reflect(n, k, matrix, size, x)
 
 
-@device
+@device(forceinline=False)
 def reflect_back(n, matrix, size, x):
     """``Q x`` in place."""
     for k in range(n - 2, -1, -1):
         _reflect(n, k, matrix, size, x)
 
 
-@device
+@device(forceinline=False)
 def diagonalise(n, diagonal, off, plane, cosine, sine):
     """Implicit QL: a tridiagonal matrix becomes ``R' T R``, diagonal, in place.
 
@@ -223,7 +223,7 @@ def diagonalise(n, diagonal, off, plane, cosine, sine):
     return used
 
 
-@device
+@device(forceinline=False)
 def rotate_into(used, plane, cosine, sine, x):
     """``R' x`` in place, R from `diagonalise`."""
     for r in range(used):
@@ -233,7 +233,7 @@ def rotate_into(used, plane, cosine, sine, x):
         x[i] = cosine[r] * x[i] - sine[r] * below
 
 
-@device
+@device(forceinline=False)
 def rotate_back(used, plane, cosine, sine, x):
     """``R x`` in place."""
     for r in range(used - 1, -1, -1):

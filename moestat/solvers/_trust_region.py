@@ -48,7 +48,7 @@ def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: 
     return metric
 
 
-@device
+@device(forceinline=False)
 def _can_descend(theta, gradient, lower, upper):
     """Whether a coordinate can move downhill: inside the box, or on its edge and pulled inwards."""
     held_below = theta <= lower and gradient >= 0.0
@@ -63,7 +63,7 @@ def free_coordinates(
     return np.array(list(map(_can_descend, theta, gradient, lower, upper)), dtype=bool)
 
 
-@device
+@device(forceinline=False)
 def _norm(n, x):
     total = 0.0
     for i in range(n):
@@ -71,7 +71,7 @@ def _norm(n, x):
     return math.sqrt(total)
 
 
-@device
+@device(forceinline=False)
 def _shifted_step(n, values, slope, shift, floor, best):
     """The step ``-slope / (values + shift)`` in the eigenbasis; returns its length."""
     for i in range(n):
@@ -79,7 +79,7 @@ def _shifted_step(n, values, slope, shift, floor, best):
     return _norm(n, best)
 
 
-@device
+@device(forceinline=False)
 def _eigenbasis_step(n, values, slope, radius, best):
     """Minimise ``slope'p + sum values p^2 / 2`` over ``|p| <= radius`` exactly.
 
@@ -128,7 +128,7 @@ def _eigenbasis_step(n, values, slope, radius, best):
         best[i] *= shrink
 
 
-@device
+@device(forceinline=False)
 def _region_step(n, slope, matrix, lower, radius, work, plane, cosine, sine, leg):
     """Minimise ``g'p + p'Hp/2`` over ``p'Mp <= radius^2``; False if M is not definite.
 
@@ -150,7 +150,7 @@ def _region_step(n, slope, matrix, lower, radius, work, plane, cosine, sine, leg
     return True
 
 
-@device
+@device(forceinline=False)
 def _select_free(free, step, gradient, hessian, metric, at, slope, matrix, lower):
     """Gather the model at theta + step in the free coordinates `at`; returns their number."""
     n = 0
@@ -169,7 +169,7 @@ def _select_free(free, step, gradient, hessian, metric, at, slope, matrix, lower
     return n
 
 
-@device
+@device(forceinline=False)
 def _room(theta, leg, lower, upper):
     """Fraction of a coordinate's leg that stays in the box; at most 1."""
     distance = upper - theta if leg > 0.0 else theta - lower
@@ -177,7 +177,7 @@ def _room(theta, leg, lower, upper):
     return min(1.0, max(distance, 0.0) / max(abs(leg), 1e-290))
 
 
-@device
+@device(forceinline=False)
 def _quadratic(matrix, x):
     """``x' matrix x``."""
     total = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from moestat._types import FloatArray
@@ -12,12 +13,103 @@ from moestat.solvers._least_squares import has_closed_form, regress
 from moestat.solvers._solution import Solution
 from moestat.solvers.newton import newton_steps
 
-__all__ = ["EM"]
+__all__ = ["EM", "Climb", "EMMap", "climb_in_detail"]
 
 # What is this small a part of the outer tolerance changes no outer decision.
 _NEGLIGIBLE = 1e-3
 # Two summations of one log-likelihood agree to this.
 _ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Climb:
+    """The end of one climb: parameters, every log-likelihood, status and number of E-steps."""
+
+    theta: FloatArray
+    path: list[float]
+    status: str
+    iterations: int
+
+
+class EMMap:
+    """The two halves of an EM iteration on one level of the data.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data and the family.
+    start : ndarray of shape (P,)
+        Where the climb begins; it fixes the metric and the box.
+    level : int
+        Level of the data's detail.
+    tolerance : float
+        Relative tolerance of the climb; the M-step is solved a thousand times more precisely.
+    m_step_iterations : int
+        Largest number of Newton steps in one M-step.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: FloatArray,
+        level: int,
+        tolerance: float,
+        m_step_iterations: int,
+    ) -> None:
+        self.family, self.level = problem.family, level
+        self.metric = problem.metric(start)
+        self.lower, self.upper = self.family.box_at(start)
+        self._tolerance, self._iterations = _NEGLIGIBLE * tolerance, m_step_iterations
+        self._closed_form = has_closed_form(self.family)
+
+    def expect(self, theta: FloatArray) -> Iteration[float]:
+        """E-step: minus the log-likelihood at theta (P,), whose responsibilities are kept."""
+        return (yield Request("expectation", theta, self.level)).value
+
+    def maximise(self, theta: FloatArray, value: float) -> Iteration[FloatArray]:
+        """M-step for the responsibilities of the last E-step, which was at theta (P,)."""
+        if self._closed_form:
+            here = yield Request("complete", theta, self.level)
+            theta = regress(self.family, theta, here)
+        theta, _, _, _ = yield from newton_steps(
+            "complete",
+            theta,
+            self.metric,
+            self.lower,
+            self.upper,
+            self._tolerance * abs(value),
+            self._iterations,
+            self.level,
+        )
+        return theta
+
+
+def climb_in_detail(
+    problem: Problem, tolerance: float, climb: Callable[[int], Iteration[Climb]]
+) -> Iteration[Solution]:
+    """Climb on compressed data, then on finer ones until the end holds on all of the data.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data and the family.
+    tolerance : float
+        Relative tolerance of the climb.
+    climb : callable
+        ``climb(level)`` from the start.
+    """
+    exact = [i for i, data in enumerate(problem.data.levels) if not data.preview]
+    allowed = max(_NEGLIGIBLE * tolerance, _ROUNDING)
+    # The coarsest of several levels would have to be left too often.
+    for level in exact[min(1, max(len(exact) - 2, 0)) :]:
+        end = yield from climb(level)
+        here = yield Request("observed", end.theta)
+        if abs(-here.value - end.path[-1]) <= allowed * abs(here.value):
+            break
+    certificate = certify(
+        problem, end.theta, here, problem.metric(end.theta), end.status, end.iterations
+    )
+    return Solution(end.theta, -here.value, here.hessian, certificate, tuple(end.path))
 
 
 @dataclass(frozen=True)
@@ -66,36 +158,21 @@ class EM:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        exact = [i for i, data in enumerate(problem.data.levels) if not data.preview]
-        allowed = max(_NEGLIGIBLE * self.tolerance, _ROUNDING)
-        # The coarsest of several levels would have to be left too often.
-        for level in exact[min(1, max(len(exact) - 2, 0)) :]:
-            theta, path, status = yield from self._climb(problem, start, level)
-            here = yield Request("observed", theta)
-            if abs(-here.value - path[-1]) <= allowed * abs(here.value):
-                break
-        certificate = certify(problem, theta, here, problem.metric(theta), status, len(path) - 1)
-        return Solution(theta, -here.value, here.hessian, certificate, tuple(path))
 
-    def _climb(
-        self, problem: Problem, theta: FloatArray, level: int
-    ) -> Iteration[tuple[FloatArray, list[float], str]]:
-        """EM on one level of the data: the last parameters, every log-likelihood, the status."""
-        metric = problem.metric(theta)
-        lower, upper = problem.family.box_at(theta)
-        value = (yield Request("expectation", theta, level)).value
-        path = [-value]
-        closed_form = has_closed_form(problem.family)
-        for _ in range(self.max_iterations):
-            if closed_form:
-                here = yield Request("complete", theta, level)
-                theta = regress(problem.family, theta, here)
-            inner = _NEGLIGIBLE * self.tolerance * abs(value)
-            theta, _, _, _ = yield from newton_steps(
-                "complete", theta, metric, lower, upper, inner, self.m_step_iterations, level
+        def climb(level: int) -> Iteration[Climb]:
+            return self._climb(
+                EMMap(problem, start, level, self.tolerance, self.m_step_iterations), start
             )
-            before, value = value, (yield Request("expectation", theta, level)).value
+
+        return (yield from climb_in_detail(problem, self.tolerance, climb))
+
+    def _climb(self, em: EMMap, theta: FloatArray) -> Iteration[Climb]:
+        value = yield from em.expect(theta)
+        path = [-value]
+        for _ in range(self.max_iterations):
+            theta = yield from em.maximise(theta, value)
+            before, value = value, (yield from em.expect(theta))
             path.append(-value)
             if abs(before - value) <= self.tolerance * abs(before):
-                return theta, path, "converged"
-        return theta, path, "iteration limit"
+                return Climb(theta, path, "converged", len(path) - 1)
+        return Climb(theta, path, "iteration limit", len(path) - 1)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from moestat._types import FloatArray
-from moestat.distances import expert_errors, hellinger, total_variation
+from moestat.distances import expert_errors, hellinger, regression_error, total_variation
 from moestat.fitting import fit
 from moestat.generate import sample_weighted
 from moestat.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
@@ -20,7 +20,7 @@ from moestat.results import MoEResults
 from moestat.solvers import make_solver
 from moestat.sweep.plan import Cell
 from moestat.sweep.record import DONE, FAILED, Record, plain, record_of
-from moestat.sweep.spec import Curve, Spec, Truth, loss_label, parse_spec
+from moestat.sweep.spec import REGRESSION_ERROR, Curve, Spec, Truth, loss_label, parse_spec
 
 __all__ = ["run_cell"]
 
@@ -88,8 +88,8 @@ def _measure(text: str, cell: Cell) -> dict[str, Any]:
             "empty_cells": int(terms.empty_cells),
             "coverage": plain(terms.coverage),
             **_distance(spec, truth, results),
-            "also": _further_losses(curve, results, target),
-            "cells": _cells(spec, truth, results, target, terms),
+            "also": _further_losses(spec, curve, results, target),
+            "cells": _cells(spec, spec.scored(curve), results, target, terms),
         },
         "certificate": plain(certificate),
     }
@@ -99,7 +99,7 @@ def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, Any, 
     spec = parse_spec(text)
     law = spec.truths[truth]
     rng = np.random.default_rng(seed)
-    return sample_weighted(law.family, law.theta, n, rng, spec.design)
+    return sample_weighted(law.family, law.theta, n, rng, spec.design, law.noise)
 
 
 # Curves on one truth see the same data and follow each other in the plan.
@@ -107,20 +107,30 @@ _kept_sample = lru_cache(maxsize=3)(_sample)
 
 
 def _distance(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
-    """Hellinger distance and total variation of the densities, with their numerical errors."""
+    """Distances of densities or regression functions, with their numerical errors."""
     values: dict[str, Any] = {}
-    for name, distance in (("hellinger", hellinger), ("total_variation", total_variation)):
+    distances = (("hellinger", hellinger), ("total_variation", total_variation))
+    if results.family.is_regression:
+        distances = (("regression_error", regression_error),)
+    for name, distance in distances:
         found = distance(results.family, results.params, truth.family, truth.theta, spec.design)
         values[name], values[f"{name}_error"] = plain(found.value), plain(found.error)
     return values
 
 
-def _further_losses(curve: Curve, results: MoEResults, target: MixingMeasure) -> dict[str, Any]:
+def _further_losses(
+    spec: Spec, curve: Curve, results: MoEResults, target: MixingMeasure
+) -> dict[str, Any]:
     """Value of each further loss of the curve, by its label."""
-    return {
-        loss_label(loss): plain(voronoi_terms(results.measure, target, make_loss(loss)).value)
-        for loss in curve.also
-    }
+
+    def value(loss: Any) -> float:
+        if loss != REGRESSION_ERROR:
+            return voronoi_terms(results.measure, target, make_loss(loss)).value
+        truth = spec.truths[curve.truth]
+        law = truth.family, truth.theta
+        return regression_error(results.family, results.params, *law, spec.design).value
+
+    return {loss_label(loss): plain(value(loss)) for loss in curve.also}
 
 
 def _cells(

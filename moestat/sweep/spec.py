@@ -21,16 +21,20 @@ from moestat.generate import check_size
 from moestat.likelihoods import LIKELIHOODS
 from moestat.losses import make_loss, voronoi_terms
 from moestat.mixing import MixingMeasure
-from moestat.solvers import make_solver
+from moestat.solvers import LEAST_SQUARES, make_solver
 from moestat.starts import StartRule, make_starts
 from moestat.sweep.errors import SweepError
 from moestat.sweep.identity import canonical_json, digest
 from moestat.sweep.tables import Table
 
-__all__ = ["Curve", "Spec", "Truth", "load_spec", "loss_label", "parse_spec"]
+__all__ = ["REGRESSION_ERROR", "Curve", "Spec", "Truth", "load_spec", "loss_label", "parse_spec"]
 
 _SOLVER = {"name": "newton"}
+_SQUARES_SOLVER = {"name": "levenberg-marquardt"}
 _STARTS = {"truth": 3, "noise": 0.1}
+REGRESSION_ERROR = "regression-error"
+"""Entry of a curve's further losses: the L2 distance of the regression functions."""
+
 _WORDS = ("theory", "published", "panel", "note")
 
 
@@ -48,12 +52,15 @@ class Truth:
         Packed parameters.
     bounds : mapping of str to (float, float)
         Bounds that replace the family's own; they concern fits, not data.
+    noise : float or None
+        Variance of the errors around a regression function; None for a density.
     """
 
     name: str
     family: Family = field(repr=False)
     theta: FloatArray = field(repr=False, compare=False)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+    noise: float | None = None
 
     @cached_property
     def law(self) -> dict[str, Any]:
@@ -65,6 +72,7 @@ class Truth:
             "expert": table_of(self.family.expert),
             "n_features": self.family.n_features,
             "n_classes": self.family.n_classes,
+            **({} if self.noise is None else {"noise": self.noise}),
             **{name: block.tolist() for name, block in blocks.items()},
         }
 
@@ -96,9 +104,12 @@ class Curve:
     published : float or None
         Slope that a paper reports; shown beside the measured one, never used.
     also : tuple of str or mapping
-        Further losses of the same fits, each as `loss`.
+        Further losses of the same fits, each as `loss`, or ``"regression-error"``.
     note : str
         What a reader should know about the curve; reports show it.
+    target : str or None
+        Name of the truth that losses compare with, where it is not the one of the data: a best
+        approximation by the fitted family.
     """
 
     name: str
@@ -114,6 +125,7 @@ class Curve:
     also: tuple[Any, ...] = ()
     note: str = ""
     gate: Any = None
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -245,9 +257,13 @@ class Spec:
             },
         )
 
+    def scored(self, curve: Curve) -> Truth:
+        """What the losses of `curve` compare with."""
+        return self.truths[curve.target or curve.truth]
+
     def target(self, curve: Curve) -> MixingMeasure:
         """The true mixing measure, with masses as the gate of `curve` has them."""
-        truth = self.truths[curve.truth]
+        truth = self.scored(curve)
         fitted = self.fitted_family(curve).with_experts(truth.family.n_experts)
         return fitted.measure(fitted.embed(truth.family, truth.theta))
 
@@ -436,6 +452,7 @@ def _truth(name: str, values: Any) -> Truth:
     bounds = table.table("bounds", {})
     model = _build(table, "bounds", lambda: family(**options, bounds=bounds))
     blocks = {block: table.take(block) for block in model.blocks}
+    noise = table.number("noise") if model.is_regression else None
     table.finish()
     one_per_expert = next(key for key, at in model.blocks.items() if at.ndim == 1)
     per_expert = blocks[one_per_expert]
@@ -443,6 +460,8 @@ def _truth(name: str, values: Any) -> Truth:
         raise table.error(one_per_expert, f"must list one number per expert, got {per_expert!r}")
     model = model.with_experts(len(per_expert))
     theta = _build(table, "", model.pack, blocks)
+    if noise is not None and noise < 0:
+        raise table.error("noise", f"must be >= 0, got {noise:g}")
     pinned = model.pin(theta)
     outside = np.flatnonzero((pinned < model.lower) | (pinned > model.upper))
     if outside.size:
@@ -453,7 +472,7 @@ def _truth(name: str, values: Any) -> Truth:
             f" lies outside [{model.lower[at]:g}, {model.upper[at]:g}]",
         )
     pairs = {key: (float(low), float(high)) for key, (low, high) in bounds.items()}
-    return Truth(name, model, theta, pairs)
+    return Truth(name, model, theta, pairs, noise)
 
 
 def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
@@ -470,7 +489,9 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
         truth=truth,
         n_experts=table.integer("n_experts", 1),
         loss=loss,
-        solver=table.table("solver", _SOLVER),
+        solver=table.table(
+            "solver", _SQUARES_SOLVER if truths[truth].family.is_regression else _SOLVER
+        ),
         starts=table.table("starts", _STARTS),
         require_certificate=table.flag("require_certificate", True),
         theory=table.number("theory", None),
@@ -479,6 +500,7 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
         also=_further(table),
         note=table.text("note", ""),
         gate=table.name_or_table("gate", None),
+        target=table.text("target", "") or None,
     )
     table.finish()
     return curve
@@ -495,19 +517,32 @@ def _further(table: Table) -> tuple[Any, ...]:
 def _check_curve(spec: Spec, curve: Curve) -> None:
     """Everything about a curve that needs the rest of the spec."""
     table = Table({}, f"curve {curve.name!r}")
+    if curve.target is not None and curve.target not in spec.truths:
+        known = ", ".join(map(repr, spec.truths))
+        raise table.error("target", f"unknown truth {curve.target!r}; known: {known}")
     if curve.gate is not None:
         _build(table, "gate", configured, GATES, curve.gate)
     fitted = _build(table, "gate", spec.fitted_family, curve)
     measure = _build(table, "gate", spec.target, curve)
     for key, given in (("loss", curve.loss), *(("also", given) for given in curve.also)):
+        if key == "also" and given == REGRESSION_ERROR:
+            if not fitted.is_regression:
+                raise table.error("also", f"{given!r} is for regression functions")
+            continue
         loss = _build(table, key, make_loss, given)
         _build(table, key, loss.check_gate, fitted.gate)
         _build(table, key, voronoi_terms, measure, measure, loss)
+        if key == "loss" and loss.represent is not None:
+            raise table.error("loss", f"{loss.name!r} has no cells of its own: list it under also")
     labels = [loss_label(given) for given in (curve.loss, *curve.also)]
     for i, label in enumerate(labels):
         if label in labels[:i]:
             raise table.error("also", f"loss {label!r} is there already")
-    _build(table, "solver", make_solver, dict(curve.solver))
+    solver = _build(table, "solver", make_solver, dict(curve.solver))
+    if (solver.name in LEAST_SQUARES) != fitted.is_regression:
+        raise table.error(
+            "solver", f"{solver.name!r} does not fit likelihood {fitted.likelihood.name!r}"
+        )
     _build(table, "starts", spec.start_rules, curve)
     _build(table, "design", check_size, spec.design, spec.sizes[-1], fitted)
     n_free = fitted.n_free_params

@@ -1,0 +1,74 @@
+"""How long a user waits: import, the first fit of a family, and the first in a later process.
+
+    python benchmarks/cold_start.py
+
+Each number is the wall-clock time of a fresh process, less that of starting Python: `import`, the
+first fit with an empty cache of compiled code, and the same with a full one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+
+from results import save
+
+_FIT = """
+import time
+began = time.perf_counter()
+import moestat
+imported = time.perf_counter()
+import numpy as np
+rng = np.random.default_rng(0)
+x = rng.random(500)
+F = moestat.family({kind})
+y = {response}
+ready = time.perf_counter()
+moestat.fit(F, x, y, rng=0)
+end = time.perf_counter()
+print(imported - began, end - ready, time.process_time())
+"""
+_KINDS = {
+    "gaussian softmax": (
+        "'gaussian', gate='softmax', n_experts=2",
+        "np.where(rng.random(500) < x, 2 * x, -x) + 0.1 * rng.standard_normal(500)",
+    ),
+    "multinomial sigmoid": ("'multinomial', gate='sigmoid'", "rng.integers(1, 3, 500)"),
+}
+
+
+def run(kind: str, cache: str) -> list[float]:
+    """Seconds of the import and of the fit, and processor seconds of the whole process."""
+    family, response = _KINDS[kind]
+    code = _FIT.format(kind=family, response=response)
+    environment = os.environ | {"MOESTAT_CACHE_DIR": cache}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    return [float(word) for word in done.stdout.split()]
+
+
+def measure() -> list[dict]:
+    """One row per kind of family."""
+    rows = []
+    for kind in _KINDS:
+        with tempfile.TemporaryDirectory() as cache:
+            _, cold, processor = run(kind, cache)
+            warm = [run(kind, cache) for _ in range(5)]
+        rows.append(
+            {
+                "family": kind,
+                "import": min(one[0] for one in warm),
+                "first fit, empty cache": cold,
+                "its processor time": processor,
+                "first fit, full cache": min(one[1] for one in warm),
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+if __name__ == "__main__":
+    save("cold start", measure())

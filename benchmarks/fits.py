@@ -1,0 +1,154 @@
+"""Seconds and log-likelihood of one fit: moestat's solvers, NumPy EM, scipy, flexmix.
+
+    python benchmarks/fits.py [--n 100000] [--repeats 3]
+
+The data are two crossing lines; three atoms are fitted, one too many, all from the same start.
+NumPy EM and flexmix stop at a relative change of 1e-6, as is usual; scipy's optimisers get
+moestat's own likelihood, score and Hessian.  One thread, one process, everything in turns; the
+fastest of the repeats counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from numpy_em import Fit
+from numpy_em import fit as numpy_fit
+from problems import Example, gaussian_example
+from results import save
+from scipy.optimize import Bounds, minimize
+from threadpoolctl import threadpool_limits
+
+from moestat.solvers import EM, SQUAREM, Newton, Solver
+from moestat.solvers._driver import Problem, Request, Sample, drive
+
+_FLEXMIX = """
+suppressPackageStartupMessages(library(flexmix))
+d <- read.csv("data.csv"); start <- as.matrix(read.csv("start.csv"))
+t <- system.time(f <- flexmix(y ~ x, data = d, k = 3, cluster = start,
+  model = FLXMRglm(family = "gaussian"), concomitant = FLXPmultinom(~x),
+  control = list(iter.max = 3000, minprior = 0, tolerance = 1e-6, classify = "weighted")))
+cat(t[["elapsed"]], as.numeric(logLik(f)), f@iter)
+"""
+
+
+def sample_of(example: Example) -> Sample:
+    """The data as the solvers read them."""
+    X = np.ascontiguousarray(example.X.T)
+    return Sample(X, example.encoded, np.ones(X.shape[1]))
+
+
+def by_moestat(example: Example, solver: Solver) -> dict:
+    """One of moestat's solvers."""
+    problem = Problem(example.family, sample_of(example))
+    (end,) = drive([solver.steps(problem, example.theta)], [problem], threads=1)
+    passes = round(end.certificate.passes, 1)
+    return {"log-likelihood": end.log_likelihood, "passes": passes} | {
+        "certified": end.certificate.certified
+    }
+
+
+def by_numpy(example: Example) -> dict:
+    """The NumPy EM."""
+    rows = example.theta.reshape(-1, 5)
+    start = Fit(rows[:, :2], rows[:, 2:4], np.exp(rows[:, 4]))
+    end = numpy_fit(start, example.X[:, 0], example.y)
+    return {"log-likelihood": float(end.log_likelihood), "passes": float(end.iterations)}
+
+
+def by_scipy(example: Example, method: str) -> dict:
+    """One of scipy's optimisers on moestat's likelihood."""
+    problem = Problem(example.family, sample_of(example))
+    family = example.family
+    free = family.lower < family.upper
+    start = example.theta
+
+    def evaluate(u):
+        theta = start.copy()
+        theta[free] = u
+        return problem.evaluate(Request("observed", theta))
+
+    options: dict = {"bounds": Bounds(family.lower[free], family.upper[free])}
+    if method == "trust-constr":
+        options["hess"] = lambda u: evaluate(u).hessian[np.ix_(free, free)]
+    options["options"] = {"maxiter": 3000}
+
+    def objective(u):
+        here = evaluate(u)
+        return here.value, here.gradient[free]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        end = minimize(objective, start[free], jac=True, method=method, **options)
+    return {"log-likelihood": -float(end.fun), "passes": problem.passes}
+
+
+def by_flexmix(example: Example) -> dict | None:
+    """R's flexmix, where it is installed; the seconds are its own."""
+    if shutil.which("Rscript") is None:
+        print("flexmix: no Rscript on this machine")
+        return None
+    X, y = np.ascontiguousarray(example.X.T), example.encoded
+    tau = example.family.rowwise(example.theta, X, y)[1].T
+    with tempfile.TemporaryDirectory() as folder:
+        data = np.column_stack([example.X[:, 0], example.y])
+        csv = {"delimiter": ",", "comments": ""}
+        np.savetxt(Path(folder, "data.csv"), data, header="x,y", **csv)
+        np.savetxt(Path(folder, "start.csv"), tau, header="a,b,c", **csv)
+        Path(folder, "run.R").write_text(_FLEXMIX)
+        run = subprocess.run(
+            ["Rscript", "run.R"], cwd=folder, capture_output=True, text=True, check=False
+        )
+    if run.returncode != 0:
+        print("flexmix:", run.stderr.strip().splitlines()[-1:])
+        return None
+    seconds, height, iterations = map(float, run.stdout.split()[-3:])
+    return {"seconds": seconds, "log-likelihood": height, "passes": iterations}
+
+
+def measure(n: int, repeats: int) -> list[dict]:
+    """One row per solver."""
+    example = gaussian_example(n)
+    solvers = {
+        "moestat Newton": lambda: by_moestat(example, Newton()),
+        "moestat SQUAREM": lambda: by_moestat(example, SQUAREM()),
+        "moestat EM, 1e-6": lambda: by_moestat(example, EM()),
+        "NumPy EM, 1e-6": lambda: by_numpy(example),
+        "scipy L-BFGS-B": lambda: by_scipy(example, "L-BFGS-B"),
+        "scipy trust-constr": lambda: by_scipy(example, "trust-constr"),
+    }
+    small = gaussian_example(2_000)
+    for solver in (Newton(), SQUAREM(max_iterations=4), EM(max_iterations=2)):
+        by_moestat(small, solver)  # compiles
+    rows = {name: {"solver": name, "seconds": np.inf} for name in solvers}
+    for repeat in range(repeats):
+        for name, solve in solvers.items():
+            if repeat and rows[name]["seconds"] > 20.0:
+                continue
+            began = time.perf_counter()
+            outcome = solve()
+            seconds = time.perf_counter() - began
+            rows[name] |= outcome | {"seconds": min(seconds, rows[name]["seconds"])}
+            print(f"{name}: {seconds:.3f} s, {outcome}", flush=True)
+    if (outcome := by_flexmix(example)) is not None:
+        rows["flexmix, 1e-6"] = {"solver": "flexmix, 1e-6"} | outcome
+    own = rows["moestat Newton"]["seconds"]
+    for row in rows.values():
+        row["times Newton's"] = row["seconds"] / own
+    return list(rows.values())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--n", type=int, default=100_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    with threadpool_limits(1):
+        save("fits", measure(options.n, options.repeats))

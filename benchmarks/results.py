@@ -1,0 +1,107 @@
+"""Where the benchmarks leave their numbers: results/cpu.json, and the table and figure from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+
+__all__ = ["machine", "save", "write_table"]
+
+FOLDER = Path(__file__).with_name("results")
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers depend on besides the code."""
+    model = "unknown"
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        model = lines[0].split(":")[1].strip() if lines else model
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def save(section: str, rows: list[dict[str, Any]]) -> None:
+    """Replace one section of results/cpu.json and write table and figure again."""
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / "cpu.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    record[section] = {"machine": machine(), "rows": rows}
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    write_table(record)
+
+
+def _markdown(rows: list[dict[str, Any]]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+
+    def cell(value: Any) -> str:
+        return (
+            f"{value:.4g}"
+            if isinstance(value, float) and abs(value) < 1e4
+            else (f"{value:.3f}" if isinstance(value, float) else str(value))
+        )
+
+    lines = [" | ".join(names), " | ".join("---" for _ in names)]
+    lines += [" | ".join(cell(row.get(name, "")) for name in names) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def write_table(record: dict[str, Any]) -> None:
+    """results/cpu.md and results/cpu.png."""
+    titles = {
+        "kernels": "Passes over the data, nanoseconds per sample",
+        "fits": "Fits of one data set, n = 100,000",
+        "cold start": "Cold start, seconds",
+    }
+    parts = ["# Benchmarks on one core\n"]
+    for section, title in titles.items():
+        if section in record:
+            facts = ", ".join(f"{k} {v}" for k, v in record[section]["machine"].items())
+            parts += [f"## {title}\n", _markdown(record[section]["rows"]), f"\n{facts}\n"]
+    (FOLDER / "cpu.md").write_text("\n".join(parts))
+    if "kernels" in record and "fits" in record:
+        _figure(record)
+
+
+def _figure(record: dict[str, Any]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 2.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    passes = [row for row in record["kernels"]["rows"] if row["pass"] == "score"]
+    tools = ("moestat", "C", "C, 512 bits", "NumPy", "JAX")
+    names = [name for name in tools if any(name in row for row in passes)]
+    height = 0.8 / len(names)
+    for j, name in enumerate(names):
+        at = [i + j * height for i, row in enumerate(passes) if name in row]
+        left.barh(at, [row[name] for row in passes if name in row], height, label=name)
+    left.set_yticks(
+        [i + 0.4 - height / 2 for i in range(len(passes))],
+        [row["problem"].split(",")[0].replace(" ", "\n") for row in passes],
+    )
+    left.invert_yaxis()
+    left.set_xlabel("log-likelihood + score, ns per sample")
+    left.legend(frameon=False, fontsize="small")
+    fits = [row for row in record["fits"]["rows"] if "seconds" in row]
+    fits.sort(key=lambda row: row["seconds"])
+    right.barh([row["solver"] for row in fits], [row["seconds"] for row in fits])
+    right.set_xscale("log")
+    right.invert_yaxis()
+    right.set_xlabel("seconds to fit")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(FOLDER / "cpu.png", dpi=160)
