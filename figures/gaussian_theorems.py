@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +23,15 @@ from moestat.sweep.store import open_store
 
 WIDE = 0.15
 PLATEAU = -0.25
-RULES = f"""Rules, fixed before the runs.  A rate r *holds* at these sizes if the 95% interval of
-the measured slope reaches down to -r and is at most {WIDE} to either side; it is *refuted as
-printed* if the interval lies above -r and the density itself does not converge (the interval of
-the Hellinger distance's slope lies above {PLATEAU}); else it is *undecided*.  Cells of one fitted
-atom are exact, cells of several over-specified.  A lower bound `E TV >= C loss` is refuted by one
-measure with TV = 0 and a positive loss."""
+RULES = f"""Rules.  A rate r *holds* at these sizes if the 95% interval of the measured slope
+reaches down to -r, lies below 0 and is at most {WIDE} to either side; it is *refuted as printed* if the
+interval lies above -r and the density itself does not converge (the interval of the Hellinger
+distance's slope lies above {PLATEAU}); else it is *undecided*.  They were fixed before the runs,
+but for "lies below 0", which was added when the slow rates of the softmax gate showed that an
+interval may hold both -r and 0.  Cells of one fitted atom are exact, cells of several
+over-specified; errors in cells are the largest of the cell, not weighted by masses as in the
+losses, so an atom that has next to no mass counts in full.  A lower bound `E TV >= C loss` is
+refuted by one measure with TV = 0 and a positive loss."""
 
 
 def shown(rate: RateResult | None) -> str:
@@ -43,7 +47,7 @@ def judged(rate: RateResult | None, theory: float, density: RateResult | None) -
     if rate is None:
         return "undecided"
     low, high = rate.interval
-    if low <= theory and (high - low) / 2.0 <= WIDE:
+    if low <= theory and high < 0.0 and (high - low) / 2.0 <= WIDE:
         return "holds"
     if low > theory and density is not None and density.interval[0] > PLATEAU:
         return "refuted as printed"
@@ -72,25 +76,70 @@ def exponent_rows(summary: CurveSummary, over: dict[str, float], exact: float) -
             yield f"| {summary.curve.name} | {kind} | {block} | {slope} | {theory:g} | {verdict} |"
 
 
-def counterexample() -> str:
-    """The doubled measure under unit masses: the same density at a positive loss."""
-    family = moestat.family("gaussian", gate="competition", n_experts=2)
-    truth = family.pack({"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]})
-    doubled = np.concatenate([truth, truth])
-    more = family.with_experts(4)
-    design = moestat.Uniform(-2.0, 2.0)
-    tv = moestat.total_variation(more, doubled, family, truth, design).value
+def counterexample(path: Path, truth: str, loss: str) -> str:
+    """The doubled measure of one truth: a sentence on its distance and its losses."""
+    with open_store(path) as store:
+        law, design = store.spec.truths[truth], store.spec.design
+    family, theta = law.family, np.asarray(law.theta)
+    more, doubled = family.with_experts(2 * family.n_experts), np.concatenate([theta, theta])
+    tv = moestat.total_variation(more, doubled, family, theta, design).value
     given, scaled = (
-        moestat.voronoi_loss(
-            more.measure(doubled), family.measure(truth), "competition-L2", masses=masses
-        )
+        moestat.voronoi_loss(more.measure(doubled), family.measure(theta), loss, masses=masses)
         for masses in ("given", "normalised")
     )
     return (
-        f"Every atom of a two-atom truth taken twice: TV = {tv:.1e}, loss as printed (unit"
-        f" masses) {given:g}, loss with normalised masses {scaled:g}.  The lower bounds (7) and"
-        " (15) of compete are refuted as printed; normalised masses mend them here."
+        f"Every atom of the truth `{truth}` taken twice has TV = {tv:.1e} and, with unit masses"
+        f" as printed, a loss of {given:g}: no lower bound.  With normalised masses the loss is"
+        f" {scaled:g}."
     )
+
+
+def statement(theorem: str, summaries: Sequence[CurveSummary], bound: str | None = None) -> str:
+    """One plain sentence or two on a theorem, from the verdicts on its curves."""
+    verdicts = {
+        s.curve.name: judged(s.rate, s.curve.theory or -0.5, s.hellinger) for s in summaries
+    }
+    refuted = [s for s in summaries if verdicts[s.curve.name] == "refuted as printed"]
+    held = [name for name, verdict in verdicts.items() if verdict == "holds"]
+    open_ = [name for name, verdict in verdicts.items() if verdict == "undecided"]
+    word = "refuted as printed" if refuted or bound else "holds" if not open_ else "undecided"
+    parts = [f"- **{theorem}: {word}.**"]
+    if bound:
+        parts.append(bound)
+    parts += [
+        f"{s.curve.name}: the loss has slope {shown(s.rate)}, the Hellinger distance"
+        f" {shown(s.hellinger)}."
+        for s in refuted
+    ]
+    if held:
+        parts.append(f"The rate of the loss holds for {'; '.join(held)}.")
+    if open_:
+        parts.append(f"Undecided: {'; '.join(open_)}.")
+    return " ".join(parts)
+
+
+def statements(competition: Path, top: Path) -> list[str]:
+    """A plain statement per theorem."""
+    with open_store(competition) as store:
+        curves = summarise(store)
+    with open_store(top) as store:
+        exact = summarise(store)
+    density = [replace(s, rate=s.hellinger) for s in exact]
+    return [
+        statement(
+            "Theorem J.1 of compete (linear experts)",
+            [s for s in curves if s.curve.truth == "lines"],
+            counterexample(competition, "lines", "competition-L2"),
+        ),
+        statement(
+            "Theorem 3.2 of compete (here feed-forward experts)",
+            [s for s in curves if s.curve.truth == "networks"],
+            counterexample(competition, "networks", "competition-L1"),
+        ),
+        statement("Theorem 4.1 of compete-v1 (Hellinger distance)", density),
+        statement("Theorem 4.2 of compete-v1 (loss (9))", exact),
+        "",
+    ]
 
 
 def section(title: str, path: Path, over: dict[str, float]) -> list[str]:
@@ -127,12 +176,7 @@ def main() -> None:
     competition, softmax, top = map(Path, sys.argv[1:4])
     target = Path(sys.argv[4]) if len(sys.argv) > 4 else Path("figures/gaussian_theorems.md")
     lines = ["# Theorems on Gaussian experts, and what certified maxima say", "", RULES, ""]
-    lines += [
-        "## The printed lower bounds of compete, Theorems 3.2 and J.1",
-        "",
-        counterexample(),
-        "",
-    ]
+    lines += ["## Statements", "", *statements(competition, top)]
     lines += section(
         "Competition: compete (000), Theorems 3.2 (any expert) and J.1 (linear experts)",
         competition,
