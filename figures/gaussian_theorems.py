@@ -26,10 +26,9 @@ PLATEAU = -0.25
 RULES = f"""Rules.  A rate r *holds* at these sizes if the 95% interval of the measured slope
 reaches down to -r, lies below 0 and is at most {WIDE} to either side; it is *refuted as printed*
 if the interval lies above -r and the density itself does not converge (the interval of the
-Hellinger
-distance's slope lies above {PLATEAU}); else it is *undecided*.  They were fixed before the runs,
-but for "lies below 0", which was added when the slow rates of the softmax gate showed that an
-interval may hold both -r and 0.  Cells of one fitted atom are exact, cells of several
+Hellinger distance's slope lies above {PLATEAU}); else it is *undecided*.  They were fixed before
+the runs, but for "lies below 0", which was added when the slow rates of the softmax gate showed
+that an interval may hold both -r and 0.  Cells of one fitted atom are exact, cells of several
 over-specified; errors in cells are the largest of the cell, not weighted by masses as in the
 losses, so an atom that has next to no mass counts in full.  A lower bound `E TV >= C loss` is
 refuted by one measure with TV = 0 and a positive loss."""
