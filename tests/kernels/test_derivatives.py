@@ -99,7 +99,7 @@ def test_block_edges(kind, n):
 
 @every_kind
 def test_weights_are_counts(kind):
-    family, theta, X, y, _, problem = random_problem(kind, 2, 1, 2, n=300)
+    family, theta, X, _, _, problem = random_problem(kind, 2, 1, 2, n=300)
     counts = np.random.default_rng(0).integers(0, 4, size=300)
     design, encoded = problem.data.X, problem.data.y
     weighted = Problem(family, Sample(design, encoded, counts.astype(float)))
