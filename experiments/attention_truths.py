@@ -269,7 +269,7 @@ def main() -> None:
         spec_text(
             "Softmax and sigmoid gates on data of softmax gates",
             "attention (004), Figure 1, as published and as certified least squares.\n"
-            + HOURS.format("3 hours"),
+            + HOURS.format("2 hours"),
             SIZES,
             5,
             one,
@@ -280,7 +280,7 @@ def main() -> None:
         spec_text(
             "Sigmoid gates, well specified, in the sparse and the dense regime",
             "attention (004), Figure 2, as published and as certified least squares.\n"
-            + HOURS.format("3 hours"),
+            + HOURS.format("2 hours"),
             SIZES,
             5,
             two,
@@ -307,7 +307,7 @@ def main() -> None:
         spec_text(
             "What the exponent of the start's noise does to the measured slope",
             "The eight curves of attention (004), Figures 1 and 2, by gradient descent from starts"
-            "\nwhose noise falls like n^-decay.  About an hour on two cores.",
+            "\nwhose noise falls like n^-decay.  About a quarter of an hour on two cores.",
             SIZES,
             5,
             [*soft, *truths[4:], *sensitive],
@@ -347,7 +347,7 @@ def main() -> None:
         spec_text(
             "Rates of Table 1 at a size where large samples are cheap",
             "attention (004), Table 1: sparse and dense regimes, four experts, two gates.\n"
-            "d = 2, N* = 2, N = 3: about half an hour on two cores.",
+            "d = 2, N* = 2, N = 3: about an hour on two cores.",
             small_sizes,
             10,
             table,
@@ -358,7 +358,7 @@ def main() -> None:
         spec_text(
             "Partially quadratic scores",
             "attention (004), App. C: sparse and dense regimes, four experts, two gates.\n"
-            "d = 2, N* = 2, N = 3: about half an hour on two cores.",
+            "d = 2, N* = 2, N = 3: about an hour on two cores.",
             small_sizes,
             10,
             partial,
