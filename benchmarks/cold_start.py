@@ -19,6 +19,7 @@ _FIT = """
 import time
 began = time.perf_counter()
 import moestat
+moestat.family, moestat.fit
 imported = time.perf_counter()
 import numpy as np
 rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moestat._jit import device
-from moestat._math import decay, exp, log1p_inverse
+from moestat._math import decay, decay_less_one, exp, log1p_inverse
 from moestat._registry import UnknownNameError
 
 __all__ = ["ACTIVATIONS", "activation"]
@@ -64,11 +64,9 @@ def exponential(s):
 
 @device
 def tanh(s):
-    """``tanh(s) = 2 sigma(2 s) - 1``, with relative accuracy near 0 from the odd series."""
-    e = decay(-2.0 * abs(s))
-    z = s * s
-    series = abs(s) * (1.0 - z * (1.0 / 3.0 - z * (2.0 / 15.0 - z * (17.0 / 315.0))))
-    t = series if z < 1e-3 else (1.0 - e) / (1.0 + e)
+    """``tanh(s) = (1 - e^-2s) / (1 + e^-2s)``."""
+    less_one = decay_less_one(-2.0 * abs(s))
+    t = -less_one / (2.0 + less_one)
     t = t if s >= 0.0 else -t
     return t, 1.0 - t * t, -2.0 * t * (1.0 - t * t)
 

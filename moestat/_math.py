@@ -18,7 +18,16 @@ from numba import types
 from moestat._jit import device, primitive
 
 __all__ = [
-    *("decay", "exp", "log", "log1p_inverse", "log1p_unit", "log_sigmoid", "logistic"),
+    *(
+        "decay",
+        "decay_less_one",
+        "exp",
+        "log",
+        "log1p_inverse",
+        "log1p_unit",
+        "log_sigmoid",
+        "logistic",
+    ),
     *("sigmoid", "softplus", "tempered_log_sigmoid"),
 ]
 
@@ -79,7 +88,7 @@ _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11 = (
 
 @device
 def _exp_parts(x: float) -> tuple[float, int]:
-    """``e^x = p 2^n``: p near 1, and a number whose lowest 12 bits are n."""
+    """``e^x = (1 + t) 2^n``: t, and a number whose lowest 12 bits are n."""
     shifted = fma(x, _LOG2_E, _SHIFT)
     n = shifted - _SHIFT
     r = fma(-n, _LN2_LO, fma(-n, _LN2_HI, x))
@@ -92,7 +101,7 @@ def _exp_parts(x: float) -> tuple[float, int]:
     q = fma(q, r, _E4)
     q = fma(q, r, _E3)
     q = fma(q, r, _E2)
-    return 1.0 + fma(r * r, q, r), to_bits(shifted)
+    return fma(r * r, q, r), to_bits(shifted)
 
 
 @device
@@ -100,7 +109,8 @@ def exp(x: float) -> float:
     """Exponential; 0 below -745, inf above 709.8, NaN for NaN."""
     x = -1000.0 if x < -1000.0 else x
     x = 1000.0 if x > 1000.0 else x
-    p, n = _exp_parts(x)
+    t, n = _exp_parts(x)
+    p = 1.0 + t
     # 2^n in two factors: the first keeps p in range when 2^n alone would leave it.
     k = n - _SHIFT_BITS
     half = k >> 1
@@ -117,8 +127,17 @@ def decay(x: float) -> float:
 
     There the result would be subnormal, and processors take a hundred times as long for those.
     """
-    p, n = _exp_parts(x)
-    return 0.0 if x < _LEAST_NORMAL else from_bits(to_bits(p) + (n << 52))
+    t, n = _exp_parts(x)
+    return 0.0 if x < _LEAST_NORMAL else from_bits(to_bits(1.0 + t) + (n << 52))
+
+
+@device
+def decay_less_one(x: float) -> float:
+    """``e^x - 1`` for x <= 0, accurate near 0."""
+    x = -60.0 if x < -60.0 else x
+    t, n = _exp_parts(x)
+    power = from_bits(_ONE_BITS + (n << 52))
+    return fma(t, power, power - 1.0)
 
 
 # log: 2 atanh(s) = 2 s + s z q(z) with z = s^2, |s| <= 0.1716 after the range reduction, and q the

@@ -8,9 +8,10 @@ depend on n, and nearly all of the time is spent in BLAS.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
+from scipy.linalg import get_blas_funcs
 
 from moestat._types import FloatArray
 from moestat.families import Family
@@ -51,6 +52,7 @@ def squares(
     at = np.flatnonzero(family.jacobian_rows >= 0)
     last = at.size
     rows = np.zeros((last + 1, CHUNK))
+    syrk: Any = get_blas_funcs("syrk", (rows,))
     gram = np.zeros((last + 1, last + 1), order="F")
     f = np.empty(CHUNK)
     for start in range(0, n, CHUNK):
@@ -60,7 +62,7 @@ def squares(
         family.residuals(theta, X, root, start, 1, f[:m], nothing, rows)
         np.subtract(f[:m], y[start : start + m], out=rows[last, :m])
         rows[last, :m] *= root[start : start + m]
-        gram = blas.dsyrk(1.0, rows.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
+        gram = syrk(1.0, rows.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
     gradient, hessian = np.zeros(n_params), np.zeros((n_params, n_params))
     gradient[at] = gram[:last, last]
     upper = np.triu(gram[:last, :last])

@@ -1,0 +1,117 @@
+"""Cells of regression functions: fits by least squares, errors and targets of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from moestat.distances import regression_error
+from moestat.losses import voronoi_loss
+from moestat.sweep import parse_spec, plan_cells, run_cell
+from moestat.sweep.errors import SweepError
+
+SPEC = """
+title = "regression functions"
+seed = 5
+replicates = 1
+n = [400]
+
+[design]
+law = "uniform"
+low = -1.0
+high = 1.0
+
+[truth.sigmoid]
+likelihood = "least-squares"
+gate = "sigmoid-quadratic"
+expert = { name = "polynomial", degree = 1 }
+n_features = 2
+noise = 0.01
+A = [[1.0, 0.5, -1.0]]
+b = [[0.3, -0.6]]
+c = [0.2]
+alpha = [[1.0, -1.0]]
+beta = [0.5]
+
+[truth.other]
+likelihood = "least-squares"
+gate = "sigmoid-quadratic"
+expert = { name = "polynomial", degree = 1 }
+n_features = 2
+noise = 0.01
+A = [[[1.0, 0.5], [0.5, 1.0]], [[0, 0], [0, 0]]]
+b = [[0.3, -0.6], [0, 0]]
+c = [0.2, 0.4]
+alpha = [[1.0, -1.0], [0.2, 0.1]]
+beta = [0.5, 0.3]
+
+[[curve]]
+name = "plain"
+truth = "sigmoid"
+n_experts = 2
+loss = "L1"
+also = ["dense-L3", "regression-error"]
+starts = { truth = 1, noise = 0.05 }
+
+[[curve]]
+name = "sgd"
+truth = "sigmoid"
+n_experts = 2
+loss = "L3"
+target = "other"
+solver = { name = "sgd", epochs = 2 }
+starts = { truth = 1, noise = 3.0, decay = 0.5 }
+require_certificate = false
+"""
+
+
+def run(curve):
+    spec = parse_spec(SPEC)
+    cell = next(cell for cell in plan_cells(spec) if cell.curve == curve)
+    record = run_cell(SPEC, cell)
+    assert record.message == ""
+    return spec, record
+
+
+def test_a_cell_records_the_regression_error():
+    spec, record = run("plain")
+    truth, family = spec.truths["sigmoid"], spec.fitted_family(spec.curve("plain"))
+    theta = np.array(record.params)
+    error = regression_error(family, theta, truth.family, truth.theta, spec.design).value
+    assert record.losses["regression_error"] == error == record.losses["also"]["regression-error"]
+    assert 0.0 < error < 0.1
+    assert "hellinger" not in record.losses
+    estimate, target = family.measure(theta), truth.family.measure(truth.theta)
+    assert record.loss == voronoi_loss(estimate, target, "L1")
+    assert record.losses["also"]["dense-L3"] == voronoi_loss(estimate, target, "dense-L3")
+
+
+def test_a_target_of_its_own():
+    spec, record = run("sgd")
+    other, family = spec.truths["other"], spec.fitted_family(spec.curve("sgd"))
+    target = other.family.measure(other.theta)
+    assert record.loss == voronoi_loss(family.measure(np.array(record.params)), target, "L3")
+    assert len(record.losses["cells"]) == 2
+    assert not record.certified
+
+
+def test_noise_is_part_of_the_law():
+    spec = parse_spec(SPEC)
+    assert spec.truths["sigmoid"].law["noise"] == 0.01
+    assert parse_spec(SPEC.replace("noise = 0.01", "noise = 0.02")).digest != spec.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("noise = 0.01\n", "", "noise"),
+        ("noise = 0.01", "noise = -1.0", "must be >= 0"),
+        ('loss = "L1"', 'loss = "dense-L3"', "list it under also"),
+        ('target = "other"', 'target = "none"', "unknown truth 'none'"),
+        ('{ name = "sgd", epochs = 2 }', '{ name = "em" }', "does not fit likelihood"),
+        ('loss = "L1"', 'loss = "L4"', "was made for"),
+    ],
+)
+def test_specs_are_checked(old, new, message):
+    with pytest.raises(SweepError, match=message):
+        parse_spec(SPEC.replace(old, new, 1))
