@@ -27,10 +27,8 @@ class Design(Protocol):
         """Name in the registry."""
         ...
 
-    @property
-    def counted(self) -> bool:
-        """Whether the inputs are finitely many nodes, so that a sample is a table of counts."""
-        ...
+    counted: ClassVar[bool]
+    """Whether the inputs are finitely many nodes, so that a sample is a table of counts."""
 
     def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
         """N inputs, shape (d, n)."""

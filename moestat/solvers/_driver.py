@@ -27,7 +27,7 @@ from moestat.solvers._trust_region import region_metric
 __all__ = ["Evaluation", "Iteration", "Objective", "Problem", "Request", "Sample", "drive"]
 
 _PANELS, _NODES = (32, 256, 2048), 4
-_STRIDES, _PREVIEWED = (4,), 2000
+_STRIDES, _PREVIEWED = (16, 4), 2000
 _ROWS_WORTH_A_THREAD = 20_000
 
 Objective = Literal["observed", "complete", "expectation", "value", "squares", "residuals"]
@@ -108,9 +108,9 @@ class Sample:
 
         Compression needs one input and discrete responses.  At 32 panels of 4 nodes it keeps the
         log-likelihood of 1e5 samples to about 1e-9 for gate slopes up to 30 on the unit interval;
-        steeper ones need the finer levels.  Continuous responses have a preview instead:
-        every 4th sample.  With fewer, an atom too many finds a place of its own.  Weighted rows
-        have none: on a lattice every 8th of them would follow another law.
+        steeper ones need the finer levels.  Continuous responses have previews instead:
+        every 16th and every 4th sample.  With fewer, an atom too many finds a place of its own.
+        Weighted rows have none: on a lattice every 4th of them would follow another law.
         """
         levels = []
         if np.issubdtype(self.y.dtype, np.integer):

@@ -69,7 +69,7 @@ def newton_steps(
         if ratio < 0.25:
             radius = 0.25 * min(move.length, radius)
         elif ratio > 0.75 and move.length > 0.8 * radius:
-            radius = min(2.0 * radius, _LARGEST_RADIUS)
+            radius = min(3.0 * radius, _LARGEST_RADIUS)
         if ratio > _ACCEPT:
             theta, here = trial, there
             progress += decrease
