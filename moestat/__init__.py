@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from moestat.comparisons import compare_rates
     from moestat.compression import compress
     from moestat.designs import Lattice, Uniform
     from moestat.distances import hellinger, total_variation
@@ -31,6 +32,7 @@ _HOMES = {
     "MoEClassifier": "moestat.estimators",
     "MoERegressor": "moestat.estimators",
     "Uniform": "moestat.designs",
+    "compare_rates": "moestat.comparisons",
     "compress": "moestat.compression",
     "family": "moestat.families",
     "fit": "moestat.fitting",
@@ -54,6 +56,7 @@ __all__ = [
     "MoEClassifier",
     "MoERegressor",
     "Uniform",
+    "compare_rates",
     "compress",
     "expected_information",
     "family",
