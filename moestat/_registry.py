@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["Registry", "UnknownNameError", "configured", "table_of"]
+__all__ = ["Maker", "Registry", "UnknownNameError", "configured", "made", "table_of"]
 
 
 class _Named(Protocol):
@@ -69,6 +70,36 @@ class UnknownNameError(KeyError, ValueError):
         return str(self.args[0])
 
 
+def _called(kind: str, name: str, make: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
+    """``make(**options)``, or one clear error about options that it does not take."""
+    refusal = f"{kind} {name!r} does not take these options: {', '.join(sorted(options))}"
+    if make is None:
+        raise ValueError(refusal)
+    try:
+        return make(**options)
+    except TypeError:
+        raise ValueError(refusal) from None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A class under the name that specs call it by."""
+
+    name: str
+    make: Callable[..., Any]
+
+
+def made(registry: Registry[Maker], name: str, options: Mapping[str, Any]) -> Any:
+    """An object of the class called `name`, with its options.
+
+    Raises
+    ------
+    ValueError
+        If the name or an option is unknown, or an option out of range.
+    """
+    return _called(registry.kind, name, registry[name].make, dict(options))
+
+
 class _Configurable(_Named, Protocol):
     @property
     def options(self) -> Mapping[str, Any]: ...
@@ -94,13 +125,7 @@ def configured(registry: Registry[C], given: str | Mapping[str, Any]) -> C:
     member = registry[table.pop("name")]
     if not table:
         return member
-    refusal = f"{registry.kind} {member.name!r} does not take these options: "
-    if member.configure is None:
-        raise ValueError(refusal + ", ".join(sorted(table)))
-    try:
-        return member.configure(**table)
-    except TypeError:
-        raise ValueError(refusal + ", ".join(sorted(table))) from None
+    return _called(registry.kind, member.name, member.configure, table)
 
 
 def table_of(member: _Configurable) -> str | dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from moestat._registry import Registry
+from moestat._registry import Maker, Registry, made
 from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
 
@@ -157,24 +157,12 @@ def _check_interval(low: Any, high: Any) -> None:
         raise ValueError(f"design: low must be below high, got ({low:g}, {high:g})")
 
 
-@dataclass(frozen=True)
-class _DesignKind:
-    name: str
-    make: Any
-
-
-DESIGNS: Registry[_DesignKind] = Registry("design")
-DESIGNS.register(_DesignKind("uniform", Uniform))
-DESIGNS.register(_DesignKind("lattice", Lattice))
+DESIGNS: Registry[Maker] = Registry("design")
+DESIGNS.register(Maker("uniform", Uniform))
+DESIGNS.register(Maker("lattice", Lattice))
 
 
 def make_design(options: Mapping[str, Any]) -> Design:
     """A design from its table in a spec, ``{law = "uniform", low = 0, high = 1}``."""
     options = dict(options)
-    kind = DESIGNS[options.pop("law", "uniform")]
-    try:
-        return kind.make(**options)
-    except TypeError:
-        raise ValueError(
-            f"design {kind.name!r} does not take these options: {', '.join(sorted(options))}"
-        ) from None
+    return made(DESIGNS, options.pop("law", "uniform"), options)

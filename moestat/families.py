@@ -74,6 +74,18 @@ class Family:
         return n_gate, own, mean, min(self.gate.n_active or self.n_experts, self.n_experts)
 
     @property
+    def has_jumps(self) -> bool:
+        """Whether the log-likelihood jumps: only some of the atoms are active at each x.
+
+        Examples
+        --------
+        >>> from moestat import family
+        >>> [family("gaussian", gate="softmax-top", n_experts=k).has_jumps for k in (1, 2)]
+        [False, True]
+        """
+        return self.layout[3] < self.n_experts
+
+    @property
     def first_expert_channel(self) -> int:
         """Position of the expert's first channel."""
         return self.layout[1]

@@ -17,7 +17,6 @@ from moestat.results import MoEResults
 from moestat.solvers import LevenbergMarquardt, Newton, Search, Solution, Solver
 from moestat.solvers._certificate import GAIN_LIMIT
 from moestat.solvers._driver import Problem, Sample, drive
-from moestat.solvers.search import has_jumps
 from moestat.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
 
 __all__ = ["fit", "fit_many"]
@@ -89,14 +88,7 @@ def _default_solver(family: Family) -> Solver:
     """Newton's method, a search where it would end at the first jump, or least squares."""
     if family.is_regression:
         return LevenbergMarquardt()
-    return Search() if has_jumps(family) else Newton()
-
-
-def _certified_by(solver: Solver, family: Family, solution: Solution) -> Solution:
-    """The solution, without a certificate where derivatives alone cannot give one."""
-    if isinstance(solver, Search) or not has_jumps(family):
-        return solution
-    return replace(solution, certificate=replace(solution.certificate, certified=False))
+    return Search() if family.has_jumps else Newton()
 
 
 def _into_box(family: Family, starts: FloatArray) -> FloatArray:
@@ -205,7 +197,6 @@ def fit_many(
                 labels.append(f"{rule.name} {j}")
                 owners.append(position)
     solutions = drive(iterations, problems, threads)
-    solutions = [_certified_by(chosen, family, solution) for solution in solutions]
     seconds = (time.perf_counter() - began) / len(data)
     results = []
     for position in range(len(data)):

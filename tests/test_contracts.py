@@ -15,7 +15,6 @@ from moestat.gates import GATES
 from moestat.likelihoods import LIKELIHOODS
 from moestat.losses import LOSSES
 from moestat.solvers import SOLVERS, make_solver
-from moestat.solvers.search import has_jumps
 from moestat.starts import TruthStarts
 from moestat.sweep.executors import EXECUTORS
 from tests import oracle
@@ -213,7 +212,7 @@ def test_solver_on_gaussian_data(solver, gate, gaussian_truth):
     density = family.log_density(result.params, X, y)
     assert result.log_likelihood == pytest.approx(density.sum(), rel=1e-12)
     assert result.certificate.collapsed == ()
-    if has_jumps(family):
+    if family.has_jumps:
         # Derivatives see only the smooth piece of the start.
         assert result.certificate.certified == (solver == "search")
         if solver != "search":

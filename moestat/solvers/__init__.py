@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Protocol
 
-from moestat._registry import Registry
+from moestat._registry import Maker, Registry, made
 from moestat._types import FloatArray
 from moestat.solvers._certificate import Certificate
 from moestat.solvers._driver import Iteration, Problem
@@ -47,19 +46,13 @@ class Solver(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _SolverKind:
-    name: str
-    make: Callable[..., Solver]
-
-
-SOLVERS: Registry[_SolverKind] = Registry("solver")
-SOLVERS.register(_SolverKind("em", EM))
-SOLVERS.register(_SolverKind("squarem", SQUAREM))
-SOLVERS.register(_SolverKind("newton", Newton))
-SOLVERS.register(_SolverKind("levenberg-marquardt", LevenbergMarquardt))
-SOLVERS.register(_SolverKind("sgd", SGD))
-SOLVERS.register(_SolverKind("search", Search))
+SOLVERS: Registry[Maker] = Registry("solver")
+SOLVERS.register(Maker("em", EM))
+SOLVERS.register(Maker("squarem", SQUAREM))
+SOLVERS.register(Maker("newton", Newton))
+SOLVERS.register(Maker("levenberg-marquardt", LevenbergMarquardt))
+SOLVERS.register(Maker("sgd", SGD))
+SOLVERS.register(Maker("search", Search))
 
 LEAST_SQUARES = frozenset({"levenberg-marquardt", "sgd"})
 """Solvers of regression functions; the others maximise the likelihood of densities."""
@@ -84,10 +77,4 @@ def make_solver(options: str | Mapping[str, Any]) -> Solver:
     50
     """
     table = {"name": options} if isinstance(options, str) else dict(options)
-    kind = SOLVERS[table.pop("name", "newton")]
-    try:
-        return kind.make(**table)
-    except TypeError:
-        raise ValueError(
-            f"solver {kind.name!r} does not take these options: {', '.join(sorted(table))}"
-        ) from None
+    return made(SOLVERS, table.pop("name", "newton"), table)

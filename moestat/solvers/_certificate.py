@@ -35,7 +35,8 @@ class Certificate:
         How the solver ended: "converged", "iteration limit" or "stalled".
     certified : bool
         The gain is below 1e-4, no curvature is negative and no atom has collapsed, whatever the
-        solver said.
+        solver said.  Where the likelihood jumps, derivatives certify nothing; only `Search` looks
+        across.
     gradient : float
         Norm of the free gradient per sample, in the metric of the predictors.
     gain : float
@@ -150,7 +151,11 @@ def certify(
     return Certificate(
         status=status,
         certified=bool(
-            gain <= GAIN_LIMIT and inertia[2] == 0 and np.isfinite(here.value) and not collapsed
+            gain <= GAIN_LIMIT
+            and inertia[2] == 0
+            and np.isfinite(here.value)
+            and not collapsed
+            and not family.has_jumps
         ),
         gradient=gradient / float(problem.data.weight.sum()),
         gain=gain,

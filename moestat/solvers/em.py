@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from moestat._types import FloatArray
@@ -13,7 +13,7 @@ from moestat.solvers._least_squares import has_closed_form, regress
 from moestat.solvers._solution import Solution
 from moestat.solvers.newton import newton_steps
 
-__all__ = ["EM", "Climb", "EMMap", "climb_in_detail"]
+__all__ = ["EM", "Climb", "EMMap", "EMSolver"]
 
 # What is this small a part of the outer tolerance changes no outer decision.
 _NEGLIGIBLE = 1e-3
@@ -84,36 +84,46 @@ class EMMap:
         return theta
 
 
-def climb_in_detail(
-    problem: Problem, tolerance: float, climb: Callable[[int], Iteration[Climb]]
-) -> Iteration[Solution]:
-    """Climb on compressed data, then on finer ones until the end holds on all of the data.
+@dataclass(frozen=True)
+class EMSolver(ABC):
+    """What the solvers that climb by EM steps have in common; each climbs in its own way."""
 
-    Parameters
-    ----------
-    problem : Problem
-        The data and the family.
-    tolerance : float
-        Relative tolerance of the climb.
-    climb : callable
-        ``climb(level)`` from the start.
-    """
-    exact = [i for i, data in enumerate(problem.data.levels) if not data.preview]
-    allowed = max(_NEGLIGIBLE * tolerance, _ROUNDING)
-    # The coarsest of several levels would have to be left too often.
-    for level in exact[min(1, max(len(exact) - 2, 0)) :]:
-        end = yield from climb(level)
-        here = yield Request("observed", end.theta)
-        if abs(-here.value - end.path[-1]) <= allowed * abs(here.value):
-            break
-    certificate = certify(
-        problem, end.theta, here, problem.metric(end.theta), end.status, end.iterations
-    )
-    return Solution(end.theta, -here.value, here.hessian, certificate, tuple(end.path))
+    tolerance: float
+    max_iterations: int
+    m_step_iterations: int
+    name: str
+
+    def __post_init__(self) -> None:
+        real_in("tolerance", self.tolerance, 0.0, open_low=True)
+        positive_int("max_iterations", self.max_iterations)
+        positive_int("m_step_iterations", self.m_step_iterations)
+
+    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
+        """The iteration from `start` (P,), already inside the box.
+
+        It climbs on compressed data, then on finer ones until the end holds on all of the data.
+        """
+        exact = [i for i, data in enumerate(problem.data.levels) if not data.preview]
+        allowed = max(_NEGLIGIBLE * self.tolerance, _ROUNDING)
+        # The coarsest of several levels would have to be left too often.
+        for level in exact[min(1, max(len(exact) - 2, 0)) :]:
+            em = EMMap(problem, start, level, self.tolerance, self.m_step_iterations)
+            end = yield from self._climb(em, start)
+            here = yield Request("observed", end.theta)
+            if abs(-here.value - end.path[-1]) <= allowed * abs(here.value):
+                break
+        certificate = certify(
+            problem, end.theta, here, problem.metric(end.theta), end.status, end.iterations
+        )
+        return Solution(end.theta, -here.value, here.hessian, certificate, tuple(end.path))
+
+    @abstractmethod
+    def _climb(self, em: EMMap, theta: FloatArray) -> Iteration[Climb]:
+        """The climb from theta (P,) on the level of `em`."""
 
 
 @dataclass(frozen=True)
-class EM:
+class EM(EMSolver):
     """EM as the papers run it: stop at a relative change of the log-likelihood.
 
     Parameters
@@ -150,21 +160,6 @@ class EM:
     max_iterations: int = 1000
     m_step_iterations: int = 20
     name: str = "em"
-
-    def __post_init__(self) -> None:
-        real_in("tolerance", self.tolerance, 0.0, open_low=True)
-        positive_int("max_iterations", self.max_iterations)
-        positive_int("m_step_iterations", self.m_step_iterations)
-
-    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
-        """The iteration from `start` (P,), already inside the box."""
-
-        def climb(level: int) -> Iteration[Climb]:
-            return self._climb(
-                EMMap(problem, start, level, self.tolerance, self.m_step_iterations), start
-            )
-
-        return (yield from climb_in_detail(problem, self.tolerance, climb))
 
     def _climb(self, em: EMMap, theta: FloatArray) -> Iteration[Climb]:
         value = yield from em.expect(theta)

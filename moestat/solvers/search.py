@@ -22,7 +22,6 @@ from scipy.optimize import nnls
 
 from moestat._types import FloatArray, IntArray
 from moestat._validate import positive_int, real_in
-from moestat.families import Family
 from moestat.solvers._certificate import GAIN_LIMIT, Certificate
 from moestat.solvers._collapse import collapsed_atoms
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request, Sample
@@ -30,7 +29,7 @@ from moestat.solvers._solution import Solution
 from moestat.solvers._trust_region import free_coordinates
 from moestat.solvers.newton import Newton, newton_steps
 
-__all__ = ["Search", "has_jumps"]
+__all__ = ["Search"]
 
 _RADII = (12.0, 4.0)
 """How far probes reach, in standard errors: first to travel, then to make sure."""
@@ -56,18 +55,6 @@ _SEED = 20_240_202
 
 Probe = tuple[float, FloatArray]
 """A gain of the model and the step (F,) that it is promised for."""
-
-
-def has_jumps(family: Family) -> bool:
-    """Whether the log-likelihood of `family` jumps: only some of its atoms are active at each x.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> [has_jumps(family("gaussian", gate="softmax-top", n_experts=k)) for k in (1, 2)]
-    [False, True]
-    """
-    return family.layout[3] < family.n_experts
 
 
 @dataclass(frozen=True)
@@ -410,7 +397,7 @@ class Search:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        if not has_jumps(problem.family):
+        if not problem.family.has_jumps:
             return (yield from Newton().steps(problem, start))
         rng = np.random.default_rng(_SEED)
         theta, moves = start, 0

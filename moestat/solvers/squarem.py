@@ -10,10 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from moestat._types import FloatArray
-from moestat._validate import positive_int, real_in
-from moestat.solvers._driver import Iteration, Problem
-from moestat.solvers._solution import Solution
-from moestat.solvers.em import Climb, EMMap, climb_in_detail
+from moestat.solvers._driver import Iteration
+from moestat.solvers.em import Climb, EMMap, EMSolver
 
 __all__ = ["SQUAREM"]
 
@@ -22,7 +20,7 @@ _FACTOR = 4.0
 
 
 @dataclass(frozen=True)
-class SQUAREM:
+class SQUAREM(EMSolver):
     """EM that takes two steps and extrapolates them, where plain EM crawls.
 
     Parameters
@@ -55,21 +53,6 @@ class SQUAREM:
     max_iterations: int = 1000
     m_step_iterations: int = 20
     name: str = "squarem"
-
-    def __post_init__(self) -> None:
-        real_in("tolerance", self.tolerance, 0.0, open_low=True)
-        positive_int("max_iterations", self.max_iterations)
-        positive_int("m_step_iterations", self.m_step_iterations)
-
-    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
-        """The iteration from `start` (P,), already inside the box."""
-
-        def climb(level: int) -> Iteration[Climb]:
-            return self._climb(
-                EMMap(problem, start, level, self.tolerance, self.m_step_iterations), start
-            )
-
-        return (yield from climb_in_detail(problem, self.tolerance, climb))
 
     def _climb(self, em: EMMap, theta: FloatArray) -> Iteration[Climb]:
         value = yield from em.expect(theta)

@@ -76,6 +76,7 @@ def _measure(text: str, cell: Cell) -> dict[str, Any]:
     if not math.isfinite(terms.value):
         raise ArithmeticError(f"the loss is {terms.value}")
     certificate = results.certificate.as_dict()
+    distances = _distances(spec, truth, results)
     return {
         "loss": float(terms.value),
         "log_likelihood": float(results.log_likelihood),
@@ -87,8 +88,8 @@ def _measure(text: str, cell: Cell) -> dict[str, Any]:
             "block_errors": plain(terms.block_errors),
             "empty_cells": int(terms.empty_cells),
             "coverage": plain(terms.coverage),
-            **_distance(spec, truth, results),
-            "also": _further_losses(spec, curve, results, target),
+            **distances,
+            "also": _further_losses(curve, results, target, distances),
             "cells": _cells(spec, spec.scored(curve), results, target, terms),
         },
         "certificate": plain(certificate),
@@ -106,7 +107,7 @@ def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, Any, 
 _kept_sample = lru_cache(maxsize=3)(_sample)
 
 
-def _distance(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
+def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
     """Distances of densities or regression functions, with their numerical errors."""
     values: dict[str, Any] = {}
     distances = (("hellinger", hellinger), ("total_variation", total_variation))
@@ -119,18 +120,16 @@ def _distance(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
 
 
 def _further_losses(
-    spec: Spec, curve: Curve, results: MoEResults, target: MixingMeasure
+    curve: Curve, results: MoEResults, target: MixingMeasure, distances: dict[str, Any]
 ) -> dict[str, Any]:
     """Value of each further loss of the curve, by its label."""
 
-    def value(loss: Any) -> float:
-        if loss != REGRESSION_ERROR:
-            return voronoi_terms(results.measure, target, make_loss(loss)).value
-        truth = spec.truths[curve.truth]
-        law = truth.family, truth.theta
-        return regression_error(results.family, results.params, *law, spec.design).value
+    def value(loss: Any) -> Any:
+        if loss == REGRESSION_ERROR:
+            return distances["regression_error"]
+        return plain(voronoi_terms(results.measure, target, make_loss(loss)).value)
 
-    return {loss_label(loss): plain(value(loss)) for loss in curve.also}
+    return {loss_label(loss): value(loss) for loss in curve.also}
 
 
 def _cells(

@@ -8,7 +8,7 @@ import pytest
 import moestat
 from moestat.solvers import EM, Newton, Search
 from moestat.solvers._driver import Problem, Request, Sample, drive
-from moestat.solvers.search import _Model, has_jumps
+from moestat.solvers.search import _Model
 from moestat.starts import TruthStarts
 from tests import oracle
 from tests.conftest import MEDIUM
@@ -117,7 +117,7 @@ def test_newton_and_em_stay_behind_and_are_not_certified(name):
 def test_without_jumps_it_is_newton(gate):
     active = {"active": 2} if gate.endswith("top") else {}
     smooth = moestat.family("gaussian", gate={"name": gate, **active}, n_experts=2)
-    assert not has_jumps(smooth)
+    assert not smooth.has_jumps
     lines = {"beta0": [0.3, 0.0], "beta1": [[1.0], [0.0]], **TWO}
     theta = smooth.pack({name: lines[name] for name in smooth.blocks})
     X, y = moestat.sample(smooth, theta, 500, rng=1, design=MEDIUM)
