@@ -1,0 +1,27 @@
+"""Identifiability found by the machine: PDEs among derivatives, conditions, orbits of truths."""
+
+from moestat.theory.identifiability.conditions import (
+    CONDITIONS,
+    Coincidence,
+    Condition,
+    ConditionCheck,
+    check_condition,
+)
+from moestat.theory.identifiability.dependencies import (
+    Dependencies,
+    Relation,
+    find_dependencies,
+)
+from moestat.theory.identifiability.rank import Rank
+
+__all__ = [
+    "CONDITIONS",
+    "Coincidence",
+    "Condition",
+    "ConditionCheck",
+    "Dependencies",
+    "Rank",
+    "Relation",
+    "check_condition",
+    "find_dependencies",
+]

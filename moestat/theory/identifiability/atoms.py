@@ -1,0 +1,325 @@
+"""One atom as a function of x, with exact derivatives in its parameters to second order.
+
+The derivatives come from the registered gate, expert and likelihood themselves: each supplies its
+value and two derivatives in its channels, channels are linear in the parameters, and the chain
+rule does the rest.  Nothing is differenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from moestat._registry import configured
+from moestat._types import Channel, Expert, FloatArray, Gate, Likelihood
+from moestat._validate import positive_int
+from moestat.experts import EXPERTS
+from moestat.gates import GATES
+from moestat.likelihoods import LIKELIHOODS
+
+__all__ = ["Atom", "Jet", "Parameter", "atom_of"]
+
+
+@dataclass(frozen=True)
+class Jet:
+    """Values (n,) of a function at n samples, its gradient (p, n) and Hessian (p, p, n)."""
+
+    value: FloatArray
+    first: FloatArray
+    second: FloatArray
+
+    def __add__(self, other: Jet) -> Jet:
+        return Jet(self.value + other.value, self.first + other.first, self.second + other.second)
+
+    def relative(self) -> Jet:
+        """Derivatives of ``exp(f)`` divided by ``exp(f)``."""
+        outer = self.first[:, None] * self.first[None, :]
+        return Jet(np.ones_like(self.value), self.first, self.second + outer)
+
+    def times(self, other: Jet) -> Jet:
+        """The product of two functions."""
+        cross = self.first[:, None] * other.first[None, :]
+        return Jet(
+            self.value * other.value,
+            self.first * other.value + self.value * other.first,
+            self.second * other.value + self.value * other.second + cross + cross.swapaxes(0, 1),
+        )
+
+
+def _compose(value: FloatArray, d1: FloatArray, d2: FloatArray, inner: Sequence[Jet]) -> Jet:
+    """A function of inner ones, from its derivatives (C, n) and packed (C (C + 1) / 2, n)."""
+    first = sum(d * jet.first for d, jet in zip(d1, inner, strict=True))
+    second = sum(d * jet.second for d, jet in zip(d1, inner, strict=True))
+    for c, one in enumerate(inner):
+        for e, other in enumerate(inner[: c + 1]):
+            term = d2[c * (c + 1) // 2 + e] * one.first[:, None] * other.first[None, :]
+            second = second + term + (0.0 if c == e else term.swapaxes(0, 1))
+    shape = inner[0].first.shape if inner else (0, value.size)
+    return Jet(value, np.broadcast_to(first, shape), np.broadcast_to(second, (shape[0], *shape)))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One scalar parameter of an atom.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``alpha`` with one input or ``alpha[1]`` with several, counted from 0; a product
+        ``A[0,1]`` is the coefficient of ``x_0 x_1``.
+    block : str
+        Name of its block.
+    channel : int
+        Position of the channel that it enters.
+    inputs : tuple of int
+        Inputs whose product it multiplies; none for an intercept.
+    positive : bool
+        Whether it is positive: a variance or a temperature.
+    """
+
+    name: str
+    block: str
+    channel: int
+    inputs: tuple[int, ...]
+    positive: bool
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One atom of a mixture of experts, and which function of x it is.
+
+    Parameters
+    ----------
+    gate, expert : Gate, Expert
+        Members of the two axes.
+    likelihood : Likelihood or None
+        With one the function is ``u(x, y) = w(x) f(y | x)``, the weight before normalisation
+        times the density; without it is ``F(x) = w(x) g(x)``, a term of a regression function.
+    n_features, n_classes : int
+        Number of inputs d and classes K.
+
+    Notes
+    -----
+    The mass of a normalised gate, which only multiplies u, is left out, as the papers do.
+    """
+
+    gate: Gate
+    expert: Expert
+    likelihood: Likelihood | None
+    n_features: int
+    n_classes: int
+
+    @property
+    def symbol(self) -> str:
+        """The papers' letter for the function."""
+        return "F" if self.likelihood is None else "u"
+
+    @property
+    def has_mass(self) -> bool:
+        """Whether the atom's mass multiplies the function and belongs to another parameter."""
+        return self.gate.normalised
+
+    @cached_property
+    def _axes(self) -> tuple[tuple[Channel, ...], tuple[Channel, ...], tuple[Channel, ...]]:
+        n_responses = (
+            None if self.likelihood is None else self.likelihood.n_responses(self.n_classes)
+        )
+        return (
+            self.gate.channels(self.n_features),
+            self.expert.channels(self.n_features, n_responses),
+            () if self.likelihood is None else self.likelihood.channels,
+        )
+
+    @cached_property
+    def channels(self) -> tuple[Channel, ...]:
+        """Channels of the gate, the expert and the likelihood, in this order."""
+        gate, expert, likelihood = self._axes
+        return gate + expert + likelihood
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """All parameters but the mass; of the gate first, shared ones last within it."""
+        taken = {c.intercept for c in self._axes[0]} | {c.slope for c in self._axes[0]}
+        found = []
+        for at, channel in enumerate(self.channels):
+            owner = "expert " if at >= len(self._axes[0]) else ""
+            mass = self.gate.normalised and channel.intercept == self.gate.mass and not owner
+            blocks: list[tuple[str, list[tuple[int, ...]]]] = [(channel.intercept, [()])]
+            if channel.slope is not None:
+                blocks.append((channel.slope, [(j,) for j in range(self.n_features)]))
+            if channel.products is not None:
+                pairs = list(combinations_with_replacement(range(self.n_features), 2))
+                blocks.append((channel.products, pairs))
+            for block, features in blocks[1:] if mass else blocks:
+                name = owner + block if owner and block in taken else block
+                for inputs in features:
+                    index = self._index(channel, inputs)
+                    found.append(
+                        Parameter(name + index, name, at, inputs, channel.log or block == "tau")
+                    )
+        return tuple(found)
+
+    def _index(self, channel: Channel, inputs: tuple[int, ...]) -> str:
+        """Position in the block, without axes of length 1."""
+        alike = [c for c in self.channels if c.intercept == channel.intercept]
+        at = [str(channel.component)] if len(alike) > 1 else []
+        at += [str(j) for j in inputs] if self.n_features > 1 else []
+        return f"[{','.join(at)}]" if at else ""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parameters."""
+        return [p.name for p in self.parameters]
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        """Parameters (p,) at random: normal, or log-normal where only positive ones make sense."""
+        values = rng.normal(size=len(self.parameters))
+        positive = np.array([p.positive for p in self.parameters], dtype=np.bool_)
+        return np.where(positive, np.exp(0.4 * values), values)
+
+    def samples(
+        self, n: int, rng: np.random.Generator, theta: FloatArray
+    ) -> tuple[FloatArray, Any]:
+        """A random design: inputs (d, n') and encoded responses (n',), or None without any.
+
+        Inputs are normal with standard deviation 2; at each all classes are taken, or one
+        response from the neighbourhood of the mean.
+        """
+        X = 2.0 * rng.normal(size=(self.n_features, n))
+        if self.likelihood is None:
+            return X, None
+        if self.likelihood.support is not None:
+            classes = self.likelihood.support(self.n_classes)
+            return np.repeat(X, classes.size, axis=1), np.tile(classes, n)
+        mean = self.mean(theta, X).value
+        return X, mean + 1.5 * rng.normal(size=n)
+
+    def _channel_jets(self, theta: FloatArray, X: FloatArray) -> list[Jet]:
+        p, n = theta.size, X.shape[1]
+        jets = [Jet(np.zeros(n), np.zeros((p, n)), np.zeros((p, p, n))) for _ in self.channels]
+        for j, parameter in enumerate(self.parameters):
+            jet = jets[parameter.channel]
+            if self.channels[parameter.channel].log:
+                jet.value[:] += np.log(theta[j])
+                jet.first[j], jet.second[j, j] = 1.0 / theta[j], -1.0 / theta[j] ** 2
+                continue
+            feature = np.prod(X[list(parameter.inputs)], axis=0)
+            jet.value[:] += theta[j] * feature
+            jet.first[j] = feature
+        return jets
+
+    def _mean(self, channels: Sequence[Jet]) -> Jet:
+        n_gate, n_mean = len(self._axes[0]), len(self._axes[1])
+        own = channels[n_gate : n_gate + n_mean]
+        if self.expert.block is None:
+            return own[0]
+        eta = np.stack([jet.value for jet in own])
+        n = eta.shape[1]
+        value, d1, d2 = np.empty(n), np.zeros((n_mean, n)), np.zeros((_packed(n_mean), n))
+        self.expert.block(eta, n, 2, value, d1, d2)
+        return _compose(value, d1, d2, own)
+
+    def mean(self, theta: FloatArray, X: FloatArray) -> Jet:
+        """The expert's mean g(x)."""
+        return self._mean(self._channel_jets(theta, X))
+
+    def _log_weight(self, channels: Sequence[Jet], X: FloatArray) -> Jet:
+        own = list(channels[: len(self._axes[0])])
+        if self.gate.reads_response:
+            own.append(self._mean(channels))
+        n = X.shape[1]
+        phi = np.vstack([np.ones(n), X])
+        value, d1, d2 = np.empty(n), np.zeros((len(own), n)), np.zeros((_packed(len(own)), n))
+        self.gate.block(np.stack([jet.value for jet in own]), phi, n, 2, value, d1, d2)
+        return _compose(value, d1, d2, own)
+
+    def functions(self, theta: FloatArray, X: FloatArray, y: Any) -> tuple[FloatArray, Jet]:
+        """The function of the atom as a factor and a jet: ``exp(factor) * jet``.
+
+        Derivatives of the jet are those of the function divided by ``exp(factor)``; with two
+        atoms the factors differ, with one it plays no part in linear dependence.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            Parameters.
+        X : ndarray of shape (d, n)
+            Inputs.
+        y : ndarray of shape (n,) or None
+            Encoded responses.
+        """
+        channels = self._channel_jets(theta, X)
+        log_weight = self._log_weight(channels, X)
+        if self.likelihood is None or self.likelihood.block is None:
+            return log_weight.value, log_weight.relative().times(self._mean(channels))
+        n_gate, n_mean = len(self._axes[0]), len(self._axes[1])
+        own = list(channels[n_gate:])
+        if self.expert.block is not None:
+            own = [self._mean(channels), *own[n_mean:]]
+        n = X.shape[1]
+        value, d1, d2 = np.empty(n), np.zeros((len(own), n)), np.zeros((_packed(len(own)), n))
+        eta = np.stack([jet.value for jet in own])
+        # The Gaussian block reads one variance for all samples, and so it is here.
+        self.likelihood.block(eta, y, n, 2, value, d1, d2)
+        total = log_weight + _compose(value, d1, d2, own)
+        return total.value, total.relative()
+
+
+def _packed(n: int) -> int:
+    return n * (n + 1) // 2
+
+
+def atom_of(
+    gate: str | Mapping[str, Any],
+    expert: str | Mapping[str, Any],
+    likelihood: str = "least-squares",
+    *,
+    n_features: int = 1,
+    n_classes: int | None = None,
+) -> Atom:
+    """The atom of a gate, an expert and a likelihood, by their names.
+
+    Parameters
+    ----------
+    gate, expert : str or mapping
+        Names in ``moestat.gates.GATES`` and ``moestat.experts.EXPERTS``, or tables with ``name``
+        and options, as in `moestat.family`; here every gate goes with every expert.
+    likelihood : str
+        Name in ``moestat.likelihoods.LIKELIHOODS``; ``"least-squares"`` for regression functions.
+    n_features : int
+        Number of inputs d.
+    n_classes : int, optional
+        Number of classes K, 2 by default; only where the response is a class.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a size too small, or an expert supplies one mean where the
+        likelihood has a vector.
+
+    Examples
+    --------
+    >>> atom_of("sigmoid-inner", "linear", "multinomial").names
+    ['beta', 'alpha', 'tau', 'b', 'a']
+    """
+    law = LIKELIHOODS[likelihood]
+    chosen = configured(GATES, gate), configured(EXPERTS, expert)
+    discrete = law.support is not None
+    if discrete and (chosen[1].block is not None or chosen[0].reads_response):
+        raise ValueError(
+            f"expert {chosen[1].name!r} with gate {chosen[0].name!r} has one mean, but the"
+            f" {likelihood} likelihood has a vector"
+        )
+    if n_classes is not None and not discrete:
+        raise ValueError(f"n_classes = {n_classes!r}: the {likelihood} likelihood has no classes")
+    return Atom(
+        *chosen,
+        None if law.block is None else law,
+        positive_int("n_features", n_features),
+        positive_int("n_classes", 2 if n_classes is None else n_classes, 2) if discrete else 1,
+    )

@@ -1,0 +1,338 @@
+"""The identifiability conditions of the papers, checked as they are printed.
+
+Each condition asks that derivatives of an atom, at any distinct parameters of any number of
+atoms, are linearly independent functions of x.  A check looks at one atom in general position,
+and at pairs of atoms that differ, but share blocks or have them with opposite sign: "any distinct
+parameters" includes these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+
+from moestat._registry import Registry
+from moestat._types import FloatArray
+from moestat._validate import positive_int
+from moestat.theory.identifiability.atoms import Atom, atom_of
+from moestat.theory.identifiability.dependencies import (
+    Dependencies,
+    dependencies_among,
+    held_parameters,
+    relations_among,
+)
+from moestat.theory.identifiability.rank import Rank, numerical_rank
+from moestat.theory.identifiability.terms import Term
+
+__all__ = ["CONDITIONS", "Coincidence", "Condition", "ConditionCheck", "check_condition"]
+
+_RESTS = ("same", "opposite")
+_POINTS_PER_FUNCTION = 24
+_DRAWS = 2  # of the parameters of two atoms; a coincidence must show in all
+
+
+@dataclass(frozen=True)
+class Part:
+    """Derivatives of some orders in some blocks, at parameters some of which are held.
+
+    `blocks` are the gate's; ``eta`` stands for all of the expert's.
+    """
+
+    blocks: tuple[str, ...]
+    orders: tuple[int, ...]
+    held: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition of a paper.
+
+    Parameters
+    ----------
+    name : str
+        Name in `CONDITIONS`.
+    gate : str or None
+        The gate that it is about; None when it is about the expert alone.
+    parts : tuple of Part
+        The families of derivatives; empty for the expert's own derivatives and their products.
+    source : str
+        Paper and definition.
+    """
+
+    name: str
+    gate: str | None
+    parts: tuple[Part, ...]
+    source: str
+
+
+_FULL = ("A", "b", "c", "eta")
+_SPARSE = {"A": 0, "b": 0}
+
+CONDITIONS: Registry[Condition] = Registry("condition")
+CONDITIONS.register(
+    Condition(
+        "strong",
+        "sigmoid-quadratic",
+        (Part(("A", "b", "eta"), (1, 2), _SPARSE), Part(_FULL, (1,), {})),
+        "attention (004), Definition 1",
+    )
+)
+CONDITIONS.register(
+    Condition(
+        "weak", "sigmoid-quadratic", (Part(_FULL, (1,), {}),), "attention (004), Definition 2"
+    )
+)
+CONDITIONS.register(
+    Condition(
+        "partial-strong",
+        "sigmoid-partial",
+        (Part(("A", "c"), (1, 2), {"A": 0}), Part(("A", "c", "eta"), (1,), {})),
+        "attention (004), Definition 3, as printed: derivatives in (A, c)",
+    )
+)
+CONDITIONS.register(
+    Condition(
+        "partial-strong-eta",
+        "sigmoid-partial",
+        (Part(("A", "eta"), (1, 2), {"A": 0}), Part(("A", "c", "eta"), (1,), {})),
+        "attention (004), Definition 3 with eta in place of c, as its exponents in N^q suggest",
+    )
+)
+CONDITIONS.register(
+    Condition(
+        "partial-weak",
+        "sigmoid-partial",
+        (Part(("A", "c", "eta"), (1,), {}),),
+        "attention (004), Definition 4",
+    )
+)
+CONDITIONS.register(
+    Condition(
+        "algebraic",
+        None,
+        (),
+        "compete (000), Sec. 3: first and second derivatives of g and products of first ones",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Coincidence:
+    """Two atoms with distinct parameters whose functions are dependent.
+
+    Parameters
+    ----------
+    pattern : mapping of str to str
+        Blocks of the expert, or ``"gate"`` for all of the gate's, in which the second atom has the
+        ``"same"`` parameters as the first or ``"opposite"`` ones; all others are drawn anew.
+    extra : int
+        Dependencies beyond those that each of two such atoms has by itself.
+    example : str
+        One of them, with numbers where coefficients are not 1.
+    rank : Rank
+        Of the functions of both atoms.
+    """
+
+    pattern: Mapping[str, str]
+    extra: int
+    example: str
+    rank: Rank
+
+    def __str__(self) -> str:
+        shared = ", ".join(f"{kind} {block}" for block, kind in self.pattern.items())
+        return f"two atoms with {shared}: {self.extra} more, such as {self.example}"
+
+
+@dataclass(frozen=True)
+class ConditionCheck:
+    """Whether an expert satisfies a condition.
+
+    Parameters
+    ----------
+    condition : Condition
+        What was checked.
+    title : str
+        The expert and the number of inputs.
+    parts : tuple of Dependencies
+        One atom in general position, family by family.
+    coincidences : tuple of Coincidence
+        The least coincidences of two atoms that make their functions dependent.
+    """
+
+    condition: Condition
+    title: str
+    parts: tuple[Dependencies, ...]
+    coincidences: tuple[Coincidence, ...]
+
+    @property
+    def holds_generically(self) -> bool:
+        """Whether the functions of one atom in general position are independent."""
+        return all(part.independent for part in self.parts)
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was found against the condition as printed."""
+        return self.holds_generically and not self.coincidences
+
+    def summary(self) -> str:
+        """Verdict, ranks and relations as plain text."""
+        verdict = (
+            "no dependency found"
+            if self.holds
+            else "fails for one atom already"
+            if not self.holds_generically
+            else "holds for one atom in general position, fails for two"
+        )
+        lines = [f"{self.condition.name} ({self.condition.source}), {self.title}: {verdict}"]
+        for part in self.parts:
+            lines += [f"  {line}" for line in part.summary().splitlines()]
+        lines += [f"  {found}" for found in self.coincidences]
+        return "\n".join(lines)
+
+
+def check_condition(
+    condition: str,
+    expert: str | Mapping[str, Any],
+    *,
+    n_features: int = 1,
+    exact: bool | None = None,
+    seed: int = 0,
+) -> ConditionCheck:
+    """Check a condition of a paper for an expert.
+
+    Parameters
+    ----------
+    condition : str
+        Name in `CONDITIONS`: ``"strong"``, ``"weak"``, ``"partial-strong"``,
+        ``"partial-strong-eta"``, ``"partial-weak"`` (attention (004), Definitions 1 to 4) or
+        ``"algebraic"`` (compete (000), Sec. 3).
+    expert, n_features, exact, seed
+        As in `find_dependencies`.
+
+    Returns
+    -------
+    ConditionCheck
+        Ranks, relations by name and coincidences; ``summary()`` is a text.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
+
+    Examples
+    --------
+    The feed-forward network that compete (000) names as an example does not satisfy its
+    condition:
+
+    >>> found = check_condition("algebraic", {"name": "ffn", "hidden": 1}, exact=False)
+    >>> print(found.parts[0].relations[2])
+    ∂²g/∂W2² ≈ 0
+    """
+    chosen = CONDITIONS[condition]
+    start = positive_int("seed", seed, 0)
+    atom = atom_of(chosen.gate or "softmax", expert, n_features=n_features)
+    title = f"{atom.expert.name} expert{_options(atom)}, d = {n_features}"
+    if chosen.gate is None:
+        terms = _algebraic(atom)
+        found = dependencies_among(
+            atom, terms, "derivatives of g and products", {}, exact=exact, seed=seed, symbol="g"
+        )
+        return ConditionCheck(chosen, title, (found,), ())
+    parts = []
+    for part in chosen.parts:
+        where = ", ".join(f"{k} = {v}" for k, v in part.held.items())
+        text = (
+            f"orders {' and '.join(map(str, part.orders))} in {', '.join(part.blocks)}"
+            f"{f' at {where}' if where else ''}"
+        )
+        held = held_parameters(atom, part.held)
+        parts.append(
+            dependencies_among(atom, _terms(atom, part), text, held, exact=exact, seed=seed)
+        )
+    last = chosen.parts[-1]
+    coincidences = _coincidences(atom, _terms(atom, last), start)
+    return ConditionCheck(chosen, title, tuple(parts), tuple(coincidences))
+
+
+def _options(atom: Atom) -> str:
+    given = ", ".join(str(v) for v in atom.expert.options.values())
+    return f" ({given})" if given else ""
+
+
+def _expert_positions(atom: Atom) -> list[int]:
+    """Parameters of the expert's mean."""
+    n_gate = len(atom.gate.channels(atom.n_features))
+    return [j for j, p in enumerate(atom.parameters) if p.channel >= n_gate]
+
+
+def _terms(atom: Atom, part: Part) -> list[Term]:
+    own = _expert_positions(atom)
+    used = [
+        j
+        for j, p in enumerate(atom.parameters)
+        if ("eta" in part.blocks if j in own else p.block in part.blocks)
+    ]
+    return [Term(at) for order in part.orders for at in combinations_with_replacement(used, order)]
+
+
+def _algebraic(atom: Atom) -> list[Term]:
+    own = _expert_positions(atom)
+    pairs = list(combinations_with_replacement(own, 2))
+    return [Term((j,)) for j in own] + [Term(p) for p in pairs] + [Term(p, True) for p in pairs]
+
+
+def _coincidences(atom: Atom, terms: Sequence[Term], seed: int) -> list[Coincidence]:
+    """Least coincidences that add dependencies: of the whole gate and of the expert's blocks."""
+    own = set(_expert_positions(atom))
+    groups: dict[str, list[int]] = {}
+    for j, parameter in enumerate(atom.parameters):
+        groups.setdefault(parameter.block if j in own else "gate", []).append(j)
+    found: list[Coincidence] = []
+    for size in range(1, len(groups) + 1):
+        for chosen in combinations(groups, size):
+            for kinds in product(_RESTS, repeat=size):
+                pattern = dict(zip(chosen, kinds, strict=True))
+                if size == len(groups) and "opposite" not in kinds:
+                    continue
+                if any(known.pattern.items() <= pattern.items() for known in found):
+                    continue
+                draws = [_pair(atom, terms, groups, pattern, seed + k) for k in range(_DRAWS)]
+                least = min(draws, key=lambda one: one.extra)
+                if least.extra > 0 and least.rank.clear:
+                    found.append(least)
+    return found
+
+
+def _pair(
+    atom: Atom,
+    terms: Sequence[Term],
+    groups: Mapping[str, Sequence[int]],
+    pattern: Mapping[str, str],
+    seed: int,
+) -> Coincidence:
+    """The dependencies of two atoms, less those that each has by itself."""
+    rng = np.random.default_rng(seed)
+    theta, second = atom.draw(rng), atom.draw(rng)
+    for name, kind in pattern.items():
+        at = list(groups[name])
+        second[at] = theta[at] if kind == "same" else -theta[at]
+    X, y = atom.samples(_POINTS_PER_FUNCTION * len(terms), rng, theta)
+
+    def columns(point: FloatArray) -> FloatArray:
+        factor, jet = atom.functions(point, X, y)
+        return np.exp(factor)[:, None] * np.stack([term.column(jet) for term in terms], axis=1)
+
+    each = [columns(point) for point in (theta, second)]
+    together = np.hstack(each)
+    rank = numerical_rank(together)
+    extra = rank.nullity - sum(numerical_rank(one).nullity for one in each)
+    example = ""
+    if extra > 0 and rank.clear:
+        labels = [t.label(f"{atom.symbol}{mark}", atom.names) for mark in "₁₂" for t in terms]
+        texts = [str(relation) for relation in relations_among(together, rank, labels)]
+        example = min((t for t in texts if "₁" in t and "₂" in t), key=len)
+    return Coincidence(pattern, extra, example, rank)
