@@ -1,0 +1,184 @@
+"""What a check found: plain numbers, from which a rule decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "DependenceEvidence",
+    "Evidence",
+    "IdentityEvidence",
+    "Missing",
+    "OrderEvidence",
+    "PairEvidence",
+    "PlateauEvidence",
+    "SequenceEvidence",
+    "SlopeEvidence",
+]
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class SlopeEvidence:
+    """A fitted slope of log error on log n, over the last four decades of sample sizes.
+
+    Parameters
+    ----------
+    slope : float
+        Exponent of n.
+    interval : (float, float)
+        Its 95% interval; NaN where the data do not determine it.
+    n : (float, float)
+        Smallest and largest sample size that entered.
+    n_fits : int
+        Estimates that entered.
+    n_certified : int
+        Certified ones among them.
+    n_left_out, n_failed : int
+        Estimates at these sizes that did not enter, and cells without one.
+    """
+
+    slope: float
+    interval: Interval
+    n: Interval
+    n_fits: int
+    n_certified: int
+    n_left_out: int
+    n_failed: int
+
+
+@dataclass(frozen=True)
+class PlateauEvidence:
+    """A slope beside that of the distance of the densities, of the same fits.
+
+    Parameters
+    ----------
+    error : SlopeEvidence
+        The error that the claim is on.
+    density : SlopeEvidence
+        The Hellinger distance.
+    last_distance : float
+        Its mean at the largest sample size.
+    """
+
+    error: SlopeEvidence
+    density: SlopeEvidence
+    last_distance: float
+
+
+@dataclass(frozen=True)
+class PairEvidence:
+    """Two measures that the claim's assumptions allow, with one density.
+
+    Parameters
+    ----------
+    distance, error : float
+        Total variation of their densities, or L2 distance of their regression functions relative
+        to the norm of one; and how far the number may be off.
+    loss : float
+        The claim's loss between them.
+    """
+
+    distance: float
+    error: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class SequenceEvidence:
+    """Measures that approach the truth: their losses and their distances.
+
+    Parameters
+    ----------
+    losses, distances : tuple of float
+        Loss and distance of each, from far to near.
+    smallest : bool
+        Whether each distance is the smallest that was found at its loss, so that the sequence
+        says something about all measures.
+    directions : str
+        The parameters that move, in words.
+    """
+
+    losses: tuple[float, ...]
+    distances: tuple[float, ...]
+    smallest: bool = False
+    directions: str = ""
+
+
+@dataclass(frozen=True)
+class DependenceEvidence:
+    """The rank of a family of functions.
+
+    Parameters
+    ----------
+    n_functions, rank : int
+        Functions, and linearly independent ones among them.
+    gap : float
+        Smallest singular value that counts as positive over the largest that counts as zero.
+    dependencies : tuple of str
+        The dependencies by name.
+    """
+
+    n_functions: int
+    rank: int
+    gap: float
+    dependencies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class IdentityEvidence:
+    """Two sides of an equation between functions.
+
+    Parameters
+    ----------
+    residual : float
+        Largest difference over random inputs and parameters, relative to the larger side.
+    """
+
+    residual: float
+
+
+@dataclass(frozen=True)
+class OrderEvidence:
+    """What is known of rbar(m), see `moestat.theory.polynomial_systems`.
+
+    Parameters
+    ----------
+    m : int
+        Atoms in the cell.
+    at_least, at_most : int
+        Bounds.
+    """
+
+    m: int
+    at_least: int
+    at_most: int
+
+
+@dataclass(frozen=True)
+class Missing:
+    """No evidence, and why.
+
+    Parameters
+    ----------
+    why : str
+        One sentence.
+    broken : bool
+        Whether something went wrong, rather than being left out.
+    """
+
+    why: str
+    broken: bool = False
+
+
+Evidence = (
+    SlopeEvidence
+    | PlateauEvidence
+    | PairEvidence
+    | SequenceEvidence
+    | DependenceEvidence
+    | IdentityEvidence
+    | OrderEvidence
+    | Missing
+)
