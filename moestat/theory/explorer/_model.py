@@ -1,0 +1,372 @@
+"""The difference between a density near the truth and the truth, to full relative accuracy.
+
+Near the truth the densities agree in most of their digits, and subtracting them would leave
+rounding: in a cell of three Gaussian atoms at deviations of .05 the difference is 1e-9 of either.
+Everything here is therefore a function of *deviations* from a measure with the truth's density.
+With the change ``lambda_i = (a_i + l_i) - (a*_j + l*_j)`` of an atom's log-score and log-density,
+relative masses ``1 + mu_j`` of the cells and shares s_i inside them,
+
+    u / u* - 1 = sum_j tau*_j [mu_j + (1 + mu_j) sum_(i in A_j) s_i expm1(lambda_i)]
+
+and the same without l for the normaliser.  lambda is not a difference of two values, either: it is
+the integral of the registered derivatives along the segment from the true to the fitted atom, by
+Gauss-Legendre quadrature, and so carries the deviations as a factor.  What is left of cancellation
+is that between the atoms of one cell: the absolute error of ``p / p* - 1`` is about 1e-16 times
+the largest deviation, which `moestat.theory.explorer.evaluate_exactly` confirms.  Where a kink
+lies on the segment, the integral would be wrong and the plain difference is taken.
+
+Hellinger's distance is a sum of squares, ``h^2 = (1/2) int p* (sqrt(p / p*) - 1)^2``, and so is the
+L2 distance of regression functions: residuals and their Jacobian are what a solver needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from moestat._types import FloatArray, IntArray
+from moestat.families import Family
+from moestat.kernels.atoms import segment_loop
+from moestat.theory.explorer._nodes import Nodes
+from moestat.theory.explorer._reference import Reference
+
+__all__ = ["Deviation", "Model", "free_columns"]
+
+_STAGES = ((1e-3, 3), (1e-2, 4), (0.1, 6), (np.inf, 16))  # largest deviation, nodes on a segment
+_KINK = 1e-10  # relative gap between integral and difference above which a kink is assumed
+
+
+_UNIT_RULES = {0: (np.empty(0), np.empty(0))}
+for _, _count in _STAGES:
+    _nodes, _weights = np.polynomial.legendre.leggauss(_count)
+    _UNIT_RULES[_count] = 0.5 * (1.0 + _nodes), 0.5 * _weights
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A point near a reference: what is added to it.
+
+    Parameters
+    ----------
+    atoms : ndarray of shape (k, p)
+        Deviations of the atoms' own parameters; 0 in a column of free masses.
+    shared : ndarray of shape (s,)
+        Deviations of shared parameters.
+    share : ndarray of shape (k,)
+        Share of the cell's mass.
+    mass : ndarray of shape (k*,)
+        Relative deviation of the mass of each cell.
+    """
+
+    atoms: FloatArray
+    shared: FloatArray
+    share: FloatArray
+    mass: FloatArray
+
+
+class _Segment(NamedTuple):
+    a: FloatArray  # log-score at the end
+    da: FloatArray  # its derivatives in the channels of the gate
+    v: FloatArray  # log-density or mean at the end
+    dv: FloatArray  # its derivatives in the expert's and likelihood's channels
+    change_a: FloatArray  # integral of the log-score's derivative along the segment
+    change_v: FloatArray
+
+
+class _Atom(NamedTuple):
+    a: FloatArray  # change of the log-score
+    v: FloatArray  # change of the log-density, or of the mean
+    da: FloatArray  # derivatives in the channels of the gate, at the fitted atom
+    dv: FloatArray  # in the expert's and likelihood's
+
+
+class Derivatives(NamedTuple):
+    """Derivatives of the residual (n,) in atoms (k, p), shared (s,), shares (k,), masses (k*,)."""
+
+    atoms: FloatArray
+    shared: FloatArray
+    share: FloatArray
+    mass: FloatArray
+
+
+@dataclass(frozen=True)
+class Model:
+    """Distances to one truth for measures near one reference, at fixed nodes.
+
+    Parameters
+    ----------
+    family : Family
+        The fitted family.
+    truth_family : Family
+        The same with the truth's number of atoms.
+    truth : ndarray of shape (P*,)
+        Packed parameters of the truth.
+    reference : Reference
+        The measure from which deviations are counted.
+    nodes : Nodes
+        Where the distance is taken.
+    """
+
+    family: Family
+    truth_family: Family
+    truth: FloatArray
+    reference: Reference
+    nodes: Nodes
+
+    @cached_property
+    def phi(self) -> FloatArray:
+        """Features (1, x, products) of every row."""
+        X = self.nodes.X
+        d = X.shape[0]
+        rows = [np.ones((1, X.shape[1])), X]
+        if any(channel.products for channel in self.family.channels):
+            root = np.sqrt(2.0)
+            pairs = [(1.0 if f == g else root) * X[f] * X[g] for f in range(d) for g in range(f, d)]
+            rows.append(np.stack(pairs))
+        return np.ascontiguousarray(np.concatenate(rows))
+
+    @cached_property
+    def features(self) -> list[list[int]]:
+        """Rows of phi that each channel reads, in the order of its coefficients."""
+        return [
+            [0, *range(offset, offset + width - 1)]
+            for width, offset in zip(self.family.width, self.family.offset, strict=True)
+        ]
+
+    @cached_property
+    def columns(self) -> list[tuple[bool, int]]:
+        """For each channel whether it is shared, and the first column of its coefficients."""
+        own = self.family.n_experts * self.family.n_atom_params
+        at = self.family.index[0]
+        return [
+            (channel.shared, int(first) - own if channel.shared else int(first))
+            for channel, first in zip(self.family.channels, at, strict=True)
+        ]
+
+    def channels(self, atom: FloatArray, shared: FloatArray) -> FloatArray:
+        """Channels (C, n) of one atom's parameters (p,), or of their deviations."""
+        out = np.empty((len(self.columns), self.phi.shape[1]))
+        for c, (is_shared, first) in enumerate(self.columns):
+            source = shared if is_shared else atom
+            out[c] = source[first : first + len(self.features[c])] @ self.phi[self.features[c]]
+        return out
+
+    def _segment(self, eta: FloatArray, step: FloatArray, count: int) -> _Segment:
+        """An atom from channels eta (C, n) along a step (C, n), integrated with `count` nodes."""
+        family, n = self.family, eta.shape[1]
+        loop = segment_loop(
+            family.gate.block,
+            family.expert.block,
+            family.likelihood.block,
+            family.gate.reads_response,
+        )
+        n_gate, first, n_mean, _ = family.layout
+        n_value = n_mean if family.is_regression else eta.shape[0] - first
+        out = _Segment(
+            *(np.empty(n), np.empty((n_gate, n)), np.empty(n), np.empty((n_value, n))),
+            *(np.empty(n), np.empty(n)),
+        )
+        times, weights = _UNIT_RULES[count]
+        low = self.phi[: 1 + family.n_features]
+        loop(eta, step, times, weights, family.layout, low, self.nodes.y, *out)
+        return out
+
+    @cached_property
+    def _bases(self) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Channels, log-score and value of every atom of the reference."""
+        shared = self.family.split(self.embedded)[1]
+        bases = []
+        for atom in self.reference.atoms:
+            eta = self.channels(atom, shared)
+            rows = self._segment(eta, np.zeros_like(eta), 0)
+            bases.append((eta, rows.a, rows.v))
+        return bases
+
+    @cached_property
+    def embedded(self) -> FloatArray:
+        """Packed parameters (P,) of the reference, up to its shares."""
+        return self.family.join(self.reference.atoms, self.truth_family.split(self.truth)[1])
+
+    @cached_property
+    def _truth_rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Prior and posterior of the true atoms (k*, n), and the truth's log-density (n,)."""
+        return self.truth_family.rowwise(self.truth, self.nodes.X, self.nodes.y)
+
+    @cached_property
+    def regression_truth(self) -> tuple[FloatArray, FloatArray]:
+        """Regression function (n,) of the truth and weights (k*, n) of its atoms."""
+        return self.truth_family.regression(self.truth, self.nodes.X, weights=True)
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """Root of the weight (n,) of every row in the mean square."""
+        nodes = self.nodes
+        mass = nodes.mass[nodes.owner]
+        if self.family.is_regression:
+            return np.sqrt(mass)
+        return np.sqrt(0.5 * mass * nodes.weight * np.exp(self._truth_rows[2]))
+
+    def _move(self, i: int, deviation: Deviation) -> _Atom:
+        """Changes of log-score and value of atom i, with derivatives at its new place."""
+        eta, a0, v0 = self._bases[i]
+        step = self.channels(deviation.atoms[i], deviation.shared)
+        largest = float(np.max(np.abs(step), initial=0.0))
+        count = next(count for limit, count in _STAGES if largest <= limit)
+        end = self._segment(eta, step, count)
+        changes = end.change_a, end.change_v
+        pairs = (changes[0], end.a, a0), (changes[1], end.v, v0)
+        for change, value, start in pairs:
+            plain = value - start
+            bent = np.abs(change - plain) > _KINK * (np.abs(start) + np.abs(value) + 1.0)
+            change[bent] = plain[bent]
+        return _Atom(*changes, end.da, end.dv)
+
+    def _scatter(self, i: int, weights: list[FloatArray], out: Derivatives) -> None:
+        """Add the derivatives in the channels of atom i, (n,) each, to those in parameters."""
+        for c, (is_shared, first) in enumerate(self.columns):
+            rows = weights[c] * self.phi[self.features[c]]
+            for f, row in enumerate(rows):
+                if is_shared:
+                    out.shared[first + f] += row
+                else:
+                    out.atoms[i, first + f] += row
+
+    def _blank(self) -> Derivatives:
+        k, n = len(self.reference.cells), self.nodes.X.shape[1]
+        n_shared = self.family.n_params - k * self.family.n_atom_params
+        true_k = self.truth_family.n_experts
+        return Derivatives(
+            np.zeros((k, self.family.n_atom_params, n)),
+            np.zeros((n_shared, n)),
+            np.zeros((k, n)),
+            np.zeros((true_k, n)),
+        )
+
+    def residuals(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
+        """Residuals (n,), whose squares sum to the mean squared distance, with derivatives."""
+        return (
+            self._regression(deviation) if self.family.is_regression else self._density(deviation)
+        )
+
+    def relative(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
+        """``p / p* - 1`` at every row (n,), with derivatives."""
+        pi, tau, _ = self._truth_rows
+        n_gate, first, _n_mean, _ = self.family.layout
+        n_channels = len(self.columns)
+        total, normaliser = np.zeros_like(tau[0]), np.zeros_like(tau[0])
+        du, dz = self._blank(), self._blank()
+        for i, j in enumerate(self.reference.cells):
+            atom = self._move(i, deviation)
+            s, m = deviation.share[i], 1.0 + deviation.mass[j]
+            excess, gate = np.expm1(atom.a + atom.v), np.expm1(atom.a)
+            total += tau[j] * m * s * excess
+            normaliser += pi[j] * m * s * gate
+            du.share[i] += tau[j] * m * excess
+            dz.share[i] += pi[j] * m * gate
+            du.mass[j] += tau[j] * s * excess
+            dz.mass[j] += pi[j] * s * gate
+            slope_u, slope_z = tau[j] * m * s * (1.0 + excess), pi[j] * m * s * (1.0 + gate)
+            zero = np.zeros_like(total)
+            in_u, in_z = [], []
+            for c in range(n_channels):
+                da = atom.da[c] if c < n_gate else zero
+                dv = atom.dv[c - first] if c >= first else zero
+                in_u.append(slope_u * (da + dv))
+                in_z.append(slope_z * da)
+            self._scatter(i, in_u, du)
+            self._scatter(i, in_z, dz)
+        total += deviation.mass @ tau
+        normaliser += deviation.mass @ pi
+        du.mass[:] += tau
+        dz.mass[:] += pi
+        rho = (total - normaliser) / (1.0 + normaliser)
+        out = Derivatives(
+            *((u - (1.0 + rho) * z) / (1.0 + normaliser) for u, z in zip(du, dz, strict=True))
+        )
+        return rho, out
+
+    def _density(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            rho, slopes = self.relative(deviation)
+        if not np.all(rho > -1.0) or not np.all(np.isfinite(rho)):
+            # A density that rounds to 0, or overflows: far outside of any neighbourhood.
+            return np.full_like(rho, np.inf), slopes
+        half = np.expm1(0.5 * np.log1p(rho))
+        factor = 0.5 * self.factor / (1.0 + half)
+        return self.factor * half, Derivatives(*(factor * slope for slope in slopes))
+
+    def difference(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
+        """``f - f*`` at every row (n,), with derivatives."""
+        if self.family.gate.normalised:
+            raise NotImplementedError("regression functions with a normalised gate")
+        n_gate, first, _, _ = self.family.layout
+        out = self._blank()
+        change = np.zeros(self.nodes.X.shape[1])
+        for i in range(len(self.reference.cells)):
+            atom = self._move(i, deviation)
+            _, a0, g0 = self._bases[i]
+            weight = np.exp(a0)
+            mean = g0 + atom.v
+            change += weight * (np.expm1(atom.a) * mean + atom.v)
+            moved = weight * np.exp(atom.a)
+            rows = [
+                moved * mean * atom.da[c] if c < n_gate else moved * atom.dv[c - first]
+                for c in range(len(self.columns))
+            ]
+            self._scatter(i, rows, out)
+        return change, out
+
+    def _regression(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
+        change, slopes = self.difference(deviation)
+        return self.factor * change, Derivatives(*(self.factor * slope for slope in slopes))
+
+    def pointwise(self, residuals: FloatArray) -> FloatArray:
+        """Squared distance given each input, shape (m,), from the residuals."""
+        m = self.nodes.mass
+        return np.bincount(self.nodes.owner, weights=residuals**2, minlength=m.size) / m
+
+    def distance(self, deviation: Deviation) -> float:
+        """``E_X d_H``, or the L2 distance of the regression functions."""
+        squares = self.pointwise(self.residuals(deviation)[0])
+        if self.family.is_regression:
+            return float(np.sqrt(self.nodes.mass @ squares))
+        return float(self.nodes.mass @ np.sqrt(squares))
+
+    def total_variation(self, deviation: Deviation) -> float:
+        """``E_X d_V``; changes of sign between nodes limit it to about three digits."""
+        rho, _ = self.relative(deviation)
+        weight = self.nodes.mass[self.nodes.owner] * self.nodes.weight
+        return float(0.5 * np.sum(weight * np.exp(self._truth_rows[2]) * np.abs(rho)))
+
+    def packed(self, deviation: Deviation) -> FloatArray:
+        """Packed parameters (P,) of the point."""
+        atoms = self.reference.atoms + deviation.atoms
+        if self.reference.free:
+            assert self.family.gate.mass is not None
+            column = int(self.family.blocks[self.family.gate.mass][0])
+            cells = self.reference.cells
+            atoms[:, column] += np.log(deviation.share * (1.0 + deviation.mass[cells]))
+        shared = self.truth_family.split(self.truth)[1] + deviation.shared
+        return self.family.join(atoms, shared)
+
+
+def free_columns(family: Family, reference: Reference) -> tuple[IntArray, IntArray]:
+    """Columns of an atom that deviate, and the subset that is held for the last atom.
+
+    A mass is not among them where it is a share; a translation is held at the last atom.
+    """
+    mass = (
+        {int(family.blocks[family.gate.mass][0])}
+        if reference.free and family.gate.mass is not None
+        else set()
+    )
+    held = {
+        int(position)
+        for name in family.gate.translations
+        for position in np.ravel(family.blocks[name][0])
+    } - mass
+    columns = [c for c in range(family.n_atom_params) if c not in mass]
+    return np.array(columns, dtype=np.int64), np.array(sorted(held), dtype=np.int64)

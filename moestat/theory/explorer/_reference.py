@@ -1,0 +1,151 @@
+"""Measures with the truth's density and more atoms: what deviations are counted from.
+
+Every measure near the truth, in a Voronoi loss, is near one of these.  A gate with free masses
+shares the mass of a true atom among several copies; one with fixed masses can only copy every
+atom equally often; a raw sigmoid gate shares ``sigma(c)`` among copies where its score is constant,
+and the expert itself, gate and all, where the mean is linear or homogeneous in its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from moestat._types import FloatArray, IntArray
+from moestat.families import Family
+
+__all__ = ["Reference", "references"]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A measure with k atoms and the truth's density or regression function.
+
+    Parameters
+    ----------
+    name : str
+        How it represents the truth, e.g. ``cells 2 + 1``.
+    atoms : ndarray of shape (k, p)
+        Own parameters of each atom; a free mass is that of the true atom, undivided.
+    cells : ndarray of int, shape (k,)
+        True atom that each atom belongs to.
+    share : ndarray of shape (k,)
+        Share of the true atom's mass.
+    free : bool
+        Whether shares and masses are parameters of their own.
+    """
+
+    name: str
+    atoms: FloatArray
+    cells: IntArray
+    share: FloatArray
+    free: bool
+
+    @property
+    def sizes(self) -> IntArray:
+        """Atoms per cell."""
+        return np.bincount(self.cells)
+
+    def with_share(self, share: FloatArray) -> Reference:
+        """The same with other shares of the masses."""
+        return Reference(self.name, self.atoms, self.cells, share, self.free)
+
+
+def cell_sizes(k: int, true_k: int) -> Iterator[tuple[int, ...]]:
+    """All ways to put k atoms into true_k cells, none of them empty."""
+    if true_k == 1:
+        yield (k,)
+        return
+    for first in range(1, k - true_k + 2):
+        for rest in cell_sizes(k - first, true_k - 1):
+            yield (first, *rest)
+
+
+def _offsets(family: Family) -> dict[str, IntArray]:
+    """Positions of each block inside one atom; shared blocks are left out."""
+    p = family.n_atom_params
+    return {
+        name: np.atleast_1d(at[0]).ravel()
+        for name, at in family.blocks.items()
+        if at.ndim > 0 and at.flat[0] < p
+    }
+
+
+def references(
+    family: Family, truth: FloatArray, truth_family: Family, expert_splits: bool
+) -> list[Reference]:
+    """All kinds of measures of `family` that have the truth's density, up to their shares.
+
+    Parameters
+    ----------
+    family : Family
+        The fitted family, with k atoms.
+    truth : ndarray of shape (P*,)
+        Packed parameters of the truth.
+    truth_family : Family
+        The same family with the truth's number of atoms.
+    expert_splits : bool
+        Whether a raw gate may share a true atom out through its expert, and have a dead atom.
+    """
+    k, true_k = family.n_experts, truth_family.n_experts
+    atoms, _ = truth_family.split(truth)
+    at = _offsets(family)
+    free = family.gate.normalised and family.gate.mass is not None
+    found = []
+    for sizes in cell_sizes(k, true_k):
+        cells = np.repeat(np.arange(true_k), sizes)
+        share = 1.0 / np.array(sizes, dtype=np.float64)[cells]
+        copied = Reference(f"cells {' + '.join(map(str, sizes))}", atoms[cells], cells, share, free)
+        if free or k == true_k:
+            found.append(copied)
+        elif family.gate.normalised:
+            if len(set(sizes)) == 1:
+                found.append(copied)
+        else:
+            found += _raw(family, copied, at, expert_splits)
+    if expert_splits and not family.gate.normalised and k == true_k + 1:
+        found += _dead(family, atoms, at)
+    return found
+
+
+def _raw(
+    family: Family, copied: Reference, at: dict[str, IntArray], expert_splits: bool
+) -> list[Reference]:
+    """Ways in which copies under a raw gate add up to their atom: by the gate, by the expert."""
+    assert family.gate.mass is not None
+    mass = at[family.gate.mass]
+    flat = [name for name in family.gate.bounds if name != family.gate.mass]
+    several = copied.sizes[copied.cells] > 1
+    out = []
+    if all(np.all(copied.atoms[np.ix_(several, at[name])] == 0.0) for name in flat):
+        moved = copied.atoms.copy()
+        part = copied.share[several, None] / (1.0 + np.exp(-moved[np.ix_(several, mass)]))
+        moved[np.ix_(several, mass)] = np.log(part) - np.log1p(-part)
+        out.append(Reference(copied.name, moved, copied.cells, copied.share, False))
+    symmetry = family.expert.symmetry
+    blocks = symmetry.linear_in or symmetry.positive_in
+    if expert_splits and blocks:
+        moved = copied.atoms.copy()
+        for name in blocks:
+            moved[:, at[name]] *= copied.share[:, None]
+        name = f"{copied.name}, experts split"
+        out.append(Reference(name, moved, copied.cells, copied.share, False))
+    return out
+
+
+def _dead(family: Family, atoms: FloatArray, at: dict[str, IntArray]) -> list[Reference]:
+    """The truth with one more atom whose mean is 0, under the gate of each true atom, moved."""
+    symmetry = family.expert.symmetry
+    blocks = symmetry.linear_in or symmetry.positive_in
+    if not blocks:
+        return []
+    gate = [position for name in family.gate.bounds for position in at[name]]
+    extra = atoms[0].copy()
+    extra[gate] = 0.5 * (atoms[0, gate] + atoms[-1, gate])
+    for name in blocks:
+        extra[at[name]] = 0.0
+    cells = np.concatenate([np.arange(len(atoms)), [0]])
+    share = np.ones(len(cells))
+    return [Reference("a dead atom", np.vstack([atoms, extra]), cells, share, False)]
