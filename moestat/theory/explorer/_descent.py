@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moestat._types import FloatArray
 
@@ -37,7 +38,7 @@ class Descent(NamedTuple):
 def descend(
     residuals: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
     z: FloatArray,
-    free: FloatArray,
+    free: NDArray[np.bool_],
     scale: FloatArray,
     iterations: int,
 ) -> Descent:
@@ -75,7 +76,7 @@ def descend(
         if root == 0.0 or not np.isfinite(root):
             return Descent(z, root, root == 0.0)
         # The triangle of [J r] holds J's own and Q'r.
-        triangle = np.linalg.qr(np.column_stack([J[:, at] * unit, r / root]), mode="r")
+        triangle: Any = np.linalg.qr(np.column_stack([J[:, at] * unit, r / root]), mode="r")
         U, S, Vt = np.linalg.svd(triangle[: at.size, : at.size])
         b = U.T @ triangle[: at.size, -1] * root
         keep = _LEAST_SINGULAR * S[0] < S

@@ -18,7 +18,7 @@ from moestat.theory.explorer._model import Model
 from moestat.theory.explorer._nodes import Nodes, make_nodes
 from moestat.theory.explorer._reference import Reference, references
 from moestat.theory.explorer._result import Exploration, Rung
-from moestat.theory.explorer._search import Point, consolidate, trace
+from moestat.theory.explorer._search import Point, consolidate, least, trace
 
 __all__ = ["deviation_loss", "explore"]
 
@@ -179,14 +179,10 @@ def explore(
     rungs = []
     fine = make_nodes(truth_family, vector, design, 2 * order)
     for at in range(ladder.size):
-        here = [
-            (points[at].ratio, which)
-            for which, (_, points) in enumerate(found_near)
-            if points[at] is not None
-        ]
-        if here:
-            coordinates, points = found_near[min(here)[1]]
-            rungs.append(_rung(coordinates, points[at], fine))
+        here = {id(point): near for near, points in found_near if (point := points[at])}
+        best = least([point for _, points in found_near if (point := points[at])])
+        if best is not None:
+            rungs.append(_rung(here[id(best)], best, fine))
     return Exploration(family, truth_family, vector, chosen.name, tuple(rungs))
 
 

@@ -191,14 +191,9 @@ class Model:
         return self.family.join(self.reference.atoms, self.truth_family.split(self.truth)[1])
 
     @cached_property
-    def _truth_rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _truth_rows(self) -> tuple[FloatArray, ...]:
         """Prior and posterior of the true atoms (k*, n), and the truth's log-density (n,)."""
         return self.truth_family.rowwise(self.truth, self.nodes.X, self.nodes.y)
-
-    @cached_property
-    def regression_truth(self) -> tuple[FloatArray, FloatArray]:
-        """Regression function (n,) of the truth and weights (k*, n) of its atoms."""
-        return self.truth_family.regression(self.truth, self.nodes.X, weights=True)
 
     @cached_property
     def factor(self) -> FloatArray:

@@ -127,7 +127,7 @@ def _bends(family: Family, theta: FloatArray, design: Uniform) -> FloatArray:
             same = np.all(signs(middle) == before[at], axis=1)
             low, high = np.where(same, middle, low), np.where(same, high, middle)
         found.append(0.5 * (low + high))
-    return np.concatenate(found)
+    return np.concatenate(found).astype(np.float64)
 
 
 def _channels(family: Family, theta: FloatArray, x: FloatArray) -> FloatArray:
@@ -139,4 +139,4 @@ def _channels(family: Family, theta: FloatArray, x: FloatArray) -> FloatArray:
         for c in range(len(family.channels))
         if family.width[c] > 1
     ]
-    return np.stack(rows, axis=1)
+    return np.stack(rows, axis=1).astype(np.float64)

@@ -23,7 +23,7 @@ from moestat.losses import VoronoiLoss, voronoi_terms
 from moestat.theory.explorer._coordinates import Coordinates
 from moestat.theory.explorer._descent import Descent, descend
 
-__all__ = ["Curve", "Point", "consolidate", "trace"]
+__all__ = ["Curve", "Point", "consolidate", "least", "trace"]
 
 _FIRST_ITERATIONS = 50
 _ITERATIONS = 40
@@ -201,6 +201,11 @@ def trace(
     return curves
 
 
+def least(points: list[Point]) -> Point | None:
+    """The point with the least ratio, None of none."""
+    return min(points, key=lambda point: point.ratio, default=None)
+
+
 def consolidate(curves: list[Curve], loss: VoronoiLoss, radii: FloatArray) -> list[Point | None]:
     """The best point near each radius, after each has served as a start for its neighbours.
 
@@ -218,14 +223,10 @@ def consolidate(curves: list[Curve], loss: VoronoiLoss, radii: FloatArray) -> li
     Returns
     -------
     list of Point or None
-        One per radius, with the pin's position in `Point.pin`.
+        One per radius, None where there is none.
     """
-    best: list[Point | None] = [
-        min(
-            (curve.points[at] for curve in curves if len(curve.points) > at),
-            key=lambda point: point.ratio,
-            default=None,
-        )
+    best = [
+        least([curve.points[at] for curve in curves if len(curve.points) > at])
         for at in range(radii.size)
     ]
     if not curves:
@@ -238,9 +239,8 @@ def consolidate(curves: list[Curve], loss: VoronoiLoss, radii: FloatArray) -> li
             continue
         curve = Curve(problem.coordinates, start.pin, 1.0, [start])
         point = _next(problem, curve, float(radii[at]))
-        near = point is not None and _is_near(point, float(radii[at]))
-        if near and (here is None or point.ratio < here.ratio):
-            best[at] = point
+        if point is not None and _is_near(point, float(radii[at])):
+            best[at] = least([point] if here is None else [here, point])
     return best
 
 
