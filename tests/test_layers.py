@@ -21,6 +21,7 @@ LAYERS = [
     {"solvers", "starts", "fitting", "results", "estimators", "approximation"},
     {"theory", "rates", "comparisons", "_regression"},
     {"figures", "microscope", "sweep", "report"},
+    {"verify"},
 ]
 
 

@@ -89,7 +89,9 @@ def test_slopes_name_a_curve_and_a_quantity_of_it(claim, check):
 def test_witnesses_sequences_and_equations_exist_and_are_all_used():
     assert {check.pair for _, check in checks(Witness)} == set(PAIRS)
     assert {check.sequence for _, check in checks(Sequence)} == set(SEQUENCES)
-    assert {check.equation for _, check in checks(Identity)} == set(EQUATIONS)
+    mended = "mlmoe-8-with-1/tau"  # what the paper means, not what it prints
+    assert {check.equation for _, check in checks(Identity)} == set(EQUATIONS) - {mended}
+    assert EQUATIONS[mended].evidence().residual < 1e-12
 
 
 def test_a_claim_needs_checks_or_a_reason():

@@ -1,0 +1,112 @@
+"""Evidence that needs no sampling: witnesses, the explorer, conditions, polynomial systems."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+from moestat.theory.claims.checks import (
+    Bound,
+    Check,
+    Condition,
+    Exponent,
+    Identity,
+    Order,
+    Sequence,
+    Witness,
+)
+from moestat.theory.claims.equations import EQUATIONS
+from moestat.theory.claims.evidence import (
+    DependenceEvidence,
+    Evidence,
+    Missing,
+    OrderEvidence,
+    SequenceEvidence,
+)
+from moestat.theory.claims.witnesses import PAIRS, SEQUENCES
+
+__all__ = ["analyse"]
+
+_QUICK_RADII = 4
+
+
+def analyse(check: Check, quick: bool) -> Evidence:
+    """The evidence of a check that rests on no sweep.
+
+    Parameters
+    ----------
+    check : Check
+        The check.
+    quick : bool
+        Whether to search with fewer starts and radii.
+
+    Returns
+    -------
+    Evidence
+        What was found; `Missing` where the analysis failed or an optional library is not there.
+    """
+    try:
+        return _evidence(check, quick)
+    except ImportError as error:
+        return Missing(str(error))
+    except Exception as error:  # one broken analysis must not hide all other claims
+        return Missing(f"{type(error).__name__}: {error}", broken=True)
+
+
+@singledispatch
+def _evidence(check: Any, quick: bool) -> Evidence:
+    raise TypeError(f"no analysis for a check of kind {type(check).__name__}")
+
+
+@_evidence.register
+def _(check: Witness, quick: bool) -> Evidence:
+    return PAIRS[check.pair].evidence()
+
+
+@_evidence.register
+def _(check: Sequence, quick: bool) -> Evidence:
+    return SEQUENCES[check.sequence].evidence()
+
+
+@_evidence.register
+def _(check: Identity, quick: bool) -> Evidence:
+    return EQUATIONS[check.equation].evidence()
+
+
+@_evidence.register
+def _(check: Order, quick: bool) -> Evidence:
+    from moestat.theory.polynomial_systems import order
+
+    found = order(check.m)
+    return OrderEvidence(check.m, found.at_least, found.at_most)
+
+
+@_evidence.register(Bound)
+@_evidence.register(Exponent)
+def _(check: Bound | Exponent, quick: bool) -> Evidence:
+    from moestat.theory.explorer import run_case
+
+    found = run_case(check.case, **({"starts": 1, "n_radii": _QUICK_RADII} if quick else {}))
+    return SequenceEvidence(
+        tuple(rung.loss for rung in found.rungs),
+        tuple(rung.distance for rung in found.rungs),
+        smallest=True,
+        directions=found.worst_direction,
+    )
+
+
+@_evidence.register
+def _(check: Condition, quick: bool) -> Evidence:
+    from moestat.theory.identifiability import check_condition
+
+    found = check_condition(check.condition, check.expert, exact=False)
+    relations = [str(relation) for part in found.parts for relation in part.primitive]
+    worst = min(found.parts, key=lambda part: part.rank.rank - part.rank.n_functions)
+    rank, functions, gap = worst.rank.rank, worst.rank.n_functions, worst.rank.gap
+    if rank == functions and found.coincidences:
+        # One atom satisfies the condition, two that coincide in some blocks do not.
+        pair = found.coincidences[0]
+        rank, functions, gap = pair.rank.rank, pair.rank.n_functions, pair.rank.gap
+    return DependenceEvidence(
+        functions, rank, gap, (*relations, *(str(pair) for pair in found.coincidences))
+    )

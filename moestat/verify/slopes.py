@@ -1,0 +1,105 @@
+"""Slopes of what a sweep recorded, over its last four decades of sample sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from moestat._types import FloatArray
+from moestat.rates import fit_rate
+from moestat.sweep.record import DONE, FAILED, Record
+from moestat.sweep.replication import entering
+from moestat.sweep.spec import Curve
+from moestat.theory.claims.checks import Plateau, Quantity, Slope
+from moestat.theory.claims.evidence import Missing, PlateauEvidence, SlopeEvidence
+
+__all__ = ["slope_evidence"]
+
+_LATE = 1e-4
+"""Sizes from this share of the largest on enter a slope."""
+_FEWEST = 2
+"""Estimates with the quantity that a sample size needs to enter a slope."""
+
+
+def slope_evidence(
+    check: Slope, curve: Curve, records: Sequence[Record]
+) -> SlopeEvidence | PlateauEvidence | Missing:
+    """The evidence of a check on a curve.
+
+    Parameters
+    ----------
+    check : Slope
+        The check; a `Plateau` takes the Hellinger distance beside its quantity.
+    curve : Curve
+        Its curve.
+    records : sequence of Record
+        The curve's records.
+
+    Returns
+    -------
+    SlopeEvidence, PlateauEvidence or Missing
+        Slopes, or why there is none.
+    """
+    slope = _slope(check.quantity, curve, records)
+    if isinstance(slope, Missing) or not isinstance(check, Plateau):
+        return slope
+    density = _slope("hellinger", curve, records)
+    if isinstance(density, Missing):
+        return density
+    used = entering(curve, records)
+    last = [r.losses["hellinger"] for r in used if r.n == density.n[1]]
+    return PlateauEvidence(slope, density, float(np.mean(last)))
+
+
+def _slope(quantity: Quantity, curve: Curve, records: Sequence[Record]) -> SlopeEvidence | Missing:
+    if not records:
+        return Missing("no cell of the sweep has a result")
+    first = 0.999 * _LATE * max(record.n for record in records)
+    late = [record for record in records if record.n >= first]
+    value = _value(quantity)
+    found = [(record, value(record)) for record in entering(curve, late)]
+    kept = [(record, error) for record, error in found if error is not None and error > 0.0]
+    kept = _at_sizes_with_enough(kept)
+    sizes = sorted({record.n for record, _ in kept})
+    if len(sizes) < 2:
+        return Missing(f"estimates with this error at {len(sizes)} sample sizes, a slope takes 2")
+    n: FloatArray = np.array([record.n for record, _ in kept], dtype=float)
+    rate = fit_rate(n, [error for _, error in kept], n_bootstrap=0)
+    done = [record for record in late if record.status == DONE]
+    return SlopeEvidence(
+        slope=rate.slope,
+        interval=rate.interval,
+        n=(float(sizes[0]), float(sizes[-1])),
+        n_fits=len(kept),
+        n_certified=sum(record.certified for record, _ in kept),
+        n_left_out=len(done) - len(kept),
+        n_failed=sum(record.status == FAILED for record in late),
+    )
+
+
+def _at_sizes_with_enough(pairs: list[tuple[Record, float]]) -> list[tuple[Record, float]]:
+    sizes, counts = np.unique([record.n for record, _ in pairs], return_counts=True)
+    enough = set(sizes[counts >= _FEWEST].tolist())
+    return [pair for pair in pairs if pair[0].n in enough]
+
+
+def _value(quantity: Quantity) -> Callable[[Record], float | None]:
+    if quantity == "loss":
+        return lambda record: record.loss
+    if quantity in ("hellinger", "total_variation"):
+        return lambda record: record.losses.get(quantity)
+    if isinstance(quantity, str):
+        return lambda record: record.losses["also"].get(quantity)
+    size, block = quantity
+    return lambda record: _cell_error(record, size, block)
+
+
+def _cell_error(record: Record, size: int, block: str) -> float | None:
+    """The mean of a block's error over a record's Voronoi cells of one size."""
+    found = [
+        {"mass": cell["mass_error"], **cell["errors"], "expert": cell["expert_error"]}[block]
+        for cell in record.losses.get("cells", ())
+        if cell["size"] == size
+    ]
+    return float(np.mean(found)) if found and None not in found else None
