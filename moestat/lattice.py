@@ -19,11 +19,12 @@ from moestat._types import FloatArray, IntArray
 from moestat.designs import Lattice
 from moestat.families import Family
 
-__all__ = ["LARGEST", "check_nodes", "lattice_law", "multinomial"]
+__all__ = ["LARGEST", "check_nodes", "check_step", "lattice_law", "multinomial"]
 
 LARGEST = 1e15
 """Largest sample size: counts are exact in float64 and numpy's binomials are drawn in int64."""
 
+_NARROWEST = 1.3  # steps per standard deviation that a normal density needs, to 1e-14
 _REACH = 8.9  # standard deviations about each mean; a normal variable leaves them once in 1e18
 _CELLS = 5_000_000
 _MASS_ERROR = 1e-13
@@ -47,6 +48,42 @@ def check_nodes(design: Lattice, family: Family) -> None:
         raise ValueError(
             f"design: {n_nodes} nodes with {family.n_classes} classes hold {cells} probabilities,"
             f" which cannot determine {family.n_free_params} free parameters: use more nodes"
+        )
+
+
+def check_step(design: Lattice, truth: Family, theta: FloatArray, fitted: Family) -> None:
+    """Refuse a lattice of responses on which a fitted atom could be narrower than the step.
+
+    The density of such an atom does not sum to 1 on the lattice: at a narrow atom with its mean
+    on lattice points the likelihood would be high for no other reason.
+
+    Parameters
+    ----------
+    design : Lattice
+        Law of X, with the step.
+    truth : Family
+        The family of the truth, which sets the unit of the step.
+    theta : ndarray of shape (P,)
+        Packed parameters of the truth.
+    fitted : Family
+        The family to be fitted, with its box.
+
+    Raises
+    ------
+    ValueError
+        With the smallest standard deviation that the step allows.
+    """
+    block, spread = fitted.likelihood.collapse, fitted.likelihood.spread
+    if block is None or spread is None:
+        return
+    nodes = design.quadrature(truth.n_features)[0]
+    h = design.step * float(spread(truth.predictors(theta, nodes))[1].min())
+    variance = float(fitted.box[block][0])
+    if variance < (_NARROWEST * h) ** 2:
+        raise ValueError(
+            f"design: {block} may be as small as {variance:g}, but the step {h:.3g} of the lattice"
+            f" of responses holds normal densities from {block} = {(_NARROWEST * h) ** 2:.3g} on:"
+            f" raise the lower bound of {block}, or choose a finer step"
         )
 
 

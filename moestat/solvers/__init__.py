@@ -12,6 +12,7 @@ from moestat.solvers._driver import Iteration, Problem
 from moestat.solvers._solution import Solution
 from moestat.solvers.em import EM
 from moestat.solvers.levenberg_marquardt import LevenbergMarquardt
+from moestat.solvers.moment_newton import MomentNewton
 from moestat.solvers.newton import Newton
 from moestat.solvers.search import Search
 from moestat.solvers.sgd import SGD
@@ -25,6 +26,7 @@ __all__ = [
     "SQUAREM",
     "Certificate",
     "LevenbergMarquardt",
+    "MomentNewton",
     "Newton",
     "Search",
     "Solution",
@@ -50,6 +52,7 @@ SOLVERS: Registry[Maker] = Registry("solver")
 SOLVERS.register(Maker("em", EM))
 SOLVERS.register(Maker("squarem", SQUAREM))
 SOLVERS.register(Maker("newton", Newton))
+SOLVERS.register(Maker("moment-newton", MomentNewton))
 SOLVERS.register(Maker("levenberg-marquardt", LevenbergMarquardt))
 SOLVERS.register(Maker("sgd", SGD))
 SOLVERS.register(Maker("search", Search))

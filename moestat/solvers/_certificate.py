@@ -79,6 +79,8 @@ class Certificate:
     `gain` also covers steps across kinks, by the model of `moestat.solvers._kinks`, of up to
     `reach`: less than 1 when the model promised more for longer steps and the data, tried,
     disagreed.
+
+    `MomentNewton` has gain and inertia judged in the moments of close atoms.
     """
 
     status: str

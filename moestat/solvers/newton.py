@@ -12,9 +12,9 @@ from moestat.solvers._certificate import certify
 from moestat.solvers._driver import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers._kinks import has_kinks, kinked_steps
 from moestat.solvers._solution import Solution
-from moestat.solvers._trust_region import box_step
+from moestat.solvers._trust_region import BoxStep, box_step
 
-__all__ = ["Newton", "newton_steps"]
+__all__ = ["Newton", "finest_decrease", "is_converged", "newton_steps", "path_decrease"]
 
 _ACCEPT = 1e-4
 _SMALLEST_RADIUS = 1e-10
@@ -52,17 +52,19 @@ def newton_steps(
                 return theta, here, "stalled", iteration
             progress = 0.0
         move = box_step(theta, here.gradient, here.hessian, metric, lower, upper, radius)
-        rounding = _ROUNDING * abs(here.value)
-        smallest = max(tolerance, min(rounding, _FINEST))
-        if move.decrease <= smallest and move.length <= 0.5 * radius:
-            return theta, here, "converged", iteration
-        if move.decrease <= 1e-3 * smallest:
+        if is_converged(move, radius, here, tolerance):
             return theta, here, "converged", iteration
         trial = np.minimum(np.maximum(theta + move.step, lower), upper)
         there = yield Request(objective, trial, level)
         decrease = here.value - there.value
-        if move.decrease <= rounding and abs(decrease) <= rounding:
-            decrease = _decrease_by_gradients(trial - theta, here, there)
+        if max(move.decrease, abs(decrease)) <= finest_decrease(here):
+            step = trial - theta
+            decrease = path_decrease(
+                float(step @ here.gradient),
+                float(step @ here.hessian @ step),
+                float(step @ there.gradient),
+                float(step @ there.hessian @ step),
+            )
         ratio = decrease / move.decrease
         if not np.isfinite(ratio):
             ratio = -1.0
@@ -78,14 +80,25 @@ def newton_steps(
     return theta, here, "iteration limit", max_iterations
 
 
-def _decrease_by_gradients(step: FloatArray, here: Evaluation, there: Evaluation) -> float:
-    """``here.value - there.value`` from the derivatives at both ends of a step (P,).
+def finest_decrease(here: Evaluation) -> float:
+    """Decreases down to this one can be read off a difference of two values."""
+    return _ROUNDING * abs(here.value)
 
-    The corrected trapezoidal rule along the step: exact for polynomials of degree 4, and rounded
-    by a small multiple of the step where a difference of the values is rounded like the values.
+
+def is_converged(move: BoxStep, radius: float, here: Evaluation, tolerance: float) -> bool:
+    """Whether a step within the radius has nothing left to gain."""
+    smallest = max(tolerance, min(finest_decrease(here), _FINEST))
+    inside = move.length <= 0.5 * radius
+    return (inside and move.decrease <= smallest) or move.decrease <= 1e-3 * smallest
+
+
+def path_decrease(slope: float, curvature: float, end_slope: float, end_curvature: float) -> float:
+    """Decrease of the objective along a path over [0, 1] from its derivatives at both ends.
+
+    The corrected trapezoidal rule: exact for polynomials of degree 4, and rounded by a small
+    multiple of the step where a difference of the values is rounded like the values.
     """
-    mean = 0.5 * step @ (here.gradient + there.gradient)
-    return -float(mean + step @ (here.hessian - there.hessian) @ step / 12.0)
+    return -float(0.5 * (slope + end_slope) + (curvature - end_curvature) / 12.0)
 
 
 @dataclass(frozen=True)
@@ -138,9 +151,33 @@ class Newton:
                 )
             else:
                 tolerance = max(self.tolerance, _PREVIEW_TOLERANCE if data.preview else 0.0)
-                theta, here, status, iterations = yield from newton_steps(
-                    "observed", theta, metric, lower, upper, tolerance, left, level
+                theta, here, status, iterations = yield from self._climb(
+                    problem, theta, metric, lower, upper, tolerance, left, level
                 )
             spent += iterations
-        certificate = certify(problem, theta, here, problem.metric(theta), status, spent, reach)
+        metric = problem.metric(theta)
+        model = self._model(problem, theta, here, metric)
+        certificate = certify(problem, theta, model, metric, status, spent, reach)
         return Solution(theta, -here.value, here.hessian, certificate)
+
+    def _model(
+        self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
+    ) -> Evaluation:
+        """The quadratic model of the objective around theta that the certificate judges."""
+        return here
+
+    def _climb(
+        self,
+        problem: Problem,
+        theta: FloatArray,
+        metric: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+        level: int,
+    ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
+        """`newton_steps` on one level of the data."""
+        return newton_steps(
+            "observed", theta, metric, lower, upper, tolerance, max_iterations, level
+        )

@@ -13,11 +13,12 @@ import numpy as np
 
 from moestat._registry import configured, table_of
 from moestat._types import FloatArray
-from moestat.designs import Design, make_design
+from moestat.designs import Design, Lattice, make_design
 from moestat.experts import EXPERTS
 from moestat.families import Family, family
 from moestat.gates import GATES
 from moestat.generate import check_size
+from moestat.lattice import check_step
 from moestat.likelihoods import LIKELIHOODS
 from moestat.losses import make_loss, voronoi_terms
 from moestat.mixing import MixingMeasure
@@ -545,6 +546,9 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
         )
     _build(table, "starts", spec.start_rules, curve)
     _build(table, "design", check_size, spec.design, spec.sizes[-1], fitted)
+    if isinstance(spec.design, Lattice):
+        truth = spec.truths[curve.truth]
+        _build(table, "design", check_step, spec.design, truth.family, truth.theta, fitted)
     n_free = fitted.n_free_params
     if spec.sizes[0] < n_free:
         raise SweepError(

@@ -1,0 +1,168 @@
+"""Newton in the moments of merging atoms: the chart is what it says, and fits are better for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import moestat
+from moestat.solvers import MomentNewton, Newton
+from moestat.solvers._driver import Problem, Request, Sample
+from moestat.solvers._moments import MomentChart, close_pairs
+from moestat.starts import TruthStarts
+from tests.conftest import GAUSSIAN_TRUTHS
+
+MEDIUM = moestat.Lattice(-2.0, 2.0, nodes=16)
+WIDE = moestat.Lattice(-4.0, 4.0, nodes=32)
+
+
+def merging(gate, truth, rng, close=0.2):
+    """Three atoms, two of them close, of random parameters near a truth."""
+    family, theta = truth(gate)
+    fitted = family.with_experts(3)
+    split = np.concatenate([theta[: family.n_atom_params], theta])
+    split = split + close * rng.normal(size=split.size)
+    return fitted, fitted.pin(split)
+
+
+def moments(family, theta, i, j):
+    """Total log-mass relative to the third atom, mean and second moment of two atoms."""
+    atoms = family.split(theta)[0]
+    column = int(family.blocks[family.gate.mass][0])
+    others = np.delete(np.arange(family.n_atom_params), column)
+    total = np.logaddexp(atoms[i, column], atoms[j, column])
+    share = np.exp(atoms[[i, j], column] - total)
+    mean = share @ atoms[[i, j]][:, others]
+    apart = atoms[[i, j]][:, others] - mean
+    rest = ({0, 1, 2} - {i, j}).pop()
+    # The translations of a softmax gate: slopes count relative to the third atom's, too.
+    shift = np.zeros(family.n_atom_params)
+    for name in family.gate.translations:
+        at = family.blocks[name][0] % family.n_atom_params
+        shift[at] = atoms[rest, at]
+    return total - shift[column], mean - shift[others], (apart.T * share) @ apart
+
+
+@pytest.mark.parametrize("gate", ["sigmoid", "softmax"])
+@pytest.mark.parametrize("pair", [(1, 0), (2, 0)])
+def test_mass_moves_between_two_atoms_without_moving_their_moments(gate, pair, truth):
+    family, theta = merging(gate, truth, np.random.default_rng(0))
+    i, j = pair
+    chart = MomentChart(family, theta, (pair,))
+    # The velocity of the split alone, from the chart's formulas at the start.
+    atoms = family.split(theta)[0]
+    column = int(family.blocks[family.gate.mass][0])
+    others = np.delete(np.arange(family.n_atom_params), column)
+    share = 1.0 / (1.0 + np.exp(atoms[j, column] - atoms[i, column]))
+    apart = atoms[i, others] - atoms[j, others]
+    step = np.zeros_like(theta)
+    move = family.split(step)[0]
+    move[i, column], move[j, column] = 1.0 - share, -share
+    move[i, others], move[j, others] = -0.5 * (1.0 - share) * apart, -0.5 * share * apart
+    before = moments(family, theta, i, j)
+    for scale in (0.1, -1.0, 3.0):
+        end = chart.path(scale * step).end
+        assert not np.allclose(end, theta, atol=0.01)
+        for a, b in zip(moments(family, end, i, j), before, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-13)
+
+
+@pytest.mark.parametrize("pairs", [(), ((1, 0),), ((2, 1),)])
+def test_a_path_has_the_velocity_and_acceleration_it_reports(pairs, truth):
+    rng = np.random.default_rng(1)
+    family, theta = merging("softmax", truth, rng)
+    chart = MomentChart(family, theta, pairs)
+    step = family.pin(0.5 * rng.normal(size=theta.size))
+    h = 1e-4
+    ends = [chart.path((1.0 + s) * step).end for s in (-h, 0.0, h)]
+    path = chart.path(step)
+    np.testing.assert_allclose(path.velocity, (ends[2] - ends[0]) / (2 * h), atol=1e-7)
+    np.testing.assert_allclose(
+        path.acceleration, (ends[2] - 2 * ends[1] + ends[0]) / h**2, atol=1e-6
+    )
+    # A short step is the step itself.
+    np.testing.assert_allclose(chart.path(1e-8 * step).end - theta, 1e-8 * step, atol=1e-14)
+
+
+@pytest.mark.parametrize("gate", ["sigmoid", "softmax"])
+def test_the_model_in_the_moments_is_of_second_order(gate, truth):
+    """The pinned reference atom may be one of the two: the likelihood does not feel the pinning."""
+    rng = np.random.default_rng(2)
+    family, theta = merging(gate, truth, rng)
+    small, at = truth(gate)
+    X, y, weight = moestat.sample_weighted(small, at, 1000, rng=0, design=WIDE)
+    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    here = problem.evaluate(Request("observed", theta))
+    for pairs in (((1, 0),), ((2, 1),), ((2, 0),)):
+        chart = MomentChart(family, theta, pairs)
+        step = family.pin(rng.normal(size=theta.size))
+        h = 1e-3
+        values = [
+            problem.evaluate(Request("value", chart.path(s * step).end)).value for s in (-h, 0.0, h)
+        ]
+        slope = (values[2] - values[0]) / (2 * h)
+        bend = (values[2] - 2 * values[1] + values[0]) / h**2
+        assert slope == pytest.approx(here.gradient @ step, rel=1e-4)
+        model = step @ (here.hessian + chart.curvature(here.gradient)) @ step
+        assert bend == pytest.approx(model, rel=1e-3, abs=1e-2)
+        assert abs(step @ chart.curvature(here.gradient) @ step) > 0.05
+
+
+def test_atoms_on_a_bound_or_far_apart_have_no_partner(truth):
+    family, theta = merging("sigmoid", truth, np.random.default_rng(3))
+    metric = np.eye(theta.size)
+    assert close_pairs(family, theta, metric, family.lower, family.upper) == ((1, 0),)
+    assert close_pairs(family, theta, 100 * metric, family.lower, family.upper) == ()
+    held = theta.copy()
+    held[family.blocks["alpha"][0]] = family.upper[family.blocks["alpha"][0]]
+    held[family.blocks["alpha"][1]] = family.upper[family.blocks["alpha"][1]] - 0.1
+    assert close_pairs(family, held, metric, family.lower, family.upper) == ()
+
+
+@pytest.mark.parametrize("gate", ["sigmoid", "softmax"])
+def test_exact_fits_are_newtons(gate, truth):
+    family, theta = truth(gate)
+    X, y = moestat.sample(family, theta, 3000, rng=4, design=moestat.Uniform(-4, 4))
+    options = {"starts": [TruthStarts(family, theta, 2, 0.1)], "rng": 0}
+    plain = moestat.fit(family, X, y, solver=Newton(), **options)
+    moment = moestat.fit(family, X, y, solver=MomentNewton(), **options)
+    assert moment.certificate.certified
+    assert moment.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["classes", "normal"])
+def test_over_specified_fits_need_few_passes_where_newton_needs_many(kind, truth):
+    if kind == "classes":
+        (family, theta), design, n = truth("sigmoid"), WIDE, 1e12
+    else:
+        bounds = {"nu": (0.05, 10.0)}  # no atom narrower than the lattice of responses
+        family = moestat.family("gaussian", gate="softmax", n_experts=2, bounds=bounds)
+        theta, design, n = family.pack(GAUSSIAN_TRUTHS["softmax"]), MEDIUM, 1e9
+    passes = {"newton": 0.0, "moment-newton": 0.0}
+    for seed in (0, 3):
+        X, y, weight = moestat.sample_weighted(family, theta, n, rng=seed, design=design)
+        heights = []
+        for solver in (Newton(), MomentNewton()):
+            result = moestat.fit(
+                family.with_experts(3),
+                X,
+                y,
+                sample_weight=weight,
+                solver=solver,
+                starts=[TruthStarts(family, theta, 3, 0.1)],
+                rng=0,
+            )
+            passes[solver.name] += result.certificate.passes
+            heights.append(result.log_likelihood)
+        assert result.certificate.certified
+        assert heights[1] > heights[0] - 1.0
+    assert passes["moment-newton"] < 0.5 * passes["newton"]
+
+
+def test_gates_without_free_masses_are_refused(gaussian_truth):
+    family, theta = gaussian_truth("competition")
+    X, y = moestat.sample(family, theta, 200, rng=0, design=moestat.Uniform(-2, 2))
+    with pytest.raises(
+        ValueError, match=r"moment-newton.*smooth gate with free masses.*competition"
+    ):
+        moestat.fit(family, X, y, solver=MomentNewton(), rng=0)
