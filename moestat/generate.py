@@ -11,7 +11,13 @@ from moestat._types import FloatArray
 from moestat._validate import as_floats, as_generator, positive_int, real_in
 from moestat.designs import Design, Lattice, Uniform
 from moestat.families import Family
-from moestat.lattice import LARGEST, check_nodes, lattice_law, multinomial
+from moestat.lattice import (
+    LARGEST,
+    check_nodes,
+    lattice_law,
+    lattice_regression,
+    multinomial,
+)
 
 __all__ = ["check_noise", "check_size", "sample", "sample_weighted"]
 
@@ -139,9 +145,10 @@ def sample_weighted(
     X : ndarray of shape (m, d)
         Inputs of the cells that occur, node by node.
     y : ndarray of shape (m,)
-        Their responses: class labels 1..K, or multiples of the lattice's step.
+        Their responses: class labels 1..K, or multiples of the lattice's step.  For a regression
+        function two per node, with the mean and the variance of all responses there.
     weight : ndarray of shape (m,)
-        Counts, positive whole numbers that sum to n.
+        Counts, positive and of sum n: whole numbers, or halves of them for the two of a node.
 
     Raises
     ------
@@ -152,7 +159,7 @@ def sample_weighted(
     Notes
     -----
     See `moestat.lattice` for the lattice of a continuous response, and why the ordinary density
-    is fitted to it.
+    is fitted to it; and for the statistics of a node that are sufficient for least squares.
 
     Examples
     --------
@@ -167,10 +174,13 @@ def sample_weighted(
     if not isinstance(design, Lattice):
         X, y = sample(family, theta, n, rng, design, noise)
         return X, y, np.ones(len(y))
-    if family.is_regression:
-        raise ValueError("design: a lattice needs a density, but this is a regression function")
     vector = as_floats("theta", theta, (family.n_params,))
-    size = _count(n)
+    size, variance = _count(n), check_noise(family, noise)
+    if variance is not None:
+        X, y, weight = lattice_regression(
+            family, vector, design, size, variance, as_generator(rng)
+        )
+        return np.ascontiguousarray(X.T), y, weight
     X, y, mass = lattice_law(family, vector, design)
     counts = multinomial(size, mass, as_generator(rng))
     kept = np.flatnonzero(counts)

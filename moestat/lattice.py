@@ -9,6 +9,11 @@ on the lattice is its continuous density at the lattice points times the constan
 model is fitted to lattice responses by its ordinary density: the likelihoods differ by the
 constant ``h^n``, and the Kullback-Leibler distances of the two laws, hence information, rates and
 plateaus, are those of the continuous ones.
+
+Least squares needs no lattice of responses: of the n_j normal responses at node x_j their mean,
+``N(f(x_j), nu / n_j)``, and their sum of squares about it, nu times a chi-square variable with
+n_j - 1 degrees of freedom, are sufficient.  Two responses ``mean +- sqrt(squares / n_j)`` of
+weight n_j / 2 have both.
 """
 
 from __future__ import annotations
@@ -19,7 +24,14 @@ from moestat._types import FloatArray, IntArray
 from moestat.designs import Lattice
 from moestat.families import Family
 
-__all__ = ["LARGEST", "check_nodes", "check_step", "lattice_law", "multinomial"]
+__all__ = [
+    "LARGEST",
+    "check_nodes",
+    "check_step",
+    "lattice_law",
+    "lattice_regression",
+    "multinomial",
+]
 
 LARGEST = 1e15
 """Largest sample size: counts are exact in float64 and numpy's binomials are drawn in int64."""
@@ -40,9 +52,14 @@ def check_nodes(design: Lattice, family: Family) -> None:
     ValueError
         With the number of nodes that it takes.
     """
+    n_nodes = design.quadrature(family.n_features)[1].size
+    if family.is_regression and n_nodes < family.n_free_params:
+        raise ValueError(
+            f"design: the values of a regression function on {n_nodes} nodes cannot determine"
+            f" {family.n_free_params} free parameters: use more nodes"
+        )
     if family.likelihood.support is None:
         return
-    n_nodes = design.quadrature(family.n_features)[1].size
     cells = n_nodes * (family.n_classes - 1)
     if cells < family.n_free_params:
         raise ValueError(
@@ -170,6 +187,74 @@ def _response_lattice(
         owner.append(np.full(values.size, j))
         y.append(values * h)
     return np.concatenate(owner), np.concatenate(y), h
+
+
+def lattice_regression(
+    family: Family,
+    theta: FloatArray,
+    design: Lattice,
+    n: int,
+    noise: float,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weighted responses with the mean and the variance of n draws ``f(x) + N(0, noise)``.
+
+    Parameters
+    ----------
+    family : Family
+        A family of regression functions.
+    theta : ndarray of shape (P,)
+        Packed parameters of the truth.
+    design : Lattice
+        Law of X.
+    n : int
+        Number of draws, at most 1e15.
+    noise : float
+        Variance of the errors.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    X : ndarray of shape (d, m)
+        Inputs, twice each node that occurs more than once.
+    y : ndarray of shape (m,)
+        Responses.
+    weight : ndarray of shape (m,)
+        Half the count of the node, or 1 at one that occurs once.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer nodes than free parameters.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> F = family("least-squares", gate="softmax", n_experts=1)
+    >>> grid = Lattice(0, 1, nodes=4)
+    >>> theta, rng = F.pack({"beta0": [0], "beta1": [0], "a": [1], "b": [0]}), np.random.default_rng(0)
+    >>> X, y, weight = lattice_regression(F, theta, grid, 10**12, 0.01, rng)
+    >>> X.shape, float(weight.sum()), round(float(weight @ (y - X[0]) ** 2 / 1e12), 6)
+    ((1, 8), 1000000000000.0, 0.01)
+    """
+    check_nodes(design, family)
+    nodes, mass = design.quadrature(family.n_features)
+    counts = multinomial(n, mass, rng)
+    nodes, count = nodes[:, counts > 0], counts[counts > 0].astype(np.float64)
+    mean = family.regression(theta, nodes)[0]
+    mean = mean + np.sqrt(noise / count) * rng.standard_normal(count.size)
+    squares = np.zeros(count.size)
+    many = count > 1.0
+    squares[many] = noise * rng.chisquare(count[many] - 1.0)
+    spread = np.sqrt(squares / count)
+    apart = spread > 0.0
+    owner = np.concatenate([np.arange(count.size), np.flatnonzero(apart)])
+    order = np.argsort(owner, kind="stable")
+    y = np.concatenate([mean - spread, (mean + spread)[apart]])[order]
+    owner = owner[order]
+    weight = count[owner] / np.bincount(owner)[owner]
+    return np.ascontiguousarray(nodes[:, owner]), y, weight
 
 
 def multinomial(n: int, mass: FloatArray, rng: np.random.Generator) -> IntArray:

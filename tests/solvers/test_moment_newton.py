@@ -139,7 +139,7 @@ def test_over_specified_fits_need_few_passes_where_newton_needs_many(kind, truth
         family = moestat.family("gaussian", gate="softmax", n_experts=2, bounds=bounds)
         theta, design, n = family.pack(GAUSSIAN_TRUTHS["softmax"]), MEDIUM, 1e9
     passes = {"newton": 0.0, "moment-newton": 0.0}
-    for seed in (0, 3):
+    for seed in (1, 2):
         X, y, weight = moestat.sample_weighted(family, theta, n, rng=seed, design=design)
         heights = []
         for solver in (Newton(), MomentNewton()):
