@@ -177,9 +177,7 @@ def sample_weighted(
     vector = as_floats("theta", theta, (family.n_params,))
     size, variance = _count(n), check_noise(family, noise)
     if variance is not None:
-        X, y, weight = lattice_regression(
-            family, vector, design, size, variance, as_generator(rng)
-        )
+        X, y, weight = lattice_regression(family, vector, design, size, variance, as_generator(rng))
         return np.ascontiguousarray(X.T), y, weight
     X, y, mass = lattice_law(family, vector, design)
     counts = multinomial(size, mass, as_generator(rng))

@@ -233,7 +233,8 @@ def lattice_regression(
     >>> from moestat import family
     >>> F = family("least-squares", gate="softmax", n_experts=1)
     >>> grid = Lattice(0, 1, nodes=4)
-    >>> theta, rng = F.pack({"beta0": [0], "beta1": [0], "a": [1], "b": [0]}), np.random.default_rng(0)
+    >>> theta = F.pack({"beta0": [0], "beta1": [0], "a": [1], "b": [0]})
+    >>> rng = np.random.default_rng(0)
     >>> X, y, weight = lattice_regression(F, theta, grid, 10**12, 0.01, rng)
     >>> X.shape, float(weight.sum()), round(float(weight @ (y - X[0]) ** 2 / 1e12), 6)
     ((1, 8), 1000000000000.0, 0.01)

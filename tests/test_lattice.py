@@ -8,8 +8,9 @@ from scipy import stats
 
 import moestat
 from moestat.designs import make_design
+from moestat.distances import regression_error
 from moestat.generate import check_size
-from moestat.lattice import lattice_law, multinomial
+from moestat.lattice import check_step, lattice_law, multinomial
 from moestat.solvers._driver import Problem, Request, Sample
 from moestat.starts import TruthStarts
 
@@ -152,6 +153,96 @@ def test_many_inputs_have_halton_nodes():
     assert np.all(mass == 1 / 200)
 
 
+def attention_of(n_experts):
+    """A row of sigmoid self-attention: regression functions with quadratic gates."""
+    return moestat.family(
+        "least-squares",
+        gate="sigmoid-quadratic",
+        expert={"name": "activation", "activation": "gelu", "weighted": False},
+        n_experts=n_experts,
+        n_features=2,
+    )
+
+
+@pytest.fixture
+def attention():
+    """Such a family with two experts, and a truth."""
+    family = attention_of(2)
+    return family, np.random.default_rng(3).normal(size=family.n_params)
+
+
+SQUARE = moestat.Lattice(-1.0, 1.0, nodes=8)
+
+
+def test_nodes_of_a_regression_function_have_the_mean_and_the_variance_of_their_draws(attention):
+    family, theta = attention
+    nodes, _ = SQUARE.quadrature(2)
+    f = family.regression(theta, nodes)[0]
+    means, squares = [], []
+    for seed in range(400):
+        X, y, weight = moestat.sample_weighted(
+            family, theta, 6400, rng=seed, design=SQUARE, noise=0.5
+        )
+        assert weight.sum() == pytest.approx(6400, abs=1e-9)
+        at = np.argmin(np.abs(X[:, None, :] - nodes.T).sum(axis=2), axis=1)
+        count = np.bincount(at, weights=weight, minlength=64)
+        mean = np.bincount(at, weights=weight * y, minlength=64) / count
+        means.append(np.sqrt(count / 0.5) * (mean - f))
+        within = np.bincount(at, weights=weight * (y - mean[at]) ** 2, minlength=64)
+        squares.append((within / 0.5 - (count - 1)) / np.sqrt(2 * (count - 1)))
+    assert stats.kstest(np.ravel(means), "norm").pvalue > 1e-3
+    assert abs(np.mean(squares)) < 4 / np.sqrt(np.size(squares))
+    assert np.var(squares) == pytest.approx(1.0, abs=0.05)
+
+
+def test_two_responses_per_node_are_all_that_least_squares_sees(attention):
+    family, theta = attention
+    rng = np.random.default_rng(0)
+    X = SQUARE.draw(3000, 2, rng)
+    y = family.regression(theta, X)[0] + 0.1 * rng.standard_normal(3000)
+    _, at, count = np.unique(X, axis=1, return_inverse=True, return_counts=True)
+    at = at.ravel()
+    nodes = np.array([X[:, at == j][:, 0] for j in range(count.size)])
+    mean = np.bincount(at, weights=y) / count
+    spread = np.sqrt(np.bincount(at, weights=(y - mean[at]) ** 2) / count)
+    starts = [TruthStarts(family, theta, 1, 0.05)]
+    plain = moestat.fit(family, X.T, y, starts=starts, rng=0)
+    short = moestat.fit(
+        family,
+        np.vstack([nodes, nodes]),
+        np.concatenate([mean - spread, mean + spread]),
+        sample_weight=np.tile(count / 2, 2),
+        starts=starts,
+        rng=0,
+    )
+    assert short.certificate.certified
+    assert short.log_likelihood == pytest.approx(plain.log_likelihood, rel=1e-10)
+    assert short.params == pytest.approx(plain.params, abs=1e-4)
+
+
+def test_least_squares_at_1e14_has_the_error_that_its_degrees_of_freedom_predict(attention):
+    family, theta = attention
+    errors = []
+    for seed in range(6):
+        X, y, weight = moestat.sample_weighted(
+            family, theta, 1e14, rng=seed, design=SQUARE, noise=0.01
+        )
+        result = moestat.fit(
+            family,
+            X,
+            y,
+            sample_weight=weight,
+            starts=[TruthStarts(family, theta, 2, 0.1)],
+            rng=seed,
+        )
+        assert result.certificate.certified
+        assert result.residual_variance == pytest.approx(0.01, rel=1e-6)
+        error = regression_error(family, result.params, family, theta, SQUARE).value
+        errors.append(1e14 * error**2 / 0.01)
+    total = stats.chi2(6 * family.n_free_params)
+    assert 1e-3 < total.cdf(np.sum(errors)) < 1 - 1e-3
+
+
 # --- bad input ------------------------------------------------------------------------------------
 
 
@@ -180,7 +271,12 @@ def test_bad_lattices_are_refused(truth, gaussian_truth):
         moestat.sample_weighted(family, theta, 100, design=moestat.Lattice(0, 1, nodes=8))
     with pytest.raises(ValueError, match=r"cannot determine"):
         check_size(moestat.Lattice(0, 1, nodes=8), 100, family)
+    family = attention_of(5)
+    with pytest.raises(ValueError, match=r"on 16 nodes cannot determine"):
+        check_size(moestat.Lattice(0, 1, nodes=4), 100, family)
     family, theta = gaussian_truth("softmax")
+    with pytest.raises(ValueError, match=r"nu may be as small as 1e-06.*holds normal densities"):
+        check_step(MEDIUM, family, theta, family.with_experts(3))
     theta[family.blocks["nu"]] = np.log([1e-11, 1.0])
     with pytest.raises(ValueError, match=r"cells, more than 5,000,000"):
         moestat.sample_weighted(family, theta, 100, design=MEDIUM)

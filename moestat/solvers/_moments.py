@@ -15,7 +15,8 @@ and the valley is straight in (W, m, psi, u).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from moestat._types import FloatArray
 from moestat.families import Family
 
-__all__ = ["MomentChart", "Path", "close_pairs", "has_masses"]
+__all__ = ["MomentChart", "Moments", "Path", "has_masses"]
 
 _CLOSE = 1.0  # root-mean-square difference of the predictors of two atoms that count as close
 _STEEPEST = 600.0  # beyond this log-ratio of masses the exponentials would overflow
@@ -34,45 +35,12 @@ def has_masses(family: Family) -> bool:
     return family.gate.mass is not None and family.gate.mass in family.gate.translations
 
 
-def close_pairs(
-    family: Family, theta: FloatArray, metric: FloatArray, lower: FloatArray, upper: FloatArray
-) -> tuple[tuple[int, int], ...]:
-    """Pairs of atoms close to each other, the closest first and none in two pairs.
-
-    Atoms on a bound of the box have no partner: their steps must stay on it.
-    """
-    k, width = family.n_experts, family.n_atom_params
-    atoms = family.split(theta)[0]
-    held: Any = (lower < upper) & ((theta <= lower) | (theta >= upper))
-    movable = ~held[: k * width].reshape(k, width).any(axis=1)
-    others = _others(family)
-    found = []
-    for i in range(k):
-        # Each atom has units of its own; the narrower one says how close they are.
-        at = i * width + others
-        for j in range(i):
-            if movable[i] and movable[j]:
-                apart = atoms[i, others] - atoms[j, others]
-                to = j * width + others
-                square = max(apart @ metric[np.ix_(s, s)] @ apart for s in (at, to))
-                found.append((square, i, j))
-    pairs: list[tuple[int, int]] = []
-    for square, i, j in sorted(found):
-        taken = {atom for pair in pairs for atom in pair}
-        if square < _CLOSE**2 and not taken & {i, j}:
-            pairs.append((i, j))
-    return tuple(pairs)
+def _clipped(split: float) -> float:
+    return min(max(split, -_STEEPEST), _STEEPEST)
 
 
-def _others(family: Family) -> np.ndarray:
-    """Columns of an atom but for its log-mass."""
-    return np.delete(np.arange(family.n_atom_params), _mass(family))
-
-
-def _mass(family: Family) -> int:
-    """Column of an atom's log-mass."""
-    assert family.gate.mass is not None
-    return int(family.blocks[family.gate.mass].flat[0]) % family.n_atom_params
+def _softplus(x: float) -> float:
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 class Path(NamedTuple):
@@ -83,27 +51,68 @@ class Path(NamedTuple):
     acceleration: FloatArray
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """Two atoms in moments: split u, share p of the first, their difference, psi and mean."""
+class _Pair(NamedTuple):
+    """Two atoms in moments: split u, share p of the first, sqrt(p (1 - p)), their difference."""
 
     split: float
     share: float
     root: float
     apart: FloatArray
-    mean: FloatArray
-
-    @classmethod
-    def of(cls, log_mass: FloatArray, first: FloatArray, second: FloatArray) -> _Pair:
-        split = float(np.clip(log_mass[0] - log_mass[1], -_STEEPEST, _STEEPEST))
-        share = float(np.exp(-np.logaddexp(0.0, -split)))
-        # 1 / (e^(u/2) + e^(-u/2)), the root of the product of both shares
-        root = float(np.exp(-np.logaddexp(0.5 * split, -0.5 * split)))
-        apart = first - second
-        return cls(split, share, root, apart, second + share * apart)
 
 
-@dataclass(frozen=True)
+class Moments:
+    """Where the log-masses and the other parameters of a family's atoms are, and their metric.
+
+    Parameters
+    ----------
+    family : Family
+        A family that `has_masses`.
+    metric : ndarray of shape (P, P)
+        Metric of the parameters, in which atoms are close or not.
+    """
+
+    def __init__(self, family: Family, metric: FloatArray) -> None:
+        assert family.gate.mass is not None
+        k, width = family.n_experts, family.n_atom_params
+        column = int(family.blocks[family.gate.mass].flat[0]) % width
+        self.family = family
+        self.mass = [i * width + column for i in range(k)]
+        others = np.delete(np.arange(width), column)
+        self.others = [i * width + others for i in range(k)]
+        self.metrics = [metric[np.ix_(at, at)] for at in self.others]
+
+    def pairs(
+        self, theta: FloatArray, lower: FloatArray, upper: FloatArray
+    ) -> list[tuple[int, int]]:
+        """Pairs of atoms close to each other, the closest first and none in two pairs.
+
+        Atoms on a bound of the box have no partner: their steps must stay on it.
+        """
+        k, width = self.family.n_experts, self.family.n_atom_params
+        held: Any = (lower < upper) & ((theta <= lower) | (theta >= upper))
+        movable = ~held[: k * width].reshape(k, width).any(axis=1)
+        found = []
+        for i in range(k):
+            for j in range(i):
+                if movable[i] and movable[j]:
+                    apart = theta[self.others[i]] - theta[self.others[j]]
+                    # Each atom has units of its own; the narrower one says how close they are.
+                    square = max(float(apart @ self.metrics[at] @ apart) for at in (i, j))
+                    if square < _CLOSE**2:
+                        found.append((square, i, j))
+        pairs: list[tuple[int, int]] = []
+        taken: set[int] = set()
+        for _, i, j in sorted(found):
+            if not taken & {i, j}:
+                pairs.append((i, j))
+                taken |= {i, j}
+        return pairs
+
+    def chart(self, theta: FloatArray, lower: FloatArray, upper: FloatArray) -> MomentChart:
+        """The chart of the close pairs at theta."""
+        return MomentChart(self, theta, self.pairs(theta, lower, upper))
+
+
 class MomentChart:
     """Coordinates around theta: the moments of pairs of atoms, and parameters as they are.
 
@@ -113,71 +122,76 @@ class MomentChart:
 
     Parameters
     ----------
-    family : Family
-        A family that `has_masses`.
+    moments : Moments
+        The family's atoms.
     theta : ndarray of shape (P,)
         Packed parameters.
-    pairs : tuple of (int, int)
+    pairs : sequence of (int, int)
         Atoms whose moments are coordinates.
     """
 
-    family: Family
-    theta: FloatArray
-    pairs: tuple[tuple[int, int], ...]
+    def __init__(
+        self, moments: Moments, theta: FloatArray, pairs: Sequence[tuple[int, int]]
+    ) -> None:
+        self.moments, self.theta, self.pairs = moments, theta, pairs
+
+    def _pair(self, i: int, j: int) -> _Pair:
+        mass, others, theta = self.moments.mass, self.moments.others, self.theta
+        split = _clipped(float(theta[mass[i]] - theta[mass[j]]))
+        share = math.exp(-_softplus(-split))
+        # 1 / (e^(u/2) + e^(-u/2))
+        root = math.exp(-0.5 * abs(split) - math.log1p(math.exp(-abs(split))))
+        return _Pair(split, share, root, theta[others[i]] - theta[others[j]])
 
     def curvature(self, gradient: FloatArray) -> FloatArray:
         """What the chart adds to the Hessian (P, P): gradient times the paths' accelerations."""
-        family = self.family
-        mass, others = _mass(family), _others(family)
-        atoms, slopes = family.split(self.theta)[0], family.split(gradient)[0]
+        mass, others = self.moments.mass, self.moments.others
         added = np.zeros((gradient.size, gradient.size))
         for i, j in self.pairs:
-            at, to = i * family.n_atom_params, j * family.n_atom_params
-            pair = _Pair.of(atoms[[i, j], mass], atoms[i, others], atoms[j, others])
-            down, up = np.exp(-0.5 * pair.split), np.exp(0.5 * pair.split)
+            split, share, root, apart = self._pair(i, j)
+            down, up = math.exp(-0.5 * split), math.exp(0.5 * split)
+            first, second = down * gradient[others[i]], up * gradient[others[j]]
             eta = np.zeros(gradient.size)
-            eta[at + mass], eta[to + mass] = 1.0, -1.0
+            eta[mass[i]], eta[mass[j]] = 1.0, -1.0
             # d psi = root (v_1 - v_2) + (1 - 2 p) root apart eta / 2
-            pull = -0.5 * (down * slopes[i, others] + up * slopes[j, others])
-            linear = 0.5 * (1.0 - 2.0 * pair.share) * pair.root * (pair.apart @ pull) * eta
-            linear[at + others] += pair.root * pull
-            linear[to + others] -= pair.root * pull
-            square = 0.25 * pair.root * (
-                down * slopes[i, others] - up * slopes[j, others]
-            ) @ pair.apart - pair.root**2 * (slopes[i, mass] + slopes[j, mass])
-            added += np.outer(eta, linear) + np.outer(linear, eta) + square * np.outer(eta, eta)
+            pull = -0.5 * root * (first + second)
+            linear = 0.5 * (1.0 - 2.0 * share) * float(apart @ pull) * eta
+            linear[others[i]] += pull
+            linear[others[j]] -= pull
+            square = 0.25 * root * float((first - second) @ apart)
+            square -= root**2 * float(gradient[mass[i]] + gradient[mass[j]])
+            cross = eta[:, None] * (linear + 0.5 * square * eta)
+            added += cross + cross.T
         return added
 
     def path(self, step: FloatArray) -> Path:
         """The path of a step (P,) at its end."""
-        family = self.family
-        mass, others = _mass(family), _others(family)
-        atoms, moves = family.split(self.theta)[0], family.split(step)[0]
-        end, velocity, acceleration = self.theta + step, step.copy(), np.zeros_like(step)
-        x, v, a = (family.split(part)[0] for part in (end, velocity, acceleration))
+        mass, others, theta = self.moments.mass, self.moments.others, self.theta
+        end, velocity, acceleration = theta + step, step.copy(), np.zeros_like(step)
         for i, j in self.pairs:
-            before = _Pair.of(atoms[[i, j], mass], atoms[i, others], atoms[j, others])
-            p, apart = before.share, before.apart
-            eta = moves[i, mass] - moves[j, mass]
-            turn = before.root * (
-                moves[i, others] - moves[j, others] + 0.5 * (1.0 - 2.0 * p) * eta * apart
-            )
-            psi = before.root * apart + turn
-            drift = moves[j, others] + p * (moves[i, others] - moves[j, others])
-            drift = drift + before.root**2 * eta * apart
-            mean = before.mean + drift
-            growth = moves[j, mass] + p * eta
-            total = float(np.logaddexp(*atoms[[i, j], mass])) + growth
-            split = float(np.clip(before.split + eta, -_STEEPEST, _STEEPEST))
-            down, up = np.exp(-0.5 * split), np.exp(0.5 * split)
-            x[i, mass] = total - np.logaddexp(0.0, -split)
-            x[j, mass] = total - np.logaddexp(0.0, split)
-            x[i, others], x[j, others] = mean + down * psi, mean - up * psi
-            p = np.exp(-np.logaddexp(0.0, -split))
-            v[i, mass], v[j, mass] = growth + (1.0 - p) * eta, growth - p * eta
-            v[i, others] = drift + down * (turn - 0.5 * eta * psi)
-            v[j, others] = drift - up * (turn + 0.5 * eta * psi)
-            a[i, mass] = a[j, mass] = -p * (1.0 - p) * eta**2
-            a[i, others] = down * (0.25 * eta**2 * psi - eta * turn)
-            a[j, others] = -up * (0.25 * eta**2 * psi + eta * turn)
-        return Path(family.pin(end), family.pin(velocity), family.pin(acceleration))
+            split, p, root, apart = self._pair(i, j)
+            one, other = step[others[i]], step[others[j]]
+            eta = float(step[mass[i]] - step[mass[j]])
+            turn = root * (one - other + (0.5 * (1.0 - 2.0 * p) * eta) * apart)
+            psi = root * apart + turn
+            drift = other + p * (one - other) + (root**2 * eta) * apart
+            mean = theta[others[j]] + p * apart + drift
+            growth = float(step[mass[j]]) + p * eta
+            total = float(theta[mass[j]]) + _softplus(split) + growth
+            split = _clipped(split + eta)
+            down, up = math.exp(-0.5 * split), math.exp(0.5 * split)
+            p = math.exp(-_softplus(-split))
+            end[mass[i]], end[mass[j]] = total - _softplus(-split), total - _softplus(split)
+            end[others[i]], end[others[j]] = mean + down * psi, mean - up * psi
+            velocity[mass[i]], velocity[mass[j]] = growth + (1.0 - p) * eta, growth - p * eta
+            velocity[others[i]] = drift + down * (turn - (0.5 * eta) * psi)
+            velocity[others[j]] = drift - up * (turn + (0.5 * eta) * psi)
+            acceleration[mass[i]] = acceleration[mass[j]] = -p * (1.0 - p) * eta**2
+            acceleration[others[i]] = down * ((0.25 * eta**2) * psi - eta * turn)
+            acceleration[others[j]] = -up * ((0.25 * eta**2) * psi + eta * turn)
+        pin = self.moments.family.pin
+        return (
+            Path(pin(end), pin(velocity), pin(acceleration))
+            if self.pairs
+            else Path(end, velocity, acceleration)
+        )

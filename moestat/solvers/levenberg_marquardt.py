@@ -14,6 +14,7 @@ from moestat.solvers._gauss_newton import least_squares_solution
 from moestat.solvers._solution import Solution
 from moestat.solvers._squares import rounding_level, variance_of
 from moestat.solvers._trust_region import free_coordinates
+from moestat.solvers.newton import straight_decrease
 
 __all__ = ["LevenbergMarquardt"]
 
@@ -24,6 +25,9 @@ _LEAST_SCALE = 1e-12  # of the largest curvature: what a coordinate without any 
 _PATIENCE, _LEAST_PROGRESS = 40, 1e-4
 # A part of the data must determine the parameters, and says no more about the minimum than this.
 _PREVIEW_ROWS, _PREVIEW_TOLERANCE = 10, 1e-2
+# Values are rounded by this much of the sample size, in units of log-likelihood; gradients are
+# finer, down to the second constant.
+_ROUNDING, _FINEST = 1e-14, 1e-6
 
 
 def _damped_step(
@@ -145,16 +149,22 @@ class LevenbergMarquardt:
             ratio, trial = -1.0, theta
             if found is not None:
                 step, decrease = found
-                # Below the rounding error of the value a decrease cannot be seen.
-                least = max(tolerance, 1e-14 * size)
+                # Below the rounding error of the value only gradients show a decrease.
+                rounding = _ROUNDING * size
+                least = max(tolerance, min(rounding, _FINEST))
                 if 0.0 <= decrease <= least * variance and damping <= 1.0:
                     return theta, here, "converged", iteration
                 trial = np.clip(theta + step, lower, upper)
-                there = yield Request("residuals", trial, level)
+                small = decrease <= rounding * variance
+                there = yield Request("squares" if small else "residuals", trial, level)
+                gained = here.value - there.value
+                if small and abs(gained) <= rounding * variance:
+                    gained = straight_decrease(step, here, there)
                 if decrease > 0.0 and np.isfinite(there.value):
-                    ratio = (here.value - there.value) / decrease
+                    ratio = gained / decrease
             if ratio > _ACCEPT:
-                theta, here = trial, (yield Request("squares", trial, level))
+                theta = trial
+                here = there if there.gradient.size else (yield Request("squares", trial, level))
                 damping = max(damping * max(1 / 3, 1 - (2 * ratio - 1) ** 3), _LEAST_DAMPING)
                 growth = 2.0
             else:

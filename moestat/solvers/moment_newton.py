@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moestat._types import FloatArray
-from moestat.families import Family
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._kinks import has_kinks
-from moestat.solvers._moments import MomentChart, Path, close_pairs, has_masses
+from moestat.solvers._moments import Moments, Path, has_masses
 from moestat.solvers._solution import Solution
 from moestat.solvers._trust_region import BoxStep, box_step
 from moestat.solvers.newton import Newton, finest_decrease, is_converged, path_decrease
@@ -42,15 +41,8 @@ class _Proposal:
         )
 
 
-def _chart(
-    family: Family, theta: FloatArray, metric: FloatArray, lower: FloatArray, upper: FloatArray
-) -> MomentChart:
-    """The moments of the close pairs at theta."""
-    return MomentChart(family, theta, close_pairs(family, theta, metric, lower, upper))
-
-
 def _propose(
-    family: Family,
+    moments: Moments,
     theta: FloatArray,
     here: Evaluation,
     metric: FloatArray,
@@ -59,7 +51,7 @@ def _propose(
     radius: float,
 ) -> _Proposal:
     """The best step within the radius, by the quadratic model in the moments at theta."""
-    chart = _chart(family, theta, metric, lower, upper)
+    chart = moments.chart(theta, lower, upper)
     hessian = here.hessian + chart.curvature(here.gradient)
     move = box_step(theta, here.gradient, hessian, metric, lower, upper, radius)
     path = chart.path(move.step)
@@ -68,7 +60,7 @@ def _propose(
         float(move.step @ here.gradient),
         float(move.step @ hessian @ move.step),
         path,
-        np.clip(path.end, lower, upper),
+        np.minimum(np.maximum(path.end, lower), upper),
     )
 
 
@@ -87,11 +79,11 @@ def moment_steps(
     A step that leaves the floor of a valley gains less than its model promised.  It then gets a
     correction: a second, shorter step from where it ended.  Iterations count passes.
     """
-    family = problem.family
+    moments = Moments(problem.family, metric)
     here = yield Request("observed", theta, level)
     radius, passes = 1.0, 0
     while passes < max_iterations:
-        first = _propose(family, theta, here, metric, lower, upper, radius)
+        first = _propose(moments, theta, here, metric, lower, upper, radius)
         move = first.move
         if is_converged(move, radius, here, tolerance):
             return theta, here, "converged", passes
@@ -105,7 +97,9 @@ def moment_steps(
             decrease = along
         corrected = False
         if sound and not decrease >= 0.25 * move.decrease:
-            second = _propose(family, trial, there, metric, lower, upper, _CORRECTION * move.length)
+            second = _propose(
+                moments, trial, there, metric, lower, upper, _CORRECTION * move.length
+            )
             after = yield Request("observed", second.trial, level)
             passes += 1
             total = here.value - after.value
@@ -193,5 +187,5 @@ class MomentNewton(Newton):
     def _model(
         self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
     ) -> Evaluation:
-        chart = _chart(problem.family, theta, metric, *problem.family.box_at(theta))
+        chart = Moments(problem.family, metric).chart(theta, *problem.family.box_at(theta))
         return replace(here, hessian=here.hessian + chart.curvature(here.gradient))

@@ -14,7 +14,14 @@ from moestat.solvers._kinks import has_kinks, kinked_steps
 from moestat.solvers._solution import Solution
 from moestat.solvers._trust_region import BoxStep, box_step
 
-__all__ = ["Newton", "finest_decrease", "is_converged", "newton_steps", "path_decrease"]
+__all__ = [
+    "Newton",
+    "finest_decrease",
+    "is_converged",
+    "newton_steps",
+    "path_decrease",
+    "straight_decrease",
+]
 
 _ACCEPT = 1e-4
 _SMALLEST_RADIUS = 1e-10
@@ -58,13 +65,7 @@ def newton_steps(
         there = yield Request(objective, trial, level)
         decrease = here.value - there.value
         if max(move.decrease, abs(decrease)) <= finest_decrease(here):
-            step = trial - theta
-            decrease = path_decrease(
-                float(step @ here.gradient),
-                float(step @ here.hessian @ step),
-                float(step @ there.gradient),
-                float(step @ there.hessian @ step),
-            )
+            decrease = straight_decrease(trial - theta, here, there)
         ratio = decrease / move.decrease
         if not np.isfinite(ratio):
             ratio = -1.0
@@ -99,6 +100,16 @@ def path_decrease(slope: float, curvature: float, end_slope: float, end_curvatur
     multiple of the step where a difference of the values is rounded like the values.
     """
     return -float(0.5 * (slope + end_slope) + (curvature - end_curvature) / 12.0)
+
+
+def straight_decrease(step: FloatArray, here: Evaluation, there: Evaluation) -> float:
+    """`path_decrease` along a step (P,) from one evaluation to another."""
+    return path_decrease(
+        float(step @ here.gradient),
+        float(step @ here.hessian @ step),
+        float(step @ there.gradient),
+        float(step @ there.hessian @ step),
+    )
 
 
 @dataclass(frozen=True)
