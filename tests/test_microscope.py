@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moestat.microscope import EXPONENTS, exponent_name, exponents_seen, local_slopes
-from moestat.sweep import SweepError, parse_spec, plan_cells, run_cell
+from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cell
 from moestat.sweep.store import create_store, open_store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -128,6 +128,17 @@ def test_sizes_are_exact_integers():
     assert parse_spec(SPEC.replace("{ start = 1e5, stop = 1e14, num = 4 }", "[1e15]")).sizes == (
         10**15,
     )
+
+
+def test_a_lattice_of_responses_must_hold_the_narrowest_atom_of_a_fit(tmp_path):
+    path = ROOT / "experiments" / "microscope_gaussian.toml"
+    load_spec(path)
+    text = path.read_text(encoding="utf-8").replace("nu = [0.05, 10]", "nu = [0.01, 10]")
+    narrow = tmp_path / "narrow.toml"
+    narrow.write_text(text, encoding="utf-8")
+    with pytest.raises(SweepError, match=r"nu may be as small as 0\.01.*from nu = 0\.0433 on"):
+        load_spec(narrow)
+    parse_spec(text)  # stores made from it stay readable
 
 
 def test_identities_depend_on_the_lattice_and_on_nothing_new_elsewhere():

@@ -328,9 +328,21 @@ def load_spec(path: str | Path) -> Spec:
         reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
         raise SweepError(f"cannot read the spec {path}: {reason}") from None
     try:
-        return parse_spec(text)
+        spec = parse_spec(text)
+        _check_steps(spec)
     except SweepError as error:
         raise SweepError(f"{path}: {error}") from None
+    return spec
+
+
+def _check_steps(spec: Spec) -> None:
+    """Refuse fits that a lattice of responses cannot hold; stores made before stay readable."""
+    if not isinstance(spec.design, Lattice):
+        return
+    for curve in spec.curves:
+        table, truth = Table({}, f"curve {curve.name!r}"), spec.truths[curve.truth]
+        fitted = spec.fitted_family(curve)
+        _build(table, "design", check_step, spec.design, truth.family, truth.theta, fitted)
 
 
 @lru_cache(maxsize=8)
@@ -546,9 +558,6 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
         )
     _build(table, "starts", spec.start_rules, curve)
     _build(table, "design", check_size, spec.design, spec.sizes[-1], fitted)
-    if isinstance(spec.design, Lattice):
-        truth = spec.truths[curve.truth]
-        _build(table, "design", check_step, spec.design, truth.family, truth.theta, fitted)
     n_free = fitted.n_free_params
     if spec.sizes[0] < n_free:
         raise SweepError(
