@@ -10,7 +10,6 @@ from moestat._types import FloatArray
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._kinks import has_kinks
 from moestat.solvers._moments import Moments, Path, has_masses
-from moestat.solvers._solution import Solution
 from moestat.solvers._trust_region import BoxStep, box_step
 from moestat.solvers.newton import Newton, finest_decrease, is_converged, path_decrease
 
@@ -121,6 +120,12 @@ def moment_steps(
     return theta, here, "iteration limit", passes
 
 
+def _charted(problem: Problem) -> bool:
+    """Whether moments are coordinates: masses are free, and the likelihood is smooth."""
+    family = problem.family
+    return has_masses(family) and not family.has_jumps and not has_kinks(problem)
+
+
 @dataclass(frozen=True)
 class MomentNewton(Newton):
     """Newton's method for over-specified fits of large samples.
@@ -139,11 +144,11 @@ class MomentNewton(Newton):
 
     Notes
     -----
-    Needs a gate with free masses and no kinks; without close atoms it is `Newton` with corrected
-    steps.  Gains too small to be read off the values are integrated along the path of a step,
-    from gradients and Hessians at both ends, as in `Newton`.  The certificate's gain and inertia
-    are those of the model in the moments: where a valley is curved, a model in the parameters
-    themselves promises gains that are not there.
+    For gates without free masses, with jumps or with kinks it is `Newton`; without close atoms it
+    is `Newton` with corrected steps.  Gains too small to be read off the values are integrated
+    along the path of a step, from gradients and Hessians at both ends, as in `Newton`.  The
+    certificate's gain and inertia are those of the model in the moments: where a valley is
+    curved, a model in the parameters themselves promises gains that are not there.
 
     Examples
     --------
@@ -159,17 +164,6 @@ class MomentNewton(Newton):
 
     name: str = "moment-newton"
 
-    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
-        """The iteration from `start` (P,), already inside the box."""
-        family = problem.family
-        usable = has_masses(family) and not (family.is_regression or family.has_jumps)
-        if not usable or has_kinks(problem):
-            raise ValueError(
-                f"solver {self.name!r} needs a density and a smooth gate with free masses, but"
-                f" the gate is {family.gate.name!r} with likelihood {family.likelihood.name!r}"
-            )
-        return super().steps(problem, start)
-
     def _climb(
         self,
         problem: Problem,
@@ -181,11 +175,16 @@ class MomentNewton(Newton):
         max_iterations: int,
         level: int,
     ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
-        """`moment_steps` on one level of the data."""
+        if not _charted(problem):
+            return super()._climb(
+                problem, theta, metric, lower, upper, tolerance, max_iterations, level
+            )
         return moment_steps(problem, theta, metric, lower, upper, tolerance, max_iterations, level)
 
     def _model(
         self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
     ) -> Evaluation:
+        if not _charted(problem):
+            return here
         chart = Moments(problem.family, metric).chart(theta, *problem.family.box_at(theta))
         return replace(here, hessian=here.hessian + chart.curvature(here.gradient))

@@ -159,10 +159,11 @@ def test_over_specified_fits_need_few_passes_where_newton_needs_many(kind, truth
     assert passes["moment-newton"] < 0.5 * passes["newton"]
 
 
-def test_gates_without_free_masses_are_refused(gaussian_truth):
-    family, theta = gaussian_truth("competition")
-    X, y = moestat.sample(family, theta, 200, rng=0, design=moestat.Uniform(-2, 2))
-    with pytest.raises(
-        ValueError, match=r"moment-newton.*smooth gate with free masses.*competition"
-    ):
-        moestat.fit(family, X, y, solver=MomentNewton(), rng=0)
+@pytest.mark.parametrize("gate", ["competition", "softmax-top"])
+def test_gates_without_free_masses_or_with_jumps_get_newton(gate, gaussian_truth):
+    family, theta = gaussian_truth(gate)
+    X, y = moestat.sample(family, theta, 500, rng=0, design=moestat.Uniform(-2, 2))
+    options = {"starts": [TruthStarts(family, theta, 2, 0.1)], "rng": 0}
+    results = [moestat.fit(family, X, y, solver=s(), **options) for s in (Newton, MomentNewton)]
+    np.testing.assert_array_equal(results[0].params, results[1].params)
+    assert results[0].certificate.inertia == results[1].certificate.inertia
