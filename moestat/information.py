@@ -89,10 +89,10 @@ def _weighted_scores(
         weight = (density * rule.weight * mass[chunk][rule.owner, None]).ravel()
         inputs = np.ascontiguousarray(np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1).T)
         used = np.flatnonzero(weight > 0.0)
-        yield _scores(family, vector, inputs[used], rule.y.ravel()[used], np.sqrt(weight[used]))
+        yield score_rows(family, vector, inputs[used], rule.y.ravel()[used], np.sqrt(weight[used]))
 
 
-def _scores(
+def score_rows(
     family: Family, theta: FloatArray, inputs: FloatArray, y: Any, factor: FloatArray
 ) -> FloatArray:
     """Score of each sample times its factor, shape (n, P); inputs are (n, d)."""
@@ -213,20 +213,20 @@ def information_spectrum(
         largest = max(float(singular[null][0]), np.finfo(float).tiny)
         gap = float(singular[~null][-1] / largest)
     names = [family.param_names[j] for j in at]
-    return Spectrum(singular[::-1] ** 2, _named_basis(vectors[null].T, names), gap)
+    directions = (
+        NullDirection({names[j]: float(v) for j, v in enumerate(column) if abs(v) > 1e-6})
+        for column in named_basis(vectors[null].T).T
+    )
+    return Spectrum(singular[::-1] ** 2, tuple(directions), gap)
 
 
-def _named_basis(space: FloatArray, names: list[str]) -> tuple[NullDirection, ...]:
-    """A basis of the columns' span (F, q) in which each vector has a parameter of its own."""
+def named_basis(space: FloatArray) -> FloatArray:
+    """A basis (F, q) of the columns' span in which each vector has a parameter of its own."""
     count = space.shape[1]
     if count == 0:
-        return ()
+        return space
     # Of parameters that move alike the later one is taken, whatever rounding does.
     later = 1.0 + 1e-9 * np.arange(space.shape[0])
     pivots: Any = linalg.qr(space.T * later, mode="r", pivoting=True)
     own = np.sort(pivots[1][:count])
-    basis = space @ np.linalg.inv(space[own])
-    return tuple(
-        NullDirection({names[j]: float(v) for j, v in enumerate(column) if abs(v) > 1e-6})
-        for column in basis.T
-    )
+    return space @ np.linalg.inv(space[own])

@@ -12,6 +12,7 @@ from moestat.theory.identifiability.dependencies import (
     Relation,
     find_dependencies,
 )
+from moestat.theory.identifiability.orbits import Orbit, OrbitSearch, find_orbits
 from moestat.theory.identifiability.rank import Rank
 
 __all__ = [
@@ -20,8 +21,11 @@ __all__ = [
     "Condition",
     "ConditionCheck",
     "Dependencies",
+    "Orbit",
+    "OrbitSearch",
     "Rank",
     "Relation",
     "check_condition",
     "find_dependencies",
+    "find_orbits",
 ]

@@ -1,0 +1,286 @@
+"""The set of parameters with a given law: projection on it, its dimension, curves in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from moestat._types import FloatArray
+from moestat.theory.identifiability.laws import Target
+
+__all__ = ["Curve", "Tangent", "descend", "follow", "generic", "joined", "project", "tangent"]
+
+_NULL = 1e-6  # share of the largest singular value below which gaps are looked for
+_ROUNDING = 1e-14
+_GAP = 1e2  # ratio of neighbouring singular values that counts as a gap
+_ZERO = 1e-13  # residual of a member, in units of the law
+_NEAR_ZERO = 1e-11  # residual of a point of a curve: weak directions bend it at first
+_NEAR = 1e-6  # residual from which corrections are tried
+_CORRECTIONS = 30
+_ITERATIONS = 3000
+_PROBE = 0.1  # share of a step at which its bend is measured
+_BOW = 1.5  # largest correction of a step, twice, over the step
+_PATIENCE = 400  # iterations in which the residual must shrink by a tenth
+_MOVES = 8
+_NEARLY_NULL = 1e-4  # share of the largest singular value
+_CLEAR = 1e4
+_STEP = 0.2
+_LEAST_STEP = 1e-3
+_SAME_LAW = 1e-8  # discrepancy at points that the residuals do not see
+_STRAIGHT = 1e-4  # of the reach
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """The null space of the residuals' Jacobian at a point.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (F, q)
+        Orthonormal basis of the q null directions.
+    gap : float
+        Smallest positive singular value over the largest that counts as null.
+    weakest : float
+        Smallest positive singular value over the largest one.
+    """
+
+    basis: FloatArray = field(repr=False)
+    gap: float
+    weakest: float
+
+    @property
+    def dimension(self) -> int:
+        """Number of null directions."""
+        return self.basis.shape[1]
+
+    @property
+    def clear(self) -> bool:
+        """Whether the gap is wide enough to tell the dimension."""
+        return self.gap >= _CLEAR
+
+
+def tangent(target: Target, theta: FloatArray) -> Tangent:
+    """Null directions at theta: below the last gap among the small singular values."""
+    _, singular, vectors = np.linalg.svd(target.jacobian(theta))
+    n = vectors.shape[0]
+    values = np.zeros(n)
+    values[: singular.size] = singular
+    values = np.maximum(values / values[0], _ROUNDING)
+    # Full rank competes as a gap down to the rounding error.
+    ratios = values / np.append(values[1:], _ROUNDING)
+    gaps = np.flatnonzero((ratios >= _GAP) & (np.append(values[1:], _ROUNDING) <= _NULL))
+    last = int(gaps[-1]) if gaps.size else n - 1
+    return Tangent(vectors[last + 1 :].T, float(ratios[last]), float(values[last]))
+
+
+def descend(target: Target, start: FloatArray) -> FloatArray | None:
+    """The member that Levenberg-Marquardt steps lead to from a start, if they lead to one.
+
+    The valleys of weakly identified families are narrow and bent, so each step is corrected to
+    second order along itself (geodesic acceleration), and rejected where the correction is large.
+    """
+    family, free = target.family, target.free
+    theta, residual = start, target.residual(start)
+    size, damping = float(np.linalg.norm(residual)), 1e-2
+    J = target.jacobian(theta)
+    U, singular, V = np.linalg.svd(J, full_matrices=False)
+    history = [size]
+    for _ in range(_ITERATIONS):
+        if not singular[0] > 0.0:
+            return None
+        shrink = singular / (singular**2 + damping * singular[0] ** 2)
+        step = -V.T @ (shrink * (U.T @ residual))
+        probe = theta.copy()
+        probe[free] += _PROBE * step
+        bend = (target.residual(probe) - residual) / _PROBE - J @ step
+        bow = -V.T @ (shrink * (U.T @ bend)) / _PROBE
+        length, bow_length = np.linalg.norm(step), np.linalg.norm(bow)
+        moved = theta.copy()
+        moved[free] += step + bow
+        moved = np.clip(moved, family.lower, family.upper)
+        new = target.residual(moved)
+        new_size = float(np.linalg.norm(new))
+        if new_size < size and 2.0 * bow_length <= _BOW * length:
+            theta, residual, size = moved, new, new_size
+            damping = max(0.1 * damping, 1e-26)
+            J = target.jacobian(theta)
+            U, singular, V = np.linalg.svd(J, full_matrices=False)
+            history.append(size)
+        else:
+            damping *= 2.0
+        if size < 0.02 * _ZERO * target.scale or damping > 1e6:
+            break
+        if len(history) > _PATIENCE and size > 0.9 * history[-_PATIENCE]:
+            break
+    if size > _NEAR * target.scale:
+        return None
+    return project(target, theta)
+
+
+def generic(target: Target, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A member near theta in general position: theta may lie where sets meet or touch.
+
+    There the null space is larger than the set, or its rank is not clear.  Moves along nearly null
+    directions, corrected, lead to points with a smaller null space or a clearer one.
+    """
+    best, null = theta, tangent(target, theta)
+    for _ in range(_MOVES):
+        _, singular, vectors = np.linalg.svd(target.jacobian(best))
+        nearly = np.ones(vectors.shape[0], dtype=np.bool_)
+        nearly[: singular.size] = singular < _NEARLY_NULL * singular[0]
+        if not nearly.any():
+            break
+        step = vectors[nearly].T @ rng.normal(size=int(nearly.sum()))
+        guess = best.copy()
+        guess[target.free] += 0.5 * step / np.linalg.norm(step)
+        if np.any(guess < target.family.lower) or np.any(guess > target.family.upper):
+            continue
+        moved = project(target, guess)
+        if moved is None:
+            continue
+        other = tangent(target, moved)
+        smaller = other.dimension < null.dimension and other.gap > _CLEAR
+        if smaller or other.gap > 10.0 * null.gap:
+            best, null = moved, other
+    return best
+
+
+def project(target: Target, theta: FloatArray, rank: int | None = None) -> FloatArray | None:
+    """The point of the set reached from theta by least corrections; None where it is not.
+
+    With a rank, that of the set nearby, it is a point of a curve, else a member by itself.
+    """
+    family = target.family
+    best, size = theta, np.linalg.norm(target.residual(theta))
+    for _ in range(_CORRECTIONS):
+        J = target.jacobian(best)
+        U, singular, V = np.linalg.svd(J, full_matrices=False)
+        keep = singular > (1e-12 if rank is None else 1e-15) * singular[0]
+        if rank is not None:
+            keep &= np.arange(singular.size) < rank
+        step = V[keep].T @ ((U[:, keep].T @ target.residual(best)) / singular[keep])
+        moved = best.copy()
+        moved[target.free] -= step
+        if np.any(moved < family.lower) or np.any(moved > family.upper):
+            return None
+        new = np.linalg.norm(target.residual(moved))
+        if not new < size:
+            break
+        best, size = moved, new
+        if np.linalg.norm(step) < 1e-14:
+            break
+    zero = (_ZERO if rank is None else _NEAR_ZERO) * target.scale
+    if not size < zero or target.discrepancy(best) >= _SAME_LAW:
+        return None
+    return best
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve of parameters with the same law, through a point along a null direction.
+
+    Parameters
+    ----------
+    direction : ndarray of shape (F,)
+        Its direction at the point, of length 1.
+    back, forth : float
+        Length of the curve on either side as far as it was followed.
+    ends : tuple of str
+        Why it ended there: ``"length"``, ``"bound"`` or ``"lost"``.
+    discrepancy : float
+        Largest discrepancy of the law along it.
+    straight : bool
+        Whether it is a straight line.
+    points : ndarray of shape (m, P)
+        Its points in order.
+    """
+
+    direction: FloatArray = field(repr=False)
+    back: float
+    forth: float
+    ends: tuple[str, str]
+    discrepancy: float
+    straight: bool
+    points: FloatArray = field(repr=False)
+
+    @property
+    def integrates(self) -> bool:
+        """Whether the direction could be followed at all, beyond first order."""
+        return self.back + self.forth > 10 * _LEAST_STEP
+
+
+def follow(
+    target: Target, theta: FloatArray, direction: FloatArray, length: float, rank: int
+) -> Curve:
+    """Follow the set from theta along a direction (F,), to both sides.
+
+    Each step goes along the null direction closest to the last step and is then corrected by
+    Gauss-Newton steps of the given rank; it is halved until the correction succeeds.
+    """
+    unit = direction / np.linalg.norm(direction)
+    sides, ends, lengths = [], [], []
+    for sign in (-1.0, 1.0):
+        points, end, travelled = _one_side(target, theta, sign * unit, length, rank)
+        sides.append(points)
+        ends.append(end)
+        lengths.append(travelled)
+    points = np.array([*sides[0][::-1], theta, *sides[1]])
+    offsets = (points - theta)[:, target.free]
+    across = offsets - np.outer(offsets @ unit, unit)
+    reach = max(float(np.abs(offsets).max()), np.finfo(float).tiny)
+    return Curve(
+        unit,
+        lengths[0],
+        lengths[1],
+        (ends[0], ends[1]),
+        max(target.discrepancy(point) for point in points),
+        bool(np.abs(across).max() <= _STRAIGHT * reach),
+        points,
+    )
+
+
+def _one_side(
+    target: Target, theta: FloatArray, heading: FloatArray, length: float, rank: int
+) -> tuple[list[FloatArray], str, float]:
+    at, travelled, step = theta, 0.0, _STEP
+    points: list[FloatArray] = []
+    lower, upper = target.family.lower, target.family.upper
+    while length - travelled > _LEAST_STEP:
+        h = min(step, length - travelled)
+        guess = at.copy()
+        guess[target.free] += h * heading
+        outside = bool(np.any(guess < lower) or np.any(guess > upper))
+        moved = None if outside else project(target, guess, rank)
+        advance = 0.0 if moved is None else float(np.linalg.norm(moved - at))
+        if moved is None or not 0.5 * h < advance < 2.0 * h:
+            if h <= _LEAST_STEP:
+                return points, "bound" if outside else "lost", travelled
+            step = 0.5 * h
+            continue
+        points.append(moved)
+        travelled += advance
+        at = moved
+        null = np.linalg.svd(target.jacobian(at))[2][rank:].T
+        along = null @ (null.T @ heading)
+        if np.linalg.norm(along) < 0.5:
+            return points, "lost", travelled
+        heading = along / np.linalg.norm(along)
+        step = min(1.5 * step, _STEP)
+    return points, "length", travelled
+
+
+def joined(target: Target, start: FloatArray, end: FloatArray, rank: int) -> bool:
+    """Whether a path in the set from start comes to end, each step towards it and corrected."""
+    at = start
+    distance = float(np.linalg.norm(end - at))
+    while distance > 1e-3:
+        guess = at + min(1.0, _STEP / distance) * (end - at)
+        moved = project(target, guess, rank)
+        if moved is None:
+            return False
+        left = float(np.linalg.norm(end - moved))
+        if left > distance - 0.01 * min(_STEP, distance):
+            return False
+        at, distance = moved, left
+    return True

@@ -1,0 +1,109 @@
+"""How far the law of a parameter is from a given one, as residuals that vanish together."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from moestat._types import FloatArray
+from moestat.designs import Design
+from moestat.families import Family
+from moestat.information import score_rows
+from moestat.quadrature import log_densities, response_rules
+
+__all__ = ["Target"]
+
+_NODES = {1: 40, 2: 8}  # per input, by the number of inputs
+_CHECKS = {1: 101, 2: 17}
+_LEAST = 1e-12  # weight below which a response is not compared
+
+
+class Target:
+    """A law, and the family in which parameters with the same law are looked for.
+
+    Parameters
+    ----------
+    family : Family
+        Family of the parameters.
+    truth_family : Family
+        Family of the law.
+    truth : ndarray of shape (P*,)
+        Its parameters.
+    design : Design
+        Law of the inputs.
+
+    Notes
+    -----
+    Of densities the residuals are ``log p - log p*`` at nodes over x and y, times the root of
+    their probability under p*; then ``J'J`` at the truth is the expected information.  Of
+    regression functions they are ``f - f*`` at nodes over x.
+    """
+
+    def __init__(
+        self, family: Family, truth_family: Family, truth: FloatArray, design: Design
+    ) -> None:
+        self.family, self.truth_family, self.truth = family, truth_family, truth
+        d = family.n_features
+        self.free = np.flatnonzero(family.lower < family.upper)
+        nodes, mass = design.quadrature(d, _NODES.get(d, 4))
+        checks = design.quadrature(d, _CHECKS.get(d, 5))[0]
+        self.design_points = np.ascontiguousarray(checks)
+        self._X, self._y, weight = self._rows(nodes, mass)
+        self._root = np.sqrt(weight)
+        self._check_X, self._check_y, _ = self._rows(checks, np.ones(checks.shape[1]))
+        self._own = self._values(truth_family, truth, self._X, self._y)
+        self._check = self._values(truth_family, truth, self._check_X, self._check_y)
+
+    def _rows(self, nodes: FloatArray, mass: FloatArray) -> tuple[FloatArray, Any, FloatArray]:
+        """Inputs (d, m), encoded responses and weights of all rows."""
+        if self.family.is_regression:
+            return np.ascontiguousarray(nodes), None, mass
+        inputs, responses, weights = [], [], []
+        law = (self.truth_family, self.truth)
+        for chunk, rule in response_rules([law], nodes):
+            x = np.ascontiguousarray(nodes[:, chunk])
+            density = np.exp(log_densities(*law, x, rule))
+            weight = (density * rule.weight * mass[chunk][rule.owner, None]).ravel()
+            used = weight > _LEAST
+            inputs.append(np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1)[:, used])
+            responses.append(rule.y.ravel()[used])
+            weights.append(weight[used])
+        return (
+            np.ascontiguousarray(np.hstack(inputs)),
+            np.concatenate(responses),
+            np.concatenate(weights),
+        )
+
+    def _values(self, family: Family, theta: FloatArray, X: FloatArray, y: Any) -> FloatArray:
+        if y is None:
+            return family.regression(theta, X)[0]
+        return family.rowwise(theta, X, y)[2]
+
+    @cached_property
+    def scale(self) -> float:
+        """Size of the residuals' values: 1 for log-densities, the largest |f*| for functions."""
+        return float(np.abs(self._own).max()) if self._y is None else 1.0
+
+    def residual(self, theta: FloatArray) -> FloatArray:
+        """Weighted differences (m,)."""
+        return self._root * (self._values(self.family, theta, self._X, self._y) - self._own)
+
+    def jacobian(self, theta: FloatArray) -> FloatArray:
+        """Derivatives (m, F) of the residuals in the free parameters."""
+        if self._y is not None:
+            rows = score_rows(
+                self.family, theta, np.ascontiguousarray(self._X.T), self._y, self._root
+            )
+            return rows[:, self.free]
+        m = self._X.shape[1]
+        out = np.zeros((self.free.size, m))
+        none = np.empty((self.family.n_experts, 0))
+        self.family.residuals(theta, self._X, self._root, 0, 1, np.empty(m), none, out)
+        return out.T
+
+    def discrepancy(self, theta: FloatArray) -> float:
+        """Largest ``|log p - log p*|`` or ``|f - f*| / max |f*|`` on a grid of other points."""
+        values = self._values(self.family, theta, self._check_X, self._check_y)
+        return float(np.abs(values - self._check).max() / self.scale)

@@ -1,0 +1,189 @@
+"""Words for parameters that have the law of a truth: what became of each true atom.
+
+The names are read off the functions of the atoms, their weights and means on a grid, after the
+parameters were found; the search does not know them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from scipy.special import softmax
+
+from moestat._types import FloatArray
+from moestat.families import Family
+
+__all__ = ["name_direction", "name_representation"]
+
+_SAME = 1e-4  # of the largest value of a function
+_SATURATED = 1e-8
+_LEAST_SHARE = 1e-3  # component of a direction, of the largest, that is worth a word
+
+
+class _Functions:
+    """Weights (k, n), predictors (k, q, n) and shares of classes (k, K, n) at inputs (d, n)."""
+
+    def __init__(self, family: Family, theta: FloatArray, X: FloatArray) -> None:
+        self.weights = family.gate_probabilities(theta, X.T).T
+        self.means = family.predictors(theta, X)
+        self.regression = family.is_regression
+        self.raw = family.is_regression and not family.gate.normalised
+        self.shares: FloatArray | None = None
+        if family.likelihood.support is not None:
+            logits = np.concatenate([self.means, np.zeros_like(self.means[:, :1])], axis=1)
+            self.shares = self.weights[:, None] * softmax(logits, axis=1)
+
+
+def _alike(one: FloatArray, other: FloatArray) -> bool:
+    size = max(1.0, float(np.abs(other).max()))
+    return bool(np.abs(one - other).max() < _SAME * size)
+
+
+def name_representation(
+    family: Family, theta: FloatArray, truth_family: Family, truth: FloatArray, X: FloatArray
+) -> str:
+    """What parameters with the truth's law look like, in terms of the true atoms.
+
+    Parameters
+    ----------
+    family, theta
+        The parameters found.
+    truth_family, truth
+        The truth.
+    X : ndarray of shape (d, n)
+        Inputs at which functions are compared.
+
+    Returns
+    -------
+    str
+        Such as ``"true atoms 0, 1 and a dead expert"``; atoms are counted from 0.
+    """
+    fit, true = _Functions(family, theta, X), _Functions(truth_family, truth, X)
+    left = list(range(family.n_experts))
+    missing = list(range(truth_family.n_experts))
+    parts: list[str] = []
+    kept = _take_equal(fit, true, left, missing)
+    dead = [i for i in left if _vanishes(fit, i)]
+    left = [i for i in left if i not in dead]
+    parts += _take_splits(fit, true, left, missing)
+    parts += _take_flips(fit, true, left, missing)
+    same = _take_same_experts(fit, true, left, missing)
+    if kept:
+        parts.insert(0, f"true atom{'s' * (len(kept) > 1)} {', '.join(map(str, sorted(kept)))}")
+    if same:
+        parts.append(f"the experts of true atoms {', '.join(map(str, same))} under other gates")
+    if dead:
+        kind = "dead atom" if fit.regression else "atom of weight 0 to rounding"
+        parts.append(f"{len(dead)} {kind.replace('atom', 'atoms', len(dead) > 1)}")
+    constant = [i for i in left if np.ptp(fit.weights[i]) < _SAME]
+    if constant:
+        left = [i for i in left if i not in constant]
+        full = all(fit.weights[i].min() > 1.0 - _SATURATED for i in constant)
+        parts.append("an atom with a saturated gate" if full else "an atom with a constant gate")
+    if left or missing:
+        parts.append("atoms without a name")
+    return "; ".join(parts)
+
+
+def _vanishes(fit: _Functions, i: int) -> bool:
+    if fit.regression:
+        return bool(np.abs(fit.weights[i] * fit.means[i, 0]).max() < _SAME)
+    return bool(fit.weights[i].max() < _SAME)
+
+
+def _take_equal(
+    fit: _Functions, true: _Functions, left: list[int], missing: list[int]
+) -> list[int]:
+    kept = []
+    for j in list(missing):
+        for i in left:
+            if _alike(fit.weights[i], true.weights[j]) and _alike(fit.means[i], true.means[j]):
+                left.remove(i)
+                missing.remove(j)
+                kept.append(j)
+                break
+    return kept
+
+
+def _take_splits(
+    fit: _Functions, true: _Functions, left: list[int], missing: list[int]
+) -> list[str]:
+    parts = []
+    for j in list(missing):
+        for pair in combinations(left, 2):
+            one, two = pair
+            same_expert = all(_alike(fit.means[i], true.means[j]) for i in pair)
+            if same_expert and _alike(fit.weights[one] + fit.weights[two], true.weights[j]):
+                parts.append(f"true atom {j} split: one expert, weights that add up")
+            elif (
+                fit.regression
+                and all(_alike(fit.weights[i], true.weights[j]) for i in pair)
+                and _alike(fit.means[one] + fit.means[two], true.means[j])
+            ):
+                parts.append(f"true atom {j} split: one gate, experts that add up")
+            elif (
+                fit.shares is not None
+                and true.shares is not None
+                and _alike(fit.shares[one] + fit.shares[two], true.shares[j])
+            ):
+                parts.append(f"true atom {j} split: two other experts mix to the true one")
+            else:
+                continue
+            missing.remove(j)
+            for i in pair:
+                left.remove(i)
+            break
+    return parts
+
+
+def _take_flips(
+    fit: _Functions, true: _Functions, left: list[int], missing: list[int]
+) -> list[str]:
+    """Atoms with the opposite score and the opposite expert of a true one."""
+    parts = []
+    if not fit.raw:
+        return parts
+    for j in list(missing):
+        for i in left:
+            mirrored = _alike(fit.weights[i], 1.0 - true.weights[j])
+            if mirrored and _alike(fit.means[i], -true.means[j]):
+                parts.append(f"true atom {j} flipped: opposite score, opposite expert")
+                left.remove(i)
+                missing.remove(j)
+                break
+    return parts
+
+
+def _take_same_experts(
+    fit: _Functions, true: _Functions, left: list[int], missing: list[int]
+) -> list[int]:
+    """True atoms whose expert is there, under a gate with another weight."""
+    found = []
+    for j in list(missing):
+        for i in left:
+            if _alike(fit.means[i], true.means[j]):
+                found.append(j)
+                left.remove(i)
+                missing.remove(j)
+                break
+    return found
+
+
+def name_direction(
+    names: Sequence[str], direction: FloatArray, at: FloatArray, straight: bool
+) -> str:
+    """A direction (F,) at a point (F,) in the names of the parameters.
+
+    A straight line on which some blocks are multiplied by a common factor is called so.
+    """
+    size = float(np.abs(direction).max())
+    used = np.flatnonzero(np.abs(direction) > _LEAST_SHARE * size)
+    unit = direction / direction[used[0]]
+    plain = np.all(np.abs(np.abs(unit[used]) - 1.0) < 1e-6)
+    if straight and not plain and np.all(at[used] != 0.0):
+        factors = direction[used] / at[used]
+        if np.ptp(factors) < 1e-4 * np.abs(factors).max():
+            return f"a common factor of {', '.join(names[j] for j in used.tolist())}"
+    return ", ".join(f"{unit[j]:+.3g} {names[j]}" for j in used.tolist())
