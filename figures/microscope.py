@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 from moestat.figures import save_figure
 from moestat.microscope import EXPONENTS, exponent_name, exponents_seen, local_slopes
+from moestat.sweep.quantities import Quantity, observed
 from moestat.sweep.record import Record
 from moestat.sweep.replication import entering
 from moestat.sweep.spec import Curve, loss_label
@@ -26,51 +27,31 @@ from moestat.sweep.store import Store, open_store
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 CELLS = {1: "cells of one", 2: "cells of two", 3: "cells of three"}
-FEWEST = 2
-"""Estimates with a quantity that a sample size needs, so that it enters a slope."""
 
 Series = tuple[np.ndarray, np.ndarray]
 
 
-def quantity(records: list[Record], value) -> Series:
-    """Sizes and values of the records that have a positive value, at sizes with enough of them."""
-    pairs = [(record.n, found) for record in records if (found := value(record))]
-    n = np.array([pair[0] for pair in pairs], dtype=float)
-    values = np.array([pair[1] for pair in pairs], dtype=float)
-    sizes, count = np.unique(n, return_counts=True)
-    kept = np.isin(n, sizes[count >= FEWEST])
-    return n[kept], values[kept]
-
-
-def cell_error(size: int, block: str):
-    """The mean of a block's error over a record's cells of one size."""
-
-    def value(record: Record) -> float | None:
-        found = [
-            {"mass": cell["mass_error"], **cell["errors"], "expert": cell["expert_error"]}[block]
-            for cell in record.losses["cells"]
-            if cell["size"] == size
-        ]
-        return float(np.mean(found)) if found and None not in found else None
-
-    return value
+def series(records: list[Record], name: Quantity) -> Series:
+    """Sizes and values of a quantity, at sizes with enough of them."""
+    pairs = observed(records, name)
+    n = np.array([record.n for record, _ in pairs], dtype=float)
+    return n, np.array([value for _, value in pairs], dtype=float)
 
 
 def quantities(curve: Curve, records: list[Record]) -> dict[str, dict[str, Series]]:
     """Row of the figure -> label -> series, for one curve."""
     used = entering(curve, records)
-    rows = {"loss": {loss_label(curve.loss): quantity(used, lambda record: record.loss)}}
+    rows = {"loss": {loss_label(curve.loss): series(used, "loss")}}
     for loss in curve.also:
-        label = loss_label(loss)
-        rows["loss"][label] = quantity(used, lambda record, x=label: record.losses["also"][x])
-    rows["loss"]["Hellinger"] = quantity(used, lambda record: record.losses["hellinger"])
+        rows["loss"][loss_label(loss)] = series(used, loss_label(loss))
+    rows["loss"]["Hellinger"] = series(used, "hellinger")
     if used:
         for size, row in CELLS.items():
             blocks = ("mass", *used[0].losses["cells"][0]["errors"], "expert")
-            rows[row] = {block: quantity(used, cell_error(size, block)) for block in blocks}
+            rows[row] = {block: series(used, (size, block)) for block in blocks}
     return {
-        row: {label: s for label, s in series.items() if np.unique(s[0]).size >= 3}
-        for row, series in rows.items()
+        row: {label: s for label, s in found.items() if np.unique(s[0]).size >= 3}
+        for row, found in rows.items()
     }
 
 

@@ -86,9 +86,7 @@ def _(check: Order, quick: bool) -> Evidence:
 def _(check: Bound | Exponent, quick: bool) -> Evidence:
     from moestat.theory.explorer import run_case
 
-    found = (
-        run_case(check.case, starts=1, n_radii=_QUICK_RADII) if quick else run_case(check.case)
-    )
+    found = run_case(check.case, starts=1, n_radii=_QUICK_RADII) if quick else run_case(check.case)
     return SequenceEvidence(
         tuple(rung.loss for rung in found.rungs),
         tuple(rung.distance for rung in found.rungs),

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from moestat._types import FloatArray
 from moestat.rates import fit_rate
+from moestat.sweep.quantities import Quantity, observed
 from moestat.sweep.record import DONE, FAILED, Record
 from moestat.sweep.replication import entering
 from moestat.sweep.spec import Curve
-from moestat.theory.claims.checks import Plateau, Quantity, Slope
+from moestat.theory.claims.checks import Plateau, Slope
 from moestat.theory.claims.evidence import Missing, PlateauEvidence, SlopeEvidence
 
 __all__ = ["slope_evidence"]
 
 _LATE = 1e-4
 """Sizes from this share of the largest on enter a slope."""
-_FEWEST = 2
-"""Estimates with the quantity that a sample size needs to enter a slope."""
 
 
 def slope_evidence(
@@ -57,10 +56,7 @@ def _slope(quantity: Quantity, curve: Curve, records: Sequence[Record]) -> Slope
         return Missing("no cell of the sweep has a result")
     first = 0.999 * _LATE * max(record.n for record in records)
     late = [record for record in records if record.n >= first]
-    value = _value(quantity)
-    found = [(record, value(record)) for record in entering(curve, late)]
-    kept = [(record, error) for record, error in found if error is not None and error > 0.0]
-    kept = _at_sizes_with_enough(kept)
+    kept = observed(entering(curve, late), quantity)
     sizes = sorted({record.n for record, _ in kept})
     if len(sizes) < 2:
         return Missing(f"estimates with this error at {len(sizes)} sample sizes, a slope takes 2")
@@ -76,30 +72,3 @@ def _slope(quantity: Quantity, curve: Curve, records: Sequence[Record]) -> Slope
         n_left_out=len(done) - len(kept),
         n_failed=sum(record.status == FAILED for record in late),
     )
-
-
-def _at_sizes_with_enough(pairs: list[tuple[Record, float]]) -> list[tuple[Record, float]]:
-    sizes, counts = np.unique([record.n for record, _ in pairs], return_counts=True)
-    enough = set(sizes[counts >= _FEWEST].tolist())
-    return [pair for pair in pairs if pair[0].n in enough]
-
-
-def _value(quantity: Quantity) -> Callable[[Record], float | None]:
-    if quantity == "loss":
-        return lambda record: record.loss
-    if quantity in ("hellinger", "total_variation"):
-        return lambda record: record.losses.get(quantity)
-    if isinstance(quantity, str):
-        return lambda record: record.losses["also"].get(quantity)
-    size, block = quantity
-    return lambda record: _cell_error(record, size, block)
-
-
-def _cell_error(record: Record, size: int, block: str) -> float | None:
-    """The mean of a block's error over a record's Voronoi cells of one size."""
-    found = [
-        {"mass": cell["mass_error"], **cell["errors"], "expert": cell["expert_error"]}[block]
-        for cell in record.losses.get("cells", ())
-        if cell["size"] == size
-    ]
-    return float(np.mean(found)) if found and None not in found else None

@@ -38,9 +38,7 @@ __all__ = [
 ]
 
 Quantity = str | tuple[int, str]
-"""``loss``, ``hellinger``, ``total_variation``, the label of a further loss, or the size of a
-Voronoi cell (2 or more count as one kind only where the theorem does not tell them apart) and a
-block, ``mass`` or ``expert``."""
+"""As `moestat.sweep.quantities.quantity` takes it."""
 
 
 @dataclass(frozen=True, kw_only=True)

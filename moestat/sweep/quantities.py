@@ -1,0 +1,80 @@
+"""Quantities that records hold: losses, distances, and errors within Voronoi cells of one size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from moestat.sweep.record import Record
+
+__all__ = ["Quantity", "observed", "quantity"]
+
+Quantity = str | tuple[int, str]
+"""``loss``, ``hellinger``, ``total_variation`` or the label of a further loss; or the number of
+atoms of a Voronoi cell and ``mass``, a block or ``expert``."""
+
+_FEWEST = 2
+"""Estimates with a quantity that a sample size needs, so that it enters a slope."""
+
+
+def quantity(name: Quantity) -> Callable[[Record], float | None]:
+    """How a quantity is read off a record.
+
+    Parameters
+    ----------
+    name : str or (int, str)
+        The quantity.
+
+    Returns
+    -------
+    callable
+        ``value(record)``; None where the record does not have it.  The error of a block in cells
+        of one size is the mean over the record's cells of that size.
+
+    Examples
+    --------
+    >>> cells = [{"size": 2, "mass_error": 0.5, "errors": {"a": 0.1}, "expert_error": 0.2}]
+    >>> record = Record("k", "c", 10, 0, "done", losses={"cells": cells})
+    >>> quantity((2, "a"))(record), quantity((3, "a"))(record)
+    (0.1, None)
+    """
+    if name == "loss":
+        return lambda record: record.loss
+    if name in ("hellinger", "total_variation"):
+        return lambda record: record.losses.get(name)
+    if isinstance(name, str):
+        return lambda record: record.losses["also"].get(name)
+    size, block = name
+    return lambda record: _cell_error(record, size, block)
+
+
+def _cell_error(record: Record, size: int, block: str) -> float | None:
+    found = [
+        {"mass": cell["mass_error"], **cell["errors"], "expert": cell["expert_error"]}[block]
+        for cell in record.losses.get("cells", ())
+        if cell["size"] == size
+    ]
+    return float(np.mean(found)) if found and None not in found else None
+
+
+def observed(records: Iterable[Record], name: Quantity) -> list[tuple[Record, float]]:
+    """The records with a positive value of a quantity, at sizes that have at least two of them.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Records with an estimate.
+    name : str or (int, str)
+        As `quantity` takes it.
+
+    Returns
+    -------
+    list of (Record, float)
+        Records with their values.
+    """
+    value = quantity(name)
+    pairs = [(record, found) for record in records if (found := value(record)) and found > 0.0]
+    sizes, counts = np.unique([record.n for record, _ in pairs], return_counts=True)
+    enough = set(sizes[counts >= _FEWEST].tolist())
+    return [pair for pair in pairs if pair[0].n in enough]
