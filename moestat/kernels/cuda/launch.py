@@ -1,0 +1,230 @@
+"""Launches: a batch of evaluations of one kind of atom, from parameters to values and derivatives.
+
+Everything here is private to the device target; shapes are checked where families are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cuda
+
+from moestat._types import FloatArray, IntArray
+from moestat.kernels.atom import Layout, build_atom
+from moestat.kernels.cuda import mixture
+from moestat.kernels.cuda.assembly import assemble
+from moestat.kernels.cuda.translate import kernel
+from moestat.kernels.rows import select_top
+
+__all__ = ["COMPLETE", "EXPECTATION", "OBSERVED", "Answers", "DeviceBatch", "Mixture", "Shape"]
+
+OBSERVED, COMPLETE, EXPECTATION = 0, 1, 2
+_TILES = (128, 64, 32, 16, 8)
+_SHARED_BYTES = 48 * 1024  # what every device gives a block without being asked
+_PARTIAL_BYTES = 1 << 28
+_SUM_THREADS = 128
+_MOST_PROBLEMS = 65_535  # of a grid's second dimension
+
+
+class Answers(NamedTuple):
+    """Values (B,), and as far as the order goes scores (B, P) and Hessians (B, P, P)."""
+
+    value: FloatArray
+    score: FloatArray
+    hessian: FloatArray
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a family: k atoms, C channels, d inputs and P parameters.
+
+    Parameters
+    ----------
+    index, width, offset : ndarray of shape (k, C), (C,), (C,)
+        As `moestat.families.Family` has them.
+    layout : Layout
+        Which channels the gate and the expert read.
+    d, n_params : int
+        Inputs and parameters.
+    """
+
+    index: IntArray
+    width: IntArray
+    offset: IntArray
+    layout: Layout
+    d: int
+    n_params: int
+
+    @property
+    def k(self) -> int:
+        """Number of atoms."""
+        return self.index.shape[0]
+
+    @cached_property
+    def on_device(self) -> tuple[Any, Any, Any]:
+        """`index`, `width` and `offset` on the device."""
+        return tuple(map(cuda.to_device, (self.index, self.width, self.offset)))  # type: ignore
+
+
+class DeviceBatch(NamedTuple):
+    """Data sets on the device, as the kernels read them.
+
+    ``data[data_at[i]:]`` holds X (d, n), y (n,) and weight (n,) of problem i with n = size[i], and
+    ``tau[tau_at[i]:]`` its responsibilities (k, n).  `data` and `tau` are device arrays.
+    """
+
+    data: Any
+    data_at: IntArray
+    size: IntArray
+    tau: Any
+    tau_at: IntArray
+
+    def part(self, which: slice) -> DeviceBatch:
+        """Some of the problems."""
+        return DeviceBatch(
+            self.data, self.data_at[which], self.size[which], self.tau, self.tau_at[which]
+        )
+
+
+def tile_for(n_rows: int) -> int:
+    """Threads of a block whose columns of `n_rows` numbers fit a block's shared memory.
+
+    Raises
+    ------
+    ValueError
+        If not even the smallest tile fits.
+    """
+    for tile in _TILES:
+        if 8 * n_rows * (tile + 1) <= _SHARED_BYTES:
+            return tile
+    raise ValueError(
+        f"the CUDA target keeps {n_rows} numbers per sample in shared memory, at most"
+        f" {_SHARED_BYTES // (8 * (_TILES[-1] + 1))} fit: fit this family on the CPU"
+    )
+
+
+@cache
+def _sum_kernel() -> Any:
+    return kernel(mixture.sum_template, "all")
+
+
+def _summed(counts: Any, partial: Any, n_problems: int) -> Any:
+    """Sums (B, M) over the rows of `partial` (B, rows, M), on the device."""
+    columns = partial.shape[2]
+    out = cuda.device_array((n_problems, columns))
+    grid = (-(-columns // _SUM_THREADS), n_problems)
+    _sum_kernel()[grid, _SUM_THREADS](counts, partial, out)
+    return out
+
+
+class Mixture:
+    """The kernel of one kind of atom.
+
+    Parameters
+    ----------
+    gate, expert, likelihood : callable
+        Block functions; the expert's may be None.
+    reads_response, sparse : bool
+        As `moestat.kernels.build.Loops` has them.
+    """
+
+    def __init__(
+        self,
+        gate: Callable[..., None],
+        expert: Callable[..., None] | None,
+        likelihood: Callable[..., None],
+        reads_response: bool,
+        sparse: bool,
+    ) -> None:
+        atom, self._n_work = build_atom(gate, expert, likelihood, reads_response)
+        blocks = (gate, expert, likelihood)
+        name = "_".join(f"{b.__module__}.{b.__qualname__}" for b in blocks if b is not None)
+        self.kernel = kernel(
+            mixture.mixture_template,
+            name + ("_sparse" if sparse else ""),
+            atom=atom,
+            n_work=self._n_work,
+            choose=select_top if sparse else mixture.dense,
+        )
+
+    def n_rows(self, shape: Shape) -> int:
+        """Numbers per sample in shared memory."""
+        n_gate, first, n_mean, _ = shape.layout
+        n_channels = shape.width.size
+        work = self._n_work(n_channels, n_mean)
+        return mixture.row_starts(shape.k, shape.d, n_channels, n_gate, first, work)[-1]
+
+    def evaluate(
+        self, shape: Shape, theta: FloatArray, batch: DeviceBatch, order: int, objective: int
+    ) -> Answers:
+        """Values and derivatives at theta (B, P), or the E-step, which fills tau.
+
+        Parameters
+        ----------
+        shape : Shape
+            Sizes.
+        theta : ndarray of shape (B, P)
+            Parameters, one row per problem.
+        batch : DeviceBatch
+            Data of the B problems.
+        order : int
+            0, 1 or 2.
+        objective : int
+            `OBSERVED`, `COMPLETE` or `EXPECTATION`.
+
+        Raises
+        ------
+        ValueError
+            If the family is too large for a block's shared memory.
+        """
+        n_rows = self.n_rows(shape)
+        tile = tile_for(n_rows)
+        units = mixture.score_and_curvature_units(shape.k, shape.width, shape.d, order)
+        n_problems, n_params = theta.shape
+        value = np.empty(n_problems)
+        score = np.empty((n_problems if order > 0 else 0, n_params))
+        hessian = np.empty((n_problems if order > 1 else 0, n_params, n_params))
+        n_slices = max(1, tile // max(len(units), 1)) if order > 0 else 1
+        runs = -(-int(batch.size.max()) // (mixture.TILES * tile))
+        each = max(1, _PARTIAL_BYTES // (8 * runs * (1 + 3 * n_slices * len(units) * (order > 0))))
+        index, width, _ = shape.on_device
+        on_device_units = cuda.to_device(units)
+        for begin in range(0, n_problems, min(each, _MOST_PROBLEMS)):
+            which = slice(begin, min(begin + min(each, _MOST_PROBLEMS), n_problems))
+            some, count = batch.part(which), which.stop - begin
+            runs = -(-int(some.size.max()) // (mixture.TILES * tile))
+            values = cuda.device_array((count, runs, 1))
+            moments = cuda.device_array(
+                (count, runs * n_slices if order > 0 else 1, 3 * len(units) if order > 0 else 1)
+            )
+            self.kernel[(runs, count), tile, 0, 8 * n_rows * (tile + 1)](
+                order, objective, cuda.to_device(np.ascontiguousarray(theta[which])), index, width,
+                *shape.layout, shape.d, some.data, cuda.to_device(some.data_at),
+                cuda.to_device(some.size), some.tau, cuda.to_device(some.tau_at),
+                on_device_units, values, moments,
+            )  # fmt: skip
+            counts = -(-some.size // (mixture.TILES * tile))
+            value[which] = _summed(cuda.to_device(counts), values, count).copy_to_host()[:, 0]
+            if order > 0:
+                sums = _summed(cuda.to_device(counts * n_slices), moments, count).copy_to_host()
+                assemble(
+                    units, sums.reshape(count, -1, 3), shape.index, shape.width, shape.d,
+                    score[which], hessian[which],
+                )  # fmt: skip
+        return Answers(value, score, hessian)
+
+
+@cache
+def build_mixture(
+    gate: Callable[..., None],
+    expert: Callable[..., None] | None,
+    likelihood: Callable[..., None],
+    reads_response: bool,
+    sparse: bool,
+) -> Mixture:
+    """The kernel of one kind of atom, the same object for the same arguments."""
+    return Mixture(gate, expert, likelihood, reads_response, sparse)

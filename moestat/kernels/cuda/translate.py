@@ -1,0 +1,97 @@
+"""Device functions from the Python source of the CPU's: nothing is written twice.
+
+The functions under ``moestat._jit.device`` are plain Python over scalars and small views, so the
+CUDA target compiles the very same source.  A function is rebuilt with the moestat functions that
+it calls, through globals or closure cells, replaced by their device counterparts; the few
+primitives that are machine instructions have device instructions in their place.
+
+Exponentials and logarithms stay the polynomials of `moestat._math`: they are fused multiply-adds
+without a branch, which is what a device does best, and results differ from the CPU's by rounding
+only, not by the accuracy of another library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import CellType, FunctionType
+from typing import Any
+
+from numba import cuda
+
+from moestat import _math
+from moestat.kernels import views
+from moestat.kernels.cuda.views import SIMULATED, part, row
+
+__all__ = ["kernel", "on_device"]
+
+_counterparts: dict[Any, Any] = {views.part: part, views.row: row}
+if not SIMULATED:
+    from numba.cuda import libdevice
+
+    _counterparts[_math.fma] = libdevice.fma
+    _counterparts[_math.to_bits] = libdevice.double_as_longlong
+    _counterparts[_math.from_bits] = libdevice.longlong_as_double
+
+
+def on_device(function: Callable[..., Any]) -> Any:
+    """The device function of a plain or ``device`` function; the same one for the same function."""
+    if function not in _counterparts:
+        _counterparts[function] = None  # met again only by recursion, which the loops do not have
+        rebuilt = _rebuilt(function, {})
+        _counterparts[function] = (
+            rebuilt if SIMULATED else cuda.jit(rebuilt, device=True, forceinline=True)
+        )
+    return _counterparts[function]
+
+
+def kernel(template: Callable[..., None], name: str, **bound: Callable[..., Any]) -> Any:
+    """The kernel of a template: a module-level function with placeholders among its globals.
+
+    Parameters
+    ----------
+    template : callable
+        Function over arrays and numbers.
+    name : str
+        What tells this kernel from others of the template.
+    **bound : callable
+        Functions in place of placeholders.
+
+    Returns
+    -------
+    kernel
+        To be launched as ``kernel[grid, block, stream, shared](...)``.
+
+    Notes
+    -----
+    The functions are globals rather than closure cells, because numba cannot find kernels that
+    close over compiled functions in its cache.
+    """
+    rebuilt = _rebuilt(template, {key: on_device(value) for key, value in bound.items()})
+    rebuilt.__qualname__ = f"{template.__qualname__}_{name}"
+    return cuda.jit(rebuilt)
+
+
+def _rebuilt(function: Callable[..., Any], bound: Mapping[str, Any]) -> FunctionType:
+    assert isinstance(function, FunctionType)
+    code = function.__code__
+    names = {name: value for name, value in function.__globals__.items() if name in code.co_names}
+    own = {name: _translated(value) for name, value in names.items()} | dict(bound)
+    cells = tuple(
+        CellType(_translated(cell.cell_contents)) for cell in function.__closure__ or ()
+    )
+    rebuilt = FunctionType(
+        code,
+        {"__name__": function.__module__, "__builtins__": __builtins__, **own},
+        function.__name__,
+        function.__defaults__,
+        cells,
+    )
+    rebuilt.__qualname__ = function.__qualname__
+    return rebuilt
+
+
+def _translated(value: Any) -> Any:
+    """The counterpart of a function of moestat; anything else as it is."""
+    if isinstance(value, FunctionType) and value.__module__.startswith("moestat."):
+        return on_device(value)
+    return value
