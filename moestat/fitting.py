@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from moestat.families import Family
 from moestat.results import MoEResults
 from moestat.solvers import LevenbergMarquardt, Newton, Search, Solution, Solver
 from moestat.solvers._certificate import GAIN_LIMIT
-from moestat.solvers._driver import Problem, Sample, drive
+from moestat.solvers._driver import Cores, Iteration, Problem, Sample, Target, attempt
 from moestat.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
 
-__all__ = ["fit", "fit_many"]
+__all__ = ["FitJob", "fit", "fit_jobs", "fit_many"]
 
 _SAME_OPTIMUM = 1e-2
 """Log-likelihoods closer than this, in natural-log units, count as one optimum."""
@@ -28,7 +29,9 @@ _WORTH_OF_A_COLLAPSE = 100.0
 """More than a collapsed atom gains on its few samples, in natural-log units."""
 
 
-def _checked_problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Problem:
+def _checked_problem(
+    family: Family, X: Any, y: Any, sample_weight: Any, whole: bool = False
+) -> Problem:
     """Data as the loops read it, after every check that does not depend on the solver."""
     design = as_design(X, family.n_features)
     response = family.likelihood.encode(y, family.n_classes)
@@ -48,7 +51,7 @@ def _checked_problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Prob
             f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
         )
     _check_response(family, response[used])
-    return Problem(family, Sample(design, response, weight))
+    return Problem(family, Sample(design, response, weight, whole=whole))
 
 
 def _check_response(family: Family, response: Any) -> None:
@@ -128,6 +131,130 @@ def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) 
     return replace(solutions[winner], certificate=certificate)
 
 
+@dataclass(frozen=True)
+class FitJob:
+    """One data set to be fitted; the arguments are those of `fit`.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    X, y : array_like of shape (n, d), (n,)
+        Data.
+    solver : Solver, optional
+        As in `fit`.
+    starts : sequence of StartRule, optional
+        As in `fit`.
+    sample_weight : array_like of shape (n,), optional
+        As in `fit`.
+    rng : numpy.random.Generator, int or None
+        Source of the random starts.
+    """
+
+    family: Family
+    X: Any
+    y: Any
+    solver: Solver | None = None
+    starts: Sequence[StartRule] | None = None
+    sample_weight: Any = None
+    rng: Any = None
+
+
+@dataclass
+class _Begun:
+    """A data set with one iteration, on a problem of its own, from each start."""
+
+    family: Family
+    solver: Solver
+    problems: list[Problem] = field(default_factory=list)
+    iterations: list[Iteration[Solution]] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+
+    def end(self, solutions: Sequence[Solution], seconds: float) -> MoEResults:
+        """The best of the solutions, one per iteration."""
+        best = _best(solutions, self.labels, seconds)
+        data = self.problems[0].data
+        return MoEResults(self.family, best, self.solver.name, data.weight, _variance(data))
+
+
+def _begin(job: FitJob, whole: bool) -> _Begun:
+    """Check a job and draw its starts."""
+    family = job.family
+    rules = list(job.starts) if job.starts is not None else _default_starts(family)
+    if not rules:
+        raise ValueError("starts must hold at least one rule")
+    problem = _checked_problem(family, job.X, job.y, job.sample_weight, whole)
+    begun = _Begun(family, job.solver or _default_solver(family))
+    child = as_generator(job.rng)
+    for rule in rules:
+        for j, start in enumerate(_into_box(family, rule.draw(problem, child))):
+            begun.problems.append(Problem(family, problem.data))
+            begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
+            begun.labels.append(f"{rule.name} {j}")
+    return begun
+
+
+def fit_jobs(jobs: Sequence[FitJob], target: Target | None = None) -> list[MoEResults | Exception]:
+    """Fit data sets, of one family or of several, in one batch.
+
+    Parameters
+    ----------
+    jobs : sequence of FitJob
+        Data sets that share a family are evaluated together.
+    target : Target, optional
+        Where passes over the data run; all of the processor's cores by default.
+
+    Returns
+    -------
+    list of MoEResults or Exception
+        One per job: a fit, or what went wrong with this one.  ``certificate.seconds`` of a fit is
+        the batch's time per job.
+
+    Examples
+    --------
+    >>> from moestat import family, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> X, y = sample(F, [0, 0, 1, -2], n=300, rng=0)
+    >>> good, bad = fit_jobs([FitJob(F, X, y, rng=0), FitJob(F, X, y[:7], rng=0)])
+    >>> round(good.log_likelihood), bad
+    (-190, ValueError('X has 300 samples but y has 7'))
+    """
+    where = target or Cores()
+    began = time.perf_counter()
+    started: list[_Begun | Exception] = []
+    for job in jobs:
+        try:
+            started.append(_begin(job, where.whole))
+        except Exception as error:
+            started.append(error)
+    return _end(started, where, began)
+
+
+def _end(
+    started: Sequence[_Begun | Exception], target: Target, began: float
+) -> list[MoEResults | Exception]:
+    """Run what has begun, all in one batch, and choose the best solution of each."""
+    running = [begun for begun in started if isinstance(begun, _Begun)]
+    ends = iter(
+        attempt(
+            [iteration for begun in running for iteration in begun.iterations],
+            [problem for begun in running for problem in begun.problems],
+            target,
+        )
+    )
+    seconds = (time.perf_counter() - began) / max(len(started), 1)
+    results: list[MoEResults | Exception] = []
+    for begun in started:
+        if isinstance(begun, Exception):
+            results.append(begun)
+            continue
+        own = list(islice(ends, len(begun.iterations)))
+        errors = [end for end in own if isinstance(end, Exception)]
+        solutions = [end for end in own if not isinstance(end, Exception)]
+        results.append(errors[0] if errors else begun.end(solutions, seconds))
+    return results
+
+
 def fit_many(
     family: Family,
     data: Sequence[tuple[Any, Any]],
@@ -137,6 +264,7 @@ def fit_many(
     sample_weights: Sequence[Any] | None = None,
     rng: Any = None,
     threads: int | None = None,
+    target: Target | None = None,
 ) -> list[MoEResults]:
     """Fit one family to many data sets in one batch.
 
@@ -146,7 +274,7 @@ def fit_many(
         The model, the same for all.
     data : sequence of (X, y)
         X (n, d), y (n,), sizes may differ.
-    solver, starts, rng, threads
+    solver, starts, rng, threads, target
         As in `fit`; each data set draws its starts from its own child of `rng`.
     sample_weights : sequence, optional
         One weight vector (n,) or None per data set.
@@ -175,37 +303,24 @@ def fit_many(
     weights = [None] * len(data) if sample_weights is None else list(sample_weights)
     if len(weights) != len(data):
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
-    chosen = solver or _default_solver(family)
-    rules = list(starts) if starts is not None else _default_starts(family)
-    if not rules:
-        raise ValueError("starts must hold at least one rule")
+    where = target or Cores(threads)
     began = time.perf_counter()
-    iterations, problems, labels, owners = [], [], [], []
+    started: list[_Begun | Exception] = []
     for position, ((X, y), weight, child) in enumerate(
         zip(data, weights, as_generator(rng).spawn(len(data)), strict=True)
     ):
         try:
-            problem = _checked_problem(family, X, y, weight)
+            job = FitJob(family, X, y, solver, starts, weight, child)
+            started.append(_begin(job, where.whole))
         except ValueError as error:
             if len(data) == 1:
                 raise
             raise ValueError(f"data set {position}: {error}") from None
-        for rule in rules:
-            for j, start in enumerate(_into_box(family, rule.draw(problem, child))):
-                problems.append(Problem(family, problem.data))
-                iterations.append(chosen.steps(problems[-1], start))
-                labels.append(f"{rule.name} {j}")
-                owners.append(position)
-    solutions = drive(iterations, problems, threads)
-    seconds = (time.perf_counter() - began) / len(data)
-    results = []
-    for position in range(len(data)):
-        mine = [i for i, owner in enumerate(owners) if owner == position]
-        best = _best([solutions[i] for i in mine], [labels[i] for i in mine], seconds)
-        problem = problems[mine[0]]
-        results.append(
-            MoEResults(family, best, chosen.name, problem.data.weight, _variance(problem.data))
-        )
+    results: list[MoEResults] = []
+    for result in _end(started, where, began):
+        if isinstance(result, Exception):
+            raise result
+        results.append(result)
     return results
 
 
@@ -219,6 +334,7 @@ def fit(
     sample_weight: Any = None,
     rng: Any = None,
     threads: int | None = None,
+    target: Target | None = None,
     compress: str | None = None,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts, with a certificate.
@@ -244,6 +360,9 @@ def fit(
         Source of the random starts.
     threads : int, optional
         Threads over starts; all cores by default.  The result does not depend on it.
+    target : Target, optional
+        Where passes over the data run, such as `moestat.devices.CudaTarget`, in place of the
+        processor's cores.
     compress : {"auto", None}
         With "auto" the fit is one to the data as `moestat.compress` makes them: equal rows as
         one, and classes over one input as Gauss nodes.  It ends on these, without a look at all
@@ -278,7 +397,7 @@ def fit(
     """
     if compress not in (None, "auto"):
         raise ValueError(f'compress must be "auto" or None, got {compress!r}')
-    options = {"solver": solver, "starts": starts, "threads": threads}
+    options = {"solver": solver, "starts": starts, "threads": threads, "target": target}
     if compress == "auto":
         # A generator would have moved on if the data are fitted as they are after all.
         rng = as_generator(rng)

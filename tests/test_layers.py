@@ -18,7 +18,7 @@ LAYERS = [
         *("mixing", "families", "attention", "designs", "generate", "losses", "distances"),
         *("compression", "information", "lattice", "quadrature"),
     },
-    {"solvers", "starts", "fitting", "results", "estimators", "approximation"},
+    {"solvers", "devices", "starts", "fitting", "results", "estimators", "approximation"},
     {"theory", "rates", "comparisons", "_regression"},
     {"figures", "microscope", "sweep", "report"},
     {"verify"},

@@ -24,7 +24,7 @@ from moestat._jit import BLOCK, compile_loop, device
 from moestat._math import exp
 from moestat.kernels.rows import normalise
 
-__all__ = ["descent_loop", "residual_loop"]
+__all__ = ["descent_loop", "fill_block", "fill_jacobian", "forward_function", "residual_loop"]
 
 _ROOT_2 = 1.4142135623730951
 
@@ -61,7 +61,7 @@ def _fill_products(d, m, phi):
 
 
 @device
-def _fill_block(X, start, m, phi):
+def fill_block(X, start, m, phi):
     """As `fill_quadratic_features`, of neighbouring samples."""
     d = X.shape[0]
     for b in range(m):
@@ -107,7 +107,7 @@ def _n_features(X, width, offset):
     return rows
 
 
-def _forward(
+def forward_function(
     gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
 ) -> Callable[..., None]:
     """The block function that fills weights, means, their derivatives and f."""
@@ -146,6 +146,44 @@ def _forward(
     return forward
 
 
+@device
+def fill_jacobian(
+    index, width, offset, layout, row, normalised, phi, scale, m, w, mean, f, da, dg, h, jacobian
+):
+    """``scale df/dtheta`` of a block (rows, m), from what `forward_function` leaves; h is scratch."""
+    k, n_channels = index.shape
+    n_gate, first, n_mean, _ = layout
+    for i in range(k):
+        for c in range(n_channels):
+            if c < n_gate:
+                p = i * n_gate + c
+                if normalised:
+                    for b in range(m):
+                        h[b] = w[i, b] * (mean[i, b] - f[b]) * da[p, b]
+                else:
+                    for b in range(m):
+                        h[b] = w[i, b] * mean[i, b] * da[p, b]
+            else:
+                p = i * n_mean + c - first
+                for b in range(m):
+                    h[b] = w[i, b] * dg[p, b]
+            for b in range(m):
+                h[b] *= scale[b]
+            shared = i > 0 and index[i, c] == index[0, c]
+            for q in range(width[c]):
+                r = row[index[i, c] + q]
+                if r < 0:
+                    continue
+                at = offset[c] + q - 1 if q > 0 else 0
+                out = jacobian[r]
+                if shared:
+                    for b in range(m):
+                        out[b] += h[b] * phi[at, b]
+                else:
+                    for b in range(m):
+                        out[b] = h[b] * phi[at, b]
+
+
 def residual_loop(
     gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
 ) -> Any:
@@ -170,7 +208,7 @@ def residual_loop(
         Outputs for the m samples from `start` on: f (m,), w (k, m), which may have no columns,
         and ``scale df/dtheta`` (rows, at least m) when order is 1.
     """
-    forward = _forward(gate, expert, normalised)
+    forward = forward_function(gate, expert, normalised)
 
     @compile_loop
     def loop(theta, index, width, offset, layout, row, X, scale, start, order, f, w, jacobian):
@@ -189,7 +227,7 @@ def residual_loop(
         h = np.empty(BLOCK)
         for begin in range(0, f.size, BLOCK):
             m = min(BLOCK, f.size - begin)
-            _fill_block(X, start + begin, m, phi)
+            fill_block(X, start + begin, m, phi)
             forward(
                 theta,
                 index,
@@ -217,35 +255,24 @@ def residual_loop(
                         w[i, begin + b] = weights[i, b]
             if order == 0:
                 continue
-            for i in range(k):
-                for c in range(n_channels):
-                    if c < n_gate:
-                        p = i * n_gate + c
-                        if normalised:
-                            for b in range(m):
-                                h[b] = weights[i, b] * (mean[i, b] - fitted[b]) * da[p, b]
-                        else:
-                            for b in range(m):
-                                h[b] = weights[i, b] * mean[i, b] * da[p, b]
-                    else:
-                        p = i * n_mean + c - first
-                        for b in range(m):
-                            h[b] = weights[i, b] * dg[p, b]
-                    for b in range(m):
-                        h[b] *= scale[start + begin + b]
-                    shared = i > 0 and index[i, c] == index[0, c]
-                    for q in range(width[c]):
-                        r = row[index[i, c] + q]
-                        if r < 0:
-                            continue
-                        at = offset[c] + q - 1 if q > 0 else 0
-                        out = jacobian[r, begin : begin + m]
-                        if shared:
-                            for b in range(m):
-                                out[b] += h[b] * phi[at, b]
-                        else:
-                            for b in range(m):
-                                out[b] = h[b] * phi[at, b]
+            fill_jacobian(
+                index,
+                width,
+                offset,
+                layout,
+                row,
+                normalised,
+                phi,
+                scale[start + begin : start + begin + m],
+                m,
+                weights,
+                mean,
+                fitted,
+                da,
+                dg,
+                h,
+                jacobian[:, begin : begin + m],
+            )
 
     return loop
 
@@ -262,7 +289,7 @@ def descent_loop(
         upper)``: the samples in the given order (n,), in batches of `size`; theta (P,) is
         overwritten, and put back into the box after each step.
     """
-    forward = _forward(gate, expert, normalised)
+    forward = forward_function(gate, expert, normalised)
 
     @compile_loop
     def loop(theta, index, width, offset, layout, X, y, weight, order, size, rate, lower, upper):

@@ -3,17 +3,18 @@
 A solver is a generator.  It yields a `Request` (evaluate this objective at these parameters) and
 is sent the `Evaluation`; when it returns, its problem is solved.  It reads like a textbook
 algorithm for one problem, while the loop evaluates the requests of a whole batch of problems in
-one go: over threads here, in one launch on another target.
+one go: over threads here, in one launch on another `Target`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -24,7 +25,10 @@ from moestat.families import Family
 from moestat.solvers._squares import squares
 from moestat.solvers._trust_region import region_metric
 
-__all__ = ["Evaluation", "Iteration", "Objective", "Problem", "Request", "Sample", "drive"]
+__all__ = [
+    *("Answer", "Cores", "Evaluation", "Iteration", "Objective", "Problem", "Request", "Sample"),
+    *("Target", "attempt", "drive"),
+]
 
 _PANELS, _NODES = (32, 256, 2048), 4
 _STRIDES, _PREVIEWED = (16, 4), 2000
@@ -76,13 +80,15 @@ Iteration = Generator[Request, Evaluation, Result]
 class Sample:
     """Data as the loops read it: X (d, n) contiguous, encoded y (n,), weight (n,).
 
-    A preview is a part of the data that only shows where to look.
+    A preview is a part of the data that only shows where to look.  Data that are `whole` have one
+    level only: for a target to which a pass over all of them costs less than making previews.
     """
 
     X: FloatArray
     y: Any
     weight: FloatArray
     preview: bool = False
+    whole: bool = False
 
     @property
     def size(self) -> int:
@@ -112,6 +118,8 @@ class Sample:
         every 16th and every 4th sample.  With fewer, an atom too many finds a place of its own.
         Weighted rows have none: on a lattice every 4th of them would follow another law.
         """
+        if self.whole:
+            return [self]
         levels = []
         if np.issubdtype(self.y.dtype, np.integer):
             for panels in _PANELS if self.X.shape[0] == 1 else ():
@@ -159,10 +167,20 @@ class Problem:
         """Take `tau` (k, n) as the responsibilities of the next complete-data requests."""
         self._tau = tau
 
-    def evaluate(self, request: Request) -> Evaluation:
-        """Answer one request with one pass over the data."""
+    @property
+    def tau(self) -> FloatArray:
+        """The responsibilities (k, n) that complete-data requests take; (0, 0) without any."""
+        return self._tau
+
+    def visit(self, request: Request) -> Sample:
+        """The data that a request is about, counted as visited."""
         data = self.data.levels[request.level]
         self.passes += data.size / self.data.size
+        return data
+
+    def evaluate(self, request: Request) -> Evaluation:
+        """Answer one request with one pass over the data."""
+        data = self.visit(request)
         if request.objective == "expectation":
             _, self._tau, log_density = self.family.rowwise(request.theta, data.X, data.y)
             return Evaluation(-float(data.weight @ log_density), np.empty(0), np.empty((0, 0)))
@@ -193,8 +211,67 @@ class Problem:
         return Evaluation(-value, score, hessian)
 
 
+Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Evaluation]]
+"""Answers a batch of requests, one of each problem at most, in their order."""
+
+
+class Target(Protocol):
+    """Where requests are answered.
+
+    Results depend on the target by rounding only.
+    """
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is best shown all of the data at once, see `Sample`."""
+        ...
+
+    def groups(self, problems: Sequence[Problem]) -> Iterable[range]:
+        """Runs of problems that it can hold at the same time, in order."""
+        ...
+
+    def session(self, problems: Sequence[Problem]) -> AbstractContextManager[Answer]:
+        """Hold these problems; inside, their requests are answered."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cores:
+    """The processor's cores, the default target.
+
+    Parameters
+    ----------
+    threads : int or None
+        Threads that evaluate; all cores by default.  The results do not depend on it.
+    """
+
+    threads: int | None = None
+    whole = False
+
+    def groups(self, problems: Sequence[Problem]) -> list[range]:
+        """All of them at once."""
+        return [range(len(problems))]
+
+    @contextmanager
+    def session(self, problems: Sequence[Problem]) -> Iterator[Answer]:
+        """A pool of threads."""
+        workers = min(self.threads or os.cpu_count() or 1, max(len(problems), 1))
+
+        def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Evaluation]:
+            rows = sum(problem.data.levels[request.level].size for problem, request in batch)
+            # Handing a small pass to a thread costs more than the pass.
+            spread = pool.map if workers > 1 and rows > _ROWS_WORTH_A_THREAD else map
+            return spread(lambda item: item[0].evaluate(item[1]), batch)
+
+        with ThreadPoolExecutor(workers) as pool:
+            yield answer
+
+
 def drive(
-    iterations: Sequence[Iteration[Result]], problems: Sequence[Problem], threads: int | None = None
+    iterations: Sequence[Iteration[Result]],
+    problems: Sequence[Problem],
+    threads: int | None = None,
+    target: Target | None = None,
 ) -> list[Result]:
     """Run a batch of solver iterations to their ends.
 
@@ -203,15 +280,28 @@ def drive(
     iterations : sequence of generators
         One per problem.
     problems : sequence of Problem
-        Who answers each iteration's requests.
+        What each iteration's requests are about.
     threads : int, optional
         Threads that evaluate; all cores by default.  The results do not depend on it.
+    target : Target, optional
+        Where requests are answered, in place of `Cores`.
 
     Returns
     -------
     list
         The return value of each iteration, in order.
     """
+    results = attempt(iterations, problems, target or Cores(threads))
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results  # type: ignore[return-value]
+
+
+def attempt(
+    iterations: Sequence[Iteration[Result]], problems: Sequence[Problem], target: Target
+) -> list[Result | Exception]:
+    """As `drive`, with the exception of an iteration that raised one in place of its result."""
     results: list[Any] = [None] * len(iterations)
     pending: list[tuple[int, Request]] = []
 
@@ -220,20 +310,20 @@ def drive(
             request = next(iterations[i]) if evaluation is None else iterations[i].send(evaluation)
         except StopIteration as stop:
             results[i] = stop.value
+        except Exception as error:
+            results[i] = error
         else:
             pending.append((i, request))
 
-    for i in range(len(iterations)):
-        advance(i, None)
-    workers = min(threads or os.cpu_count() or 1, max(len(iterations), 1))
     # The solvers' own algebra is P by P: BLAS threads would only wait for each other.
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
-        while pending:
-            batch, pending = pending, []
-            rows = sum(problems[i].data.levels[request.level].size for i, request in batch)
-            # Handing a small pass to a thread costs more than the pass.
-            spread = pool.map if workers > 1 and rows > _ROWS_WORTH_A_THREAD else map
-            answers = spread(lambda item: problems[item[0]].evaluate(item[1]), batch)
-            for (i, _), answer in zip(batch, answers, strict=True):
-                advance(i, answer)
+    with threadpool_limits(1, "blas"):
+        for group in target.groups(problems):
+            with target.session([problems[i] for i in group]) as answer:
+                for i in group:
+                    advance(i, None)
+                while pending:
+                    batch, pending = pending, []
+                    answers = answer([(problems[i], request) for i, request in batch])
+                    for (i, _), evaluation in zip(batch, answers, strict=True):
+                        advance(i, evaluation)
     return results

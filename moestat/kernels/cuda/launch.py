@@ -15,17 +15,24 @@ from numba import cuda
 
 from moestat._types import FloatArray, IntArray
 from moestat.kernels.atom import Layout, build_atom
-from moestat.kernels.cuda import mixture
+from moestat.kernels.cuda import mixture, regression
 from moestat.kernels.cuda.assembly import assemble
 from moestat.kernels.cuda.translate import kernel
+from moestat.kernels.regression import forward_function
 from moestat.kernels.rows import select_top
 
-__all__ = ["COMPLETE", "EXPECTATION", "OBSERVED", "Answers", "DeviceBatch", "Mixture", "Shape"]
+__all__ = [
+    *("COMPLETE", "EXPECTATION", "OBSERVED", "WORKSPACE_BYTES", "Answers", "DeviceBatch"),
+    *("Mixture", "Regression", "Shape", "build_mixture", "build_regression"),
+]
 
 OBSERVED, COMPLETE, EXPECTATION = 0, 1, 2
 _TILES = (128, 64, 32, 16, 8)
 _SHARED_BYTES = 48 * 1024  # what every device gives a block without being asked
-_PARTIAL_BYTES = 1 << 28
+WORKSPACE_BYTES = 1 << 29
+"""Partial sums or Jacobians of one launch; larger batches are split into several."""
+
+_CHUNK = 4096  # samples per block of a Jacobian: sums do not depend on the memory there is
 _SUM_THREADS = 128
 _MOST_PROBLEMS = 65_535  # of a grid's second dimension
 
@@ -63,6 +70,11 @@ class Shape:
     def k(self) -> int:
         """Number of atoms."""
         return self.index.shape[0]
+
+    @property
+    def n_phi(self) -> int:
+        """Features that any channel reads, at least 1 and the inputs."""
+        return max(1 + self.d, int(np.max(self.offset + self.width)) - 1)
 
     @cached_property
     def on_device(self) -> tuple[Any, Any, Any]:
@@ -190,7 +202,7 @@ class Mixture:
         hessian = np.empty((n_problems if order > 1 else 0, n_params, n_params))
         n_slices = max(1, tile // max(len(units), 1)) if order > 0 else 1
         runs = -(-int(batch.size.max()) // (mixture.TILES * tile))
-        each = max(1, _PARTIAL_BYTES // (8 * runs * (1 + 3 * n_slices * len(units) * (order > 0))))
+        each = max(1, WORKSPACE_BYTES // (8 * runs * (1 + 3 * n_slices * len(units) * (order > 0))))
         index, width, _ = shape.on_device
         on_device_units = cuda.to_device(units)
         for begin in range(0, n_problems, min(each, _MOST_PROBLEMS)):
@@ -228,3 +240,150 @@ def build_mixture(
 ) -> Mixture:
     """The kernel of one kind of atom, the same object for the same arguments."""
     return Mixture(gate, expert, likelihood, reads_response, sparse)
+
+
+class CublasGram:
+    """Gram matrices by CuPy, that is by cuBLAS."""
+
+    name = "cuBLAS"
+
+    def __init__(self) -> None:
+        import cupy
+
+        self._cupy = cupy
+
+    def add(self, jacobian: Any, gram: Any) -> None:
+        """Add ``J J'`` of each problem's rows (R, m) to its `gram` (R, R)."""
+        rows, sums = self._cupy.asarray(jacobian), self._cupy.asarray(gram)
+        # One product a problem: the algorithm must not depend on how many there are.
+        for own, total in zip(rows, sums, strict=True):
+            total += own @ own.T
+
+
+class OwnGram:
+    """Gram matrices by a kernel of our own."""
+
+    name = "own kernel"
+
+    def __init__(self) -> None:
+        self._kernel = kernel(regression.gram_template, "all")
+
+    def add(self, jacobian: Any, gram: Any) -> None:
+        """Add ``J J'`` of each problem's rows (R, m) to its `gram` (R, R), the lower triangle."""
+        tiles = -(-gram.shape[1] // regression.GRAM_TILE)
+        block = (regression.GRAM_TILE, regression.GRAM_TILE)
+        self._kernel[(tiles, tiles, gram.shape[0]), block](jacobian, gram)
+
+
+@cache
+def best_gram() -> CublasGram | OwnGram:
+    """cuBLAS where CuPy is there, else our own kernel."""
+    if cuda.config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
+        return OwnGram()
+    try:
+        return CublasGram()
+    except ImportError:
+        return OwnGram()
+
+
+class Regression:
+    """The kernels of one kind of regression function.
+
+    Parameters
+    ----------
+    gate, expert : callable
+        Block functions; the expert's may be None.
+    normalised : bool
+        Whether the gate's weights are divided by their sum.
+    """
+
+    def __init__(
+        self, gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
+    ) -> None:
+        self._normalised = normalised
+        name = "_".join(f"{b.__module__}.{b.__qualname__}" for b in (gate, expert) if b is not None)
+        self.kernel = kernel(
+            regression.residual_template,
+            name + ("_normalised" if normalised else ""),
+            forward=forward_function(gate, expert, normalised),
+        )
+
+    @staticmethod
+    def n_rows(shape: Shape) -> int:
+        """Numbers per sample in shared memory."""
+        n_gate, _, n_mean, _ = shape.layout
+        starts = regression.residual_starts(
+            shape.k, shape.n_phi, shape.width.size, n_gate, n_mean
+        )
+        return starts[-1]
+
+    def evaluate(
+        self, shape: Shape, rows: IntArray, theta: FloatArray, batch: DeviceBatch, order: int
+    ) -> Answers:
+        """Half the sums of squares, with ``J'r`` and ``J'J`` for order 1.
+
+        Parameters
+        ----------
+        shape : Shape
+            Sizes.
+        rows : ndarray of shape (P,)
+            Row of the Jacobian of each coefficient, -1 for pinned ones.
+        theta : ndarray of shape (B, P)
+            Parameters, one row per problem.
+        batch : DeviceBatch
+            Data of the B problems.
+        order : int
+            0 or 1.
+
+        Raises
+        ------
+        ValueError
+            If the family is too large for a block's shared memory.
+        """
+        n_rows = self.n_rows(shape)
+        tile = tile_for(n_rows)
+        n_problems, n_params = theta.shape
+        at = np.flatnonzero(rows >= 0)
+        value = np.empty(n_problems)
+        gradient = np.zeros((n_problems if order > 0 else 0, n_params))
+        hessian = np.zeros((n_problems if order > 0 else 0, n_params, n_params))
+        chunk = min(_CHUNK, int(batch.size.max())) if order > 0 else int(batch.size.max())
+        wide = (at.size + 1) * (chunk + at.size + 1) if order > 0 else -(-chunk // tile)
+        each = min(max(1, WORKSPACE_BYTES // (8 * wide)), _MOST_PROBLEMS)
+        index, width, offset = shape.on_device
+        on_device_rows = cuda.to_device(rows)
+        for start in range(0, n_problems, each):
+            which = slice(start, min(start + each, n_problems))
+            some, count = batch.part(which), which.stop - start
+            tiles = -(-chunk // tile)
+            jacobian = cuda.device_array((count, at.size + 1, chunk) if order > 0 else (1, 1, 1))
+            values = cuda.device_array((count, tiles, 1))
+            arguments = (
+                order, self._normalised, cuda.to_device(np.ascontiguousarray(theta[which])),
+                index, width, offset, *shape.layout, shape.d, shape.n_phi, on_device_rows,
+                some.data, cuda.to_device(some.data_at), cuda.to_device(some.size),
+            )  # fmt: skip
+            launch = self.kernel[(tiles, count), tile, 0, 8 * n_rows * (tile + 1)]
+            if order == 0:
+                launch(*arguments, 0, jacobian, values)
+                counts = cuda.to_device(np.full(count, tiles))
+                value[which] = _summed(counts, values, count).copy_to_host()[:, 0]
+                continue
+            gram = cuda.to_device(np.zeros((count, at.size + 1, at.size + 1)))
+            for begin in range(0, int(some.size.max()), chunk):
+                launch(*arguments, begin, jacobian, values)
+                best_gram().add(jacobian, gram)
+            for i, sums in enumerate(gram.copy_to_host(), start):
+                lower = np.tril(sums[:-1, :-1])
+                value[i] = 0.5 * sums[-1, -1]
+                gradient[i, at] = sums[-1, :-1]
+                hessian[i][np.ix_(at, at)] = lower + np.tril(lower, -1).T
+        return Answers(value, gradient, hessian)
+
+
+@cache
+def build_regression(
+    gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
+) -> Regression:
+    """The kernels of one kind of regression function, the same object for the same arguments."""
+    return Regression(gate, expert, normalised)

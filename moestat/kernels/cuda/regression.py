@@ -1,0 +1,178 @@
+"""Residuals, Jacobians and their Gram matrices on a device.
+
+The rows of the Jacobian of one chunk of samples, with the residuals as one more row, are written to
+device memory; their Gram matrix ``[J r]'[J r]`` is added to that of the chunks before, as
+`moestat.solvers._squares` does on the CPU.  Chunks follow each other in the order of the data.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import cuda, float64
+
+from moestat.kernels.cuda.views import column, part, row
+from moestat.kernels.regression import fill_block, fill_jacobian
+
+__all__ = ["GRAM_TILE", "gram_template", "residual_starts", "residual_template"]
+
+GRAM_TILE = 16
+"""A thread block of the Gram kernel sums this many rows by as many columns."""
+
+
+def residual_starts(k, n_phi, n_channels, n_gate, n_mean):
+    """First rows of a thread's quantities: predictors, weights, means, derivatives of gate and mean
+    with room for second ones, fitted value, two scratch rows, and the number of rows.
+    """
+    eta = n_phi
+    w = eta + n_channels
+    mean = w + k
+    da = mean + k
+    d2a = da + k * n_gate
+    dg = d2a + n_gate * (n_gate + 1) // 2
+    d2g = dg + k * n_mean
+    f = d2g + n_mean * (n_mean + 1) // 2
+    h = f + 1
+    scale = h + 1
+    return eta, w, mean, da, d2a, dg, d2g, f, h, scale, scale + 1
+
+
+def forward(*arguments: Any) -> None:
+    """Placeholder: what `moestat.kernels.regression.forward_function` makes."""
+    raise NotImplementedError
+
+
+def residual_template(
+    order, normalised, theta, index, width, offset, n_gate, first, n_mean, n_active, d, n_phi,
+    rows, data, data_at, size, begin, jacobian, value,
+):  # fmt: skip
+    """The kernel; launched on (tiles of samples, problems) blocks of one tile.
+
+    Parameters
+    ----------
+    order : int
+        0 for half the sum of squared residuals, 1 for the rows of the Jacobian instead.
+    normalised : bool
+        Whether the gate's weights are divided by their sum.
+    theta, index, width, n_gate, first, n_mean, n_active, d, data, data_at, size
+        As in `moestat.kernels.cuda.mixture.mixture_template`.
+    offset, rows : array (C,), (P,)
+        First feature of each channel, and row of the Jacobian of each coefficient or -1.
+    n_phi : int
+        Number of features.
+    begin : int
+        First sample.
+    jacobian : array (B, R + 1, m)
+        Output of order 1 for m samples from `begin` on, multiplied by the square roots of their
+        weights; the last row are the residuals.  It is 0 past the last sample.
+    value : array (B, tiles, 1)
+        Output of order 0.
+    """
+    problem = cuda.blockIdx.y
+    thread = cuda.threadIdx.x
+    tile = cuda.blockDim.x
+    n = size[problem]
+    at = cuda.blockIdx.x * tile + thread
+    inside = begin + at < n
+    sample = min(begin + at, n - 1)
+    k, n_channels = index.shape
+    at_eta, at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, at_scale, n_rows = (
+        residual_starts(k, n_phi, n_channels, n_gate, n_mean)
+    )
+    stride = tile + 1
+    memory = cuda.shared.array(0, float64)
+    mine = column(memory, 0, n_rows, stride, thread)
+    phi = part(mine, 0, at_eta)
+    w = part(mine, at_w, at_mean)
+    mean = part(mine, at_mean, at_da)
+    da = part(mine, at_da, at_d2a)
+    dg = part(mine, at_dg, at_d2g)
+    f = row(mine, at_f)
+    h = row(mine, at_h)
+    scale = row(mine, at_scale)
+    base = data_at[problem]
+    layout = (n_gate, first, n_mean, n_active)
+    fill_block(column(data, base, d, n, sample), 0, 1, phi)
+    forward(
+        row(theta, problem),
+        index,
+        width,
+        offset,
+        layout,
+        phi,
+        1,
+        order,
+        part(mine, at_eta, at_w),
+        w,
+        mean,
+        da,
+        part(mine, at_d2a, at_dg),
+        dg,
+        part(mine, at_d2g, at_f),
+        f,
+        h,
+    )
+    scale[0] = math.sqrt(data[base + (d + 1) * n + sample]) if inside else 0.0
+    residual = scale[0] * (f[0] - data[base + d * n + sample])
+    if order > 0:
+        if at < jacobian.shape[2]:
+            last = jacobian.shape[1] - 1
+            own = part(row(jacobian, problem), 0, last)
+            fill_jacobian(
+                index,
+                width,
+                offset,
+                layout,
+                rows,
+                normalised,
+                phi,
+                scale,
+                1,
+                w,
+                mean,
+                f,
+                da,
+                dg,
+                h,
+                own[:, at : at + 1],
+            )
+            jacobian[problem, last, at] = residual
+        return
+    cuda.syncthreads()
+    memory[thread] = residual * residual
+    cuda.syncthreads()
+    if thread == 0:
+        total = 0.0
+        for b in range(tile):
+            total += memory[b]
+        value[problem, cuda.blockIdx.x, 0] = 0.5 * total
+
+
+def gram_template(jacobian, gram):
+    """Add ``J J'`` of each problem's rows (R, m) to its `gram` (R, R), the lower triangle.
+
+    Launched on (tiles of columns, tiles of rows, problems) blocks of `GRAM_TILE` squared threads.
+    """
+    problem = cuda.blockIdx.z
+    if cuda.blockIdx.x > cuda.blockIdx.y:
+        return
+    x = cuda.threadIdx.x
+    y = cuda.threadIdx.y
+    i = cuda.blockIdx.y * GRAM_TILE + y
+    j = cuda.blockIdx.x * GRAM_TILE + x
+    other = cuda.blockIdx.x * GRAM_TILE + y
+    n_rows, m = jacobian.shape[1], jacobian.shape[2]
+    one = cuda.shared.array((GRAM_TILE, GRAM_TILE + 1), float64)
+    two = cuda.shared.array((GRAM_TILE, GRAM_TILE + 1), float64)
+    total = 0.0
+    for begin in range(0, m, GRAM_TILE):
+        b = begin + x
+        one[y, x] = jacobian[problem, i, b] if i < n_rows and b < m else 0.0
+        two[y, x] = jacobian[problem, other, b] if other < n_rows and b < m else 0.0
+        cuda.syncthreads()
+        for q in range(GRAM_TILE):
+            total += one[y, q] * two[x, q]
+        cuda.syncthreads()
+    if i < n_rows and j <= i:
+        gram[problem, i, j] += total
