@@ -1,4 +1,4 @@
-"""Targets other than the processor's cores; what they need is imported when they are made."""
+"""Targets other than the processor's cores."""
 
 from moestat.devices.cuda import CudaTarget, device_name, missing
 from moestat.devices.memory import MemoryPlan, plan_memory

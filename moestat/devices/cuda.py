@@ -17,12 +17,15 @@ import numpy as np
 
 from moestat.devices.memory import MemoryPlan, plan_memory, samples_of
 from moestat.families import Family
+from moestat.kernels.cuda import launch
+from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
 from moestat.solvers._driver import Answer, Evaluation, Problem, Request, Sample
 
 __all__ = ["CudaTarget", "device_name", "missing"]
 
 _log = logging.getLogger(__name__)
-_SHARE_OF_FREE_MEMORY = 0.7
+_SHARE_OF_FREE = 0.9
+_SIMULATED_MEMORY = 1 << 34
 _NOTHING = np.empty(0), np.empty((0, 0))
 
 
@@ -39,28 +42,22 @@ def missing() -> str:
     >>> isinstance(missing(), str)
     True
     """
+    if SIMULATED:
+        return ""
+    if not COMPILES:
+        return "the package numba-cuda is not installed (pip install 'moestat[cuda]')"
     try:
-        from numba import cuda
-
-        if cuda.config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
-            return ""
-        if not hasattr(cuda, "libdevice"):
-            return "numba has no CUDA target (pip install 'moestat[cuda]')"
         cuda.current_context()
-    except ImportError as error:
-        return f"{error} (pip install 'moestat[cuda]')"
     except Exception as error:  # the driver's errors have no common class
-        first = str(error).strip().splitlines()
-        return f"{type(error).__name__}: {' '.join(first[:3])}"
+        lines = (line.strip() for line in str(error).splitlines())
+        return " ".join(list(filter(None, lines))[:2])
     return ""
 
 
 @cache
 def device_name() -> str:
     """Name of the device in use."""
-    from numba import cuda
-
-    if cuda.config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
+    if SIMULATED:
         return "numba's CUDA simulator"
     name = cuda.get_current_device().name
     return name.decode() if isinstance(name, bytes) else str(name)
@@ -72,14 +69,16 @@ class CudaTarget:
     Parameters
     ----------
     memory : int, optional
-        Bytes of device memory that may be used; 70% of what is free by default.
+        Bytes of device memory that may be used, in place of a share.
+    share : float
+        Share of the device's memory that may be used, as far as it is free.
 
     Raises
     ------
     RuntimeError
         If there is no device, with the reason.
     ValueError
-        If `memory` is not positive.
+        If `memory` is not positive, or `share` not in (0, 1].
 
     Notes
     -----
@@ -96,20 +95,20 @@ class CudaTarget:
 
     whole = True
 
-    def __init__(self, memory: int | None = None) -> None:
+    def __init__(self, memory: int | None = None, share: float = 0.7) -> None:
         reason = missing()
         if reason:
             raise RuntimeError(f"no CUDA device: {reason}")
         if memory is not None and not memory > 0:
             raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
-        self._memory = memory
+        if not 0.0 < share <= 1.0:
+            raise ValueError(f"share must lie in (0, 1], got {share!r}")
+        self._memory, self._share = memory, share
         self.plan: MemoryPlan | None = None
 
     def groups(self, problems: Sequence[Problem]) -> Iterable[range]:
         """Runs of problems that the device can hold at the same time, in order."""
-        from moestat.kernels.cuda.launch import WORKSPACE_BYTES
-
-        self.plan = plan_memory(problems, self._budget(), 2 * WORKSPACE_BYTES)
+        self.plan = plan_memory(problems, self._budget(), 2 * launch.WORKSPACE_BYTES)
         _log.info("%s: %s", device_name(), self.plan.summary())
         return self.plan.groups
 
@@ -119,35 +118,31 @@ class CudaTarget:
         yield _Session(problems).answer
 
     def _budget(self) -> int:
-        from numba import cuda
-
         if self._memory is not None:
             return self._memory
-        if cuda.config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
-            return 1 << 34
-        return int(_SHARE_OF_FREE_MEMORY * cuda.current_context().get_memory_info().free)
+        if SIMULATED:
+            return _SIMULATED_MEMORY
+        info = cuda.current_context().get_memory_info()
+        return int(min(self._share * info.total, _SHARE_OF_FREE * info.free))
 
 
 class _Session:
     """A group of problems on the device."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        from numba import cuda
-
         samples = {id(data): data for p in problems for data in samples_of(p)}
         sizes = [(data.X.shape[0] + 2) * data.size for data in samples.values()]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         self._data = cuda.device_array(int(starts[-1]))
-        self._data_at = dict(zip(samples, starts.tolist()))
+        self._data_at = dict(zip(samples, starts[:-1].tolist(), strict=True))
         self._held = samples  # an id means something only while its object lives
         for (key, data), size in zip(samples.items(), sizes, strict=True):
             at = self._data_at[key]
             flat = np.concatenate([data.X.ravel(), np.asarray(data.y, np.float64), data.weight])
             self._data[at : at + size].copy_to_device(flat)
         rooms = [p.family.n_experts * max(s.size for s in samples_of(p)) for p in problems]
-        self._tau_at = dict(
-            zip(map(id, problems), np.concatenate([[0], np.cumsum(rooms)]).tolist())
-        )
+        first = np.concatenate([[0], np.cumsum(rooms)[:-1]]).tolist()
+        self._tau_at = dict(zip(map(id, problems), first, strict=True))
         self._tau_room = sum(rooms)
         self._tau: Any = cuda.device_array(1)
         self._has_tau: set[int] = set()
@@ -166,8 +161,6 @@ class _Session:
 
     def _evaluate(self, batch: Sequence[tuple[Problem, Request]]) -> Iterator[Evaluation]:
         """Answer requests for one objective of one kind of family."""
-        from moestat.kernels.cuda import launch
-
         (first, request), family = batch[0], batch[0][0].family
         del first
         samples = [problem.visit(own) for problem, own in batch]
@@ -214,8 +207,6 @@ class _Session:
         objective: str,
     ) -> None:
         """Room for the responsibilities, with those that were given on the host."""
-        from numba import cuda
-
         if self._tau.size < self._tau_room:
             self._tau = cuda.device_array(self._tau_room)
         for (problem, _), data in zip(batch, samples, strict=True):
@@ -246,12 +237,10 @@ def _kind(family: Family) -> tuple[Any, ...]:
 def _shape_of(
     index: bytes, width: bytes, offset: bytes, layout: Any, k: int, d: int, n_params: int
 ) -> Any:
-    from moestat.kernels.cuda.launch import Shape
-
     n_channels = len(width) // 8
     arrays = (np.frombuffer(a, dtype=np.int64).copy() for a in (index, width, offset))
     table, widths, offsets = arrays
-    return Shape(table.reshape(k, n_channels), widths, offsets, layout, d, n_params)
+    return launch.Shape(table.reshape(k, n_channels), widths, offsets, layout, d, n_params)
 
 
 def _shape(family: Family) -> Any:

@@ -150,7 +150,7 @@ def forward_function(
 def fill_jacobian(
     index, width, offset, layout, row, normalised, phi, scale, m, w, mean, f, da, dg, h, jacobian
 ):
-    """``scale df/dtheta`` of a block (rows, m), from what `forward_function` leaves; h is scratch."""
+    """``scale df/dtheta`` of a block (rows, m), from what forward leaves; h is scratch."""
     k, n_channels = index.shape
     n_gate, first, n_mean, _ = layout
     for i in range(k):
@@ -213,7 +213,7 @@ def residual_loop(
     @compile_loop
     def loop(theta, index, width, offset, layout, row, X, scale, start, order, f, w, jacobian):
         k, n_channels = index.shape
-        n_gate, first, n_mean, _ = layout
+        n_gate, _, n_mean, _ = layout
         n_phi = _n_features(X, width, offset)
         phi = np.empty((n_phi, BLOCK))
         eta = np.empty((n_channels, BLOCK))

@@ -16,7 +16,11 @@ _SHARES = 4
 
 
 def batches(
-    cells: Sequence[Cell], costs: CostModel, task_seconds: float, workers: int
+    cells: Sequence[Cell],
+    costs: CostModel,
+    task_seconds: float,
+    workers: int,
+    at_least: int = 1,
 ) -> Iterator[tuple[Cell, ...]]:
     """Cells in order, as many at a time as should take `task_seconds`.
 
@@ -33,6 +37,8 @@ def batches(
         Length of a batch; 0 for one cell each.
     workers : int
         Number of workers.
+    at_least : int
+        Cells of a batch that need not fit into `task_seconds`.
 
     Yields
     ------
@@ -49,13 +55,13 @@ def batches(
     """
     left = deque(cells)
     while left:
-        most = -(-len(left) // (_SHARES * workers))
+        most = max(-(-len(left) // (_SHARES * workers)), at_least)
         batch, room = [left.popleft()], task_seconds
         while left and len(batch) < most:
             # By the cell before: cells that follow each other cost about the same.
             cost = costs.seconds(batch[-1].curve, batch[-1].n)
             room -= task_seconds if cost is None else cost
-            if room <= 0:
+            if room <= 0 and len(batch) >= at_least:
                 break
             batch.append(left.popleft())
         yield tuple(batch)

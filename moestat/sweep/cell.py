@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,17 +13,18 @@ import numpy as np
 
 from moestat._types import FloatArray
 from moestat.distances import expert_errors, hellinger, regression_error, total_variation
-from moestat.fitting import fit
+from moestat.fitting import FitJob, fit_jobs
 from moestat.generate import sample_weighted
 from moestat.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
 from moestat.mixing import MixingMeasure
 from moestat.results import MoEResults
 from moestat.solvers import make_solver
+from moestat.solvers._driver import Cores, Target
 from moestat.sweep.plan import Cell
 from moestat.sweep.record import DONE, FAILED, Record, plain, record_of
 from moestat.sweep.spec import REGRESSION_ERROR, Curve, Spec, Truth, loss_label, parse_spec
 
-__all__ = ["run_cell"]
+__all__ = ["run_cell", "run_cells_on"]
 
 _log = logging.getLogger(__name__)
 _KEPT_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
@@ -45,32 +47,76 @@ def run_cell(text: str, cell: Cell) -> Record:
         exception.  It never raises for what happens inside the cell; the logger of this module
         shows tracebacks at level DEBUG.
     """
+    return run_cells_on(Cores(1), text, [cell])[0]
+
+
+def run_cells_on(target: Target, text: str, cells: Sequence[Cell]) -> list[Record]:
+    """Sample, fit and score cells whose fits run as one batch on a target.
+
+    Parameters
+    ----------
+    target : Target
+        Where passes over the data run.
+    text : str
+        TOML text of the spec.
+    cells : sequence of Cell
+        The cells.
+
+    Returns
+    -------
+    list of Record
+        One per cell, as from `run_cell`; the time of a cell is its share of the batch's.
+    """
     began = time.perf_counter()
+    jobs: list[Any] = [_attempt(cell, lambda cell=cell: _job(text, cell)) for cell in cells]
+    results = iter(fit_jobs([job for job in jobs if isinstance(job, FitJob)], target))
+    fits = [next(results) if isinstance(job, FitJob) else job for job in jobs]
+    values = [
+        _attempt(cell, lambda cell=cell, fitted=fitted: _score(text, cell, fitted))
+        for cell, fitted in zip(cells, fits, strict=True)
+    ]
+    seconds = (time.perf_counter() - began) / max(len(cells), 1)
+    return [
+        record_of(cell, FAILED, message=f"{type(found).__name__}: {found}", seconds=seconds)
+        if isinstance(found, Exception)
+        else record_of(cell, DONE, **found, seconds=seconds)
+        for cell, found in zip(cells, values, strict=True)
+    ]
+
+
+def _attempt(cell: Cell, compute: Callable[[], Any]) -> Any:
+    """What `compute` returns, or the exception that it raises."""
     try:
-        values: dict[str, Any] = {"status": DONE, **_measure(text, cell)}
+        return compute()
     except Exception as error:
         _log.debug("the cell %s failed", cell.key, exc_info=True)
-        values = {"status": FAILED, "message": f"{type(error).__name__}: {error}"}
-    return record_of(cell, **values, seconds=time.perf_counter() - began)
+        return error
 
 
-def _measure(text: str, cell: Cell) -> dict[str, Any]:
-    """What the estimate of `cell` is and how far it lies from the truth."""
+def _job(text: str, cell: Cell) -> FitJob:
+    """The data of a cell and how they are fitted."""
     spec = parse_spec(text)
     curve = spec.curve(cell.curve)
-    truth = spec.truths[curve.truth]
     draw = _kept_sample if spec.design.counted or cell.n <= _KEPT_ROWS else _sample
     X, y, weight = draw(text, curve.truth, cell.n, cell.data_seed)
-    results = fit(
+    return FitJob(
         spec.fitted_family(curve),
         X,
         y,
         solver=make_solver(dict(curve.solver)),
         starts=spec.start_rules(curve),
         sample_weight=weight,
-        rng=np.random.default_rng(cell.fit_seed),
-        threads=1,
+        rng=np.random.default_rng(cell.fit_seed).spawn(1)[0],
     )
+
+
+def _score(text: str, cell: Cell, results: MoEResults | Exception) -> dict[str, Any]:
+    """What the estimate of `cell` is and how far it lies from the truth."""
+    if isinstance(results, Exception):
+        raise results
+    spec = parse_spec(text)
+    curve = spec.curve(cell.curve)
+    truth = spec.truths[curve.truth]
     target = spec.target(curve)
     terms = voronoi_terms(results.measure, target, make_loss(curve.loss))
     if not math.isfinite(terms.value):

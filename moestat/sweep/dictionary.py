@@ -55,6 +55,8 @@ _DESCRIPTIONS = {
     "machine.host": "name of the machine",
     "machine.system": "operating system and architecture",
     "machine.processor": "processor that the code was compiled for",
+    "machine.device": "CUDA device that the fits ran on; empty for the processor",
+    "machine.device_memory": "how the batch of the cell was split to fit the device",
     "machine.processors": "number of processors of the machine",
 }
 

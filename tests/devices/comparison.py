@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -15,6 +18,7 @@ import moestat
 from moestat.devices import CudaTarget
 from moestat.solvers._driver import Cores, Problem, Request, Sample
 from moestat.starts import TruthStarts
+from moestat.sweep import create_store, open_cells, parse_spec, run_cells
 from tests.kinds import KINDS, REGRESSION, kind_id, make, random_response, random_theta
 
 
@@ -79,13 +83,13 @@ def given_responsibilities():
     return difference(device, answers(Cores(1), problems, thetas, ("complete",)))
 
 
-def _data(name, n, replicates):
+def _data(name, n, replicates, most):
     """Data sets of a small problem, its truth and its solvers."""
     if name == "regression":
         family = moestat.family("least-squares", gate="softmax", n_experts=2)
-        theta = family.pack({"beta0": [0.2, 0], "beta1": [-2, 0], "a": [2, -1], "b": [1, -1]})
+        theta = family.pack({"beta0": [0.2, 0], "beta1": [-2, 0], "a": [2, -1], "b": [1, 3]})
         sets = [moestat.sample(family, theta, n, rng=r, noise=0.1) for r in range(replicates)]
-        return family, theta, sets, ("levenberg-marquardt",)
+        return family, theta, sets, ({"name": "levenberg-marquardt", "max_iterations": most},)
     family = moestat.family("multinomial", gate="sigmoid", n_experts=2, n_classes=2)
     theta = family.pack(
         {
@@ -98,17 +102,17 @@ def _data(name, n, replicates):
     )
     design = moestat.Uniform(-4, 4)
     sets = [moestat.sample(family, theta, n, rng=r, design=design) for r in range(replicates)]
-    return family, theta, sets, ("newton", {"name": "em", "max_iterations": 3})
+    return family, theta, sets, ("newton", {"name": "em", "max_iterations": most})
 
 
-def fits(name, n=60, replicates=2, count=1):
-    """Fits on the CPU and the device, batched, by every solver of a small problem."""
-    family, theta, sets, solvers = _data(name, n, replicates)
+def fits(name, n=40, replicates=1, count=1, most=1):
+    """Fits on the CPU and the device by every solver of a small problem."""
+    family, theta, sets, solvers = _data(name, n, replicates, most)
     worst, certified = 0.0, []
     for table in solvers:
         options = {
             "solver": moestat.solvers.make_solver(table),
-            "starts": [TruthStarts(family, theta, count, 0.05)],
+            "starts": [TruthStarts(family, theta, count, 0.02)],
             "rng": 0,
         }
         one = moestat.fit_many(family, sets, target=CudaTarget(), **options)
@@ -119,14 +123,14 @@ def fits(name, n=60, replicates=2, count=1):
     return {"difference": worst, "certified": certified}
 
 
-def batching(n=50):
+def batching(n=20):
     """Numbers of a fit by itself, in a batch, and in a batch that memory splits."""
-    family, theta, sets, _ = _data("multinomial", n, 3)
+    family, theta, sets, _ = _data("multinomial", n, 3, 1)
     options = {
-        "solver": moestat.solvers.Newton(max_iterations=4),
+        "solver": moestat.solvers.Newton(max_iterations=2),
         "starts": [TruthStarts(family, theta, 1, 0.05)],
     }
-    small = CudaTarget(memory=(1 << 30) + 8 * (3 + 2) * n + 1)
+    small = CudaTarget(memory=(1 << 30) + 8 * (3 + 2) * n)
     batches = [
         moestat.fit_many(family, sets, rng=0, target=target, **options)
         for target in (CudaTarget(), small)
@@ -147,6 +151,58 @@ def batching(n=50):
     }
 
 
+SPEC = """
+title = "A sweep for two targets"
+seed = 1
+replicates = 2
+n = [30]
+design = { law = "uniform", low = -4, high = 4 }
+
+[truth.lines]
+gate = "softmax"
+n_classes = 2
+beta0 = [0.2, 0.0]
+beta1 = [-2.0, 0.0]
+a = [[-2.0, 0.0], [1.5, 0.0]]
+b = [[1.0, 0.0], [-1.0, 0.0]]
+
+[[curve]]
+name = "k = 2"
+truth = "lines"
+n_experts = 2
+loss = "softmax-D1"
+solver = { name = "newton", max_iterations = 3 }
+starts = { truth = 1, noise = 0.01 }
+"""
+
+
+def sweep():
+    """Cells of a sweep by the executors ``serial`` and ``cuda``; one of them fails by itself."""
+    spec = parse_spec(SPEC)
+    records = []
+    with TemporaryDirectory() as folder:
+        for executor in ("serial", "cuda"):
+            with create_store(Path(folder) / f"{executor}.sqlite", spec) as store:
+                cells = open_cells(spec, store)
+                # Fewer samples than parameters: there is no estimate.
+                cells.append(replace(cells[0], n=3, replicate=7))
+                found = run_cells(spec, store, cells, executor=executor, workers=1)
+                records.append({record.key: record for record in found})
+    one, other = records
+    done = [key for key in one if one[key].status == "done"]
+    return {
+        "cells": len(other),
+        "statuses": sorted({record.status for record in other.values()}),
+        "devices": sorted({record.machine["device"] for record in other.values()}),
+        "memory": other[done[0]].machine["device_memory"],
+        "same data": {r.key: (r.identity, r.status, r.message) for r in one.values()}
+        == {r.key: (r.identity, r.status, r.message) for r in other.values()},
+        "difference": difference(
+            [other[key].params for key in done], [one[key].params for key in done]
+        ),
+    }
+
+
 def comparisons(k=2, d=2, K=3, sizes=(37, 21)):
     """Every comparison by name."""
     kinds = {kind_id(kind): kind for kind in [*KINDS, *REGRESSION]}
@@ -160,6 +216,7 @@ def comparisons(k=2, d=2, K=3, sizes=(37, 21)):
         "fits of a density": lambda: fits("multinomial"),
         "fits of a regression function": lambda: fits("regression"),
         "batching": batching,
+        "sweep": sweep,
     }
 
 

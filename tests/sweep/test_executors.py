@@ -32,8 +32,8 @@ def dies_once(folder, task):
 
 
 def test_names():
-    assert sorted(EXECUTORS) == ["dask", "process", "serial"]
-    with pytest.raises(UnknownNameError, match=r"unknown executor 'slurm'; known: 'dask', "):
+    assert sorted(EXECUTORS) == ["cuda", "dask", "process", "serial"]
+    with pytest.raises(UnknownNameError, match=r"unknown executor 'slurm'; known: 'cuda', "):
         EXECUTORS["slurm"]
 
 

@@ -1,5 +1,5 @@
 """The same maths on a CUDA device, one thread per sample and one launch per batch of problems.
 
-Importing this package needs numba's CUDA target: on a machine with a device, the package
-numba-cuda (extra ``cuda``); with ``NUMBA_ENABLE_CUDASIM=1``, numba's simulator.
+Kernels are compiled by the package numba-cuda (extra ``cuda``) on a machine with a device; with
+``NUMBA_ENABLE_CUDASIM=1`` numba's simulator runs them in plain Python.
 """

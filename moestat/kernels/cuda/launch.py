@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda
 
 from moestat._types import FloatArray, IntArray
 from moestat.kernels.atom import Layout, build_atom
 from moestat.kernels.cuda import mixture, regression
 from moestat.kernels.cuda.assembly import assemble
+from moestat.kernels.cuda.target import SIMULATED, cuda
 from moestat.kernels.cuda.translate import kernel
 from moestat.kernels.regression import forward_function
 from moestat.kernels.rows import select_top
@@ -79,7 +80,7 @@ class Shape:
     @cached_property
     def on_device(self) -> tuple[Any, Any, Any]:
         """`index`, `width` and `offset` on the device."""
-        return tuple(map(cuda.to_device, (self.index, self.width, self.offset)))  # type: ignore
+        return tuple(map(cuda.to_device, (self.index, self.width, self.offset)))
 
 
 class DeviceBatch(NamedTuple):
@@ -248,9 +249,7 @@ class CublasGram:
     name = "cuBLAS"
 
     def __init__(self) -> None:
-        import cupy
-
-        self._cupy = cupy
+        self._cupy = import_module("cupy")
 
     def add(self, jacobian: Any, gram: Any) -> None:
         """Add ``J J'`` of each problem's rows (R, m) to its `gram` (R, R)."""
@@ -277,8 +276,8 @@ class OwnGram:
 
 @cache
 def best_gram() -> CublasGram | OwnGram:
-    """cuBLAS where CuPy is there, else our own kernel."""
-    if cuda.config.ENABLE_CUDASIM:  # type: ignore[attr-defined]
+    """CuBLAS where CuPy is there, else our own kernel."""
+    if SIMULATED:
         return OwnGram()
     try:
         return CublasGram()
@@ -312,9 +311,7 @@ class Regression:
     def n_rows(shape: Shape) -> int:
         """Numbers per sample in shared memory."""
         n_gate, _, n_mean, _ = shape.layout
-        starts = regression.residual_starts(
-            shape.k, shape.n_phi, shape.width.size, n_gate, n_mean
-        )
+        starts = regression.residual_starts(shape.k, shape.n_phi, shape.width.size, n_gate, n_mean)
         return starts[-1]
 
     def evaluate(

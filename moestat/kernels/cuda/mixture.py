@@ -21,14 +21,14 @@ problems of the batch, nor on the device.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import cuda, float64
+from numba import float64
 
 from moestat._math import log
 from moestat._types import IntArray
+from moestat.kernels.cuda.target import cuda
 from moestat.kernels.cuda.views import column, part, row
 from moestat.kernels.rows import (
     expect,
@@ -37,7 +37,6 @@ from moestat.kernels.rows import (
     padded,
     predict_channel,
     scale_rows,
-    select_top,
     take_shares,
 )
 
@@ -48,8 +47,10 @@ TILES = 16
 
 
 def row_starts(k, d, n_channels, n_gate, first, n_work):
-    """First rows of a tile's quantities: features, response, weight, prior, posterior, G, T, S,
-    pairs that gate and expert share, weighted products, temporaries, and the number of rows.
+    """First rows of a tile's quantities, and the number of rows.
+
+    They are the response after the features, weight, prior, posterior, G, T, S, curvature that
+    gate and expert share, weighted products, and temporaries.
     """
     both = max(n_gate - first, 0)
     n_expert = n_channels - first
@@ -132,7 +133,7 @@ def weigh_slopes(n_channels, n_gate, first, complete, tau, pi, g, t, s, shared):
 
 
 def add_curvature(n_channels, n_gate, first, d2a, d2l, s, shared):
-    """``s = d2 a + d2 l`` by pairs of an atom's channels, and d2 a by itself where both have one."""
+    """``s = d2 a + d2 l`` by pairs of channels, and d2 a by itself where both have one."""
     pair = 0
     for c in range(n_channels):
         for e in range(c + 1):

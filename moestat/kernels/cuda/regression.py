@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import cuda, float64
+from numba import float64
 
+from moestat.kernels.cuda.target import cuda
 from moestat.kernels.cuda.views import column, part, row
 from moestat.kernels.regression import fill_block, fill_jacobian
 
@@ -22,8 +23,10 @@ GRAM_TILE = 16
 
 
 def residual_starts(k, n_phi, n_channels, n_gate, n_mean):
-    """First rows of a thread's quantities: predictors, weights, means, derivatives of gate and mean
-    with room for second ones, fitted value, two scratch rows, and the number of rows.
+    """First rows of a thread's quantities, and the number of rows.
+
+    They are the predictors after the features, weights, means, derivatives of gate and mean with
+    room for second ones, fitted value, scratch, and the root of the sample's weight.
     """
     eta = n_phi
     w = eta + n_channels

@@ -13,21 +13,20 @@ only, not by the accuracy of another library.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import CellType, FunctionType
 from typing import Any
 
-from numba import cuda
-
 from moestat import _math
 from moestat.kernels import views
-from moestat.kernels.cuda.views import SIMULATED, part, row
+from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
+from moestat.kernels.cuda.views import part, row
 
 __all__ = ["kernel", "on_device"]
 
 _counterparts: dict[Any, Any] = {views.part: part, views.row: row}
-if not SIMULATED:
-    from numba.cuda import libdevice
-
+if COMPILES:
+    libdevice = import_module("numba.cuda.libdevice")
     _counterparts[_math.fma] = libdevice.fma
     _counterparts[_math.to_bits] = libdevice.double_as_longlong
     _counterparts[_math.from_bits] = libdevice.longlong_as_double
@@ -76,9 +75,7 @@ def _rebuilt(function: Callable[..., Any], bound: Mapping[str, Any]) -> Function
     code = function.__code__
     names = {name: value for name, value in function.__globals__.items() if name in code.co_names}
     own = {name: _translated(value) for name, value in names.items()} | dict(bound)
-    cells = tuple(
-        CellType(_translated(cell.cell_contents)) for cell in function.__closure__ or ()
-    )
+    cells = tuple(CellType(_translated(cell.cell_contents)) for cell in function.__closure__ or ())
     rebuilt = FunctionType(
         code,
         {"__name__": function.__module__, "__builtins__": __builtins__, **own},

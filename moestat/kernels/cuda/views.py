@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from numba import cuda
 from numpy.lib.stride_tricks import as_strided
 
-__all__ = ["SIMULATED", "column", "part", "row"]
+from moestat.kernels.cuda.target import COMPILES
 
-SIMULATED = bool(cuda.config.ENABLE_CUDASIM)
-"""Whether numba runs kernels in plain Python."""
+__all__ = ["column", "part", "row"]
 
 
 def column(flat: Any, base: int, n_rows: int, stride: int, t: int) -> Any:
@@ -34,20 +33,20 @@ def _intrinsics() -> tuple[Any, Any, Any]:
 
     numba's own slices wrap negative indices and clip others, and there are hundreds of them.
     """
-    from numba.cuda import cgutils, types
-    from numba.cuda.extending import intrinsic
-    from numba.cuda.np.arrayobj import make_array, populate_array
+    cgutils, types = import_module("numba.cuda.cgutils"), import_module("numba.cuda.types")
+    arrays = import_module("numba.cuda.np.arrayobj")
+    intrinsic = import_module("numba.cuda.extending").intrinsic
 
     def parts(context: Any, builder: Any, signature: Any, args: Any) -> tuple[Any, Any, Any]:
-        source = make_array(signature.args[0])(context, builder, args[0])
+        source = arrays.make_array(signature.args[0])(context, builder, args[0])
         shape, strides = (cgutils.unpack_tuple(builder, a) for a in (source.shape, source.strides))
         return source, list(shape), list(strides)
 
     def moved(
         context: Any, builder: Any, signature: Any, source: Any, by: Any, shape: Any, strides: Any
     ) -> Any:
-        view = make_array(signature.return_type)(context, builder)
-        populate_array(
+        view = arrays.make_array(signature.return_type)(context, builder)
+        arrays.populate_array(
             view,
             data=cgutils.pointer_add(builder, source.data, by),
             shape=shape,
@@ -102,5 +101,5 @@ def _intrinsics() -> tuple[Any, Any, Any]:
     return device_column, device_part, device_row
 
 
-if not SIMULATED:
+if COMPILES:
     column, part, row = _intrinsics()

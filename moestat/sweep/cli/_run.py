@@ -43,7 +43,7 @@ def run(
     limit_cells: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many cells.")
     ] = None,
-    executor: Annotated[str, typer.Option(help="process, serial or dask.")] = "process",
+    executor: Annotated[str, typer.Option(help="process, serial, dask or cuda.")] = "process",
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -75,12 +75,12 @@ def run(
     from moestat.sweep.store import create_store
     from moestat.sweep.threads import available_cpus
 
-    chosen = _executor(executor, scheduler)
+    progress = console(stderr=True)
+    chosen = _executor(executor, scheduler, progress)
     path = find_spec(spec)
     loaded = load_spec(path)
     target = out or Path(f"{path.stem}.sqlite")
     count = workers or available_cpus()
-    progress = console(stderr=True)
     with create_store(target, loaded, extend=extend) as store:
         try:
             _run_rounds(loaded, store, chosen, count, limit_cells, share, retry_failed, progress)
@@ -97,7 +97,8 @@ def run(
         raise typer.Exit(SOME_FAILED)
 
 
-def _executor(name: str, scheduler: str | None) -> Executor:
+def _executor(name: str, scheduler: str | None, progress: Console) -> Executor:
+    """The executor called `name`; without a device, that of the processor in place of ``cuda``."""
     from moestat._registry import UnknownNameError
     from moestat.sweep.executors import EXECUTORS, dask_executor
 
@@ -106,6 +107,14 @@ def _executor(name: str, scheduler: str | None) -> Executor:
     except UnknownNameError as error:
         raise SweepError(f"--executor: {error}") from None
     if scheduler is None:
+        reason = chosen.unavailable()
+        if reason:
+            progress.print(
+                f"--executor {name}: {reason}; running on the processor's cores instead, with"
+                " --executor process",
+                soft_wrap=True,
+            )
+            return EXECUTORS["process"]
         return chosen
     if name != "dask":
         raise SweepError(f"--scheduler is for --executor dask, got --executor {name}")

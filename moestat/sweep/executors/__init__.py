@@ -1,13 +1,14 @@
 """Executors: how the cells of a sweep are scheduled; a new one is registered here."""
 
 from moestat._registry import Registry
-from moestat.sweep.executors import dask, process, serial
+from moestat.sweep.executors import cuda, dask, process, serial
 from moestat.sweep.executors._types import Executor, Lost
 from moestat.sweep.executors.dask import dask_executor
 
 __all__ = ["EXECUTORS", "Executor", "Lost", "dask_executor"]
 
 EXECUTORS: Registry[Executor] = Registry("executor")
+EXECUTORS.register(cuda.EXECUTOR)
 EXECUTORS.register(dask.EXECUTOR)
 EXECUTORS.register(process.EXECUTOR)
 EXECUTORS.register(serial.EXECUTOR)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,18 @@ class Executor:
     task_seconds : float
         How long a task should be for its scheduling to cost a few percent at most; 0 if
         scheduling costs nothing.
+    together : callable or None
+        ``together(text, cells)``: the records of cells that are computed as one, in place of one
+        call per cell.
+    cells_per_task : int
+        Cells that a task holds at least, as long as there are so many.
+    unavailable : callable
+        Why it cannot run on this machine; empty if it can.
     """
 
     name: str
     run: Callable[[Callable[[Any], Any], Iterable[Any], int], Iterator[Any]]
     task_seconds: float
+    together: Callable[[str, Sequence[Any]], list[Any]] | None = None
+    cells_per_task: int = 1
+    unavailable: Callable[[], str] = lambda: ""
