@@ -346,7 +346,7 @@ def test_a_cell_that_fails_sets_the_exit_code_and_shows_where(spec_file, monkeyp
     def broken(*_, **__):
         raise RuntimeError("as asked")
 
-    monkeypatch.setattr("moestat.sweep.cell.fit", broken)
+    monkeypatch.setattr("moestat.sweep.cell.make_solver", broken)
     result = invoke("cell", spec_file, "em | n=200 | replicate=1")
     assert result.exit_code == 1
     assert "message: RuntimeError: as asked" in result.stdout
