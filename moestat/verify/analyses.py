@@ -11,6 +11,7 @@ from moestat.theory.claims.checks import (
     Condition,
     Exponent,
     Identity,
+    Orbit,
     Order,
     Sequence,
     Witness,
@@ -20,6 +21,7 @@ from moestat.theory.claims.evidence import (
     DependenceEvidence,
     Evidence,
     Missing,
+    OrbitEvidence,
     OrderEvidence,
     SequenceEvidence,
 )
@@ -27,7 +29,8 @@ from moestat.theory.claims.witnesses import PAIRS, SEQUENCES
 
 __all__ = ["analyse"]
 
-_QUICK_RADII = 4
+_QUICK_RADII = 3
+_STARTS, _LENGTH = 12, 0.5  # of a search for orbits
 
 
 def analyse(check: Check, quick: bool) -> Evidence:
@@ -109,4 +112,33 @@ def _(check: Condition, quick: bool) -> Evidence:
         rank, functions, gap = pair.rank.rank, pair.rank.n_functions, pair.rank.gap
     return DependenceEvidence(
         functions, rank, gap, (*relations, *(str(pair) for pair in found.coincidences))
+    )
+
+
+@_evidence.register
+def _(check: Orbit, quick: bool) -> Evidence:
+    from moestat.theory.explorer import CASES
+    from moestat.theory.identifiability import find_orbits
+
+    case = CASES[check.case]
+    fitted, true_family, truth = case.families()
+    found = find_orbits(
+        fitted if check.over else true_family,
+        truth,
+        case.design,
+        truth_family=true_family,
+        n_starts=_STARTS,
+        length=_LENGTH,
+        rng=0,
+    )
+    # The truth's own orbit decides where it is alone, else the clearest one.
+    best = max(found.orbits, key=lambda orbit: orbit.gap, default=None)
+    if best is None:
+        return Missing("no start reached the law of the truth")
+    return OrbitEvidence(
+        identified=found.identified,
+        n_reached=found.n_reached,
+        gap=best.gap,
+        discrepancy=best.discrepancy,
+        orbits=tuple(" ".join(str(orbit).split()) for orbit in found.orbits),
     )

@@ -89,7 +89,8 @@ def _evidence(result: ClaimResult) -> list[str]:
         lines.append(f"  - not tested: {_plain(claim.untested)}")
     for each in result.checks:
         role = "" if each.check.required else " (attack)"
-        note = f"; {_plain(each.check.note)}" if each.check.note else ""
+        notes = [_plain(words) for words in (each.check.note, each.check.about) if words]
+        note = "".join(f"; {words}" for words in notes)
         outcome = each.outcome
         if each.shortfall and each.check.required:
             outcome += f", {_plain(each.shortfall)}"

@@ -69,6 +69,7 @@ class CheckResult:
             "shortfall": self.shortfall,
             "source": self.source,
             "note": self.check.note,
+            "about": self.check.about,
         }
 
 

@@ -13,6 +13,7 @@ from moestat.theory.claims.evidence import (
     Evidence,
     IdentityEvidence,
     Missing,
+    OrbitEvidence,
     OrderEvidence,
     PairEvidence,
     PlateauEvidence,
@@ -101,6 +102,14 @@ def _(evidence: DependenceEvidence) -> str:
 @_text.register
 def _(evidence: IdentityEvidence) -> str:
     return f"relative residual {evidence.residual:.1e}"
+
+
+@_text.register
+def _(evidence: OrbitEvidence) -> str:
+    if evidence.identified:
+        return f"no other parameters found, {evidence.n_reached} starts came back to the truth"
+    more = len(evidence.orbits) - 1
+    return f"not identified: {evidence.orbits[0]}" + (f"; {more} more" if more else "")
 
 
 @_text.register

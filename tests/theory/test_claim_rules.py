@@ -13,6 +13,7 @@ from moestat.theory.claims.evidence import (
     DependenceEvidence,
     IdentityEvidence,
     Missing,
+    OrbitEvidence,
     OrderEvidence,
     PairEvidence,
     PlateauEvidence,
@@ -31,6 +32,7 @@ from moestat.theory.claims.rules import (
     judge_exponent,
     judge_identity,
     judge_infimum,
+    judge_orbit,
     judge_order,
     judge_pair,
     judge_plateau,
@@ -207,6 +209,21 @@ def test_order(bounds, claimed, at_least, outcome):
 )
 def test_the_verdict(outcomes, verdict):
     assert decide(outcomes) == verdict
+
+
+@pytest.mark.parametrize(
+    ("identified", "n_reached", "gap", "discrepancy", "outcome"),
+    [
+        (True, 4, 1e8, 1e-15, SUPPORTS),
+        (True, 1, 1e8, 1e-15, OPEN),  # one start says little
+        (True, 4, 10.0, 1e-15, OPEN),
+        (False, 1, 1e8, 1e-15, REFUTES),
+        (False, 4, 10.0, 1e-15, OPEN),
+        (False, 4, 1e8, 1e-4, OPEN),  # another law
+    ],
+)
+def test_orbits(identified, n_reached, gap, discrepancy, outcome):
+    assert judge_orbit(OrbitEvidence(identified, n_reached, gap, discrepancy, ("x",))) == outcome
 
 
 def test_a_check_without_evidence_is_open():

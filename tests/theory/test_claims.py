@@ -8,9 +8,20 @@ from moestat.losses import LOSSES
 from moestat.sweep.experiments import find_spec
 from moestat.sweep.spec import load_spec, loss_label
 from moestat.theory.claims import CLAIMS, PAPERS, Claim
-from moestat.theory.claims.checks import Identity, Sequence, Slope, Witness
+from moestat.theory.claims.checks import (
+    Bound,
+    Condition,
+    Exponent,
+    Identity,
+    Orbit,
+    Sequence,
+    Slope,
+    Witness,
+)
 from moestat.theory.claims.equations import EQUATIONS
 from moestat.theory.claims.witnesses import PAIRS, SEQUENCES
+from moestat.theory.explorer import CASES
+from moestat.theory.identifiability import CONDITIONS
 
 # What the papers number, table rows and unnumbered statements on rates included.
 INDEX = {
@@ -92,6 +103,18 @@ def test_witnesses_sequences_and_equations_exist_and_are_all_used():
     mended = "mlmoe-8-with-1/tau"  # what the paper means, not what it prints
     assert {check.equation for _, check in checks(Identity)} == set(EQUATIONS) - {mended}
     assert EQUATIONS[mended].evidence().residual < 1e-12
+
+
+@pytest.mark.parametrize(("claim", "check"), checks((Bound, Exponent, Orbit)))
+def test_explorer_cases_exist_and_are_of_the_same_paper(claim, check):
+    source = CASES[check.case].source
+    paper = CLAIMS[claim].paper
+    assert source.startswith((f"{paper} (", "arXiv"))
+
+
+@pytest.mark.parametrize(("claim", "check"), checks(Condition))
+def test_conditions_exist(claim, check):
+    assert check.condition in CONDITIONS
 
 
 def test_a_claim_needs_checks_or_a_reason():

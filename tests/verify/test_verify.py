@@ -248,7 +248,9 @@ CLAIM = {
     "checks": list,
 }
 CHECK = {
-    **dict.fromkeys(("check", "kind", "outcome", "text", "shortfall", "source", "note"), str),
+    **dict.fromkeys(
+        ("check", "kind", "outcome", "text", "shortfall", "source", "note", "about"), str
+    ),
     "required": bool,
 }
 

@@ -10,6 +10,7 @@ from moestat.theory.claims.checks import (
     Check,
     Condition,
     Identity,
+    Orbit,
     Sequence,
     Slope,
     Witness,
@@ -152,7 +153,10 @@ CLAIMS = (
         " function.",
         _FULL,
         "L2",
-        checks=_attack("shared-weights-dense-truth", "linear-flip"),
+        checks=(
+            Orbit("attention-3", over=True),
+            *_attack("shared-weights-dense-truth", "linear-flip"),
+        ),
         note="Printed under the premise that both atoms keep the true expert; nothing makes them.",
     ),
     Claim(
@@ -291,7 +295,10 @@ CLAIMS = (
         "Two measures with one regression function are equal.",
         _FULL,
         "L3",
-        checks=_attack("linear-flip", "shared-weights-dense-truth", "shared-weights"),
+        checks=(
+            Orbit("attention-3", over=True),
+            *_attack("linear-flip", "shared-weights-dense-truth", "shared-weights"),
+        ),
     ),
     Claim(
         "attention.lemma-1",
@@ -443,10 +450,13 @@ CLAIMS = (
         "Partial score: two measures with one regression function are equal.",
         _PARTIAL,
         "L5",
-        checks=_attack(
-            "shared-weights-partial-dense-truth",
-            "shared-weights-partial",
-            "linear-split-partial",
+        checks=(
+            Orbit("attention-5", over=True),
+            *_attack(
+                "shared-weights-partial-dense-truth",
+                "shared-weights-partial",
+                "linear-split-partial",
+            ),
         ),
     ),
 )

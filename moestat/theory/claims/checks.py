@@ -12,17 +12,20 @@ from fractions import Fraction
 from typing import Any
 
 from moestat.theory.claims import rules
+from moestat.theory.claims.equations import EQUATIONS
 from moestat.theory.claims.evidence import (
     DependenceEvidence,
     Evidence,
     IdentityEvidence,
     Missing,
+    OrbitEvidence,
     OrderEvidence,
     PairEvidence,
     PlateauEvidence,
     SequenceEvidence,
     SlopeEvidence,
 )
+from moestat.theory.claims.witnesses import PAIRS, SEQUENCES
 
 __all__ = [
     "Bound",
@@ -30,6 +33,7 @@ __all__ = [
     "Condition",
     "Exponent",
     "Identity",
+    "Orbit",
     "Order",
     "Plateau",
     "Sequence",
@@ -61,6 +65,11 @@ class Check:
     def name(self) -> str:
         """The check in a few words."""
         raise NotImplementedError
+
+    @property
+    def about(self) -> str:
+        """What a reader should know, beside the note; empty for most."""
+        return ""
 
     def judge(self, evidence: Evidence) -> str:
         """The outcome, by the rule of this kind of check; ``open`` without evidence."""
@@ -187,6 +196,11 @@ class Witness(Check):
         """The check in a few words."""
         return f"pair, {self.pair}"
 
+    @property
+    def about(self) -> str:
+        """How the measures meet the assumptions, and why their densities agree."""
+        return PAIRS[self.pair].allows
+
     def _rule(self, evidence: PairEvidence) -> str:
         return rules.judge_pair(evidence, self.shows)
 
@@ -210,6 +224,11 @@ class Sequence(Check):
     def name(self) -> str:
         """The check in a few words."""
         return f"sequence, {self.sequence}"
+
+    @property
+    def about(self) -> str:
+        """What moves, and how the assumptions are met."""
+        return SEQUENCES[self.sequence].allows
 
     def _rule(self, evidence: SequenceEvidence) -> str:
         return rules.judge_sequence(evidence, self.shows)
@@ -268,8 +287,37 @@ class Identity(Check):
         """The check in a few words."""
         return f"equation, {self.equation}"
 
+    @property
+    def about(self) -> str:
+        """The equation."""
+        return EQUATIONS[self.equation].text
+
     def _rule(self, evidence: IdentityEvidence) -> str:
         return rules.judge_identity(evidence, self.claimed)
+
+
+@dataclass(frozen=True)
+class Orbit(Check):
+    """A search for other parameters with the law of a truth, `rules.judge_orbit`.
+
+    Parameters
+    ----------
+    case : str
+        A name in `moestat.theory.explorer.CASES`, whose truth it is.
+    over : bool
+        Whether parameters of as many atoms as the case fits are searched, or as the truth has.
+    """
+
+    case: str
+    over: bool = False
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"orbits, truth of {self.case}{', over-specified' if self.over else ''}"
+
+    def _rule(self, evidence: OrbitEvidence) -> str:
+        return rules.judge_orbit(evidence)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ __all__ = [
     "Evidence",
     "IdentityEvidence",
     "Missing",
+    "OrbitEvidence",
     "OrderEvidence",
     "PairEvidence",
     "PlateauEvidence",
@@ -140,6 +141,31 @@ class IdentityEvidence:
 
 
 @dataclass(frozen=True)
+class OrbitEvidence:
+    """What a search for other parameters with the law of a truth found.
+
+    Parameters
+    ----------
+    identified : bool
+        Whether the truth came out alone.
+    n_reached : int
+        Starts that reached the law.
+    gap : float
+        Ratio of the singular values on the two sides of the rank, at the clearest orbit.
+    discrepancy : float
+        Largest discrepancy of the law there.
+    orbits : tuple of str
+        The orbits in words, the truth's own first.
+    """
+
+    identified: bool
+    n_reached: int
+    gap: float
+    discrepancy: float
+    orbits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class OrderEvidence:
     """What is known of rbar(m), see `moestat.theory.polynomial_systems`.
 
@@ -179,6 +205,7 @@ Evidence = (
     | SequenceEvidence
     | DependenceEvidence
     | IdentityEvidence
+    | OrbitEvidence
     | OrderEvidence
     | Missing
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from moestat.theory.claims.checks import Bound, Check, Identity, Slope, Witness
+from moestat.theory.claims.checks import Bound, Check, Identity, Orbit, Slope, Witness
 from moestat.theory.claims.claim import Claim
 from moestat.theory.claims.rules import SUPPORTS
 
@@ -134,7 +134,11 @@ CLAIMS = (
         "Two measures with one density are equal.",
         _SIGMOID,
         "D1",
-        checks=_attack("opposite-scores", "mixed-constants-sigmoid"),
+        checks=(
+            Orbit("mlmoe-1"),
+            Orbit("mlmoe-1-table-2", required=False),
+            *_attack("opposite-scores", "mixed-constants-sigmoid"),
+        ),
     ),
     Claim(
         "mlmoe.proposition-2",
@@ -183,7 +187,7 @@ CLAIMS = (
         "The model with temperature and inner product remains identifiable.",
         _INNER,
         "D2r",
-        checks=_attack("temperature-scale"),
+        checks=(Orbit("mlmoe-2"), *_attack("temperature-scale")),
     ),
     Claim(
         "mlmoe.section-4.1.density",
@@ -252,7 +256,11 @@ CLAIMS = (
         "The model with temperature and Euclidean score remains identifiable.",
         _EUCLIDEAN,
         "D3",
-        checks=_attack("positions-outside", "mixed-constants-sigmoid-euclidean"),
+        checks=(
+            Orbit("mlmoe-3"),
+            Orbit("mlmoe-3-table-4", required=False),
+            *_attack("positions-outside", "mixed-constants-sigmoid-euclidean"),
+        ),
     ),
     Claim(
         "mlmoe.section-4.2.density",

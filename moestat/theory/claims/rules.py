@@ -18,6 +18,7 @@ import numpy as np
 from moestat.theory.claims.evidence import (
     DependenceEvidence,
     IdentityEvidence,
+    OrbitEvidence,
     OrderEvidence,
     PairEvidence,
     PlateauEvidence,
@@ -38,6 +39,7 @@ __all__ = [
     "judge_exponent",
     "judge_identity",
     "judge_infimum",
+    "judge_orbit",
     "judge_order",
     "judge_pair",
     "judge_plateau",
@@ -72,6 +74,8 @@ GAP = 1e3
 """Least ratio of the singular values on the two sides of a rank."""
 EQUAL, UNEQUAL = 1e-6, 1e-2
 """Relative residuals up to which an equation holds, and from which on it does not."""
+LAW, STARTS = 1e-8, 2
+"""Largest discrepancy of one law, and starts that must have come back to a truth alone."""
 NEAR = 0.1
 """How far an order may be from the one expected, relative."""
 
@@ -236,6 +240,25 @@ def judge_identity(evidence: IdentityEvidence, holds: bool = True) -> str:
     if EQUAL < evidence.residual < UNEQUAL or math.isnan(evidence.residual):
         return OPEN
     return SUPPORTS if (evidence.residual <= EQUAL) == holds else REFUTES
+
+
+def judge_orbit(evidence: OrbitEvidence) -> str:
+    """A claim that a truth is identified.
+
+    ``refutes`` if other parameters have its law, to a discrepancy of at most 1e-8 and with a
+    clear rank; ``supports`` if at least two starts reached the law and all came back to the
+    truth, with a clear rank; else ``open``.
+
+    Examples
+    --------
+    >>> judge_orbit(OrbitEvidence(False, 5, 1e8, 1e-15, ("true atom split",)))
+    'refutes'
+    """
+    if evidence.gap < GAP or evidence.discrepancy > LAW:
+        return OPEN
+    if not evidence.identified:
+        return REFUTES
+    return SUPPORTS if evidence.n_reached >= STARTS else OPEN
 
 
 def judge_exponent(evidence: SequenceEvidence, expected: int) -> str:
