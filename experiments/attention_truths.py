@@ -104,13 +104,24 @@ def curve_text(**entries: object) -> str:
     return "[[curve]]\n" + "\n".join(f"{k} = {inline(v)}" for k, v in entries.items()) + "\n"
 
 
-def spec_text(title: str, comment: str, sizes: list[int], replicates: int, parts: list[str]) -> str:
+UNIFORM = '[design]\nlaw = "uniform"\nlow = -1.0\nhigh = 1.0\n'
+LATTICE = '[design]\nlaw = "lattice"\nlow = -1.0\nhigh = 1.0\nnodes = 12\n'
+
+
+def spec_text(
+    title: str,
+    comment: str,
+    sizes: list[int] | str,
+    replicates: int,
+    parts: list[str],
+    design: str = UNIFORM,
+) -> str:
     """A whole spec."""
     head = "".join(f"# {line}\n" for line in comment.strip().splitlines())
     return (
         f"{head}# Written by attention_truths.py, which draws the truths: edit that.\n\n"
         f'title = "{title}"\nseed = {SEED}\nreplicates = {replicates}\nn = {sizes}\n\n'
-        '[design]\nlaw = "uniform"\nlow = -1.0\nhigh = 1.0\n\n' + "\n".join(parts)
+        f"{design}\n" + "\n".join(parts)
     )
 
 
@@ -241,6 +252,43 @@ def small(gate: str, regime: str, name: str, expert: dict, partial: bool) -> str
     return truth_text(name, gate, expert, blocks, share)
 
 
+def microscope() -> list[str]:
+    """Truths and curves of the microscope: exact fits, and over-specified ones in both regimes."""
+    experts = {"relu": RELU, "gelu": GELU, "linear": LINEAR}
+    truths, curves = [], []
+    for gate in ("sigmoid", "softmax"):
+        before = "softmax-" if gate == "softmax" else ""
+        for kind, expert in experts.items():
+            for regime in ("dense", "sparse"):
+                name = f"{gate}-{regime}-{kind}"
+                truths += [small(f"{gate}-quadratic", regime, name, expert, False)]
+            kinks = {
+                "require_certificate": False,
+                "note": "Fits often end at a kink, where nothing certifies them: all enter.",
+            }
+            for label, regime, n_experts, loss in (
+                ("exact", "dense", 2, "L1"),
+                ("sparse, N* + 1", "sparse", 3, "L1"),
+                ("dense, N* + 1", "dense", 3, "L3"),
+            ):
+                closed = loss == "L3" and gate == "sigmoid" and kind in ("relu", "linear")
+                slow = kind == "linear" and label.startswith("sparse")
+                curves += [
+                    curve_text(
+                        name=f"{gate}, {kind}, {label}",
+                        panel=f"{gate}, {kind}",
+                        truth=f"{gate}-{regime}-{kind}",
+                        n_experts=n_experts,
+                        loss=before + loss,
+                        also=["regression-error", *(["dense-L3"] if closed else [])],
+                        **({} if slow else {"theory": -0.5}),
+                        starts={"truth": 3, "noise": 0.1},
+                        **(kinks if kind == "relu" else {}),
+                    )
+                ]
+    return [*truths, *curves]
+
+
 def write(name: str, text: str) -> None:
     """Write a spec and check it."""
     (HERE / f"{name}.toml").write_text(text)
@@ -341,6 +389,22 @@ def main() -> None:
                     # The set of best approximations is known for these experts.
                     also = [f"dense-{dense}", *further] if closed else further
                     parts += [curve_text(**common, loss=loss, also=also)]
+    write(
+        "microscope_attention",
+        spec_text(
+            "The microscope: quadratic gates by least squares, n to 1e14",
+            "attention (004), Theorems 1, 2 and 3, with inputs on 12 x 12 Gauss-Legendre nodes: the"
+            "\nmean and the variance of the responses at a node are drawn exactly, and are all that"
+            "\nleast squares sees.  d = 2, N* = 2, N = 2 and 3, the truths of attention_table1.\n\n"
+            "    python -m moestat.sweep run microscope_attention --out"
+            " figures/microscope_attention.sqlite\n"
+            "    python figures/microscope.py figures/microscope_attention.sqlite\n",
+            "{ start = 1e3, stop = 1e14, num = 12 }",
+            20,
+            microscope(),
+            LATTICE,
+        ),
+    )
     small_sizes = [1000, 3162, 10_000, 31_623, 100_000, 316_228]
     write(
         "attention_table1",
