@@ -7,7 +7,9 @@ above it, and from which n on it agrees with a prediction.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +17,20 @@ import numpy as np
 
 from moestat._types import FloatArray
 from moestat._validate import as_floats
+from moestat.families import Family
+from moestat.information import NullDirection
 from moestat.rates import fit_rate
 
-__all__ = ["EXPONENTS", "LocalSlopes", "exponent_name", "exponents_seen", "local_slopes"]
+__all__ = [
+    "EXPONENTS",
+    "LocalSlopes",
+    "Sight",
+    "exponent_name",
+    "exponents_seen",
+    "judge",
+    "local_slopes",
+    "null_part",
+]
 
 EXPONENTS = (0.0, -1 / 12, -1 / 8, -1 / 6, -1 / 4, -1 / 2)
 """The exponents of the theorems, and that of a plateau."""
@@ -25,6 +38,9 @@ EXPONENTS = (0.0, -1 / 12, -1 / 8, -1 / 6, -1 / 4, -1 / 2)
 _NAMES = ("0", "-1/12", "-1/8", "-1/6", "-1/4", "-1/2")
 _LATE = 1e-4
 """The last four decades decide which exponents are seen."""
+
+_WIDE = 0.1
+"""An interval wider than this to either side decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -156,3 +172,133 @@ def exponents_seen(n: Any, loss: Any) -> tuple[float, tuple[float, float], tuple
     rate = fit_rate(sizes[late], values[late], n_bootstrap=0)
     low, high = rate.interval
     return rate.slope, rate.interval, tuple(e for e in EXPONENTS if low <= e <= high)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the last four decades say about one predicted exponent.
+
+    Parameters
+    ----------
+    verdict : str
+        ``"seen"``, ``"faster"``, ``"slower"``, ``"plateau"`` or ``"undecided"``.
+    slope : float
+        Slope of log value on log n over the last four decades.
+    interval : (float, float)
+        Its 95% interval.
+    since : float or None
+        The n from which on every local slope agrees with the prediction, where it is seen.
+    """
+
+    verdict: str
+    slope: float
+    interval: tuple[float, float]
+    since: float | None = None
+
+    def __str__(self) -> str:
+        """In words."""
+        if self.verdict == "seen" and self.since is not None:
+            return f"seen, from n = {self.since:.0e}"
+        return self.verdict
+
+
+def judge(n: Any, loss: Any, exponent: float) -> Sight:
+    """Whether an exponent is seen over the last four decades.
+
+    It is *seen* if the 95% interval of the slope holds it and reaches at most 0.1 to either side;
+    a *plateau* if the interval holds 0 and not the exponent, and is as narrow; *faster* or
+    *slower* if the whole interval lies below or above it; else *undecided*.
+
+    Parameters
+    ----------
+    n, loss : array_like of shape (N,)
+        Sample size and positive value of each replicate.
+    exponent : float
+        The prediction, negative.
+
+    Returns
+    -------
+    Sight
+        Verdict, slope, interval, and where the agreement begins.
+
+    Raises
+    ------
+    ValueError
+        As `moestat.fit_rate`.
+
+    Examples
+    --------
+    >>> n = np.repeat([1e4, 1e5, 1e6, 1e7, 1e8], 10)
+    >>> noise = np.exp(0.1 * np.random.default_rng(1).standard_normal(n.size))
+    >>> str(judge(n, n**-0.25 * noise, -0.25)), str(judge(n, n**-0.25 * noise, -0.5))
+    ('seen, from n = 1e+05', 'slower')
+    >>> str(judge(n, noise, -0.5))
+    'plateau'
+    """
+    slope, (low, high), _ = exponents_seen(n, loss)
+    narrow = high - low <= 2.0 * _WIDE
+    if narrow and low <= exponent <= high:
+        since = local_slopes(n, loss).agrees_from(exponent)
+        return Sight("seen", slope, (low, high), since)
+    if narrow and low <= 0.0 <= high:
+        return Sight("plateau", slope, (low, high))
+    if high < exponent:
+        return Sight("faster", slope, (low, high))
+    return Sight("slower" if low > exponent else "undecided", slope, (low, high))
+
+
+def null_part(
+    family: Family, theta: Any, params: Any, directions: Sequence[NullDirection]
+) -> tuple[float, float]:
+    """Errors of an exactly specified fit along the null directions at the truth, and across them.
+
+    Along them no sample tells anything, whatever n is: what is left there is the start's.
+
+    Parameters
+    ----------
+    family : Family
+        The family of truth and fit.
+    theta, params : array_like of shape (P,)
+        Packed parameters of the truth and of the fit.
+    directions : sequence of NullDirection
+        From `moestat.information_spectrum`, at least one.
+
+    Returns
+    -------
+    along, across : float
+        Euclidean norms of the two parts of the difference, translations pinned away, under the
+        relabelling of atoms with the smallest second part.
+
+    Raises
+    ------
+    ValueError
+        If a length is wrong or there is no direction.
+
+    Examples
+    --------
+    >>> from moestat import family, information_spectrum
+    >>> F = family("multinomial", gate="sigmoid", n_experts=1, n_classes=2)
+    >>> spectrum = information_spectrum(F, [0, 1, 1, 0, 0])
+    >>> along, across = null_part(F, [0, 1, 1, 0, 0], [0, 4, 5, 0.1, 0], spectrum.null_directions)
+    >>> round(along, 3), round(across, 3)
+    (5.0, 0.1)
+    """
+    truth = family.pin(as_floats("theta", theta, (family.n_params,)))
+    vector = as_floats("params", params, (family.n_params,))
+    if not directions:
+        raise ValueError("directions must hold at least one null direction")
+    names = family.param_names
+    basis = np.zeros((family.n_params, len(directions)))
+    for column, direction in enumerate(directions):
+        for name, component in direction.components.items():
+            basis[names.index(name), column] = component
+    basis = np.linalg.qr(basis)[0]
+    atoms, shared = family.split(vector)
+    parts = []
+    for order in itertools.permutations(range(family.n_experts)):
+        error = family.pin(family.join(atoms[list(order)], shared)) - truth
+        along = basis.T @ error
+        rest = error - basis @ along
+        parts.append((float(np.linalg.norm(rest)), float(np.linalg.norm(along))))
+    across, inside = min(parts)
+    return inside, across

@@ -8,7 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moestat.microscope import EXPONENTS, exponent_name, exponents_seen, local_slopes
+import moestat
+from moestat.microscope import (
+    EXPONENTS,
+    exponent_name,
+    exponents_seen,
+    judge,
+    local_slopes,
+    null_part,
+)
 from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cell
 from moestat.sweep.store import create_store, open_store
 
@@ -130,6 +138,56 @@ def test_sizes_are_exact_integers():
     )
 
 
+@pytest.mark.parametrize(
+    ("slope", "noise", "verdict"),
+    [
+        (-0.5, 0.1, "seen"),
+        (-0.25, 0.1, "slower"),
+        (-0.8, 0.1, "faster"),
+        (0.0, 0.1, "plateau"),
+        (-0.5, 5.0, "undecided"),
+    ],
+)
+def test_verdicts_on_a_predicted_half(slope, noise, verdict):
+    rng = np.random.default_rng(5)
+    n = np.repeat(10.0 ** np.arange(3, 15), 20)
+    early = np.where(n < 1e8, 3.0, 0.0)  # what happens early does not count
+    sight = judge(n, n**slope * np.exp(noise * rng.standard_normal(n.size) + early), -0.5)
+    assert sight.verdict == verdict
+    assert sight.interval[0] <= sight.slope <= sight.interval[1]
+    if verdict == "seen":
+        assert sight.since >= 1e8
+        assert str(sight) == f"seen, from n = {sight.since:.0e}"
+
+
+def test_errors_are_split_along_what_a_ridge_leaves_free():
+    """The inner product's scale, under a relabelling and a shift of the log-masses."""
+    family = moestat.family("multinomial", gate="sigmoid-inner", n_experts=2, n_classes=2)
+    theta = family.pack(
+        {
+            "gamma": [0.2, -0.3],
+            "alpha": [-2.0, 3.0],
+            "beta": [1.5, 1.0],
+            "tau": 1.0,
+            "a": [[-2.0, 0.0], [1.5, 0.0]],
+            "b": [[1.0, 0.0], [-1.0, 0.0]],
+        }
+    )
+    design = moestat.Uniform(-4.0, 4.0)
+    directions = moestat.information_spectrum(family, theta, design).null_directions
+    assert len(directions) == 1
+    blocks = family.unpack(theta)
+    scaled = {**blocks, **{key: 1.01 * blocks[key] for key in ("alpha", "beta", "tau")}}
+    scaled["a"] = scaled["a"] + 1e-3
+    swapped = {key: block[::-1] if np.ndim(block) else block for key, block in scaled.items()}
+    swapped["gamma"] = swapped["gamma"] + 7.0
+    packed = family.pack({k: np.squeeze(v) if k == "alpha" else v for k, v in swapped.items()})
+    along, across = null_part(family, theta, packed, directions)
+    ridge = 0.01 * np.sqrt(2.0**2 + 3.0**2 + 1.5**2 + 1.0 + 1.0)
+    assert along == pytest.approx(ridge, rel=1e-6)
+    assert across == pytest.approx(1e-3 * np.sqrt(2.0), rel=1e-6)
+
+
 def test_a_lattice_of_responses_must_hold_the_narrowest_atom_of_a_fit(tmp_path):
     path = ROOT / "experiments" / "microscope_gaussian.toml"
     load_spec(path)
@@ -181,10 +239,14 @@ def test_the_figure_and_its_page_come_from_the_store(records, tmp_path, monkeypa
     assert written == ["small.png", "small.pdf", "small.md"]
     page = (tmp_path / "out" / "small.md").read_text()
     assert "## k = 2\n\n8 of 8 estimates are certified." in page
-    assert "| softmax-D1 | -0." in page
+    assert "| softmax-D1 | " in page
+    assert "2 replicates per sample size." in page
+    assert "Passes of the winning start, median: " in page
     with open_store(path) as store:
         found = {
-            c.name: script.quantities(c, [r for r in records.values() if r.curve == c.name])
+            c.name: script.quantities(
+                store.spec, c, [r for r in records.values() if r.curve == c.name]
+            )
             for c in store.spec.curves
         }
         figure = script.draw(store, found)
