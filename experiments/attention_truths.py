@@ -282,6 +282,7 @@ def microscope() -> list[str]:
                         loss=before + loss,
                         also=["regression-error", *(["dense-L3"] if closed else [])],
                         **({} if slow else {"theory": -0.5}),
+                        solver={"name": "levenberg-marquardt"},
                         starts={"truth": 3, "noise": 0.1},
                         **(kinks if kind == "relu" else {}),
                     )

@@ -24,6 +24,12 @@ from scipy import linalg
 
 from moestat._jit import compile_loop
 from moestat._types import FloatArray, IntArray
+from moestat.solvers._decrease import (
+    finest_decrease,
+    is_converged,
+    smallest_decrease,
+    straight_decrease,
+)
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._trust_region import box_step, free_coordinates
 
@@ -128,6 +134,11 @@ class _Corners:
             curvature,
         )[1]
 
+    def meets(self, place: float) -> bool:
+        """Whether a sample lies between the origin and a place, or on one of them."""
+        low, high = min(place, self.origin), max(place, self.origin)
+        return bool(self.x.searchsorted(low, "left") < self.x.searchsorted(high, "right"))
+
     def cell(self, place: float, slope: float) -> _Cell:
         """The cell that holds a place; on an edge, the one into which the model falls.
 
@@ -229,6 +240,12 @@ class KinkModel:
         step = point - self.theta
         jump = float(np.abs(step[at]).max()) if best > 0 else 0.0
         return KinkStep(point, decrease, math.sqrt(step @ self.metric @ step), jump)
+
+    def is_smooth_to(self, point: FloatArray) -> bool:
+        """Whether no location meets a sample on the way to `point`, ends included."""
+        return not any(
+            corners.meets(float(point[j])) for j, corners in zip(self.at, self.corners, strict=True)
+        )
 
     def _scan(self, radius: float, reach: float) -> FloatArray:
         """Locations moved one after the other to their best cells; all else follows."""
@@ -349,16 +366,20 @@ def kinked_steps(
     model = KinkModel(problem, level, theta, here, metric, reach)
     for iteration in range(max_iterations):
         move = model.step(radius, reach, jumps)
-        smallest = max(tolerance, 1e-14 * abs(here.value))
-        if move.decrease <= smallest and not jumps:
+        if move.decrease <= smallest_decrease(here, tolerance) and not jumps:
             jumps = True
             move = model.step(radius, reach, jumps)
-        if move.decrease <= smallest and (
-            move.length <= 0.5 * radius or move.decrease <= 1e-3 * smallest
-        ):
+        if move.jump > 0.0 and move.decrease <= finest_decrease(here):
+            # Nothing can measure what such a jump gains; within the cells gradients can.
+            move = model.step(radius, reach, False)
+        if is_converged(move.decrease, move.length, radius, here, tolerance):
             return theta, here, "converged", iteration, reach
         there = yield Request("observed", move.point, level)
-        ratio = (here.value - there.value) / move.decrease
+        decrease = here.value - there.value
+        small = max(move.decrease, abs(decrease)) <= finest_decrease(here)
+        if small and model.is_smooth_to(move.point):
+            decrease = straight_decrease(move.point - theta, here, there)
+        ratio = decrease / move.decrease
         if not np.isfinite(ratio):
             ratio = -1.0
         if ratio > _ACCEPT:

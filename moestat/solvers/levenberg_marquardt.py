@@ -9,12 +9,12 @@ from scipy import linalg
 
 from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
+from moestat.solvers._decrease import straight_decrease
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._gauss_newton import least_squares_solution
 from moestat.solvers._solution import Solution
 from moestat.solvers._squares import rounding_level, variance_of
 from moestat.solvers._trust_region import free_coordinates
-from moestat.solvers.newton import straight_decrease
 
 __all__ = ["LevenbergMarquardt"]
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moestat._types import FloatArray
+from moestat.solvers._decrease import finest_decrease, is_converged, path_decrease
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._kinks import has_kinks
 from moestat.solvers._moments import Moments, Path, has_masses
 from moestat.solvers._trust_region import BoxStep, box_step
-from moestat.solvers.newton import Newton, finest_decrease, is_converged, path_decrease
+from moestat.solvers.newton import Newton
 
 __all__ = ["MomentNewton", "moment_steps"]
 
@@ -84,7 +85,7 @@ def moment_steps(
     while passes < max_iterations:
         first = _propose(moments, theta, here, metric, lower, upper, radius)
         move = first.move
-        if is_converged(move, radius, here, tolerance):
+        if is_converged(move.decrease, move.length, radius, here, tolerance):
             return theta, here, "converged", passes
         trial, there = first.trial, (yield Request("observed", first.trial, level))
         passes += 1

@@ -9,19 +9,13 @@ import numpy as np
 from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
 from moestat.solvers._certificate import certify
+from moestat.solvers._decrease import finest_decrease, is_converged, straight_decrease
 from moestat.solvers._driver import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers._kinks import has_kinks, kinked_steps
 from moestat.solvers._solution import Solution
-from moestat.solvers._trust_region import BoxStep, box_step
+from moestat.solvers._trust_region import box_step
 
-__all__ = [
-    "Newton",
-    "finest_decrease",
-    "is_converged",
-    "newton_steps",
-    "path_decrease",
-    "straight_decrease",
-]
+__all__ = ["Newton", "newton_steps"]
 
 _ACCEPT = 1e-4
 _SMALLEST_RADIUS = 1e-10
@@ -30,9 +24,6 @@ _LARGEST_RADIUS = 1e4
 _PATIENCE, _LEAST_PROGRESS = 40, 1e-4
 # A part of the data says no more about the maximum than this, in units of log-likelihood.
 _PREVIEW_TOLERANCE = 1e-2
-# Differences of two values are rounded by this much of a value; at n = 1e14 that is a unit of
-# log-likelihood.  Gradients are then the finer measure, down to the second constant.
-_ROUNDING, _FINEST = 1e-14, 1e-6
 
 
 def newton_steps(
@@ -59,7 +50,7 @@ def newton_steps(
                 return theta, here, "stalled", iteration
             progress = 0.0
         move = box_step(theta, here.gradient, here.hessian, metric, lower, upper, radius)
-        if is_converged(move, radius, here, tolerance):
+        if is_converged(move.decrease, move.length, radius, here, tolerance):
             return theta, here, "converged", iteration
         trial = np.minimum(np.maximum(theta + move.step, lower), upper)
         there = yield Request(objective, trial, level)
@@ -79,37 +70,6 @@ def newton_steps(
         elif radius < _SMALLEST_RADIUS:
             return theta, here, "stalled", iteration + 1
     return theta, here, "iteration limit", max_iterations
-
-
-def finest_decrease(here: Evaluation) -> float:
-    """Decreases down to this one can be read off a difference of two values."""
-    return _ROUNDING * abs(here.value)
-
-
-def is_converged(move: BoxStep, radius: float, here: Evaluation, tolerance: float) -> bool:
-    """Whether a step within the radius has nothing left to gain."""
-    smallest = max(tolerance, min(finest_decrease(here), _FINEST))
-    inside = move.length <= 0.5 * radius
-    return (inside and move.decrease <= smallest) or move.decrease <= 1e-3 * smallest
-
-
-def path_decrease(slope: float, curvature: float, end_slope: float, end_curvature: float) -> float:
-    """Decrease of the objective along a path over [0, 1] from its derivatives at both ends.
-
-    The corrected trapezoidal rule: exact for polynomials of degree 4, and rounded by a small
-    multiple of the step where a difference of the values is rounded like the values.
-    """
-    return -float(0.5 * (slope + end_slope) + (curvature - end_curvature) / 12.0)
-
-
-def straight_decrease(step: FloatArray, here: Evaluation, there: Evaluation) -> float:
-    """`path_decrease` along a step (P,) from one evaluation to another."""
-    return path_decrease(
-        float(step @ here.gradient),
-        float(step @ here.hessian @ step),
-        float(step @ there.gradient),
-        float(step @ there.hessian @ step),
-    )
 
 
 @dataclass(frozen=True)
