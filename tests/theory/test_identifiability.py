@@ -98,7 +98,8 @@ def test_the_first_pde_of_attention_holds_for_every_expert():
 def test_gaussian_softmax_has_its_two_known_pdes():
     found = find_dependencies("softmax", "linear", "gaussian")
     assert {"∂²u/∂b² = 2·∂u/∂nu", "∂²u/∂beta1∂b = ∂u/∂a"} <= texts(found)
-    assert found.cancellation.endswith("along: +1 b")
+    assert found.cancellation.status == "found"
+    assert str(found.cancellation).endswith("along: +1 b")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_independent_pairs_come_out_so(pair, count):
     assert found.independent
     assert found.rank.clear
     assert (found.rank.rank, found.exact_rank) == (count, count)
-    assert found.cancellation.startswith("no displacements")
+    assert found.cancellation.status == "none"
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)

@@ -1,5 +1,6 @@
 """Identifiability found by the machine: PDEs among derivatives, conditions, orbits of truths."""
 
+from moestat.theory.identifiability.cancellation import Cancellation
 from moestat.theory.identifiability.conditions import (
     CONDITIONS,
     Coincidence,
@@ -17,6 +18,7 @@ from moestat.theory.identifiability.rank import Rank
 
 __all__ = [
     "CONDITIONS",
+    "Cancellation",
     "Coincidence",
     "Condition",
     "ConditionCheck",

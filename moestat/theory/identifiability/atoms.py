@@ -238,6 +238,10 @@ class Atom:
         self.gate.block(np.stack([jet.value for jet in own]), phi, n, 2, value, d1, d2)
         return _compose(value, d1, d2, own)
 
+    def weight(self, theta: FloatArray, X: FloatArray) -> Jet:
+        """Derivatives of the weight before normalisation, divided by it."""
+        return self._log_weight(self._channel_jets(theta, X), X).relative()
+
     def functions(self, theta: FloatArray, X: FloatArray, y: Any) -> tuple[FloatArray, Jet]:
         """The function of the atom as a factor and a jet: ``exp(factor) * jet``.
 

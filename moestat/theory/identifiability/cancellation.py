@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from moestat._types import FloatArray
+from moestat.information import named_basis
 from moestat.theory.identifiability.terms import Term
 
 __all__ = ["Cancellation", "find_cancellation"]
@@ -36,27 +37,34 @@ class Cancellation:
         Decided from the numerical null space, by which rows can differ from 0 and by alternating
         projections.
     directions : ndarray of shape (r, p)
-        Directions of the displacements that cancel, as rows.
+        A basis of the displacements that take part, as rows.
+    names : tuple of str
+        Names of the p parameters.
     """
 
     status: str
     directions: FloatArray = field(repr=False)
+    names: tuple[str, ...] = field(repr=False)
 
-    def text(self, names: Sequence[str]) -> str:
-        """One line."""
+    def __str__(self) -> str:
         if self.status == "none":
             return "no displacements of merging atoms cancel to second order"
         if self.status == "undecided":
             return "whether displacements of merging atoms cancel to second order is undecided"
         parts = [
-            ", ".join(f"{v:+.3g} {n}" for v, n in zip(row, names, strict=True) if abs(v) > 1e-6)
+            ", ".join(
+                f"{v:+.3g} {n}" for v, n in zip(row, self.names, strict=True) if abs(v) > 1e-6
+            )
             for row in self.directions
         ]
         return f"displacements of merging atoms cancel to second order along: {'; '.join(parts)}"
 
 
 def find_cancellation(
-    terms: Sequence[Term], null_space: FloatArray, n_parameters: int, shared: Sequence[int] = ()
+    terms: Sequence[Term],
+    null_space: FloatArray,
+    names: Sequence[str],
+    shared: Sequence[int] = (),
 ) -> Cancellation:
     """A non-zero positive semidefinite second-order part in the span of the relations.
 
@@ -66,12 +74,13 @@ def find_cancellation(
         The functions.
     null_space : ndarray of shape (n_functions, k)
         A basis of their relations.
-    n_parameters : int
-        Number p of parameters.
+    names : sequence of str
+        Names of the p parameters.
     shared : sequence of int
         Parameters that all atoms share, which do not differ within a cell.
     """
-    p = n_parameters
+    p = len(names)
+    none = np.zeros((0, p))
     matrices = np.zeros((null_space.shape[1], p, p))
     for term, weights in zip(terms, null_space, strict=True):
         if len(term.at) == 2:
@@ -81,13 +90,13 @@ def find_cancellation(
             matrices[:, k, j] = matrices[:, j, k]
     matrices = _face(_basis(matrices), shared)
     if matrices.shape[0] == 0:
-        return Cancellation("none", np.zeros((0, p)))
+        return Cancellation("none", none, tuple(names))
     found, gap = _semidefinite(matrices)
     if found is None:
-        return Cancellation("none" if gap > _APART else "undecided", np.zeros((0, p)))
+        return Cancellation("none" if gap > _APART else "undecided", none, tuple(names))
     values, vectors = np.linalg.eigh(found)
     used = values > 1e-4 * values[-1]
-    return Cancellation("found", vectors[:, used].T[::-1])
+    return Cancellation("found", named_basis(vectors[:, used]).T, tuple(names))
 
 
 def _basis(matrices: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ import numpy as np
 from moestat._types import FloatArray
 from moestat._validate import positive_int
 from moestat.theory.identifiability.atoms import Atom, atom_of
-from moestat.theory.identifiability.cancellation import find_cancellation
+from moestat.theory.identifiability.cancellation import Cancellation, find_cancellation
 from moestat.theory.identifiability.rank import Rank, numerical_rank
 from moestat.theory.identifiability.terms import Term
 
@@ -84,8 +84,9 @@ class Dependencies:
         Rank by exact arithmetic; None without sympy.
     relations : tuple of Relation
         One for each dependent function.
-    cancellation : str
-        Whether atoms that merge can cancel the function to second order.
+    cancellation : Cancellation or None
+        Whether atoms that merge can cancel the function to second order; None where that was not
+        asked for.
     """
 
     title: str
@@ -93,7 +94,7 @@ class Dependencies:
     rank: Rank
     exact_rank: int | None
     relations: tuple[Relation, ...]
-    cancellation: str = ""
+    cancellation: Cancellation | None = None
 
     @property
     def independent(self) -> bool:
@@ -115,7 +116,7 @@ class Dependencies:
             lines.append(f"  and {implied} more that follow by differentiating these")
         if self.independent:
             lines.append("  linearly independent")
-        if self.cancellation:
+        if self.cancellation is not None:
             lines.append(f"  {self.cancellation}")
         return "\n".join(lines)
 
@@ -195,21 +196,27 @@ def find_dependencies(
     return replace(found, cancellation=_cancellation(atom, terms, held, seed))
 
 
-def _cancellation(atom: Atom, terms: Sequence[Term], held: Mapping[str, int], seed: int) -> str:
-    """What merging atoms can cancel, in words; a mass adds the function itself."""
+def _cancellation(
+    atom: Atom, terms: Sequence[Term], held: Mapping[str, int], seed: int
+) -> Cancellation:
+    """What merging atoms can cancel.
+
+    A mass adds the function itself.  Where weights are divided by their sum, numerator and
+    denominator must cancel both: relations count that hold for the function and for the weight.
+    """
     all_terms = [*terms, Term(())] if atom.has_mass else list(terms)
     rng = np.random.default_rng(seed)
-    _, _, rank = _generic(atom, all_terms, held, atom.symbol, rng)
+    rows = _with_weights if atom.has_mass else _collocation
+    rank = _generic(atom, all_terms, held, atom.symbol, rng, rows)[2]
     shared = [
         j
         for j, p in enumerate(atom.parameters)
         if atom.channels[p.channel].shared or p.block == atom.gate.mass
     ]
     kept = rank.scale > 0.0
-    zeros = np.flatnonzero(~kept)
     null = np.where(kept[:, None], rank.null_space / np.where(kept, rank.scale, 1.0)[:, None], 0.0)
-    null = np.column_stack([null, np.eye(len(all_terms))[:, zeros]])
-    return find_cancellation(all_terms, null, len(atom.parameters), shared).text(atom.names)
+    null = np.column_stack([null, np.eye(len(all_terms))[:, ~kept]])
+    return find_cancellation(all_terms, null, atom.names, shared)
 
 
 def _name(given: str | Mapping[str, Any]) -> str:
@@ -265,7 +272,7 @@ def dependencies_among(
     rng = np.random.default_rng(positive_int("seed", seed, 0))
     symbol = symbol or atom.symbol
     labels = [term.label(symbol, atom.names) for term in terms]
-    theta, columns, rank = _generic(atom, terms, held, symbol, rng)
+    theta, columns, rank = _generic(atom, terms, held, symbol, rng, _collocation)
     found = _relations(columns, rank)
     implied = _implied(terms, found)
     if use_sympy(exact):
@@ -295,17 +302,32 @@ def _collocation(
     return theta, np.stack([term.column(jet) for term in terms], axis=1)
 
 
+def _with_weights(
+    atom: Atom,
+    terms: Sequence[Term],
+    held: Mapping[str, int],
+    symbol: str,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """The functions and below them the same derivatives of the weight."""
+    theta, columns = _collocation(atom, terms, held, symbol, rng)
+    X, _ = atom.samples(columns.shape[0], rng, theta)
+    jet = atom.weight(theta, X)
+    return theta, np.vstack([columns, np.stack([term.column(jet) for term in terms], axis=1)])
+
+
 def _generic(
     atom: Atom,
     terms: Sequence[Term],
     held: Mapping[str, int],
     symbol: str,
     rng: np.random.Generator,
+    rows: Callable[..., tuple[FloatArray, FloatArray]],
 ) -> tuple[FloatArray, FloatArray, Rank]:
     """The draw of parameters with the largest rank, which is the one in general position."""
     draws = []
     for _ in range(_DRAWS):
-        theta, columns = _collocation(atom, terms, held, symbol, rng)
+        theta, columns = rows(atom, terms, held, symbol, rng)
         draws.append((theta, columns, numerical_rank(columns)))
     return max(draws, key=lambda draw: (draw[2].rank, draw[2].gap))
 
