@@ -8,13 +8,10 @@ from moestat.theory.identifiability.conditions import (
     ConditionCheck,
     check_condition,
 )
-from moestat.theory.identifiability.dependencies import (
-    Dependencies,
-    Relation,
-    find_dependencies,
-)
+from moestat.theory.identifiability.dependencies import Dependencies, find_dependencies
 from moestat.theory.identifiability.orbits import Orbit, OrbitSearch, find_orbits
 from moestat.theory.identifiability.rank import Rank
+from moestat.theory.identifiability.relations import Relation
 
 __all__ = [
     "CONDITIONS",

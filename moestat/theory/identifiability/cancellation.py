@@ -18,7 +18,7 @@ import numpy as np
 
 from moestat._types import FloatArray
 from moestat.information import named_basis
-from moestat.theory.identifiability.terms import Term
+from moestat.theory.identifiability.derivatives import Term
 
 __all__ = ["Cancellation", "find_cancellation"]
 

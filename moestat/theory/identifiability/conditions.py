@@ -19,14 +19,10 @@ from moestat._registry import Registry
 from moestat._types import FloatArray
 from moestat._validate import positive_int
 from moestat.theory.identifiability.atoms import Atom, atom_of
-from moestat.theory.identifiability.dependencies import (
-    Dependencies,
-    dependencies_among,
-    held_parameters,
-    relations_among,
-)
+from moestat.theory.identifiability.dependencies import Dependencies, dependencies_among
+from moestat.theory.identifiability.derivatives import Derivatives, Term
 from moestat.theory.identifiability.rank import Rank, numerical_rank
-from moestat.theory.identifiability.terms import Term
+from moestat.theory.identifiability.relations import numbered
 
 __all__ = ["CONDITIONS", "Coincidence", "Condition", "ConditionCheck", "check_condition"]
 
@@ -237,10 +233,9 @@ def check_condition(
     atom = atom_of(chosen.gate or "softmax", expert, n_features=n_features)
     title = f"{atom.expert.name} expert{_options(atom)}, d = {n_features}"
     if chosen.gate is None:
-        terms = _algebraic(atom)
-        found = dependencies_among(
-            atom, terms, "derivatives of g and products", {}, exact=exact, seed=seed, symbol="g"
-        )
+        family = Derivatives(atom, _algebraic(atom), of_mean=True)
+        text = "derivatives of g and products"
+        found = dependencies_among(family, text, exact=exact, seed=seed)
         return ConditionCheck(chosen, title, (found,), ())
     parts = []
     for part in chosen.parts:
@@ -249,10 +244,8 @@ def check_condition(
             f"orders {' and '.join(map(str, part.orders))} in {', '.join(part.blocks)}"
             f"{f' at {where}' if where else ''}"
         )
-        held = held_parameters(atom, part.held)
-        parts.append(
-            dependencies_among(atom, _terms(atom, part), text, held, exact=exact, seed=seed)
-        )
+        family = Derivatives(atom, _terms(atom, part), part.held)
+        parts.append(dependencies_among(family, text, exact=exact, seed=seed))
     last = chosen.parts[-1]
     coincidences = _coincidences(atom, _terms(atom, last), start)
     return ConditionCheck(chosen, title, tuple(parts), tuple(coincidences))
@@ -333,6 +326,6 @@ def _pair(
     example = ""
     if extra > 0 and rank.clear:
         labels = [t.label(f"{atom.symbol}{mark}", atom.names) for mark in "₁₂" for t in terms]
-        texts = [str(relation) for relation in relations_among(together, rank, labels)]
+        texts = [str(relation) for relation in numbered(together, rank, labels)]
         example = min((t for t in texts if "₁" in t and "₂" in t), key=len)
     return Coincidence(pattern, extra, example, rank)

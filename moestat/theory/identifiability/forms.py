@@ -256,11 +256,13 @@ class SymbolicAtom:
         square = (self.y - self.mean) ** 2
         return [self.log_weight - square / (2 * variance) - sp.log(variance) / 2]
 
-    def derivatives(self, term: Term) -> list[Any]:
+    def derivatives(self, term: Term, product: bool = False) -> list[Any]:
         """A derivative of the atom's function, divided by a common factor; one per class.
 
-        `term` holds the positions of the parameters; none for the function itself.
+        `term` holds the positions of the parameters; none for the function itself.  Products of
+        derivatives are known of means only.
         """
+        assert not product
         at = [self.symbols[j] for j in term]
         if self.atom.likelihood is None:
             a, g = self.log_weight, self.mean
@@ -283,9 +285,14 @@ class SymbolicAtom:
                 found.append(sp.diff(hj, at[1]) + hj * hk)
         return found
 
-    def mean_derivative(self, term: Term) -> Any:
-        """A derivative of the expert's mean."""
-        return sp.diff(self.mean, *[self.symbols[j] for j in term])
+    def mean_derivatives(self, term: Term, product: bool = False) -> list[Any]:
+        """A derivative of the expert's mean, or a product of two first ones."""
+        at = [self.symbols[j] for j in term]
+        return (
+            [sp.diff(self.mean, at[0]) * sp.diff(self.mean, at[1])]
+            if product
+            else [sp.diff(self.mean, *at)]
+        )
 
     def collect(self, expressions: list[Any]) -> dict[Any, Any]:
         """Coefficients, functions of the parameters, by class and monomial in functions of x."""

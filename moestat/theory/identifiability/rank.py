@@ -11,6 +11,9 @@ from moestat._types import FloatArray
 __all__ = ["Rank", "numerical_rank"]
 
 _CLEAR = 1e3
+_GAP = 30.0
+_SMALL = 1e-6
+_ROUNDING = 2e-16
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,13 @@ class Rank:
         """Number of independent dependencies."""
         return self.n_functions - self.rank
 
+    def relations(self) -> FloatArray:
+        """Vectors (n_functions, k) that span the dependencies, in the columns themselves."""
+        kept = self.scale > 0.0
+        null = self.null_space / np.where(kept, self.scale, 1.0)[:, None]
+        zeros = np.eye(self.n_functions)[:, ~kept]
+        return np.column_stack([np.where(kept[:, None], null, 0.0), zeros])
+
     @property
     def clear(self) -> bool:
         """Whether the gap is above 1000."""
@@ -51,18 +61,23 @@ class Rank:
         return f"rank {self.rank} of {self.n_functions}, gap {self.gap:.1e}{doubt}"
 
 
-def numerical_rank(columns: FloatArray, tolerance: float = 1e-10) -> Rank:
+def numerical_rank(columns: FloatArray) -> Rank:
     """Rank of the columns (n, q) by singular values, each column scaled to length 1.
 
-    Singular values below `tolerance` times the largest count as zero.  A column is zero when it
-    is below 1e-13 of the largest one.
+    Singular values of smooth functions fall off without a gap, those of dependencies are rounding
+    errors: the rank is where the last gap of 30 lies among those below 1e-6 of the largest.  A
+    column is zero when it is below 1e-13 of the largest one.
     """
     scale = np.sqrt(np.sum(columns**2, axis=0))
     scale[scale <= 1e-13 * scale.max(initial=0.0)] = 0.0
     scaled = np.where(scale > 0.0, columns / np.where(scale > 0.0, scale, 1.0), 0.0)
     _, singular, vectors = np.linalg.svd(np.linalg.qr(scaled, mode="r"))
-    rounding = np.finfo(float).eps * singular[0]
-    rank = int(np.sum(singular > tolerance * singular[0]))
-    largest = max(singular[rank], rounding) if rank < singular.size else rounding
-    gap = float(singular[rank - 1] / largest) if rank else np.inf
-    return Rank(rank, columns.shape[1], gap, vectors[rank:].T, scale)
+    if not singular[0] > 0.0:
+        return Rank(0, columns.shape[1], np.inf, vectors.T, scale)
+    values = np.maximum(singular / singular[0], _ROUNDING)
+    below = np.append(values[1:], _ROUNDING)
+    gaps = np.flatnonzero((values / below >= _GAP) & (below <= _SMALL))
+    last = int(gaps[-1]) if gaps.size else values.size - 1
+    return Rank(
+        last + 1, columns.shape[1], float(values[last] / below[last]), vectors[last + 1 :].T, scale
+    )
