@@ -57,6 +57,33 @@ def test_derivatives_agree_with_differences(pair):
         assert np.allclose(gradient, scale * jet.second[j], rtol=1e-7, atol=tolerance)
 
 
+@pytest.mark.parametrize("pair", [*PAIRS, ("sigmoid", neuron("gelu", False), "gaussian")], ids=str)
+def test_symbolic_forms_are_the_registered_functions(pair):
+    sympy = pytest.importorskip("sympy")
+    from moestat.theory.identifiability.forms import SymbolicAtom, elementary
+
+    rng = np.random.default_rng(2)
+    atom = atom_of(*pair, n_features=2)
+    theta = atom.draw(rng)
+    X, y = atom.samples(6, rng, theta)
+    jet = atom.functions(theta, X, y)[1]
+    forms = SymbolicAtom(atom, {})
+    p = theta.size
+    classes = atom.n_classes if atom.likelihood is not None and atom.n_classes > 1 else 1
+    for term in [(p - 1,), (0, p - 1), (1, 1), (p - 2, p - 1)]:
+        expected = jet.first[term] if len(term) == 1 else jet.second[term]
+        for s, expression in enumerate(forms.derivatives(term)):
+            value = sympy.lambdify(
+                [*forms.symbols, *forms.x, forms.y], elementary(expression), ["scipy", "numpy"]
+            )
+            response = np.zeros(X.shape[1]) if y is None else y
+            found = value(*theta, *X, response) * np.ones(X.shape[1])
+            assert np.allclose(found[s::classes], expected[s::classes], rtol=1e-9, atol=1e-11), (
+                term,
+                s,
+            )
+
+
 def texts(found):
     return {str(relation) for relation in found.relations}
 

@@ -166,8 +166,10 @@ class Atom:
 
     def _index(self, channel: Channel, inputs: tuple[int, ...]) -> str:
         """Position in the block, without axes of length 1."""
-        alike = [c for c in self.channels if c.intercept == channel.intercept]
-        at = [str(channel.component)] if len(alike) > 1 else []
+        alike = [
+            c for c in self.channels if c.intercept == channel.intercept and c.component is not None
+        ]
+        at = [str(channel.component)] if len(alike) > 1 and channel.component is not None else []
         at += [str(j) for j in inputs] if self.n_features > 1 else []
         return f"[{','.join(at)}]" if at else ""
 

@@ -133,8 +133,16 @@ _ELEMENTARY: dict[Any, Callable[..., Any]] = {
     density: lambda s: sp.exp(-(s**2) / 2) / sp.sqrt(2 * sp.pi),
     step: lambda s: sp.Heaviside(s, 0),
     sign: sp.sign,
+    norm: lambda *v: sp.sqrt(sum(value**2 for value in v)),
     share: lambda k, *eta: sp.exp(eta[k - 1]) / (1 + sum(sp.exp(value) for value in eta)),
 }
+
+
+def elementary(expression: Any) -> Any:
+    """The expression in functions that sympy can evaluate."""
+    for function, form in _ELEMENTARY.items():
+        expression = expression.replace(function, form)
+    return expression
 
 
 def _linear(expert: Any, eta: list[Any]) -> Any:
@@ -230,7 +238,8 @@ class SymbolicAtom:
         self._eta = eta
         n_gate = len(atom.gate.channels(atom.n_features))
         own = eta[n_gate:]
-        self.mean = _EXPERTS[atom.expert.name](atom.expert, own) if not self._classes else None
+        means = own[: len(own) - len(atom.likelihood.channels if atom.likelihood else ())]
+        self.mean = _EXPERTS[atom.expert.name](atom.expert, means) if not self._classes else None
         gate = eta[:n_gate]
         if atom.gate.reads_response:
             gate = [*gate, self.mean]
@@ -363,9 +372,7 @@ class SymbolicAtom:
     def value(self, coefficient: Any, theta: Any) -> float:
         """A coefficient at the parameters (p,)."""
         constants = {name: f.subs(self.at) for name, f in self._constants.items()}
-        plain = coefficient.subs(constants)
-        for function, elementary in _ELEMENTARY.items():
-            plain = plain.replace(function, elementary)
+        plain = elementary(coefficient.subs(constants))
         return float(plain.subs(dict(zip(self.symbols, map(float, theta), strict=True))))
 
     def rank(self, columns: list[dict[Any, Any]], seed: int = 0) -> int:
