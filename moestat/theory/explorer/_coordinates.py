@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moestat._types import FloatArray, IntArray
+from moestat._types import FloatArray
 from moestat.theory.explorer._model import Derivatives, Deviation, Model, free_columns
 
 __all__ = ["LEAST_SHARE", "REACH", "Coordinates"]
@@ -21,7 +22,7 @@ REACH = 1.5
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A vector z of deviations, shares (as logits) and masses, and what it stands for.
+    """A vector z of deviations, shares (as angles) and masses, and what it stands for.
 
     The reference's last atom holds the translations of the gate, its last cell the total mass.
 
@@ -29,9 +30,20 @@ class Coordinates:
     ----------
     model : Model
         The model and its reference.
+    pin : int
+        Position of the deviation that a descent holds; -1 for none.
+    power : float
+        Exponent kappa of that deviation in the loss.
+    weighted : bool
+        Whether its atom's mass is a factor there.  Then ``share^(1 / kappa)`` times the deviation
+        is held, in units of an equal share: otherwise shares would move to make the loss small,
+        not the distance.
     """
 
     model: Model
+    pin: int = -1
+    power: float = 1.0
+    weighted: bool = False
 
     @cached_property
     def _atom_entries(self) -> list[tuple[int, int]]:
@@ -48,7 +60,7 @@ class Coordinates:
 
     @cached_property
     def _share_entries(self) -> list[int]:
-        """Atoms that have a logit of their share: all but the first of each larger cell."""
+        """Atoms that have an angle for their share: all but the first of each larger cell."""
         reference = self.model.reference
         if not reference.free:
             return []
@@ -66,11 +78,11 @@ class Coordinates:
         return sum(counts) + self._mass_entries
 
     @cached_property
-    def is_deviation(self) -> FloatArray:
-        """1 for coordinates that vanish at the reference, 0 for shares, shape (size,)."""
-        out = np.ones(self.size)
+    def is_deviation(self) -> NDArray[np.bool_]:
+        """Whether each coordinate vanishes at the reference; shares do not."""
+        out = np.ones(self.size, dtype=np.bool_)
         start = len(self._atom_entries) + self._shared_entries
-        out[start : start + len(self._share_entries)] = 0.0
+        out[start : start + len(self._share_entries)] = False
         return out
 
     @cached_property
@@ -105,28 +117,40 @@ class Coordinates:
             atoms[i, c] = value
         shared = bounded[entries:]
         share = self._shares(z)
+        if self.is_weighted:
+            i, c = self._atom_entries[self.pin]
+            atoms[i, c] *= self._weight(share)
         mass = np.zeros(model.truth_family.n_experts)
         if self._mass_entries:
             mass[:-1] = z[self.size - self._mass_entries :]
         return Deviation(atoms, shared, share, mass)
 
-    def _logits(self, z: FloatArray) -> FloatArray:
+    @cached_property
+    def is_weighted(self) -> bool:
+        """Whether the pinned deviation is held up to a power of its atom's share."""
+        return self.weighted and self._share_entries != [] and self.in_larger_cell(self.pin)
+
+    def _weight(self, share: FloatArray) -> float:
+        i = self._atom_entries[self.pin][0]
+        return float((share[i] / self.model.reference.share[i]) ** (-1.0 / self.power))
+
+    def _angles(self, z: FloatArray, j: int) -> FloatArray:
+        """Angles (m - 1,) that share out the mass of cell j among its m atoms."""
         start = len(self._atom_entries) + self._shared_entries
-        logits = np.zeros(len(self.model.reference.cells))
-        logits[self._share_entries] = z[start : start + len(self._share_entries)]
-        return logits
+        cells = self.model.reference.cells
+        mine = [n for n, i in enumerate(self._share_entries) if cells[i] == j]
+        m = len(mine) + 1
+        return _equal_angles(m) + z[start + np.array(mine, dtype=np.int64)]
 
     def _shares(self, z: FloatArray) -> FloatArray:
         reference = self.model.reference
         if not self._share_entries:
             return reference.share
         share = np.ones(len(reference.cells))
-        logits = self._logits(z)
         for j, size in enumerate(reference.sizes):
             if size > 1:
-                at = np.flatnonzero(reference.cells == j)
-                weight = np.exp(logits[at] - logits[at].max())
-                share[at] = LEAST_SHARE + (1.0 - size * LEAST_SHARE) * weight / weight.sum()
+                parts, _ = stick(self._angles(z, j))
+                share[reference.cells == j] = LEAST_SHARE + (1.0 - size * LEAST_SHARE) * parts
         return share
 
     def jacobian(self, z: FloatArray, slopes: Derivatives) -> FloatArray:
@@ -137,20 +161,24 @@ class Coordinates:
         rows = [factor * row for factor, row in zip(inner, rows, strict=True)]
         reference = self.model.reference
         share = self._shares(z)
-        for i in self._share_entries:
-            j = reference.cells[i]
-            at = np.flatnonzero(reference.cells == j)
-            room = 1.0 - at.size * LEAST_SHARE
-            weight = (share[at] - LEAST_SHARE) / room
-            own = float(weight[at == i][0])
-            change = room * own * ((at == i) - weight)
-            rows.append(change @ slopes.share[at])
+        in_share = slopes.share
+        if self.is_weighted:
+            i, c = self._atom_entries[self.pin]
+            rows[self.pin] = self._weight(share) * rows[self.pin]
+            deviation = self.unpack(z).atoms[i, c]
+            in_share = in_share.copy()
+            in_share[i] -= slopes.atoms[i, c] * deviation / (self.power * share[i])
+        for j, size in enumerate(reference.sizes):
+            if size > 1 and self._share_entries:
+                _, change = stick(self._angles(z, j))
+                room = 1.0 - size * LEAST_SHARE
+                rows += list(room * change.T @ in_share[reference.cells == j])
         rows += list(slopes.mass[: self._mass_entries])
         return np.stack(rows, axis=1)
 
     def random(self, rng: np.random.Generator, scale: float) -> FloatArray:
         """A random point with deviations of about `scale`."""
-        return rng.standard_normal(self.size) * np.where(self.is_deviation > 0.0, scale, 1.0)
+        return rng.standard_normal(self.size) * np.where(self.is_deviation, scale, 0.3)
 
     def cells_by_name(self) -> list[int]:
         """Cell of each coordinate; -1 for a parameter that all atoms share, or a mass."""
@@ -164,6 +192,23 @@ class Coordinates:
         cell = self.cells_by_name()[position]
         return cell >= 0 and self.model.reference.sizes[cell] > 1
 
-    def cells_of(self) -> IntArray:
-        """True atom that each fitted atom belongs to."""
-        return self.model.reference.cells
+
+def stick(angles: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Shares (m,) of a unit mass from m - 1 angles, with their derivatives (m, m - 1).
+
+    The first is ``cos^2`` of the first angle, the second ``cos^2`` of the second times what is
+    left, and so on.  A share of 0 lies at a finite place, unlike with logits.
+    """
+    m = angles.size + 1
+    factors = np.ones((m, m - 1))
+    slopes = np.zeros((m, m - 1))
+    for n, angle in enumerate(angles):
+        factors[n, n], slopes[n, n] = np.cos(angle) ** 2, -np.sin(2.0 * angle)
+        factors[n + 1 :, n], slopes[n + 1 :, n] = np.sin(angle) ** 2, np.sin(2.0 * angle)
+    others = [np.prod(np.delete(factors, n, axis=1), axis=1) for n in range(m - 1)]
+    return np.prod(factors, axis=1), slopes * np.stack(others, axis=1)
+
+
+def _equal_angles(m: int) -> FloatArray:
+    """The angles of m equal shares."""
+    return np.arccos(np.sqrt(1.0 / np.arange(m, 1, -1)))

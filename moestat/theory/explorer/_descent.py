@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moestat._types import FloatArray
+from moestat._types import FloatArray, IntArray
 
 __all__ = ["Descent", "descend"]
 
 _LEAST_SINGULAR = 1e-15
-_CONVERGED = 1e-7  # relative gain of the mean square that a full step still promises
-_SHRUNK = 1e-9  # of the first radius
+_SETTLED = 1e-3  # relative gain of the norm over the last steps that still counts
+_STEPS = 4
+_SHRUNK = 1e-9  # radius at which a descent is given up, in units of the scale
+_CORRECTIONS = 8
+_TIGHTER = 0.2  # a correction must not move along the valley itself
 
 
 class Descent(NamedTuple):
@@ -27,7 +30,7 @@ class Descent(NamedTuple):
     root : float
         Norm of the residual there.
     converged : bool
-        Whether an unrestricted Gauss-Newton step promises no more gain.
+        Whether the last four steps together lowered the norm by less than a thousandth.
     """
 
     z: FloatArray
@@ -37,9 +40,11 @@ class Descent(NamedTuple):
 
 def descend(
     residuals: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    values: Callable[[FloatArray], FloatArray],
     z: FloatArray,
     free: NDArray[np.bool_],
     scale: FloatArray,
+    radius: float,
     iterations: int,
 ) -> Descent:
     """Minimise the norm of a residual in the coordinates marked free.
@@ -48,18 +53,26 @@ def descend(
     its columns are dependent up to a high power of the deviation, and the smallest singular value
     decides.  Steps are restricted in units of `scale`, which also makes singular values comparable.
 
+    The minimum lies in a curved valley with steep walls: a straight step of a share e of the
+    deviation leaves it at once.  Each step is therefore followed by corrections, Newton steps with
+    the Jacobian at hand, that bring the residual back to what the straight step promised.
+
     Parameters
     ----------
     residuals : callable
         ``residuals(z)``: residual (n,) and Jacobian (n, p).
+    values : callable
+        ``values(z)``: the residual only.
     z : ndarray of shape (p,)
         Start.
     free : ndarray of bool, shape (p,)
         Coordinates that move.
     scale : ndarray of shape (p,)
         Unit of each coordinate.
+    radius : float
+        Longest first step, in units of `scale`.
     iterations : int
-        Most evaluations.
+        Most steps tried.
 
     Returns
     -------
@@ -68,39 +81,76 @@ def descend(
     """
     at = np.flatnonzero(free)
     unit = scale[at]
-    radius = first = 1.0
     r, J = residuals(z)
-    root = _norm(r)
-    converged = False
+    roots = [_norm(r)]
     for _ in range(iterations):
+        root = roots[-1]
         if root == 0.0 or not np.isfinite(root):
             return Descent(z, root, root == 0.0)
-        # The triangle of [J r] holds J's own and Q'r.
-        triangle: Any = np.linalg.qr(np.column_stack([J[:, at] * unit, r / root]), mode="r")
-        U, S, Vt = np.linalg.svd(triangle[: at.size, : at.size])
-        b = U.T @ triangle[: at.size, -1] * root
-        keep = _LEAST_SINGULAR * S[0] < S
-        step = _restricted(S[keep], b[keep], radius)
-        gain = float(np.sum(b[keep] ** 2 - (b[keep] - S[keep] * step) ** 2))
-        inside = float(np.linalg.norm(step)) < 0.999 * radius
-        if gain <= _CONVERGED * root**2:
-            converged = inside
-            if inside or radius < _SHRUNK * first:
+        if len(roots) > _STEPS and root > (1.0 - _SETTLED) * roots[-1 - _STEPS]:
+            return Descent(z, root, True)
+        if radius < _SHRUNK:
+            break
+        Q, R = np.linalg.qr(J[:, at] * unit)
+        U, S, Vt = np.linalg.svd(R)
+        basis = Q @ U
+        keep = S > _LEAST_SINGULAR * S[0]
+        S, basis, Vt = S[keep], basis[:, keep], Vt[keep]
+        b = basis.T @ r
+        while radius >= _SHRUNK:
+            step = _restricted(S, b, radius)
+            length = float(np.linalg.norm(step))
+            gain = float(np.sum(b**2 - (b - S * step) ** 2))
+            promised = r - basis @ (S * step)
+            moved, r1 = _corrected(values, z, step, promised, (S, basis, Vt), (at, unit), length)
+            root1 = _norm(r1)
+            achieved = (root - root1) * (root + root1) / gain if gain > 0.0 else 0.0
+            if achieved > 0.75 and length > 0.99 * radius:
+                radius *= 2.0
+            elif achieved < 0.25:
+                radius = 0.4 * length
+            if root1 < root:
+                z = moved
+                r, J = residuals(z)
+                roots.append(_norm(r))
                 break
+    return Descent(z, roots[-1], False)
+
+
+def _corrected(
+    values: Callable[[FloatArray], FloatArray],
+    z: FloatArray,
+    step: FloatArray,
+    promised: FloatArray,
+    factors: tuple[FloatArray, FloatArray, FloatArray],
+    place: tuple[IntArray, FloatArray],
+    length: float,
+) -> tuple[FloatArray, FloatArray]:
+    """The point after a step, and its residual, brought near the promised one."""
+    S, basis, Vt = factors
+    at, unit = place
+
+    def reached(total: FloatArray) -> tuple[FloatArray, FloatArray]:
         moved = z.copy()
-        moved[at] -= unit * (Vt[keep].T @ step)
-        r1, J1 = residuals(moved)
-        root1 = _norm(r1)
-        achieved = (root - root1) * (root + root1) / gain if gain > 0.0 else -1.0
-        if achieved < 0.1:
-            radius = 0.3 * min(radius, float(np.linalg.norm(step)))
-            if radius < _SHRUNK * first:
-                break
-        elif achieved > 0.6 and not inside:
-            radius *= 2.5
-        if root1 < root:
-            z, r, J, root = moved, r1, J1, root1
-    return Descent(z, root, converged)
+        moved[at] -= unit * (Vt.T @ total)
+        return moved, values(moved)
+
+    total = step
+    best = reached(total)
+    goal, least = _norm(promised), _norm(best[1])
+    reach = length
+    for _ in range(_CORRECTIONS):
+        reach *= _TIGHTER
+        if not least > 1.05 * goal or not np.isfinite(least):
+            break
+        total = total + _restricted(S, basis.T @ (best[1] - promised), reach)
+        trial = reached(total)
+        norm = _norm(trial[1])
+        if not norm < 0.7 * least:
+            best, least = (trial, norm) if norm < least else (best, least)
+            break
+        best, least = trial, norm
+    return best
 
 
 def _norm(r: FloatArray) -> float:

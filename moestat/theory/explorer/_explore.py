@@ -18,7 +18,7 @@ from moestat.theory.explorer._model import Model
 from moestat.theory.explorer._nodes import Nodes, make_nodes
 from moestat.theory.explorer._reference import Reference, references
 from moestat.theory.explorer._result import Exploration, Rung
-from moestat.theory.explorer._search import Point, consolidate, least, trace
+from moestat.theory.explorer._search import Point, least, search
 
 __all__ = ["deviation_loss", "explore"]
 
@@ -147,6 +147,8 @@ def explore(
             f" {family.n_experts}"
         )
     chosen.check_gate(family.gate)
+    if family.is_regression and family.gate.normalised:
+        raise ValueError("family: regression functions with a softmax gate are not supported")
     positive_int("starts", starts)
     if family.n_features > _MOST_INPUTS:
         raise ValueError(
@@ -167,22 +169,19 @@ def explore(
     order = _order(family)
     nodes = make_nodes(truth_family, vector, design, order)
     rng = np.random.default_rng(seed)
-    found_near: list[tuple[Coordinates, list[Point | None]]] = []
+    found_near: list[list[Point | None]] = []
     for reference in found:
         model = Model(family, truth_family, vector, reference, nodes)
         witness = _at_reference(model, chosen)
         if witness is not None:
             return Exploration(family, truth_family, vector, chosen.name, (witness,))
-        coordinates = Coordinates(model)
-        curves = trace(coordinates, chosen, ladder, starts, rng, progress)
-        found_near.append((coordinates, consolidate(curves, chosen, ladder)))
+        found_near.append(search(Coordinates(model), chosen, ladder, starts, rng, progress))
     rungs = []
     fine = make_nodes(truth_family, vector, design, 2 * order)
     for at in range(ladder.size):
-        here = {id(point): near for near, points in found_near if (point := points[at])}
-        best = least([point for _, points in found_near if (point := points[at])])
+        best = least([point for points in found_near if (point := points[at]) is not None])
         if best is not None:
-            rungs.append(_rung(here[id(best)], best, fine))
+            rungs.append(_rung(best, fine))
     return Exploration(family, truth_family, vector, chosen.name, tuple(rungs))
 
 
@@ -205,12 +204,13 @@ def _at_reference(model: Model, loss: VoronoiLoss) -> Rung | None:
     return Rung(value, d, d, d, params, 0.0, model.reference.name, "nothing", {}, True)
 
 
-def _rung(coordinates: Coordinates, point: Point, fine: Nodes) -> Rung:
+def _rung(point: Point, fine: Nodes) -> Rung:
     """A point as a rung, its distance taken at finer nodes."""
+    coordinates = point.coordinates
     model = coordinates.model
     deviation = coordinates.unpack(point.z)
     refined = replace(model, nodes=fine)
-    root = float(np.linalg.norm(refined.residuals(deviation)[0]))
+    root = float(np.linalg.norm(refined.values(deviation)))
     regression = model.family.is_regression
     return Rung(
         loss=point.loss,
@@ -220,7 +220,7 @@ def _rung(coordinates: Coordinates, point: Point, fine: Nodes) -> Rung:
         params=model.packed(deviation),
         error=abs(root - point.root) / max(root, 1e-300),
         reference=model.reference.name,
-        pinned=coordinates.names[point.pin],
+        pinned=coordinates.names[coordinates.pin],
         moves=_moves(coordinates, point.z, model.reference),
         converged=point.converged,
     )

@@ -229,8 +229,8 @@ class Model:
                 else:
                     out.atoms[i, first + f] += row
 
-    def _blank(self) -> Derivatives:
-        k, n = len(self.reference.cells), self.nodes.X.shape[1]
+    def _blank(self, wanted: bool) -> Derivatives:
+        k, n = len(self.reference.cells), self.nodes.X.shape[1] if wanted else 0
         n_shared = self.family.n_params - k * self.family.n_atom_params
         true_k = self.truth_family.n_experts
         return Derivatives(
@@ -242,63 +242,70 @@ class Model:
 
     def residuals(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
         """Residuals (n,), whose squares sum to the mean squared distance, with derivatives."""
-        return (
-            self._regression(deviation) if self.family.is_regression else self._density(deviation)
-        )
+        if self.family.is_regression:
+            change, slopes = self.difference(deviation)
+            return self.factor * change, _times(self.factor, slopes)
+        with np.errstate(all="ignore"):
+            rho, slopes = self.relative(deviation)
+            half = self._half(rho)
+            return self.factor * half, _times(0.5 * self.factor / (1.0 + half), slopes)
 
-    def relative(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
-        """``p / p* - 1`` at every row (n,), with derivatives."""
+    def values(self, deviation: Deviation) -> FloatArray:
+        """The residuals (n,) only."""
+        if self.family.is_regression:
+            return self.factor * self.difference(deviation, slopes=False)[0]
+        with np.errstate(all="ignore"):
+            return self.factor * self._half(self.relative(deviation, slopes=False)[0])
+
+    @staticmethod
+    def _half(rho: FloatArray) -> FloatArray:
+        """``sqrt(1 + rho) - 1``; NaN where a density rounds to 0, far outside of any interest."""
+        return np.expm1(0.5 * np.log1p(np.where(rho > -1.0, rho, np.nan)))
+
+    def relative(self, deviation: Deviation, slopes: bool = True) -> tuple[FloatArray, Derivatives]:
+        """``p / p* - 1`` at every row (n,), with derivatives unless they are not wanted."""
         pi, tau, _ = self._truth_rows
-        n_gate, first, _n_mean, _ = self.family.layout
-        n_channels = len(self.columns)
-        total, normaliser = np.zeros_like(tau[0]), np.zeros_like(tau[0])
-        du, dz = self._blank(), self._blank()
+        n_gate, first, _, _ = self.family.layout
+        total, normaliser = deviation.mass @ tau, deviation.mass @ pi
+        du, dz = self._blank(slopes), self._blank(slopes)
+        zero = np.zeros_like(total)
         for i, j in enumerate(self.reference.cells):
             atom = self._move(i, deviation)
             s, m = deviation.share[i], 1.0 + deviation.mass[j]
             excess, gate = np.expm1(atom.a + atom.v), np.expm1(atom.a)
-            total += tau[j] * m * s * excess
-            normaliser += pi[j] * m * s * gate
-            du.share[i] += tau[j] * m * excess
-            dz.share[i] += pi[j] * m * gate
-            du.mass[j] += tau[j] * s * excess
-            dz.mass[j] += pi[j] * s * gate
-            slope_u, slope_z = tau[j] * m * s * (1.0 + excess), pi[j] * m * s * (1.0 + gate)
-            zero = np.zeros_like(total)
+            total += m * s * tau[j] * excess
+            normaliser += m * s * pi[j] * gate
+            if not slopes:
+                continue
+            for out, weight, change in ((du, tau[j], excess), (dz, pi[j], gate)):
+                out.share[i] += m * weight * change
+                out.mass[j] += weight * (s * change)
+            slope_u, slope_z = m * s * tau[j] * (1.0 + excess), m * s * pi[j] * (1.0 + gate)
             in_u, in_z = [], []
-            for c in range(n_channels):
+            for c in range(len(self.columns)):
                 da = atom.da[c] if c < n_gate else zero
                 dv = atom.dv[c - first] if c >= first else zero
                 in_u.append(slope_u * (da + dv))
                 in_z.append(slope_z * da)
             self._scatter(i, in_u, du)
             self._scatter(i, in_z, dz)
-        total += deviation.mass @ tau
-        normaliser += deviation.mass @ pi
+        rho = (total - normaliser) / (1.0 + normaliser)
+        if not slopes:
+            return rho, du
         du.mass[:] += tau
         dz.mass[:] += pi
-        rho = (total - normaliser) / (1.0 + normaliser)
-        out = Derivatives(
-            *((u - (1.0 + rho) * z) / (1.0 + normaliser) for u, z in zip(du, dz, strict=True))
+        inverse = 1.0 / (1.0 + normaliser)
+        slope = -(1.0 + rho) * inverse
+        return rho, Derivatives(
+            *(inverse * u + slope * z for u, z in zip(du, dz, strict=True)),
         )
-        return rho, out
 
-    def _density(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            rho, slopes = self.relative(deviation)
-        if not np.all(rho > -1.0) or not np.all(np.isfinite(rho)):
-            # A density that rounds to 0, or overflows: far outside of any neighbourhood.
-            return np.full_like(rho, np.inf), slopes
-        half = np.expm1(0.5 * np.log1p(rho))
-        factor = 0.5 * self.factor / (1.0 + half)
-        return self.factor * half, Derivatives(*(factor * slope for slope in slopes))
-
-    def difference(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
-        """``f - f*`` at every row (n,), with derivatives."""
-        if self.family.gate.normalised:
-            raise NotImplementedError("regression functions with a normalised gate")
+    def difference(
+        self, deviation: Deviation, slopes: bool = True
+    ) -> tuple[FloatArray, Derivatives]:
+        """``f - f*`` at every row (n,), with derivatives unless they are not wanted."""
         n_gate, first, _, _ = self.family.layout
-        out = self._blank()
+        out = self._blank(slopes)
         change = np.zeros(self.nodes.X.shape[1])
         for i in range(len(self.reference.cells)):
             atom = self._move(i, deviation)
@@ -306,17 +313,14 @@ class Model:
             weight = np.exp(a0)
             mean = g0 + atom.v
             change += weight * (np.expm1(atom.a) * mean + atom.v)
-            moved = weight * np.exp(atom.a)
-            rows = [
-                moved * mean * atom.da[c] if c < n_gate else moved * atom.dv[c - first]
-                for c in range(len(self.columns))
-            ]
-            self._scatter(i, rows, out)
+            if slopes:
+                moved = weight * np.exp(atom.a)
+                rows = [
+                    moved * mean * atom.da[c] if c < n_gate else moved * atom.dv[c - first]
+                    for c in range(len(self.columns))
+                ]
+                self._scatter(i, rows, out)
         return change, out
-
-    def _regression(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
-        change, slopes = self.difference(deviation)
-        return self.factor * change, Derivatives(*(self.factor * slope for slope in slopes))
 
     def pointwise(self, residuals: FloatArray) -> FloatArray:
         """Squared distance given each input, shape (m,), from the residuals."""
@@ -325,14 +329,14 @@ class Model:
 
     def distance(self, deviation: Deviation) -> float:
         """``E_X d_H``, or the L2 distance of the regression functions."""
-        squares = self.pointwise(self.residuals(deviation)[0])
+        squares = self.pointwise(self.values(deviation))
         if self.family.is_regression:
             return float(np.sqrt(self.nodes.mass @ squares))
         return float(self.nodes.mass @ np.sqrt(squares))
 
     def total_variation(self, deviation: Deviation) -> float:
         """``E_X d_V``; changes of sign between nodes limit it to about three digits."""
-        rho, _ = self.relative(deviation)
+        rho, _ = self.relative(deviation, slopes=False)
         weight = self.nodes.mass[self.nodes.owner] * self.nodes.weight
         return float(0.5 * np.sum(weight * np.exp(self._truth_rows[2]) * np.abs(rho)))
 
@@ -346,6 +350,10 @@ class Model:
             atoms[:, column] += np.log(deviation.share * (1.0 + deviation.mass[cells]))
         shared = self.truth_family.split(self.truth)[1] + deviation.shared
         return self.family.join(atoms, shared)
+
+
+def _times(factor: FloatArray, slopes: Derivatives) -> Derivatives:
+    return Derivatives(*(factor * slope for slope in slopes))
 
 
 def free_columns(family: Family, reference: Reference) -> tuple[IntArray, IntArray]:

@@ -7,31 +7,37 @@ minimise d freely (shares bounded from below, as in a compact parameter space): 
 D of at least the pinned term and a d of at most the sequence's.  The infimum of d over
 ``D = eps`` is therefore, up to a factor that does not depend on eps, the least d among these
 constrained minimisers, over all deviations to pin, their signs, and all ways to spread the fitted
-atoms over the cells.  h is adjusted until D is eps.
+atoms over the cells.  Where a loss weights a deviation by its atom's mass, the weighted deviation
+is pinned.  h is adjusted until D is eps.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from moestat._types import FloatArray
 from moestat.losses import VoronoiLoss, voronoi_terms
+from moestat.mixing import MixingMeasure
 from moestat.theory.explorer._coordinates import Coordinates
-from moestat.theory.explorer._descent import Descent, descend
+from moestat.theory.explorer._descent import descend
 
-__all__ = ["Curve", "Point", "consolidate", "least", "trace"]
+__all__ = ["Point", "least", "search"]
 
 _FIRST_ITERATIONS = 50
 _ITERATIONS = 40
-_ADJUSTMENTS = 3
-_CLOSE = 0.03  # of log D to log eps
+_WARM = 0.1  # first radius of a step from a warm start
+_ADJUSTMENTS = 2
+_CLOSE = 0.1  # of log D to log eps
 _KEPT = (12, 6, 4)  # curves that go on after one, two and three radii
 _WITHIN = math.log(3.0)  # of log D to log eps: points further off say nothing about eps
+_TRIAL = 1e-2  # a deviation to see how a loss depends on it
 _LEAST_PIN, _LARGEST_PIN = 1e-14, 4.0
+_POWERS = (0.5, 6.0)  # of the pinned deviation that the others may follow
 
 
 @dataclass(frozen=True)
@@ -40,12 +46,10 @@ class Point:
 
     Parameters
     ----------
-    pin : int
-        Position of the pinned deviation.
+    coordinates : Coordinates
+        What z stands for, and which deviation is pinned.
     z : ndarray
-        Its coordinates.
-    pinned : float
-        Value h of the pinned deviation.
+        The minimiser.
     loss : float
         D.
     root : float
@@ -54,32 +58,33 @@ class Point:
         Whether the descent converged.
     """
 
-    pin: int
+    coordinates: Coordinates
     z: FloatArray
-    pinned: float
     loss: float
     root: float
     converged: bool
+
+    @property
+    def pinned(self) -> float:
+        """Size of the pinned deviation."""
+        return abs(float(self.z[self.coordinates.pin]))
 
     @property
     def ratio(self) -> float:
         """``d / D``."""
         return self.root / self.loss
 
+    def is_near(self, radius: float) -> bool:
+        """Whether D is the radius, up to a factor."""
+        return abs(math.log(self.loss / radius)) < _WITHIN
+
 
 @dataclass
-class Curve:
+class _Curve:
     """Constrained minimisers along decreasing radii, with one pinned deviation."""
 
-    coordinates: Coordinates
-    pin: int
-    sign: float
+    problem: _Problem
     points: list[Point] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """What is pinned."""
-        return self.coordinates.names[self.pin]
 
     def promise(self, radius: float) -> float:
         """Log of the ratio that the last two points promise at a radius."""
@@ -93,13 +98,18 @@ class Curve:
         return value + slope * math.log(radius / last.loss)
 
 
+@dataclass(frozen=True)
 class _Problem:
-    """D and d at the points of one reference."""
+    """D and d near one reference, with one deviation pinned."""
 
-    def __init__(self, coordinates: Coordinates, loss: VoronoiLoss) -> None:
-        self.coordinates, self.loss = coordinates, loss
-        model = coordinates.model
-        self.truth = model.truth_family.measure(model.truth)
+    coordinates: Coordinates
+    loss: VoronoiLoss
+
+    @cached_property
+    def truth(self) -> MixingMeasure:
+        """The true measure."""
+        model = self.coordinates.model
+        return model.truth_family.measure(model.truth)
 
     def voronoi(self, z: FloatArray) -> float:
         """D, or NaN where an atom has left its cell."""
@@ -113,7 +123,7 @@ class _Problem:
         except ValueError:
             return math.nan
         stays = self.loss.represent is not None or np.array_equal(
-            result.assignment, self.coordinates.cells_of()
+            result.assignment, model.reference.cells
         )
         return result.value if stays else math.nan
 
@@ -122,36 +132,77 @@ class _Problem:
         r, slopes = self.coordinates.model.residuals(self.coordinates.unpack(z))
         return r, self.coordinates.jacobian(z, slopes)
 
-    def minimise(self, z: FloatArray, pin: int, iterations: int) -> Descent:
-        free = np.ones(z.size, dtype=np.bool_)
-        free[pin] = False
-        unit = np.where(self.coordinates.is_deviation > 0.0, abs(z[pin]), 1.0)
-        return descend(self.residuals, z, free, unit, iterations)
+    def values(self, z: FloatArray) -> FloatArray:
+        """Residual at z."""
+        return self.coordinates.model.values(self.coordinates.unpack(z))
 
-    def alone(self, pin: int, radius: float) -> float:
-        """The h at which the pinned deviation by itself has about D = radius, 0 if it has none."""
-        z = np.zeros(self.coordinates.size)
-        low, high = math.log(_LEAST_PIN), math.log(_LARGEST_PIN)
-        z[pin] = 1e-2
-        if not self.voronoi(z) > 0.0:
-            return 0.0
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            z[pin] = math.exp(middle)
-            value = self.voronoi(z)
-            low, high = (middle, high) if value < radius else (low, middle)
-        return math.exp(low)
+    def minimise(self, z: FloatArray, radius: float, iterations: int) -> Point | None:
+        """The minimiser from z with the pinned deviation held; None where D is not defined.
+
+        Steps begin with at most `radius` times the pinned deviation.
+        """
+        pin = self.coordinates.pin
+        free = np.arange(z.size) != pin
+        unit = np.where(self.coordinates.is_deviation, abs(z[pin]), 1.0)
+        end = descend(self.residuals, self.values, z, free, unit, radius, iterations)
+        value = self.voronoi(end.z)
+        if not value > 0.0 or not math.isfinite(end.root):
+            return None
+        return Point(self.coordinates, end.z, value, end.root, end.converged)
+
+    def next(self, points: list[Point], radius: float) -> Point | None:
+        """The minimiser near another radius, from one point or the last two of several."""
+        last, before = points[-1], points[-2] if len(points) > 1 else None
+        power = self._power(before, last)
+        z = self._scaled(last, before, (radius / last.loss) ** power)
+        point = self.minimise(z, _WARM, _ITERATIONS)
+        return None if point is None else self.adjust(point, radius, power)
+
+    def adjust(self, point: Point, radius: float, power: float | None = None) -> Point | None:
+        """The point, moved until its loss is the radius; None if it stays far off."""
+        power = self._power(None, point) if power is None else power
+        for _ in range(_ADJUSTMENTS):
+            miss = math.log(radius / point.loss)
+            if abs(miss) < _CLOSE:
+                break
+            start = self._scaled(point, None, math.exp(power * miss))
+            moved = self.minimise(start, _WARM, _ITERATIONS)
+            if moved is None:
+                break
+            power, point = self._power(point, moved), moved
+        return point if point.is_near(radius) else None
+
+    def _power(self, one: Point | None, two: Point) -> float:
+        """Power of D that the pinned deviation follows, from two points if they differ."""
+        if one is None or abs(math.log(one.loss / two.loss)) < 1e-3:
+            return 1.0 / self.coordinates.power
+        power = math.log(one.pinned / two.pinned) / math.log(one.loss / two.loss)
+        return float(np.clip(power, 0.05, 2.0))
+
+    def _scaled(self, last: Point, before: Point | None, factor: float) -> FloatArray:
+        """A warm start with the pinned deviation multiplied by a factor.
+
+        Each deviation follows the power of the pinned one that it followed so far.
+        """
+        powers = np.ones(last.z.size)
+        if before is not None and before.pinned != last.pinned:
+            run = math.log(last.pinned / before.pinned)
+            same = last.z * before.z > 0.0
+            quotient = np.divide(last.z, before.z, out=np.ones(last.z.size), where=same)
+            powers = np.clip(np.where(same, np.log(quotient) / run, 1.0), *_POWERS)
+        powers[self.coordinates.pin] = 1.0
+        return last.z * np.where(self.coordinates.is_deviation, factor**powers, 1.0)
 
 
-def trace(
+def search(
     coordinates: Coordinates,
     loss: VoronoiLoss,
     radii: FloatArray,
     starts: int,
     rng: np.random.Generator,
     report: Callable[[str], None] | None = None,
-) -> list[Curve]:
-    """Curves of constrained minimisers near one reference.
+) -> list[Point | None]:
+    """The point with the least ratio near each radius and near one reference.
 
     Parameters
     ----------
@@ -162,7 +213,7 @@ def trace(
     radii : ndarray of shape (R,)
         Decreasing values of D.
     starts : int
-        Random starts per pinned deviation and sign.
+        Random starts per pinned deviation and sign in cells of several atoms.
     rng : numpy.random.Generator
         Source of the starts.
     report : callable, optional
@@ -170,35 +221,31 @@ def trace(
 
     Returns
     -------
-    list of Curve
-        Those that were followed to the last radius, or as far as they went.
+    list of Point or None
+        One per radius, None where there is none.
     """
-    problem = _Problem(coordinates, loss)
+    first = float(radii[0])
     curves = []
     for pin in coordinates.pins():
-        h = problem.alone(pin, float(radii[0]))
-        if h == 0.0:
+        found = _pinned(coordinates, loss, pin, first)
+        if found is None:
             continue
-        alone = not coordinates.in_larger_cell(pin)
+        problem, h = found
+        several = coordinates.in_larger_cell(pin)
         for sign in (1.0, -1.0):
-            curve = Curve(coordinates, pin, sign)
-            point = _first(problem, curve, h, float(radii[0]), 1 if alone else starts, rng)
+            point = _first(problem, sign * h, first, starts if several else 1, rng)
             if point is not None:
-                point = _adjusted(problem, curve, point, float(radii[0]), 1.0)
-                if _is_near(point, float(radii[0])):
-                    curve.points.append(point)
-                    curves.append(curve)
+                curves.append(_Curve(problem, [point]))
     for at, radius in enumerate(radii[1:], start=1):
         curves.sort(key=lambda curve: (-len(curve.points), curve.promise(float(radii[-1]))))
         curves = curves[: _KEPT[min(at, len(_KEPT)) - 1]]
         for curve in curves:
             if len(curve.points) == at:
-                point = _next(problem, curve, float(radius))
-                if point is not None and _is_near(point, float(radius)):
-                    curve.points.append(point)
+                point = curve.problem.next(curve.points, float(radius))
+                curve.points += [] if point is None else [point]
         if report:
             report(f"{coordinates.model.reference.name}: D = {radius:.1e}, {len(curves)} curves")
-    return curves
+    return _consolidated(curves, loss, radii)
 
 
 def least(points: list[Point]) -> Point | None:
@@ -206,121 +253,65 @@ def least(points: list[Point]) -> Point | None:
     return min(points, key=lambda point: point.ratio, default=None)
 
 
-def consolidate(curves: list[Curve], loss: VoronoiLoss, radii: FloatArray) -> list[Point | None]:
+def _consolidated(
+    curves: list[_Curve], loss: VoronoiLoss, radii: FloatArray
+) -> list[Point | None]:
     """The best point near each radius, after each has served as a start for its neighbours.
 
     A curve may lose its way at one radius, or find a better one late.
-
-    Parameters
-    ----------
-    curves : list of Curve
-        Curves near one reference.
-    loss : VoronoiLoss
-        D.
-    radii : ndarray of shape (R,)
-        Decreasing values of D.
-
-    Returns
-    -------
-    list of Point or None
-        One per radius, None where there is none.
     """
     best = [
         least([curve.points[at] for curve in curves if len(curve.points) > at])
         for at in range(radii.size)
     ]
-    if not curves:
-        return best
-    problem = _Problem(curves[0].coordinates, loss)
-    upward = list(range(radii.size - 2, -1, -1))
-    for at, source in [(at, at + 1) for at in upward] + [(at + 1, at) for at in upward[::-1]]:
-        start, here = best[source], best[at]
+    steps = [(at + 1, at) for at in range(radii.size - 1)]
+    for source, target in steps[::-1] + [(target, source) for source, target in steps]:
+        start, here = best[source], best[target]
         if start is None:
             continue
-        curve = Curve(problem.coordinates, start.pin, 1.0, [start])
-        point = _next(problem, curve, float(radii[at]))
-        if point is not None and _is_near(point, float(radii[at])):
-            best[at] = least([point] if here is None else [here, point])
+        point = _Problem(start.coordinates, loss).next([start], float(radii[target]))
+        if point is not None:
+            best[target] = least([point] if here is None else [here, point])
     return best
 
 
-def _point(problem: _Problem, z: FloatArray, pin: int, iterations: int) -> Point | None:
-    end = problem.minimise(z, pin, iterations)
-    value = problem.voronoi(end.z)
-    if not value > 0.0 or not math.isfinite(end.root):
+def _pinned(
+    coordinates: Coordinates, loss: VoronoiLoss, pin: int, radius: float
+) -> tuple[_Problem, float] | None:
+    """The problem with one deviation pinned, and the h at which it has D = radius by itself.
+
+    None for a deviation that the loss does not see.
+    """
+    problem = _Problem(coordinates, loss)
+    z = np.zeros(coordinates.size)
+
+    def value(h: float) -> float:
+        z[pin] = h
+        return problem.voronoi(z)
+
+    if not value(_TRIAL) > 0.0:
         return None
-    return Point(pin, end.z, float(end.z[pin]), value, end.root, end.converged)
+    power = math.log2(value(_TRIAL) / value(0.5 * _TRIAL))
+    low, high = math.log(_LEAST_PIN), math.log(_LARGEST_PIN)
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if value(math.exp(middle)) < radius else (low, middle)
+    weighted = loss.weighted and loss.masses is not None
+    pinned = replace(coordinates, pin=pin, power=power, weighted=weighted)
+    return _Problem(pinned, loss), math.exp(low)
 
 
 def _first(
-    problem: _Problem,
-    curve: Curve,
-    h: float,
-    radius: float,
-    starts: int,
-    rng: np.random.Generator,
+    problem: _Problem, pinned: float, radius: float, starts: int, rng: np.random.Generator
 ) -> Point | None:
-    """The best of some random starts at the first radius."""
-    best = None
-
-    def rank(point: Point) -> tuple[bool, float]:
-        # A point of another D lies elsewhere, and its ratio cannot be compared.
-        return not _is_near(point, radius), point.ratio
-
+    """The best of some starts at the first radius: the pinned deviation by itself, and random."""
+    points = []
     for start in range(starts):
-        z = curve.coordinates.random(rng, 0.5 * h if start else 0.0)
-        z[curve.pin] = curve.sign * h
-        point = _point(problem, z, curve.pin, _FIRST_ITERATIONS)
-        if point is not None and (best is None or rank(point) < rank(best)):
-            best = point
-    return best
-
-
-def _is_near(point: Point, radius: float) -> bool:
-    return abs(math.log(point.loss / radius)) < _WITHIN
-
-
-def _scaled(z: FloatArray, before: FloatArray | None, curve: Curve, share: float) -> FloatArray:
-    """A warm start with the pinned deviation multiplied by `share`.
-
-    Each deviation follows the power of the pinned one that it followed so far.
-    """
-    powers = np.ones(z.size)
-    if before is not None:
-        run = math.log(abs(z[curve.pin] / before[curve.pin]))
-        moved = np.where(before == 0.0, 1.0, z / np.where(before == 0.0, 1.0, before))
-        powers = np.where(moved > 0.0, np.log(np.where(moved > 0.0, moved, 1.0)) / run, 1.0)
-        powers = np.clip(powers, 0.5, 6.0)
-    factor = np.where(curve.coordinates.is_deviation > 0.0, share**powers, 1.0)
-    return z * factor
-
-
-def _next(problem: _Problem, curve: Curve, radius: float) -> Point | None:
-    last = curve.points[-1]
-    before = curve.points[-2] if len(curve.points) > 1 else None
-    power = 1.0
-    if before is not None and before.loss != last.loss:
-        run = math.log(before.loss / last.loss)
-        power = float(np.clip(math.log(before.pinned / last.pinned) / run, 0.05, 2.0))
-    share = (radius / last.loss) ** power
-    z = _scaled(last.z, None if before is None else before.z, curve, share)
-    point = _point(problem, z, curve.pin, _ITERATIONS)
-    return None if point is None else _adjusted(problem, curve, point, radius, power)
-
-
-def _adjusted(problem: _Problem, curve: Curve, point: Point, radius: float, power: float) -> Point:
-    """The point, moved until its loss is the radius."""
-    older = None
-    for _ in range(_ADJUSTMENTS):
-        miss = math.log(radius / point.loss)
-        if abs(miss) < _CLOSE:
-            break
-        if older is not None and older.loss != point.loss:
-            run = math.log(older.loss / point.loss)
-            power = float(np.clip(math.log(older.pinned / point.pinned) / run, 0.05, 2.0))
-        z = _scaled(point.z, None, curve, math.exp(power * miss))
-        moved = _point(problem, z, curve.pin, _ITERATIONS)
-        if moved is None:
-            break
-        older, point = point, moved
-    return point
+        z = problem.coordinates.random(rng, 0.5 * abs(pinned) if start else 0.0)
+        z[problem.coordinates.pin] = pinned
+        point = problem.minimise(z, 1.0, _FIRST_ITERATIONS)
+        # A point of another D lies elsewhere, and its ratio cannot be compared.
+        if point is not None and point.is_near(radius):
+            points.append(point)
+    best = least(points)
+    return None if best is None else problem.adjust(best, radius)
