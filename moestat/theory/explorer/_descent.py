@@ -94,7 +94,7 @@ def descend(
         Q, R = np.linalg.qr(J[:, at] * unit)
         U, S, Vt = np.linalg.svd(R)
         basis = Q @ U
-        keep = S > _LEAST_SINGULAR * S[0]
+        keep = _LEAST_SINGULAR * S[0] < S
         S, basis, Vt = S[keep], basis[:, keep], Vt[keep]
         b = basis.T @ r
         while radius >= _SHRUNK:

@@ -14,6 +14,7 @@ from moestat.designs import Design, Uniform
 from moestat.families import Family
 from moestat.losses import VoronoiLoss, make_loss, voronoi_terms
 from moestat.theory.explorer._coordinates import Coordinates
+from moestat.theory.explorer._exact import exact_root
 from moestat.theory.explorer._model import Model
 from moestat.theory.explorer._nodes import Nodes, make_nodes
 from moestat.theory.explorer._reference import Reference, references
@@ -201,7 +202,9 @@ def _at_reference(model: Model, loss: VoronoiLoss) -> Rung | None:
     if value < _SAME:
         return None
     d = 0.0
-    return Rung(value, d, d, d, params, 0.0, model.reference.name, "nothing", {}, True)
+    return Rung(
+        value, d, d, d, params, 0.0, model.reference.name, "nothing", {}, True, lambda _: (d, d)
+    )
 
 
 def _rung(point: Point, fine: Nodes) -> Rung:
@@ -223,6 +226,7 @@ def _rung(point: Point, fine: Nodes) -> Rung:
         pinned=coordinates.names[coordinates.pin],
         moves=_moves(coordinates, point.z, model.reference),
         converged=point.converged,
+        exactly=lambda digits: (point.root, exact_root(model, deviation, digits)),
     )
 
 

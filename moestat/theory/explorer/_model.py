@@ -12,7 +12,7 @@ and the same without l for the normaliser.  lambda is not a difference of two va
 the integral of the registered derivatives along the segment from the true to the fitted atom, by
 Gauss-Legendre quadrature, and so carries the deviations as a factor.  What is left of cancellation
 is that between the atoms of one cell: the absolute error of ``p / p* - 1`` is about 1e-16 times
-the largest deviation, which `moestat.theory.explorer.evaluate_exactly` confirms.  Where a kink
+the largest deviation, which `moestat.theory.explorer._exact` confirms at 50 digits.  Where a kink
 lies on the segment, the integral would be wrong and the plain difference is taken.
 
 Hellinger's distance is a sum of squares, ``h^2 = (1/2) int p* (sqrt(p / p*) - 1)^2``, and so is the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +50,9 @@ class Rung:
         Largest deviation in each block of each cell, named ``block, cell j``.
     converged : bool
         Whether the descent to it converged.
+    exactly : callable
+        ``exactly(digits)``: the root mean square at the search's nodes and its value there in
+        arithmetic of that many digits.
     """
 
     loss: float
@@ -62,6 +65,7 @@ class Rung:
     pinned: str
     moves: Mapping[str, float] = field(repr=False)
     converged: bool
+    exactly: Callable[[int], tuple[float, float]] = field(repr=False, compare=False)
 
     @property
     def ratio(self) -> float:
@@ -161,6 +165,23 @@ class Exploration:
         if last.size and np.all(last <= _BOUNDED):
             return "bounded"
         return "undecided"
+
+    def rounding_error(self, digits: int = 50) -> float:
+        """Rounding error of the last resolved distance, relative; NaN if none is resolved.
+
+        The distance at the same nodes is computed again from the densities themselves, in
+        arithmetic of many digits (needs mpmath).
+
+        Parameters
+        ----------
+        digits : int
+            Decimal digits.
+        """
+        resolved = [rung for rung in self.rungs if rung.resolved]
+        if not resolved:
+            return math.nan
+        fast, exact = resolved[-1].exactly(digits)
+        return abs(fast / exact - 1.0) if exact > 0.0 else math.nan
 
     @property
     def powers(self) -> dict[str, float]:

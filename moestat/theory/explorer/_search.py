@@ -253,9 +253,7 @@ def least(points: list[Point]) -> Point | None:
     return min(points, key=lambda point: point.ratio, default=None)
 
 
-def _consolidated(
-    curves: list[_Curve], loss: VoronoiLoss, radii: FloatArray
-) -> list[Point | None]:
+def _consolidated(curves: list[_Curve], loss: VoronoiLoss, radii: FloatArray) -> list[Point | None]:
     """The best point near each radius, after each has served as a start for its neighbours.
 
     A curve may lose its way at one radius, or find a better one late.

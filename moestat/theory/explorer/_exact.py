@@ -1,0 +1,189 @@
+"""The same distance in arithmetic of any precision, from the registered functions themselves.
+
+The functions of gates, experts and likelihoods are plain Python that also runs uncompiled.  Here
+they run on numbers of mpmath: every function is copied with its global names bound to the copies
+of what it calls, and those few at the bottom (exponentials, logarithms, roots) to mpmath's.  So
+nothing is written twice, and what the fast path computes from derivatives along a segment is
+compared with plain values of densities at 50 digits.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from moestat.kernels.atom import build_atom
+from moestat.theory.explorer._model import Deviation, Model
+
+__all__ = ["exact_root"]
+
+
+def exact_root(model: Model, deviation: Deviation, digits: int = 50) -> float:
+    """Root mean square distance at the nodes of a model, in arithmetic of many digits.
+
+    Parameters
+    ----------
+    model : Model
+        Family, truth, reference and nodes.
+    deviation : Deviation
+        The point.
+    digits : int
+        Decimal digits.
+
+    Returns
+    -------
+    float
+        ``(E_X d_H^2)^(1/2)``, or the L2(mu) distance of regression functions.
+    """
+    import mpmath
+
+    with mpmath.workdps(digits):
+        return float(_Exact(model, mpmath.mp).root(deviation))
+
+
+class _Exact:
+    """One evaluation with the numbers of a context of mpmath."""
+
+    def __init__(self, model: Model, mp: Any) -> None:
+        self.model, self.mp = model, mp
+        family, bound = model.family, _Bound(mp)
+        self.number = np.vectorize(mp.mpf, otypes=[object])
+        if family.likelihood.block is None:
+            self.gate = bound.copy(family.gate.block)
+            self.expert = bound.copy(family.expert.block) if family.expert.block else None
+        else:
+            block, self.n_work = build_atom(
+                family.gate.block,
+                family.expert.block,
+                family.likelihood.block,
+                family.gate.reads_response,
+            )
+            self.block = bound.copy(block)
+
+    def root(self, deviation: Deviation) -> Any:
+        """Root of the mean square at the nodes."""
+        model, nodes = self.model, self.model.nodes
+        fitted = self._measure(deviation)
+        truth_atoms, shared = model.truth_family.split(model.truth)
+        truth = [(atom, 0.0) for atom in self.number(truth_atoms)], self.number(shared)
+        weight = self.number(nodes.weight) * self.number(nodes.mass)[nodes.owner]
+        if model.family.is_regression:
+            gap = self._function(*fitted) - self._function(*truth)
+            return self.mp.sqrt(np.sum(weight * gap**2))
+        roots = [np.array([self.mp.sqrt(v) for v in self._density(*m)]) for m in (fitted, truth)]
+        return self.mp.sqrt(np.sum(weight * (roots[0] - roots[1]) ** 2) / 2)
+
+    def _measure(self, deviation: Deviation) -> Any:
+        """Atoms with the logs of their relative masses, and shared parameters, exactly."""
+        model, number = self.model, self.number
+        reference = model.reference
+        atoms = number(reference.atoms) + number(deviation.atoms)
+        share = number(deviation.share)
+        logs = []
+        for i, j in enumerate(reference.cells):
+            mine = share[reference.cells == j].sum()
+            mass = share[i] / mine * (1 + number(deviation.mass[j])) if reference.free else 1
+            logs.append(self.mp.log(mass))
+        shared = number(model.truth_family.split(model.truth)[1]) + number(deviation.shared)
+        return list(zip(atoms, logs, strict=True)), shared
+
+    def _channels(self, atom: Any, shared: Any) -> Any:
+        """Channels (C, n) of one atom; products of inputs keep their float coefficients."""
+        model = self.model
+        phi = self.number(model.phi)
+        rows = []
+        for c, (is_shared, first) in enumerate(model.columns):
+            source = shared if is_shared else atom
+            at = model.features[c]
+            rows.append(source[first : first + len(at)] @ phi[at])
+        return np.stack(rows)
+
+    def _atom(self, atom: Any, shared: Any) -> tuple[Any, Any]:
+        """Log-score and log-density, or mean, of one atom at every row."""
+        model = self.model
+        eta = self._channels(atom, shared)
+        n, layout = eta.shape[1], model.family.layout
+        low = self.number(model.phi[: 1 + model.family.n_features])
+
+        def scratch(rows: int) -> Any:
+            return np.full((rows, n), self.mp.mpf(0), dtype=object)
+
+        a, value = scratch(1)[0], scratch(1)[0]
+        pairs = len(eta) * (len(eta) + 1) // 2
+        if model.family.is_regression:
+            self.gate(eta[: layout[0]], low, n, 0, a, scratch(layout[0]), scratch(pairs))
+            mean = eta[layout[1] : layout[1] + layout[2]]
+            if self.expert is None:
+                return a, mean[0]
+            self.expert(mean, n, 0, value, scratch(len(mean)), scratch(pairs))
+            return a, value
+        work = scratch(self.n_work(len(eta), layout[2]))
+        y = model.nodes.y
+        y = self.number(y) if model.family.likelihood.support is None else y
+        slopes = scratch(layout[0]), scratch(pairs), scratch(len(eta)), scratch(pairs)
+        self.block(
+            *(eta, layout, low, y, n, 0, work, a, *slopes[:2], value),
+            *slopes[2:],
+        )
+        return a, value
+
+    def _function(self, atoms: Any, shared: Any) -> Any:
+        total = 0
+        for atom, _ in atoms:
+            a, mean = self._atom(atom, shared)
+            total = total + np.array([self.mp.exp(v) for v in a]) * mean
+        return total
+
+    def _density(self, atoms: Any, shared: Any) -> Any:
+        joint, gates = 0, 0
+        for atom, log_mass in atoms:
+            a, value = self._atom(atom, shared)
+            gate = np.array([self.mp.exp(v + log_mass) for v in a])
+            gates = gates + gate
+            joint = joint + gate * np.array([self.mp.exp(v) for v in value])
+        return joint / gates
+
+
+class _Bound:
+    """Copies of functions whose lowest-level arithmetic is mpmath's."""
+
+    def __init__(self, mp: Any) -> None:
+        one = mp.mpf(1)
+        self.lowest: dict[str, Any] = {
+            "exp": mp.exp,
+            "decay": mp.exp,
+            "decay_less_one": mp.expm1,
+            "log": mp.log,
+            "log1p_unit": lambda y: mp.log(one + y),
+            "log1p_inverse": lambda y: (mp.log(one + y), one / (one + y)),
+            "math": types.SimpleNamespace(sqrt=mp.sqrt, erfc=mp.erfc, inf=mp.inf),
+        }
+        self.done: dict[int, Callable[..., Any]] = {}
+
+    def copy(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, with what it calls replaced all the way down."""
+        if id(function) in self.done:
+            return self.done[id(function)]
+        assert isinstance(function, types.FunctionType)
+        names = {
+            name: self.lowest.get(name, self._inner(function.__globals__[name]))
+            for name in function.__code__.co_names
+            if name in function.__globals__
+        }
+        cells = [self._inner(cell.cell_contents) for cell in function.__closure__ or ()]
+        copied = types.FunctionType(
+            function.__code__,
+            {**function.__globals__, **names},
+            function.__name__,
+            function.__defaults__,
+            tuple(map(types.CellType, cells)),
+        )
+        self.done[id(function)] = copied
+        return copied
+
+    def _inner(self, value: Any) -> Any:
+        own = isinstance(value, types.FunctionType) and value.__module__.startswith("moestat")
+        return self.copy(value) if own else value
