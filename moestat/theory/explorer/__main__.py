@@ -36,8 +36,7 @@ def main(
     found = []
     for name in names or CASES:
         case, begun = CASES[name], time.process_time()
-        options = {"n_radii": _QUICK_RADII, "starts": 1} if quick else {}
-        exploration = run_case(case, **options)
+        exploration = run_case(case, n_radii=_QUICK_RADII, starts=1) if quick else run_case(case)
         found.append((case, exploration))
         seconds = time.process_time() - begun
         mark = "" if as_expected(case, exploration) else "  NOT AS EXPECTED"

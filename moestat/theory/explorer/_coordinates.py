@@ -180,6 +180,14 @@ class Coordinates:
         """A random point with deviations of about `scale`."""
         return rng.standard_normal(self.size) * np.where(self.is_deviation, scale, 0.3)
 
+    def deviations(self, z: FloatArray) -> FloatArray:
+        """What each coordinate stands for: a deviation, the share of an atom or a mass."""
+        deviation = self.unpack(z)
+        atoms = [deviation.atoms[i, c] for i, c in self._atom_entries]
+        share = deviation.share[self._share_entries]
+        mass = deviation.mass[: self._mass_entries]
+        return np.concatenate([atoms, deviation.shared, share, mass])
+
     def cells_by_name(self) -> list[int]:
         """Cell of each coordinate; -1 for a parameter that all atoms share, or a mass."""
         cells = self.model.reference.cells

@@ -15,7 +15,7 @@ __all__ = ["Descent", "descend"]
 _LEAST_SINGULAR = 1e-15
 _SETTLED = 1e-3  # relative gain of the norm over the last steps that still counts
 _STEPS = 4
-_SHRUNK = 1e-9  # radius at which a descent is given up, in units of the scale
+_REJECTIONS = 16  # steps in turn, ever shorter
 _CORRECTIONS = 8
 _TIGHTER = 0.2  # a correction must not move along the valley itself
 
@@ -30,7 +30,8 @@ class Descent(NamedTuple):
     root : float
         Norm of the residual there.
     converged : bool
-        Whether the last four steps together lowered the norm by less than a thousandth.
+        Whether the last four steps together lowered the norm by less than a thousandth, or no
+        step lowers it although a full one would not promise to, either.
     """
 
     z: FloatArray
@@ -89,15 +90,13 @@ def descend(
             return Descent(z, root, root == 0.0)
         if len(roots) > _STEPS and root > (1.0 - _SETTLED) * roots[-1 - _STEPS]:
             return Descent(z, root, True)
-        if radius < _SHRUNK:
-            break
         Q, R = np.linalg.qr(J[:, at] * unit)
         U, S, Vt = np.linalg.svd(R)
         basis = Q @ U
         keep = _LEAST_SINGULAR * S[0] < S
         S, basis, Vt = S[keep], basis[:, keep], Vt[keep]
         b = basis.T @ r
-        while radius >= _SHRUNK:
+        for _ in range(_REJECTIONS):
             step = _restricted(S, b, radius)
             length = float(np.linalg.norm(step))
             gain = float(np.sum(b**2 - (b - S * step) ** 2))
@@ -114,6 +113,10 @@ def descend(
                 r, J = residuals(z)
                 roots.append(_norm(r))
                 break
+        else:
+            # No step gains anything: a minimum, if an unrestricted one would not promise to.
+            promise = float(np.sum(b**2))
+            return Descent(z, root, promise <= _SETTLED * root**2)
     return Descent(z, roots[-1], False)
 
 

@@ -100,7 +100,7 @@ def explore(
         an empty cell by default.
     expert_splits : bool
         For raw sigmoid gates: also look near measures that share a true atom out through its
-        expert, and near those with a dead atom.
+        expert, one of ``t eta*`` and ``(1 - t) eta*`` under one gate.
     progress : callable, optional
         Called with a line of text after every radius.
 
@@ -233,8 +233,11 @@ def _rung(point: Point, fine: Nodes) -> Rung:
 def _moves(coordinates: Coordinates, z: FloatArray, reference: Reference) -> dict[str, float]:
     """Largest deviation of each block in each cell."""
     moves: dict[str, float] = {}
-    for name, value, cell in zip(coordinates.names, z, coordinates.cells_by_name(), strict=True):
-        if name.startswith("share"):
+    values, cells = coordinates.deviations(z), coordinates.cells_by_name()
+    for name, value, cell, shown in zip(
+        coordinates.names, values, cells, coordinates.is_deviation, strict=True
+    ):
+        if not shown:
             continue
         block = name.split("[")[0].removeprefix("log ")
         size = reference.sizes[cell] if cell >= 0 else 0

@@ -87,7 +87,7 @@ def references(
     truth_family : Family
         The same family with the truth's number of atoms.
     expert_splits : bool
-        Whether a raw gate may share a true atom out through its expert, and have a dead atom.
+        Whether a raw gate may share a true atom out through its expert.
     """
     k, true_k = family.n_experts, truth_family.n_experts
     atoms, _ = truth_family.split(truth)
@@ -105,8 +105,6 @@ def references(
                 found.append(copied)
         else:
             found += _raw(family, copied, at, expert_splits)
-    if expert_splits and not family.gate.normalised and k == true_k + 1:
-        found += _dead(family, atoms, at)
     return found
 
 
@@ -133,19 +131,3 @@ def _raw(
         name = f"{copied.name}, experts split"
         out.append(Reference(name, moved, copied.cells, copied.share, False))
     return out
-
-
-def _dead(family: Family, atoms: FloatArray, at: dict[str, IntArray]) -> list[Reference]:
-    """The truth with one more atom whose mean is 0, under the gate of each true atom, moved."""
-    symmetry = family.expert.symmetry
-    blocks = symmetry.linear_in or symmetry.positive_in
-    if not blocks:
-        return []
-    gate = [position for name in family.gate.bounds for position in at[name]]
-    extra = atoms[0].copy()
-    extra[gate] = 0.5 * (atoms[0, gate] + atoms[-1, gate])
-    for name in blocks:
-        extra[at[name]] = 0.0
-    cells = np.concatenate([np.arange(len(atoms)), [0]])
-    share = np.ones(len(cells))
-    return [Reference("a dead atom", np.vstack([atoms, extra]), cells, share, False)]

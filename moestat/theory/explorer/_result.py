@@ -216,7 +216,7 @@ class Exploration:
     def table(self) -> str:
         """The radii as lines of text, with what was found at each."""
         head = f"{'D':>10} {'d':>10} {'d / D':>10} {'local r':>8} {'error':>8}  near, pinned"
-        local = [math.nan, *self.local_exponents]
+        local = [math.nan, *self.local_exponents][: len(self.rungs)]
         lines = [
             f"{rung.loss:10.3e} {rung.distance:10.3e} {rung.ratio:10.3e} {r:8.3f} {rung.error:8.0e}"
             f"  {rung.reference}, {rung.pinned}"

@@ -309,7 +309,6 @@ def _first(
         z[problem.coordinates.pin] = pinned
         point = problem.minimise(z, 1.0, _FIRST_ITERATIONS)
         # A point of another D lies elsewhere, and its ratio cannot be compared.
-        if point is not None and point.is_near(radius):
-            points.append(point)
-    best = least(points)
-    return None if best is None else problem.adjust(best, radius)
+        point = None if point is None else problem.adjust(point, radius)
+        points += [] if point is None else [point]
+    return least(points)
