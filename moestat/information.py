@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from moestat._types import FloatArray
 from moestat._validate import as_floats, positive_int, real_in
@@ -227,6 +227,6 @@ def named_basis(space: FloatArray) -> FloatArray:
         return space
     # Of parameters that move alike the later one is taken, whatever rounding does.
     later = 1.0 + 1e-9 * np.arange(space.shape[0])
-    pivots: Any = linalg.qr(space.T * later, mode="r", pivoting=True)
+    pivots: Any = scipy.linalg.qr(space.T * later, mode="r", pivoting=True)
     own = np.sort(pivots[1][:count])
     return space @ np.linalg.inv(space[own])

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from moestat._types import FloatArray
 from moestat.solvers._collapse import collapsed_atoms
@@ -137,8 +136,12 @@ def certify(
     if at.size:
         local = metric[np.ix_(at, at)]
         slope = slopes[at]
-        gradient = float(np.sqrt(slope @ linalg.solve(local, slope, assume_a="pos")))
-        values = linalg.eigh(here.hessian[np.ix_(at, at)], local, eigvals_only=True)
+        # In coordinates where the metric is the identity; scipy's solver would do the same, but
+        # importing it takes longer than most fits.
+        factor = np.linalg.cholesky(local)
+        gradient = float(np.linalg.norm(np.linalg.solve(factor, slope)))
+        half = np.linalg.solve(factor, here.hessian[np.ix_(at, at)])
+        values = np.linalg.eigvalsh(np.linalg.solve(factor, half.T))
         size = np.abs(values)
         zero = size <= _ZERO_CURVATURE * size.max()
         inertia = (

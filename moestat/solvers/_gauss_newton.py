@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from moestat._types import FloatArray
 from moestat.solvers._certificate import GAIN_LIMIT, Certificate
@@ -82,7 +82,7 @@ def least_squares_solution(
     gradient, gain, inertia, condition = 0.0, 0.0, (0, 0, 0), 1.0
     if at.size and np.isfinite(here.value):
         metric = feature_metric(problem)[np.ix_(at, at)]
-        values, vectors = linalg.eigh(here.hessian[np.ix_(at, at)] / variance, metric)
+        values, vectors = scipy.linalg.eigh(here.hessian[np.ix_(at, at)] / variance, metric)
         slope = vectors.T @ here.gradient[at] / variance
         gradient = float(np.linalg.norm(slope)) / size
         gain = 0.0 if here.value <= nothing else _region_gain(values, slope, 1.0)

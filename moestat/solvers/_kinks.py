@@ -20,7 +20,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from moestat._jit import compile_loop
 from moestat._types import FloatArray, IntArray
@@ -336,7 +336,7 @@ def _damped_root(
     if follow.size == 0:
         return np.empty((0, 0))
     block = np.ix_(follow, follow)
-    values, vectors = linalg.eigh(here.hessian[block], metric[block])
+    values, vectors = scipy.linalg.eigh(here.hessian[block], metric[block])
     floor = _NULL_CURVATURE * (np.abs(values).max() or 1.0)
     values = np.where(np.abs(values) <= floor, floor, values)
     slope = vectors.T @ here.gradient[follow]

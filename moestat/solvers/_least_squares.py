@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from moestat._types import FloatArray
 from moestat.families import Family
@@ -48,8 +48,8 @@ def regress(family: Family, theta: FloatArray, here: Evaluation) -> FloatArray:
         curvature = here.hessian[np.ix_(at, at)]
         weight = 2.0 * (here.gradient[t] + here.hessian[t, t])
         try:
-            step = linalg.solve(curvature, here.gradient[at], assume_a="pos")
-        except linalg.LinAlgError:
+            step = scipy.linalg.solve(curvature, here.gradient[at], assume_a="pos")
+        except np.linalg.LinAlgError:
             continue
         fitted = theta[at] - step
         inside = np.all((fitted >= family.lower[at]) & (fitted <= family.upper[at]))

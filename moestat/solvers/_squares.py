@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_blas_funcs
+import scipy
 
 from moestat._types import FloatArray
 from moestat.families import Family
@@ -52,7 +52,7 @@ def squares(
     at = np.flatnonzero(family.jacobian_rows >= 0)
     last = at.size
     rows = np.zeros((last + 1, CHUNK))
-    syrk: Any = get_blas_funcs("syrk", (rows,))
+    syrk: Any = scipy.linalg.get_blas_funcs("syrk", (rows,))
     gram = np.zeros((last + 1, last + 1), order="F")
     f = np.empty(CHUNK)
     for start in range(0, n, CHUNK):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
@@ -57,10 +57,10 @@ def _damped_step(
         edge = np.flatnonzero(step * ~free)
         pull = -gradient[at] - hessian[np.ix_(at, edge)] @ step[edge]
         try:
-            factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
+            factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
             return None
-        step[at] = linalg.cho_solve(factor, pull, check_finite=False)
+        step[at] = scipy.linalg.cho_solve(factor, pull, check_finite=False)
         moved = theta + step
         out = free & ((moved < lower) | (moved > upper))
         if not out.any():

@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
-from scipy.optimize import nnls
+import scipy
 
 from moestat._types import FloatArray, IntArray
 from moestat._validate import positive_int, real_in
@@ -96,7 +95,7 @@ class _Model:
         self.lower, self.upper = family.box_at(theta)
         at = np.flatnonzero(free_coordinates(theta, here.gradient, self.lower, self.upper))
         metric = problem.metric(theta)[np.ix_(at, at)]
-        values, vectors = linalg.eigh(here.hessian[np.ix_(at, at)], metric)
+        values, vectors = scipy.linalg.eigh(here.hessian[np.ix_(at, at)], metric)
         self.values = values
         self.slope = float(np.linalg.norm(vectors.T @ here.gradient[at]))
         size = np.abs(values)
@@ -214,7 +213,7 @@ class _Model:
             system = np.vstack([rows.T / size, bound / size])
             unit = np.append(np.zeros(target.size), 1.0)
             try:
-                weight, _ = nnls(system, unit)
+                weight, _ = scipy.optimize.nnls(system, unit)
             except RuntimeError:
                 return cell, held
             rest = unit - system @ weight
@@ -234,7 +233,7 @@ class _Model:
         n_axes = self.axes.shape[1]
         if held.size:
             basis = list(np.linalg.pinv(self.normal[held], rcond=1e-6).T)
-            span = linalg.orth(self.normal[held].T).T
+            span = scipy.linalg.orth(self.normal[held].T).T
         else:
             basis, span = [], np.empty((0, n_axes))
         for t in np.argsort(self.distance, kind="stable")[:_TIES]:
