@@ -27,6 +27,8 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+from numba._dynfunc import make_function
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
@@ -36,7 +38,10 @@ from numba.extending import lower_builtin, register_jitable, type_callable
 __all__ = ["BLOCK", "FASTMATH", "cache_directory", "compile_loop", "device", "primitive"]
 
 BLOCK = 192
-"""Samples per block: the working rows of a block stay in the first two cache levels."""
+"""Samples per block at most: its working rows stay in the first two cache levels.
+
+A multiple of 32, four vectors of 512 bits.
+"""
 
 FASTMATH = frozenset({"reassoc", "contract", "nsz"})
 """Reductions may be reordered so that LLVM vectorises them; NaN and inf keep their meaning."""
@@ -100,24 +105,70 @@ class _WideLowering(NativeLowering):
         return _WideLower
 
 
-class _WideCompiler(CompilerBase):
-    """numba's compiler, with the lowering above."""
+class _Part(JITCodeLibrary):
+    """Code of a function that only ever becomes part of a loop.
 
-    def define_pipelines(self) -> list[Any]:
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.passes = [
-            (_WideLowering, text) if step is NativeLowering else (step, text)
-            for step, text in pipeline.passes
-        ]
-        pipeline.finalize()
-        return [pipeline]
+    numba would optimise it and translate it to machine code by itself, only to do so again within
+    every caller.  Here it is code to link, and no more.
+    """
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(_WideLowering):
+    _name = "moestat_part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = library
+        state.flags.no_compile = True
+        state.flags.noalias = True
+        super().run_pass(state)
+        state.flags.no_compile = False
+        # Callers know a function by its entry point, even one that points nowhere.
+        fndesc = state.cr.fndesc
+        entry = make_function(fndesc.lookup_module(), fndesc.qualname, "", 0, state.cr.env, ())
+        state.targetctx.insert_user_function(entry, fndesc, [library])
+        state.cr = state.cr._replace(cfunc=entry)
+        return True
+
+
+def _compiler(lowering: type[NativeLowering], ssa: bool) -> type[CompilerBase]:
+    """The compiler of numba with another lowering, with or without static single assignment.
+
+    LLVM brings code into that form itself; numba needs it for variables that change their type.
+    """
+
+    class Compiler(CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            self.state.flags.enable_ssa = ssa
+            pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            pipeline.passes = [
+                (lowering, text) if step is NativeLowering else (step, text)
+                for step, text in pipeline.passes
+            ]
+            pipeline.finalize()
+            return [pipeline]
+
+    return Compiler
+
+
+_PART_COMPILER = _compiler(_PartLowering, ssa=False)
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": set(FASTMATH),
-    "pipeline_class": _WideCompiler,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": _compiler(_WideLowering, ssa=True),
 }
 """How loops are compiled, besides the cache."""
 
@@ -127,12 +178,17 @@ def device(function: Callable[..., Any] | None = None, *, forceinline: bool = Tr
 
     It becomes part of the loop, unless `forceinline` is False: there its arrays are known to be
     borrowed, and counting references to them costs nothing.
+
+    An array that a call writes must not overlap another one of the same call: the compiler takes
+    that for granted, and vectorises loops without a check at run time.
     """
     if function is None:
         return lambda decorated: device(decorated, forceinline=forceinline)
     _name_by_closure(function)
-    options = {"forceinline": True} if forceinline else {}
-    return register_jitable(pipeline_class=_WideCompiler, **options)(function)
+    options = {"pipeline_class": _PART_COMPILER, "no_cfunc_wrapper": True}
+    if forceinline:
+        options["forceinline"] = True
+    return register_jitable(**options)(function)
 
 
 def primitive(

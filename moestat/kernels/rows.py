@@ -14,6 +14,7 @@ so that LLVM vectorises it.  A block may hold a single sample.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from moestat._jit import device
 from moestat._math import decay, log
@@ -21,8 +22,11 @@ from moestat._math import decay, log
 __all__ = [
     "dot",
     "expect",
+    "fill",
     "fill_features",
     "fill_products",
+    "join_moments",
+    "load",
     "normalise",
     "padded",
     "predict_channel",
@@ -31,10 +35,26 @@ __all__ = [
     "scatter_score",
     "select_top",
     "take_shares",
-    "tilt",
 ]
 
 _NEGLIGIBLE = -340.0
+
+
+@device(forceinline=False)
+def load(values, m, size, block):
+    """Copy m values into a block; the last one fills what is left of it."""
+    for b in range(m):
+        block[b] = values[b]
+    for b in range(m, size):
+        block[b] = values[m - 1]
+
+
+@device(forceinline=False)
+def fill(value, rows):
+    """Set all of the rows to one value."""
+    for i in range(rows.shape[0]):
+        for b in range(rows.shape[1]):
+            rows[i, b] = value
 
 
 @device
@@ -47,7 +67,7 @@ def fill_features(X, start, m, phi):
             phi[1 + f, b] = X[f, start + b]
 
 
-@device
+@device(forceinline=False)
 def fill_products(phi, weight, n_factors, m, psi):
     """Weighted products ``w phi_f phi_g``, f <= g, row by row: w (1, x, then x_1 x_1, ...).
 
@@ -73,7 +93,7 @@ def predict_channel(theta, first, width, phi, m, eta):
             eta[b] += slope * phi[f, b]
 
 
-@device
+@device(forceinline=False)
 def take_shares(score, m, top, total):
     """Replace scores (k, m) by ``exp(score - top)``, with their maximum `top` and sum `total`.
 
@@ -117,7 +137,7 @@ def normalise(score, m, lse, total):
     scale_rows(score, m, total)
 
 
-@device
+@device(forceinline=False)
 def select_top(score, n_active, m):
     """Set all but the `n_active` largest scores (k, m) of each sample to -inf.
 
@@ -136,14 +156,20 @@ def select_top(score, n_active, m):
 
 
 @device
-def padded(n_products):
-    """Rows that `dot` touches when it sums `n_products` of them."""
-    return (n_products + 2) // 3 * 3
+def padded(n_rows):
+    """Rows that a loop which takes them in threes touches."""
+    return (n_rows + 2) // 3 * 3
 
 
 @device
-def dot(sign, one, other, psi, n_products, m, out):
-    """``out_q += sign sum_b one_b other_b psi_qb`` for the first `n_products` rows of psi.
+def pairs(n):
+    """Number of unordered pairs of n things, each with itself included."""
+    return n * (n + 1) // 2
+
+
+@device
+def dot(one, other, psi, n_products, m, out):
+    """``out_q += sum_b one_b other_b psi_qb`` for the first `n_products` rows of psi.
 
     Rows are taken in threes; what the last three hold beyond `n_products` is of no use.
     """
@@ -156,12 +182,68 @@ def dot(sign, one, other, psi, n_products, m, out):
             s0 += h * psi[q, b]
             s1 += h * psi[q + 1, b]
             s2 += h * psi[q + 2, b]
-        out[q] += sign * s0
-        out[q + 1] += sign * s1
-        out[q + 2] += sign * s2
+        out[q] += s0
+        out[q + 1] += s1
+        out[q + 2] += s2
+
+
+def _sums_of(term: Callable[..., float]) -> Callable[..., None]:
+    """``sums(one, rows, prior, priors, n_rows, psi, n_products, m, out)``.
+
+    ``out_rq += sum_b term(one, rows, prior, priors, r, b) psi_qb``, nine sums at a time: rows and
+    products are taken in threes, and what lies beyond their numbers is of no use.
+    """
+
+    @device(forceinline=False)
+    def sums(one, rows, prior, priors, n_rows, psi, n_products, m, out):
+        for r in range(0, n_rows, 3):
+            for q in range(0, n_products, 3):
+                s00, s01, s02 = 0.0, 0.0, 0.0
+                s10, s11, s12 = 0.0, 0.0, 0.0
+                s20, s21, s22 = 0.0, 0.0, 0.0
+                for b in range(m):
+                    h = term(one, rows, prior, priors, r, b)
+                    s00 += h * psi[q, b]
+                    s01 += h * psi[q + 1, b]
+                    s02 += h * psi[q + 2, b]
+                    h = term(one, rows, prior, priors, r + 1, b)
+                    s10 += h * psi[q, b]
+                    s11 += h * psi[q + 1, b]
+                    s12 += h * psi[q + 2, b]
+                    h = term(one, rows, prior, priors, r + 2, b)
+                    s20 += h * psi[q, b]
+                    s21 += h * psi[q + 1, b]
+                    s22 += h * psi[q + 2, b]
+                out[r, q] += s00
+                out[r, q + 1] += s01
+                out[r, q + 2] += s02
+                out[r + 1, q] += s10
+                out[r + 1, q + 1] += s11
+                out[r + 1, q + 2] += s12
+                out[r + 2, q] += s20
+                out[r + 2, q + 1] += s21
+                out[r + 2, q + 2] += s22
+
+    return sums
 
 
 @device
+def _product(one, rows, prior, priors, r, b):
+    return one[b] * rows[r, b]
+
+
+@device
+def _difference(one, rows, prior, priors, r, b):
+    return one[b] * rows[r, b] - prior[b] * priors[r, b]
+
+
+sum_products = _sums_of(_product)
+"""Sums of ``one rows``."""
+sum_differences = _sums_of(_difference)
+"""Sums of ``one rows - prior priors``."""
+
+
+@device(forceinline=False)
 def expect(score, tau, start, sparse, m, expected, total):
     """Replace scores (k, m) by given shares, and leave their mean under them; ``total`` is 1."""
     for b in range(m):
@@ -177,14 +259,44 @@ def expect(score, tau, start, sparse, m, expected, total):
 
 
 @device
-def tilt(weight, slope, m, tilted, rest):
-    """A slope in two parts: ``weight slope`` and ``(1 - weight) slope``."""
+def multiply(one, other, m, product):
+    """``product = one other``."""
     for b in range(m):
-        tilted[b] = weight[b] * slope[b]
-        rest[b] = slope[b] - tilted[b]
+        product[b] = one[b] * other[b]
 
 
 @device
+def spread(share, prior, excess, complete, m, joint, both):
+    """Variance of an atom's indicator given the response, and how much more it is than without.
+
+    ``joint = share (1 - share)`` and ``both = joint - prior (1 - prior)``; given shares do not
+    vary.
+    """
+    if complete:
+        for b in range(m):
+            joint[b] = 0.0
+            both[b] = prior[b] * (prior[b] - 1.0)
+    else:
+        for b in range(m):
+            joint[b] = share[b] * (1.0 - share[b])
+            both[b] = excess[b] * (1.0 - share[b] - prior[b])
+
+
+@device
+def multiply_add(one, other, weight, second, m, h):
+    """``h = one other + weight second``."""
+    for b in range(m):
+        h[b] = one[b] * other[b] + weight[b] * second[b]
+
+
+@device
+def add_gate_part(prior, one, other, weight, second, m, h):
+    """``h += weight second - prior (1 - prior) one other``."""
+    for b in range(m):
+        h[b] += weight[b] * second[b] - prior[b] * (1.0 - prior[b]) * one[b] * other[b]
+
+
+@device(forceinline=False)
 def scatter_score(sums, index, width, score):
     """Fill the score from the sums of each channel of each atom."""
     score[:] = 0.0
@@ -195,7 +307,29 @@ def scatter_score(sums, index, width, score):
                 score[index[i, c] + f] += sums[i * n_channels + c, f]
 
 
-@device
+@device(forceinline=False)
+def join_moments(within, across, k, n_channels, moments):
+    """Sums of pairs of channels in the order of `scatter_hessian`.
+
+    Those of pairs within an atom are in `within`, those of pairs of two atoms, with the sign
+    turned, in `across`; both leave out a row now and then to begin a group of three.
+    """
+    n_rows = k * n_channels
+    pair = 0
+    for p in range(n_rows):
+        i, c = p // n_channels, p % n_channels
+        for q in range(p + 1):
+            e = q - i * n_channels
+            own = i * padded(pairs(n_channels)) + c * (c + 1) // 2 + e
+            for product in range(moments.shape[1]):
+                if e >= 0:
+                    moments[pair, product] = within[own, product]
+                else:
+                    moments[pair, product] = -across[p * padded(n_rows) + q, product]
+            pair += 1
+
+
+@device(forceinline=False)
 def scatter_hessian(moments, index, width, n_phi, hessian):
     """Fill the Hessian from the curvature of pairs of channels, by products of features.
 

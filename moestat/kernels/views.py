@@ -1,4 +1,4 @@
-"""Views of arrays that cost nothing in compiled loops.
+"""Working rows of compiled loops, and views of them that cost nothing.
 
 A slice in numba is an owner: making and dropping one are two atomic operations on the count of
 references, and a block of samples takes hundreds of slices.  These views own nothing.  One must
@@ -9,13 +9,51 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.np.arrayobj import make_array, populate_array
 
 from moestat._jit import primitive
 
-__all__ = ["part", "row"]
+__all__ = ["empty_rows", "part", "row"]
+
+_CACHE_LINE = 64
+
+
+def empty_rows(n_rows: int, width: int) -> Any:
+    """An array (n_rows, width) without initial values that begins with a cache line.
+
+    A vector of 512 bits is a cache line: numba's own arrays are aligned to half of one, and every
+    other such array costs two accesses for each vector.
+    """
+    return np.empty((n_rows, width))
+
+
+_ROWS = types.Array(types.float64, 2, "C")
+
+
+@primitive(empty_rows, lambda n_rows, width: _ROWS(types.intp, types.intp), types.intp, types.intp)
+def _empty_rows(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    itemsize = context.get_constant(types.intp, 8)
+    stride = builder.mul(args[1], itemsize)
+    size = builder.mul(args[0], stride)
+    meminfo = context.nrt.meminfo_alloc_aligned(builder, size, _CACHE_LINE)
+    with builder.if_then(cgutils.is_null(builder, meminfo), likely=False):
+        context.call_conv.return_user_exc(builder, MemoryError, ("no memory for working rows",))
+    array = make_array(_ROWS)(context, builder)
+    populate_array(
+        array,
+        data=builder.bitcast(
+            context.nrt.meminfo_data(builder, meminfo), ir.DoubleType().as_pointer()
+        ),
+        shape=args,
+        strides=[stride, itemsize],
+        itemsize=itemsize,
+        meminfo=meminfo,
+    )
+    return array._getvalue()
 
 
 def part(array: Any, start: int, stop: int) -> Any:
