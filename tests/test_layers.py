@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import moestat
@@ -80,3 +82,17 @@ def test_siblings_on_the_axes_do_not_import_each_other():
 def test_the_walk_sees_the_package():
     assert {"moestat.gates.softmax", "moestat.solvers.newton"} <= set(modules())
     assert "moestat._jit" in imports_of(ROOT / "gates" / "softmax.py")
+
+
+def test_import_leaves_slow_modules_alone():
+    slow = ("scipy.linalg", "scipy.optimize", "scipy.stats", "matplotlib", "dask")
+    program = f"""
+import sys
+import moestat
+moestat.family, moestat.fit, moestat.sample
+print(*(name for name in {slow} if name in sys.modules))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
