@@ -37,7 +37,7 @@ d <- read.csv("data.csv"); start <- as.matrix(read.csv("start.csv"))
 t <- system.time(f <- flexmix(y ~ x, data = d, k = 3, cluster = start,
   model = FLXMRglm(family = "gaussian"), concomitant = FLXPmultinom(~x),
   control = list(iter.max = 3000, minprior = 0, tolerance = 1e-6, classify = "weighted")))
-cat(t[["elapsed"]], as.numeric(logLik(f)), f@iter)
+cat(t[["user.self"]] + t[["sys.self"]], as.numeric(logLik(f)), f@iter)
 """
 
 

@@ -3,9 +3,9 @@
     python benchmarks/kernels.py [--n 100000] [--repeats 50]
 
 A pass gives the log-likelihood (order 0), with its score (order 1) and its Hessian (order 2).
-All of them run in turns, and the fastest of the repeats counts: on a machine that others use,
-too, it is the one least disturbed.  The C reference, `reference.c`, is compiled by this script
-and must agree with moestat to 1e-10.
+All of them run in turns on one thread, and the least processor time of the repeats counts: on a
+machine that others use, too, it is the one least disturbed.  The C reference, `reference.c`, is
+compiled by this script; it and JAX must agree with moestat to 1e-10.
 """
 
 from __future__ import annotations
@@ -83,15 +83,15 @@ def jax_pass(example: Example) -> Callable[[], tuple] | None:
 
 
 def fastest(calls: dict[str, Callable[[], tuple]], repeats: int) -> dict[str, float]:
-    """Seconds of the fastest of several runs in turns."""
+    """Seconds of processor time of the fastest of several runs in turns."""
     seconds = dict.fromkeys(calls, np.inf)
     for call in calls.values():
         call()
     for _ in range(repeats):
         for name, call in calls.items():
-            began = time.perf_counter()
+            began = time.process_time()
             call()
-            seconds[name] = min(seconds[name], time.perf_counter() - began)
+            seconds[name] = min(seconds[name], time.process_time() - began)
     return seconds
 
 
