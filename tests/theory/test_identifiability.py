@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from moestat.theory.identifiability import check_condition, find_dependencies
+from moestat.theory.identifiability.__main__ import main
 from moestat.theory.identifiability.atoms import atom_of
 from moestat.theory.identifiability.rank import numerical_rank
 
@@ -227,3 +228,37 @@ def test_refusals_name_the_argument(arguments, message):
     given = {"gate": "softmax", "expert": "linear", **arguments}
     with pytest.raises(ValueError, match=message):
         find_dependencies(**given)
+
+
+def test_without_sympy_the_exact_part_says_how_to_get_it(monkeypatch):
+    from moestat.theory.identifiability import dependencies
+
+    monkeypatch.setattr(dependencies, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"moestat\[theory\]"):
+        find_dependencies("softmax", "linear", exact=True)
+    assert find_dependencies("softmax", "linear", order=1).exact_rank is None
+
+
+def test_ranks_that_disagree_are_not_settled():
+    """|relu| has a sign that the exact part takes for a function of its own."""
+    found = find_dependencies("competition-top", neuron("relu", False))
+    assert found.exact_rank > found.rank.rank
+    assert not found.settled
+    assert "not settled" in found.summary()
+
+
+def test_an_expert_that_does_not_see_x_cancels_under_the_sigmoid_gate():
+    """With a = 0 an expert does not see x: two copies mix, under the sigmoid gate as well."""
+    general = find_dependencies("sigmoid", "linear", "multinomial")
+    assert general.cancellation.status == "none"
+    held = find_dependencies("sigmoid", "linear", "multinomial", at={"a": 0})
+    assert held.cancellation.status == "found"
+    assert "∂²u/∂b² = (1 - 2*share(1, b))·∂u/∂b" in texts(held)
+
+
+def test_the_command_prints_relations_and_refuses_names(capsys):
+    arguments = ["softmax", "activation:activation=relu,weighted=false", "--features", "1"]
+    assert main(arguments) == 0
+    assert "∂²F/∂beta1∂beta = ∂F/∂alpha" in capsys.readouterr().out
+    assert main(["softmax", "dense"]) == 2
+    assert "unknown expert 'dense'" in capsys.readouterr().err
