@@ -222,3 +222,20 @@ def test_a_gate_that_jumps_is_refused():
     family = moestat.family("gaussian", gate="softmax-top", n_experts=2)
     with pytest.raises(ValueError, match="jumps"):
         find_orbits(family, np.zeros(family.n_params))
+
+
+@pytest.mark.parametrize("gate", ["sigmoid", "softmax"])
+def test_the_constant_expert_of_table_2_splits_exactly(gate):
+    """One atom too many: a total variation of 0 at a positive loss, with K = 2 and a = 0."""
+    family, truth = published(gate)
+    blocks = family.unpack(truth)
+    more = {name: np.concatenate([block, block[[1]]]) for name, block in blocks.items()}
+    more[family.gate.mass][1:] -= np.log(2.0)
+    share = 1.0 / (1.0 + np.exp(-blocks["b"][1, 0]))
+    odds = np.array([0.5 * share, 1.5 * share])
+    more["b"][1:, 0] = np.log(odds / (1.0 - odds))
+    larger = family.with_experts(3)
+    theta = larger.pack(more)
+    assert moestat.total_variation(larger, theta, family, truth).value < 1e-15
+    loss = {"sigmoid": "D1", "softmax": "softmax-D1"}[gate]
+    assert moestat.voronoi_loss(larger.measure(theta), family.measure(truth), loss) > 0.1
