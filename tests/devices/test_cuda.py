@@ -169,3 +169,46 @@ def test_a_family_that_is_too_large_for_a_tile_is_refused():
     attempt = tiles + "try:\n t(700)\nexcept ValueError as error:\n print(error)"
     refusal = "keeps 700 numbers per sample in shared memory, at most 682 fit"
     assert refusal in run_simulated("-c", attempt)
+
+
+def ptx_report(*arguments):
+    """Rows of benchmarks/ptx.py; skips without the tools that it needs."""
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "ptx.py"), "--json", *arguments],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "0", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    if run.returncode == 3:
+        pytest.skip(run.stderr.strip())
+    assert run.returncode in (0, 1), run.stderr
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def check_no_local_memory(rows):
+    assert {row["arch"] for row in rows} == {80, 90}
+    local = ("stack", "spill_stores", "spill_loads")
+    assert [row for row in rows if any(row[name] for name in local)] == []
+
+
+@pytest.mark.parametrize("only", ["multinomial, sigmoid, linear", "Gram matrix"])
+def test_kernels_use_no_local_memory(only):
+    check_no_local_memory(ptx_report("--only", only))
+
+
+@pytest.mark.slow
+def test_no_kernel_uses_local_memory():
+    rows = ptx_report()
+    check_no_local_memory(rows)
+    assert len(rows) > 2 * len(moestat.gates.GATES)
+
+
+def test_the_report_says_which_tool_is_missing():
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "ptx.py")],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 3
+    assert "numba-cuda is not installed, or numba runs its simulator" in run.stderr

@@ -18,7 +18,7 @@ from moestat.kernels.atom import Layout, build_atom
 from moestat.kernels.cuda import mixture, regression
 from moestat.kernels.cuda.assembly import assemble
 from moestat.kernels.cuda.target import SIMULATED, cuda
-from moestat.kernels.cuda.translate import kernel
+from moestat.kernels.cuda.translate import kernel, start_kernel
 from moestat.kernels.regression import forward_function
 from moestat.kernels.rows import select_top
 
@@ -130,8 +130,15 @@ def _summed(counts: Any, partial: Any, n_problems: int) -> Any:
     columns = partial.shape[2]
     out = cuda.device_array((n_problems, columns))
     grid = (-(-columns // _SUM_THREADS), n_problems)
-    _sum_kernel()[grid, _SUM_THREADS](counts, partial, out)
+    start_kernel(_sum_kernel(), grid, _SUM_THREADS, 0, counts, partial, out)
     return out
+
+
+def _name_of(*parts: Any) -> str:
+    """What tells kernels with other parts apart: names of functions, and flags."""
+    return " ".join(
+        f"{part.__module__}.{part.__qualname__}" if callable(part) else str(part) for part in parts
+    )
 
 
 class Mixture:
@@ -154,15 +161,18 @@ class Mixture:
         sparse: bool,
     ) -> None:
         atom, self._n_work = build_atom(gate, expert, likelihood, reads_response)
-        blocks = (gate, expert, likelihood)
-        name = "_".join(f"{b.__module__}.{b.__qualname__}" for b in blocks if b is not None)
-        self.kernel = kernel(
-            mixture.mixture_template,
-            name + ("_sparse" if sparse else ""),
-            atom=atom,
-            n_work=self._n_work,
-            choose=select_top if sparse else mixture.dense,
-        )
+        self._name = _name_of(gate, expert, likelihood, sparse)
+        self._bound = {
+            "atom": atom,
+            "n_work": self._n_work,
+            "choose": select_top if sparse else mixture.dense,
+        }
+
+    @cache  # noqa: B019 (there is one object per kind)
+    def kernel(self, tile: int) -> Any:
+        """The kernel for blocks of `tile` threads."""
+        name = f"{self._name} {tile}"
+        return kernel(mixture.mixture_template, name, TILE=tile, **self._bound)
 
     def n_rows(self, shape: Shape) -> int:
         """Numbers per sample in shared memory."""
@@ -214,7 +224,8 @@ class Mixture:
             moments = cuda.device_array(
                 (count, runs * n_slices if order > 0 else 1, 3 * len(units) if order > 0 else 1)
             )
-            self.kernel[(runs, count), tile, 0, 8 * n_rows * (tile + 1)](
+            start_kernel(
+                self.kernel(tile), (runs, count), tile, 8 * n_rows * (tile + 1),
                 order, objective, cuda.to_device(np.ascontiguousarray(theta[which])), index, width,
                 *shape.layout, shape.d, some.data, cuda.to_device(some.data_at),
                 cuda.to_device(some.size), some.tau, cuda.to_device(some.tau_at),
@@ -271,7 +282,7 @@ class OwnGram:
         """Add ``J J'`` of each problem's rows (R, m) to its `gram` (R, R), the lower triangle."""
         tiles = -(-gram.shape[1] // regression.GRAM_TILE)
         block = (regression.GRAM_TILE, regression.GRAM_TILE)
-        self._kernel[(tiles, tiles, gram.shape[0]), block](jacobian, gram)
+        start_kernel(self._kernel, (tiles, tiles, gram.shape[0]), block, 0, jacobian, gram)
 
 
 @cache
@@ -300,11 +311,17 @@ class Regression:
         self, gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
     ) -> None:
         self._normalised = normalised
-        name = "_".join(f"{b.__module__}.{b.__qualname__}" for b in (gate, expert) if b is not None)
-        self.kernel = kernel(
+        self._name = _name_of(gate, expert, normalised)
+        self._forward = forward_function(gate, expert, normalised)
+
+    @cache  # noqa: B019 (there is one object per kind)
+    def kernel(self, tile: int) -> Any:
+        """The kernel for blocks of `tile` threads."""
+        return kernel(
             regression.residual_template,
-            name + ("_normalised" if normalised else ""),
-            forward=forward_function(gate, expert, normalised),
+            f"{self._name} {tile}",
+            TILE=tile,
+            forward=self._forward,
         )
 
     @staticmethod
@@ -360,15 +377,15 @@ class Regression:
                 index, width, offset, *shape.layout, shape.d, shape.n_phi, on_device_rows,
                 some.data, cuda.to_device(some.data_at), cuda.to_device(some.size),
             )  # fmt: skip
-            launch = self.kernel[(tiles, count), tile, 0, 8 * n_rows * (tile + 1)]
+            where = (self.kernel(tile), (tiles, count), tile, 8 * n_rows * (tile + 1))
             if order == 0:
-                launch(*arguments, 0, jacobian, values)
+                start_kernel(*where, *arguments, 0, jacobian, values)
                 counts = cuda.to_device(np.full(count, tiles))
                 value[which] = _summed(counts, values, count).copy_to_host()[:, 0]
                 continue
             gram = cuda.to_device(np.zeros((count, at.size + 1, at.size + 1)))
             for begin in range(0, int(some.size.max()), chunk):
-                launch(*arguments, begin, jacobian, values)
+                start_kernel(*where, *arguments, begin, jacobian, values)
                 best_gram().add(jacobian, gram)
             for i, sums in enumerate(gram.copy_to_host(), start):
                 lower = np.tril(sums[:-1, :-1])

@@ -81,6 +81,9 @@ def score_and_curvature_units(k: int, width: IntArray, d: int, order: int) -> In
     return np.array(units, dtype=np.int64).reshape(-1, 3)
 
 
+TILE = 0  # placeholder: threads of a block, a constant so that addresses take fewer registers
+
+
 def n_work(n_channels: int, n_mean: int) -> int:
     """Placeholder: scratch rows of the atom."""
     raise NotImplementedError
@@ -181,7 +184,7 @@ def mixture_template(
     order, objective, theta, index, width, n_gate, first, n_mean, n_active, d,
     data, data_at, size, tau, tau_at, units, value, moments,
 ):  # fmt: skip
-    """The kernel; launched on (runs of samples, problems) blocks of one tile.
+    """The kernel; launched on (runs of samples, problems) blocks of `TILE` threads.
 
     Parameters
     ----------
@@ -208,7 +211,7 @@ def mixture_template(
     """
     problem = cuda.blockIdx.y
     thread = cuda.threadIdx.x
-    tile = cuda.blockDim.x
+    tile = TILE
     n = size[problem]
     run_begin = cuda.blockIdx.x * (TILES * tile)
     if run_begin >= n:

@@ -21,6 +21,8 @@ __all__ = ["GRAM_TILE", "gram_template", "residual_starts", "residual_template"]
 GRAM_TILE = 16
 """A thread block of the Gram kernel sums this many rows by as many columns."""
 
+_GRAM_SHAPE = (GRAM_TILE, GRAM_TILE + 1)  # rows of one column in different banks
+
 
 def residual_starts(k, n_phi, n_channels, n_gate, n_mean):
     """First rows of a thread's quantities, and the number of rows.
@@ -41,6 +43,9 @@ def residual_starts(k, n_phi, n_channels, n_gate, n_mean):
     return eta, w, mean, da, d2a, dg, d2g, f, h, scale, scale + 1
 
 
+TILE = 0  # placeholder: threads of a block
+
+
 def forward(*arguments: Any) -> None:
     """Placeholder: what `moestat.kernels.regression.forward_function` makes."""
     raise NotImplementedError
@@ -50,7 +55,7 @@ def residual_template(
     order, normalised, theta, index, width, offset, n_gate, first, n_mean, n_active, d, n_phi,
     rows, data, data_at, size, begin, jacobian, value,
 ):  # fmt: skip
-    """The kernel; launched on (tiles of samples, problems) blocks of one tile.
+    """The kernel; launched on (tiles of samples, problems) blocks of `TILE` threads.
 
     Parameters
     ----------
@@ -74,7 +79,7 @@ def residual_template(
     """
     problem = cuda.blockIdx.y
     thread = cuda.threadIdx.x
-    tile = cuda.blockDim.x
+    tile = TILE
     n = size[problem]
     at = cuda.blockIdx.x * tile + thread
     inside = begin + at < n
@@ -166,8 +171,8 @@ def gram_template(jacobian, gram):
     j = cuda.blockIdx.x * GRAM_TILE + x
     other = cuda.blockIdx.x * GRAM_TILE + y
     n_rows, m = jacobian.shape[1], jacobian.shape[2]
-    one = cuda.shared.array((GRAM_TILE, GRAM_TILE + 1), float64)
-    two = cuda.shared.array((GRAM_TILE, GRAM_TILE + 1), float64)
+    one = cuda.shared.array(_GRAM_SHAPE, float64)
+    two = cuda.shared.array(_GRAM_SHAPE, float64)
     total = 0.0
     for begin in range(0, m, GRAM_TILE):
         b = begin + x

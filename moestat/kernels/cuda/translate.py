@@ -12,17 +12,21 @@ only, not by the accuracy of another library.
 
 from __future__ import annotations
 
+import hashlib
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.metadata import version
 from types import CellType, FunctionType
 from typing import Any
 
 from moestat import _math
+from moestat._jit import cache_directory
 from moestat.kernels import views
 from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
 from moestat.kernels.cuda.views import part, row
 
-__all__ = ["kernel", "on_device"]
+__all__ = ["kernel", "on_device", "start_kernel"]
 
 _counterparts: dict[Any, Any] = {views.part: part, views.row: row}
 if COMPILES:
@@ -43,7 +47,7 @@ def on_device(function: Callable[..., Any]) -> Any:
     return _counterparts[function]
 
 
-def kernel(template: Callable[..., None], name: str, **bound: Callable[..., Any]) -> Any:
+def kernel(template: Callable[..., None], name: str, **bound: Callable[..., Any] | int) -> Any:
     """The kernel of a template: a module-level function with placeholders among its globals.
 
     Parameters
@@ -52,8 +56,8 @@ def kernel(template: Callable[..., None], name: str, **bound: Callable[..., Any]
         Function over arrays and numbers.
     name : str
         What tells this kernel from others of the template.
-    **bound : callable
-        Functions in place of placeholders.
+    **bound : callable or int
+        Functions and constants in place of placeholders.
 
     Returns
     -------
@@ -65,9 +69,29 @@ def kernel(template: Callable[..., None], name: str, **bound: Callable[..., Any]
     The functions are globals rather than closure cells, because numba cannot find kernels that
     close over compiled functions in its cache.
     """
-    rebuilt = _rebuilt(template, {key: on_device(value) for key, value in bound.items()})
-    rebuilt.__qualname__ = f"{template.__qualname__}_{name}"
-    return cuda.jit(rebuilt)
+    rebuilt = _rebuilt(
+        template,
+        {key: v if isinstance(v, int) else on_device(v) for key, v in bound.items()},
+    )
+    mark = hashlib.sha256(name.encode()).hexdigest()[:16]
+    rebuilt.__qualname__ = f"{template.__qualname__}_{mark}"
+    if not COMPILES:
+        return cuda.jit(rebuilt)
+    before = cuda.config.CACHE_DIR
+    cuda.config.CACHE_DIR = str(cache_directory() / f"cuda-{version('numba-cuda')}")
+    try:
+        return cuda.jit(rebuilt, cache=True)
+    finally:
+        cuda.config.CACHE_DIR = before
+
+
+def start_kernel(compiled: Any, grid: Any, threads: Any, shared: int, *arguments: Any) -> None:
+    """Launch a kernel on `grid` blocks with `shared` bytes of dynamic shared memory each."""
+    with warnings.catch_warnings():
+        # Small problems make small grids, and that is as it should be.
+        warnings.filterwarnings("ignore", message="Grid size")
+        configured = compiled[grid, threads, 0, shared]
+    configured(*arguments)
 
 
 def _rebuilt(function: Callable[..., Any], bound: Mapping[str, Any]) -> FunctionType:
