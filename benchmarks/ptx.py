@@ -24,6 +24,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+# cuda.py beside this file would hide NVIDIA's package of that name.
+sys.path = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).parent.resolve()]
+
 import moestat
 from moestat.experts import EXPERTS
 from moestat.gates import GATES

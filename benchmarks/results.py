@@ -12,7 +12,7 @@ import llvmlite
 import numba
 import numpy as np
 
-__all__ = ["machine", "save", "write_table"]
+__all__ = ["machine", "markdown", "save", "write_table"]
 
 FOLDER = Path(__file__).with_name("results")
 
@@ -45,7 +45,8 @@ def save(section: str, rows: list[dict[str, Any]]) -> None:
     write_table(record)
 
 
-def _markdown(rows: list[dict[str, Any]]) -> str:
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """A table with one column for every key that occurs."""
     names = list(dict.fromkeys(name for row in rows for name in row))
 
     def cell(value: Any) -> str:
@@ -71,7 +72,7 @@ def write_table(record: dict[str, Any]) -> None:
     for section, title in titles.items():
         if section in record:
             facts = ", ".join(f"{k} {v}" for k, v in record[section]["machine"].items())
-            parts += [f"## {title}\n", _markdown(record[section]["rows"]), f"\n{facts}\n"]
+            parts += [f"## {title}\n", markdown(record[section]["rows"]), f"\n{facts}\n"]
     (FOLDER / "cpu.md").write_text("\n".join(parts))
     if "kernels" in record and "fits" in record:
         _figure(record)

@@ -212,3 +212,18 @@ def test_the_report_says_which_tool_is_missing():
     )
     assert run.returncode == 3
     assert "numba-cuda is not installed, or numba runs its simulator" in run.stderr
+
+
+@pytest.mark.parametrize("simulated", ["0", "1"])
+def test_the_benchmark_measures_nothing_without_a_device(simulated):
+    if simulated == "0" and not missing():
+        pytest.skip("there is a device")
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "cuda.py")],
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": simulated, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 3, run.stderr
+    assert "no CUDA device: " in run.stderr
+    assert run.stderr.endswith("; nothing was measured\n")
