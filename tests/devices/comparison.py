@@ -154,7 +154,7 @@ def batching(n=20):
 SPEC = """
 title = "A sweep for two targets"
 seed = 1
-replicates = 2
+replicates = 1
 n = [30]
 design = { law = "uniform", low = -4, high = 4 }
 
