@@ -90,6 +90,15 @@ READING = """
   even; and the derivatives of a linear expert do not depend on its parameters.
 - **The condition of compete (000), Sec. 3**, fails for the network that it names.  What its
   theorem needs, independence of the derivatives of the weighted density, holds nevertheless.
+- **The truths of Tables 2 (sigmoid), 3 and 4 of mlmoe are not identified**: a line, a ridge and a
+  plane of parameters have their laws, against Proposition 1 and its counterparts.  The line comes
+  from scores that are opposite, the plane ends where a position enters [0, 1].  Equal slopes
+  leave a second, isolated solution.  The truths of our own experiments came out alone.
+- **Over-specified**, an expert with a = 0 splits along a curve in b; and where two classes have
+  one slope (the first expert of the softmax truth below) two experts with other
+  intercepts mix to it as well.
+- **Dense regime of attention**: a dead expert, a split and the flip represent the truth exactly,
+  so that the best approximations are a set and their misfit is 0.
 """
 
 
@@ -218,7 +227,7 @@ def searches() -> Iterable[tuple[str, OrbitSearch]]:
             n_starts=90,
             rng=0,
         )
-        yield f"Dense regime, {worded(expert)} expert, {k} true atoms, one too many", search
+        yield f"Dense regime, {worded(expert)} expert, k* = {k}, one too many", search
     family, theta = dense(neuron("softplus", False), 1)
     search = find_orbits(family, theta, moestat.Uniform(-1.0, 1.0), n_starts=STARTS, rng=0)
     yield "Dense regime, softplus expert, exact-specified", search
