@@ -64,9 +64,9 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 def write_table(record: dict[str, Any]) -> None:
     """results/cpu.md and results/cpu.png."""
     titles = {
-        "kernels": "Passes over the data, nanoseconds per sample",
-        "fits": "Fits of one data set, n = 100,000",
-        "cold start": "Cold start, seconds",
+        "kernels": "Passes over the data, nanoseconds of processor time per sample",
+        "fits": "Fits of one data set, n = 100,000, seconds of processor time",
+        "cold start": "Cold start, seconds of processor time",
     }
     parts = ["# Benchmarks on one core\n"]
     for section, title in titles.items():
@@ -81,7 +81,7 @@ def write_table(record: dict[str, Any]) -> None:
 def _figure(record: dict[str, Any]) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 2.6), layout="constrained")
+    figure = Figure(figsize=(8.0, 3.0), layout="constrained")
     left, right = figure.subplots(1, 2)
     passes = [row for row in record["kernels"]["rows"] if row["pass"] == "score"]
     tools = ("moestat", "C", "C, 512 bits", "NumPy", "JAX")
@@ -96,7 +96,13 @@ def _figure(record: dict[str, Any]) -> None:
     )
     left.invert_yaxis()
     left.set_xlabel("log-likelihood + score, ns per sample")
-    left.legend(frameon=False, fontsize="small")
+    figure.legend(
+        *left.get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=len(names),
+        frameon=False,
+        fontsize="small",
+    )
     fits = [row for row in record["fits"]["rows"] if "seconds" in row]
     fits.sort(key=lambda row: row["seconds"])
     seconds = [row["seconds"] for row in fits]
@@ -104,9 +110,11 @@ def _figure(record: dict[str, Any]) -> None:
     lowest = min(row["log-likelihood"] for row in fits)
     gains = [f" +{row['log-likelihood'] - lowest:.1f}" for row in fits]
     right.bar_label(bars, gains, fontsize="small")
-    right.margins(x=0.15)
+    right.margins(x=0.2)
     right.invert_yaxis()
     right.set_xlabel("seconds to fit (and log-likelihood gained)")
-    for axes in (left, right):
+    for axes, least in ((left, 1.0), (right, 0.01)):
+        axes.set_xscale("log")
+        axes.set_xlim(left=least)
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(FOLDER / "cpu.png", dpi=160)
