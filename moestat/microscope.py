@@ -148,7 +148,7 @@ def exponents_seen(n: Any, loss: Any) -> tuple[float, tuple[float, float], tuple
     Returns
     -------
     slope : float
-        Slope of log loss on log n over the sizes from 1e-4 of the largest on.
+        Slope of log loss on log n over the sizes from 1e-4 of the largest on; NaN for one size.
     interval : (float, float)
         Its 95% interval; NaN where the data do not determine it.
     seen : tuple of float
@@ -169,6 +169,8 @@ def exponents_seen(n: Any, loss: Any) -> tuple[float, tuple[float, float], tuple
     """
     sizes, values = as_floats("n", n, (None,)), as_floats("loss", loss, (None,))
     late = sizes >= 0.999 * _LATE * sizes.max()
+    if np.unique(sizes[late]).size < 2:
+        return math.nan, (math.nan, math.nan), ()
     rate = fit_rate(sizes[late], values[late], n_bootstrap=0)
     low, high = rate.interval
     return rate.slope, rate.interval, tuple(e for e in EXPONENTS if low <= e <= high)
