@@ -53,7 +53,7 @@ def slope_evidence(
 
 def _slope(quantity: Quantity, curve: Curve, records: Sequence[Record]) -> SlopeEvidence | Missing:
     if not records:
-        return Missing("no cell of the sweep has a result")
+        return Missing("no cell has a result: --full runs them")
     first = 0.999 * _LATE * max(record.n for record in records)
     late = [record for record in records if record.n >= first]
     kept = observed(entering(curve, late), quantity)

@@ -14,7 +14,7 @@ from moestat._validate import positive_int
 from moestat.sweep.errors import SweepError
 from moestat.sweep.executors import EXECUTORS, Lost
 from moestat.theory.claims import CLAIMS, PAPERS, REFUTED, Claim
-from moestat.theory.claims.checks import Check, Slope
+from moestat.theory.claims.checks import Bound, Check, Exponent, Slope
 from moestat.theory.claims.evidence import Evidence, Missing
 from moestat.theory.claims.rules import HOLDS, REFUTES, UNDECIDED
 from moestat.verify.analyses import analyse
@@ -185,9 +185,9 @@ def verify(
     claims : iterable of str, optional
         Ids of claims, or beginnings of ids such as ``mlmoe.theorem``; all claims by default.
     quick : bool
-        Whether to run only parts of the sweeps (`moestat.verify.sweeps.QUICK`), none for claims
-        that are refuted without them, and short searches of the explorer.  Stores that hold more
-        are used in full.
+        Whether to run only parts of the sweeps (`moestat.verify.sweeps.QUICK`) and short searches
+        of the explorer; of claims that are refuted without them, no sweeps and no searches that
+        are not required.  Stores that hold more are used in full.
     folder : str or Path
         Where the stores of the experiments are, and where they are made.
     workers : int
@@ -220,8 +220,18 @@ def verify(
     checks = [check for claim in chosen for check in claim.checks]
     if any(isinstance(check, Slope) for check in checks) and not place.is_dir():
         raise SweepError(f"there is no folder {str(place)!r} for the stores")
-    still = _unsampled(checks, quick, workers, tell)
-    open_ = [claim for claim in chosen if not (quick and _refuted(claim, still))]
+    cheap = [check for check in checks if not isinstance(check, (Slope, *_SEARCHES))]
+    still = _unsampled(cheap, quick, workers, tell)
+    settled = {claim.id for claim in chosen if quick and _refuted(claim, still)}
+    searches = [
+        check
+        for claim in chosen
+        for check in claim.checks
+        if isinstance(check, _SEARCHES) and (check.required or claim.id not in settled)
+    ]
+    still |= _unsampled(searches, quick, workers, tell)
+    settled |= {claim.id for claim in chosen if quick and _refuted(claim, still)}
+    open_ = [claim for claim in chosen if claim.id not in settled]
     sampled = _sampled(open_, quick, place, workers, tell)
     results = tuple(
         ClaimResult(claim, tuple(_judged(check, still, sampled) for check in claim.checks))
@@ -242,15 +252,15 @@ def _chosen(names: Iterable[str] | None) -> list[Claim]:
     return [claim for name, claim in CLAIMS.items() if name.startswith(tuple(beginnings))]
 
 
+_SEARCHES = (Bound, Exponent)
+"""Checks that take the explorer, which is slow."""
 _LEFT_OUT = Missing("left out, since the claim is refuted without it; --full runs it")
 
 
 def _refuted(claim: Claim, still: Mapping[str, Evidence]) -> bool:
     """Whether evidence without samples refutes a claim."""
     return any(
-        check.judge(still[check.name]) == REFUTES
-        for check in claim.checks
-        if not isinstance(check, Slope)
+        check.judge(still[check.name]) == REFUTES for check in claim.checks if check.name in still
     )
 
 
@@ -260,7 +270,7 @@ def _judged(
     sampled: Mapping[tuple[str, str], CurveRecords | Missing],
 ) -> CheckResult:
     if not isinstance(check, Slope):
-        evidence = still[check.name]
+        evidence = still.get(check.name, _LEFT_OUT)
         return CheckResult(check, evidence, check.judge(evidence), "computed")
     found = sampled.get((check.experiment, check.curve), _LEFT_OUT)
     if isinstance(found, Missing):
@@ -273,18 +283,24 @@ def _unsampled(
     checks: Sequence[Check], quick: bool, workers: int, tell: Callable[[str], None]
 ) -> dict[str, Evidence]:
     """Evidence by the check's name, each analysis once."""
-    distinct = {check.name: check for check in checks if not isinstance(check, Slope)}
+    distinct = {check.name: check for check in checks}
     names, todo = list(distinct), list(distinct.values())
     out: dict[str, Evidence] = {}
     executor = EXECUTORS["process" if workers > 1 else "serial"]
     if todo:
-        tell(f"{len(todo)} analyses without samples")
+        tell(f"{len(todo)} analyses without samples: {', '.join(_kinds(todo))}")
     for result in executor.run(partial(_analysed, todo, quick), range(len(todo)), workers):
         if isinstance(result, Lost):
             out[names[result.task]] = Missing(result.message, broken=True)
         else:
             out[names[result[0]]] = result[1]
     return out
+
+
+def _kinds(checks: Sequence[Check]) -> list[str]:
+    """How many checks there are of each kind, in words."""
+    counts = Counter(type(check).__name__.lower() for check in checks)
+    return [f"{count} {kind}" for kind, count in counts.items()]
 
 
 def _analysed(checks: Sequence[Check], quick: bool, position: int) -> tuple[int, Evidence]:

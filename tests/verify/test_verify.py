@@ -186,7 +186,7 @@ def test_stores_that_are_there_are_used(tmp_path, monkeypatch):
     found = verify(["mlmoe.proposition-2"], folder=tmp_path)
     (result,) = found.results
     assert result.verdict == "holds"
-    assert [r.source for r in result.checks] == ["microscope_mlmoe.sqlite, 30 of 240 cells"] * 2
+    assert [r.source for r in result.checks] == ["microscope_mlmoe.sqlite, 20 of 240 cells"] * 2
 
 
 def test_a_store_of_another_spec_is_left_alone_and_said(tmp_path):
