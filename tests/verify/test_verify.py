@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -29,6 +30,7 @@ from moestat.verify.verification import CheckResult
 from moestat.verify.words import shown, why_open
 
 HALF = Fraction(-1, 2)
+NONE = Missing("not run")
 CURVE = SimpleNamespace(require_certificate=True)
 CHEAP = ["mlmoe.equation", "mlmoe.proposition-1", "expert-count.theorem"]
 
@@ -110,6 +112,29 @@ def test_a_refuted_claim_needs_no_sweep_in_a_quick_verification(tmp_path):
     assert result.verdict == "refuted as printed"
     assert "left out" in result.checks[0].text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_searches_that_cannot_change_a_verdict_are_left_out(monkeypatch):
+    asked = []
+
+    def recorded(check, quick):
+        asked.append(check.name)
+        return Missing("not run") if "explorer" in check.name else analyse(check, quick)
+
+    monkeypatch.setattr(verification, "analyse", recorded)
+    monkeypatch.setattr(
+        verification, "gather_curves", lambda name, curves, *a, **k: dict.fromkeys(curves, NONE)
+    )
+    found = {
+        result.claim.id: result.verdict
+        for result in verify(["mlmoe.theorem-3"], folder=Path()).results
+    }
+    assert found["mlmoe.theorem-3"] == "refuted as printed"
+    assert "explorer, mlmoe-3" in asked  # required
+    assert "explorer, mlmoe-3-table-4" not in asked  # an attack on a claim that is refuted
+    asked.clear()
+    verify(["mlmoe.theorem-3"], quick=False, folder=Path())
+    assert "explorer, mlmoe-3-table-4" in asked
 
 
 def test_verdicts_follow_the_evidence():
@@ -220,6 +245,8 @@ def test_missing_cells_are_run_and_only_those(tmp_path, monkeypatch):
     again = gather_curves(*arguments, **options)[curve]
     assert "run now" not in again.source
     assert len(told) == 1
+    full = gather_curves(*arguments, **{**options, "quick": False})[curve]
+    assert len(full.records) == full.planned == len(spec.sizes) * spec.replicates
 
 
 def test_every_sweep_of_a_claim_has_a_quick_part():
@@ -290,9 +317,6 @@ def test_the_page_lists_every_claim_once(monkeypatch):
     for claim in CLAIMS.values():
         assert page.count(f"- `{claim.id}`: ") == 1
         assert claim.untested in page or not claim.untested
-
-
-NONE = Missing("not run")
 
 
 @pytest.mark.parametrize(
