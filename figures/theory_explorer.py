@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from moestat.figures import save_figure
 from moestat.theory.explorer import CASES, run_case
-from moestat.theory.explorer._report import as_expected, details, summary
+from moestat.theory.explorer._report import HEAD, as_expected, details, row
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
@@ -72,17 +72,19 @@ def draw(found) -> Figure:
 
 
 def main(arguments: list[str]) -> None:
-    """Run all cases and write the three files."""
+    """Run all cases and write the three files, the table anew after every case."""
     folder = Path(arguments[0]) if arguments else Path(__file__).parent
-    found = []
+    found, rows, parts = [], [], []
     for name, case in CASES.items():
         exploration = run_case(case)
         found.append((case, exploration))
+        rows.append(row(case, exploration))
+        parts.append(details(case, exploration))
+        text = [INTRODUCTION, "\n".join([HEAD, *rows]), *parts]
+        (folder / "theory_explorer.md").write_text("\n\n".join(text) + "\n")
         print(
             name, exploration.verdict, "" if as_expected(case, exploration) else "NOT AS EXPECTED"
         )
-    parts = [INTRODUCTION, summary(found), *(details(*pair) for pair in found)]
-    (folder / "theory_explorer.md").write_text("\n\n".join(parts) + "\n")
     for suffix in ("png", "pdf"):
         save_figure(draw(found), folder / f"theory_explorer.{suffix}")
 

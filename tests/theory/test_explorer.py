@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import moestat
 from moestat._registry import UnknownNameError
-from moestat.theory.explorer import explore, run_case
+from moestat.distances import regression_error
+from moestat.theory.explorer import CASES, deviation_loss, explore, run_case
+from moestat.theory.explorer.__main__ import main
+from moestat.theory.explorer._report import as_expected
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM
 
 
@@ -70,3 +77,58 @@ def test_a_truth_that_the_family_cannot_represent_is_refused():
 def test_an_unknown_case_is_refused():
     with pytest.raises(UnknownNameError, match="unknown case 'none'"):
         run_case("none")
+
+
+@pytest.mark.parametrize(
+    "name", ["attention-1", "attention-4", "attention-4-linear", "compete-v1-42"]
+)
+def test_cheap_cases_come_out_as_expected(name):
+    found = run_case(name, starts=1, n_radii=3)
+    assert as_expected(CASES[name], found), found.table()
+
+
+def test_the_softmax_gate_has_the_fourth_order_in_a_cell_of_two():
+    case = replace(CASES["softmax-2-order"], cells=((2, 1),), radii=(4e-3, 1e-3, 2))
+    found = run_case(case, starts=1)
+    assert 3.8 < found.exponent < 4.2
+    # Means move in proportion to D, variances follow their squares.
+    assert abs(found.powers["b, cell of 2"] - 1.0) < 0.1
+    assert abs(found.powers["nu, cell of 2"] - 2.0) < 0.2
+    assert found.rounding_error() < 1e-4
+
+
+def test_a_worst_measure_can_be_evaluated_again():
+    found = run_case("attention-4-linear", starts=1, n_radii=2)
+    rung = found.rungs[0]
+    pair = found.family.measure(rung.params), found.truth_family.measure(found.truth)
+    assert np.isclose(moestat.voronoi_loss(*pair, found.loss), rung.loss)
+    again = regression_error(
+        found.family, rung.params, found.truth_family, found.truth, CASES["mlmoe-1"].design
+    )
+    assert float(again) < 1e-12
+    assert found.worst_direction
+
+
+def test_the_exponents_of_a_loss_can_be_1():
+    loss = deviation_loss("gaussian-softmax-D")
+    assert {exponent for term in loss.terms for exponent in loss.exponents(term)} == {1.0}
+
+
+def test_the_command_prints_and_writes(tmp_path):
+    app = typer.Typer()
+    app.command()(main)
+    written = tmp_path / "found.md"
+    names = ["compete-J1-unit", "compete-32-unit"]
+    result = CliRunner().invoke(app, [*names, "--quick", "--show", "--out", str(written)])
+    assert result.exit_code == 0, result.output
+    assert all(name in result.output for name in names)
+    assert "NOT AS EXPECTED" not in result.output
+    assert written.read_text().count("| compete-") == 2
+    assert CliRunner().invoke(app, ["none"]).exit_code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_comes_out_as_expected(name):
+    found = run_case(name)
+    assert as_expected(CASES[name], found), found.table()

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from moestat.theory.explorer._result import Exploration
 from moestat.theory.explorer.cases import Case
 
-__all__ = ["as_expected", "details", "row", "summary"]
+__all__ = ["HEAD", "as_expected", "details", "row", "summary"]
 
-_HEAD = (
+HEAD = (
     "| case | bound | setting | D | d / D, first and last | exponent r | residual | found |"
     " expected | rounding |\n|---|---|---|---|---|---|---|---|---|---|"
 )
+"""The first lines of the table of cases."""
 
 
 def as_expected(case: Case, found: Exploration) -> bool:
@@ -55,7 +56,7 @@ def row(case: Case, found: Exploration) -> str:
 
 def summary(found: Iterable[tuple[Case, Exploration]]) -> str:
     """The table of all cases."""
-    return "\n".join([_HEAD, *(row(case, exploration) for case, exploration in found)])
+    return "\n".join([HEAD, *(row(case, exploration) for case, exploration in found)])
 
 
 def details(case: Case, found: Exploration) -> str:

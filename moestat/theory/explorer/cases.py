@@ -216,7 +216,7 @@ _DENSE_PARTIAL = {"A": [-0.7, 0.8], "c": [0.3, -0.2]}
 
 _UNIT, _THREE = Uniform(0.0, 1.0), Uniform(-3.0, 3.0)
 _RADII = (1e-4, 1e-7, 4)
-_WIDE = (1e-1, 1e-4, 4)  # where d = 0 is expected: a slow rate would not look like it
+_WIDE = (1e-1, 1e-3, 3)  # where d = 0 is expected: a slow rate would not look like it
 _BOUNDED = (0.9, 1.1)
 
 _ALL = (
@@ -304,7 +304,7 @@ _ALL = (
         "attention (004), Theorem 3",
         "dense regime, linear experts, to the set of best approximations",
         *(_attention("sigmoid-quadratic", _LINEAR, **_DENSE, **_EXPERTS), 3, "dense-L3"),
-        *((1e-2, 1e-4, 4), "falls", (1.8, 2.2)),
+        *((0.1, 1e-3, 5), "falls"),
         note="near eta*/2 + eta*/2 under one gate, gates moved by +q and -q cancel to first order",
         expert_splits=True,
         design=_THREE,
@@ -331,7 +331,7 @@ _ALL = (
         "attention (004), Theorem 5",
         "partial score, dense regime, linear experts, to the set of best approximations",
         *(_attention("sigmoid-partial", _LINEAR, **_DENSE_PARTIAL, **_EXPERTS), 3, "dense-L5"),
-        *((1e-2, 1e-4, 4), "falls", (1.8, 2.2)),
+        *((0.1, 1e-3, 5), "falls"),
         note="near eta*/2 + eta*/2 under one gate, gates moved by +q and -q cancel to first order",
         expert_splits=True,
         design=_THREE,
