@@ -10,7 +10,7 @@ from moestat._jit import device
 from moestat._math import decay, decay_less_one, exp, log1p_inverse
 from moestat._registry import UnknownNameError
 
-__all__ = ["ACTIVATIONS", "activation"]
+__all__ = ["ACTIVATIONS", "KINKED", "activation"]
 
 _INVERSE_ROOT_2 = 1.0 / math.sqrt(2.0)
 _INVERSE_ROOT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
@@ -90,6 +90,9 @@ ACTIVATIONS: dict[str, Callable[..., Any]] = {
     "gelu": gelu,
 }
 """Functions ``f(s) -> (f, f', f'')``, by name."""
+
+KINKED = frozenset({"relu", "norm"})
+"""Those with a corner at 0."""
 
 
 def activation(name: str) -> Callable[..., Any]:

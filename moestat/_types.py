@@ -169,6 +169,8 @@ class Expert:
         Paper and equation.
     symmetry : Symmetry
         Moves of an atom's parameters that do not change the mean.
+    kinked : bool
+        Whether the mean has corners, where its derivatives jump.
     options : mapping
         Options that made this variant of the expert.
     configure : callable or None
@@ -181,6 +183,7 @@ class Expert:
     bounds: Mapping[str, tuple[float, float]]
     source: str
     symmetry: Symmetry = Symmetry()
+    kinked: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     configure: Callable[..., Expert] | None = field(default=None, repr=False)
 

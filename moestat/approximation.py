@@ -15,7 +15,7 @@ from moestat.distances import regression_error
 from moestat.families import Family
 from moestat.fitting import fit
 from moestat.generate import sample
-from moestat.solvers import LevenbergMarquardt, Solver
+from moestat.solvers import GaussNewtonBFGS, Solver
 from moestat.starts import StartRule, TruthStarts
 
 __all__ = ["Approximation", "best_approximations"]
@@ -73,7 +73,7 @@ def best_approximations(
         One fit from each rule; by default three around the truth, as far as blocks have the same
         names.
     solver : Solver, optional
-        `moestat.solvers.LevenbergMarquardt` by default.
+        `moestat.solvers.GaussNewtonBFGS` by default.
     rng : numpy.random.Generator, int or None
         Source of inputs and starts.
 
@@ -110,9 +110,7 @@ def best_approximations(
     rules = starts or [TruthStarts(truth_family, vector) for _ in range(3)]
     found = []
     for rule in rules:
-        result = fit(
-            family, X, y, solver=solver or LevenbergMarquardt(), starts=[rule], rng=generator
-        )
+        result = fit(family, X, y, solver=solver or GaussNewtonBFGS(), starts=[rule], rng=generator)
         distance = regression_error(family, result.params, truth_family, vector, design)
         found.append((distance.value, result.params, result.certificate.status))
     found.sort(key=lambda item: item[0])

@@ -105,6 +105,11 @@ class Family:
         """Whether this is a family of regression functions, fitted by least squares."""
         return self.likelihood.block is None
 
+    @property
+    def has_kinked_mean(self) -> bool:
+        """Whether regression functions have corners in the parameters, as with ReLU experts."""
+        return self.expert.kinked or self.gate.kink is not None
+
     @cached_property
     def n_atom_params(self) -> int:
         """Parameters of one atom, shared ones not counted."""
@@ -449,6 +454,11 @@ class Family:
         """Row (P,) of each coefficient in a Jacobian of the free ones, -1 for pinned ones."""
         free = self.lower < self.upper
         return np.where(free, np.cumsum(free) - 1, -1)
+
+    def features(self, channel: int) -> IntArray:
+        """Features (width,) of x that a channel reads, 0 for the constant."""
+        slopes = int(self.offset[channel]) + np.arange(int(self.width[channel]) - 1)
+        return np.concatenate([[0], slopes])
 
     def residuals(
         self,

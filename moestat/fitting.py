@@ -15,7 +15,7 @@ from moestat._validate import as_design, as_generator, as_weights
 from moestat.compression import compress as compressed
 from moestat.families import Family
 from moestat.results import MoEResults
-from moestat.solvers import LevenbergMarquardt, Newton, Search, Solution, Solver
+from moestat.solvers import GaussNewtonBFGS, Newton, Search, Solution, Solver
 from moestat.solvers._certificate import GAIN_LIMIT
 from moestat.solvers._driver import Cores, Iteration, Problem, Sample, Target, attempt
 from moestat.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
@@ -90,7 +90,7 @@ def _default_starts(family: Family) -> list[StartRule]:
 def _default_solver(family: Family) -> Solver:
     """Newton's method, a search where it would end at the first jump, or least squares."""
     if family.is_regression:
-        return LevenbergMarquardt()
+        return GaussNewtonBFGS()
     return Search() if family.has_jumps else Newton()
 
 
@@ -384,7 +384,7 @@ def fit(
     Notes
     -----
     mlmoe (003), eq. (2), over the compact box of the family; for regression functions least
-    squares, attention (004), eq. (6), by `moestat.solvers.LevenbergMarquardt`.
+    squares, attention (004), eq. (6), by `moestat.solvers.GaussNewtonBFGS`.
 
     Examples
     --------

@@ -33,6 +33,11 @@ _COLUMNS = (
     "failed",
     "empty cells",
 )
+_REGRESSION_COLUMNS = ("regression error", "starts agree")
+_REGRESSION_NOTE = """\
+Regression error: slope of the distance of the fitted regression function to the true one in L2(mu),
+of the same fits. Starts agree: share of the fits whose starts all end within 0.01 units of
+log-likelihood of the best; below 100% these are local least-squares estimates."""
 _TRUTH_COLUMNS = ("truth", "smallest eigenvalue", "condition", "n for 0.1", "null directions")
 _TRUTH_NOTE = """\
 The expected information of one sample at each truth (pinned coordinates left out): its smallest
@@ -126,10 +131,12 @@ def markdown_report(
     if figure:
         parts.append(f"![Loss against sample size](<{figure}>)")
     parts += ["## How to read this", _RULES]
+    if any(map(_is_regression, summaries)):
+        parts.append(_REGRESSION_NOTE)
     parts += ["## Truths", _TRUTH_NOTE, _table(_TRUTH_COLUMNS, map(_truth_row, *_truths(store)))]
     for name, curves in _by_panel(summaries).items():
         parts.append(f"## Panel {panel_label(name)}" if name else "## Rates")
-        parts.append(_table(_COLUMNS, [_main_row(summary) for summary in curves]))
+        parts.append(_table(_head(curves), _main_rows(curves)))
         if not all(summary.curve.require_certificate for summary in curves):
             parts.append(f"{_DAGGER} {_REPLAY}.")
         for summary in curves:
@@ -150,22 +157,23 @@ def latex_table(summaries: Sequence[CurveSummary]) -> str:
     str
         A ``tabular``, panel by panel.
     """
+    head = _head(summaries)
     lines = [
         "% Needs \\usepackage{booktabs}.  Intervals: 95%, HC3 covariance, t quantiles.",
-        f"\\begin{{tabular}}{{l{'r' * (len(_COLUMNS) - 1)}}}",
+        f"\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
         "\\toprule",
-        " & ".join(map(_tex, _COLUMNS)) + " \\\\",
+        " & ".join(map(_tex, head)) + " \\\\",
     ]
     for name, curves in _by_panel(summaries).items():
         lines.append("\\midrule")
         if name:
             title = _tex(f"Panel {panel_label(name)}")
-            lines.append(f"\\multicolumn{{{len(_COLUMNS)}}}{{l}}{{{title}}} \\\\")
-        lines += [" & ".join(map(_tex, _main_row(summary))) + " \\\\" for summary in curves]
+            lines.append(f"\\multicolumn{{{len(head)}}}{{l}}{{{title}}} \\\\")
+        lines += [" & ".join(map(_tex, row)) + " \\\\" for row in _main_rows(curves)]
     lines.append("\\bottomrule")
     if not all(summary.curve.require_certificate for summary in summaries):
         note = _tex(f"{_DAGGER} {_REPLAY}")
-        lines.append(f"\\multicolumn{{{len(_COLUMNS)}}}{{l}}{{\\footnotesize {note}}} \\\\")
+        lines.append(f"\\multicolumn{{{len(head)}}}{{l}}{{\\footnotesize {note}}} \\\\")
     return "\n".join([*lines, "\\end{tabular}"]) + "\n"
 
 
@@ -215,6 +223,8 @@ def _rate_clauses(summary: CurveSummary) -> list[str]:
     if summary.verdict.theory == "outside":
         p = _p(summary.verdict.theory_p_value)
         clauses.append(f"over these sizes it differs from the prediction (adjusted {p})")
+    if summary.regression_error is not None:
+        clauses.append(f"the regression error has slope {_measured(summary.regression_error)}")
     if word != "falls" and summary.hellinger is not None and summary.hellinger.interval[1] < 0:
         clauses.append(f"the Hellinger distance falls: slope {_measured(summary.hellinger)}")
     if summary.verdict.pre_asymptotic:
@@ -283,6 +293,32 @@ def _truth_row(name: str, truth: Truth, design: Design) -> list[str]:
     ]
 
 
+def _is_regression(summary: CurveSummary) -> bool:
+    """Whether a curve is of regression functions, whose error then has a column of its own."""
+    return summary.errors.size > 0
+
+
+def _head(summaries: Sequence[CurveSummary]) -> tuple[str, ...]:
+    """The columns of the main table."""
+    return _COLUMNS + (_REGRESSION_COLUMNS if any(map(_is_regression, summaries)) else ())
+
+
+def _main_rows(summaries: Sequence[CurveSummary]) -> list[list[str]]:
+    """The rows of the main table, as plain text, as long as its head."""
+    if not any(map(_is_regression, summaries)):
+        return [_main_row(summary) for summary in summaries]
+    return [[*_main_row(summary), *_regression_cells(summary)] for summary in summaries]
+
+
+def _regression_cells(summary: CurveSummary) -> list[str]:
+    """Slope of the regression error, and whether starts agree."""
+    rate, evidence = summary.regression_error, summary.evidence
+    return [
+        "none" if rate is None else _measured(rate),
+        _share(evidence.unanimous, evidence.with_several),
+    ]
+
+
 def _main_row(summary: CurveSummary) -> list[str]:
     """The row of a curve in the main table, as plain text."""
     curve = summary.curve
@@ -338,6 +374,13 @@ def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
         yield f"slope of the loss ({loss_label(summary.curve.loss)})", _measured(summary.rate)
     if summary.hellinger is not None:
         yield "slope of the Hellinger distance", _measured(summary.hellinger)
+    if summary.regression_error is not None:
+        yield "slope of the regression error", _measured(summary.regression_error)
+    if summary.coverage is not None and _is_regression(summary):
+        yield (
+            "slope of the coverage (true atoms to the nearest fitted)",
+            _measured(summary.coverage),
+        )
     for label, exponent in summary.also.items():
         yield f"slope of {label}", _exponent(exponent)
 

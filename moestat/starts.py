@@ -13,7 +13,7 @@ from moestat._registry import UnknownNameError
 from moestat._types import FloatArray
 from moestat._validate import as_floats, positive_int, real_in
 from moestat.families import Family
-from moestat.solvers import LevenbergMarquardt, Newton
+from moestat.solvers import GaussNewtonBFGS, Newton
 from moestat.solvers._driver import Problem, Sample, drive
 from moestat.solvers.newton import newton_steps
 
@@ -240,7 +240,7 @@ class SplitStarts:
             # Zero coefficients of a curved expert are a saddle point.
             origin += scale.noise(single.family, rng)
         origin = np.clip(origin, single.family.lower, single.family.upper)
-        solver = LevenbergMarquardt() if family.is_regression else Newton()
+        solver = GaussNewtonBFGS() if family.is_regression else Newton()
         (solution,) = drive([solver.steps(single, origin)], [single], threads=1)
         atom, shared = single.family.split(solution.theta)
         centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)

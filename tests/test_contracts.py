@@ -14,7 +14,7 @@ from moestat.experts import EXPERTS
 from moestat.gates import GATES
 from moestat.likelihoods import LIKELIHOODS
 from moestat.losses import LOSSES
-from moestat.solvers import SOLVERS, make_solver
+from moestat.solvers import LEAST_SQUARES, SOLVERS, make_solver
 from moestat.starts import TruthStarts
 from moestat.sweep.executors import EXECUTORS
 from tests import oracle
@@ -22,7 +22,7 @@ from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM, WELL_CONDITIONED, WIDE
 from tests.kinds import KINDS, MIXING, MULTINOMIAL, kind_id, make, random_response, random_theta
 
 ALL = [GATES, EXPERTS, LIKELIHOODS, LOSSES, SOLVERS, DESIGNS, EXECUTORS]
-MIXTURE_SOLVERS = [name for name in SOLVERS if name not in {"levenberg-marquardt", "sgd"}]
+MIXTURE_SOLVERS = [name for name in SOLVERS if name not in LEAST_SQUARES]
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(2, 4))
 
 

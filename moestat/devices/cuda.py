@@ -126,6 +126,10 @@ class CudaTarget:
         return int(min(self._share * info.total, _SHARE_OF_FREE * info.free))
 
 
+_ON_THE_HOST = frozenset({"slopes", "curvature"})
+"""Objectives without a kernel of their own on the device."""
+
+
 class _Session:
     """A group of problems on the device."""
 
@@ -150,9 +154,12 @@ class _Session:
     def answer(self, batch: Sequence[tuple[Problem, Request]]) -> Iterable[Evaluation]:
         """Answer a batch of requests, those of one kind and order in one launch."""
         groups: dict[Any, list[int]] = {}
-        for i, (problem, request) in enumerate(batch):
-            groups.setdefault((*_kind(problem.family), request.objective), []).append(i)
         answers: list[Any] = [None] * len(batch)
+        for i, (problem, request) in enumerate(batch):
+            if request.objective in _ON_THE_HOST:
+                answers[i] = problem.evaluate(request)
+            else:
+                groups.setdefault((*_kind(problem.family), request.objective), []).append(i)
         for positions in groups.values():
             some = self._evaluate([batch[i] for i in positions])
             for i, evaluation in zip(positions, some, strict=True):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from moestat._activations import KINKED
 from moestat._activations import activation as activation_named
 from moestat._jit import device
 from moestat._types import Channel, Expert, Symmetry
@@ -70,6 +71,7 @@ def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
         bounds={"alpha": _BOUND, "beta": _BOUND, "lambda": _BOUND},
         source="attention (004), Sec. 4.1",
         symmetry=replace(_SYMMETRIES.get(activation, Symmetry()), linear_in=("lambda",)),
+        kinked=activation in KINKED,
         options={"activation": activation},
         configure=neuron,
     )
@@ -100,6 +102,7 @@ def _plain(activation: str, phi: Callable[..., Any]) -> Expert:
         bounds={"alpha": _BOUND, "beta": _BOUND},
         source="attention (004), eq. (84)",
         symmetry=_PLAIN_SYMMETRIES.get(activation, Symmetry()),
+        kinked=activation in KINKED,
         options={"activation": activation, "weighted": False},
         configure=neuron,
     )

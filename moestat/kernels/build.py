@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.kernels.atom import build_atom
 from moestat.kernels.cpu import mixture_loop, response_loop
-from moestat.kernels.regression import descent_loop, residual_loop
+from moestat.kernels.regression import channel_loop, descent_loop, residual_loop
 
 __all__ = ["Loops", "build_loops"]
 
@@ -89,6 +89,11 @@ class Loops:
     def residuals(self) -> Any:
         """Regression function, weights of the atoms and Jacobian of a range of samples."""
         return residual_loop(self.gate, self.expert, self.normalised)
+
+    @cached_property
+    def channels(self) -> Any:
+        """Derivatives of the regression function in the channels of its atoms."""
+        return channel_loop(self.gate, self.expert, self.normalised)
 
     @cached_property
     def descent(self) -> Any:

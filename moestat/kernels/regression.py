@@ -24,7 +24,14 @@ from moestat._jit import BLOCK, compile_loop, device
 from moestat._math import exp
 from moestat.kernels.rows import normalise
 
-__all__ = ["descent_loop", "fill_block", "fill_jacobian", "forward_function", "residual_loop"]
+__all__ = [
+    "channel_loop",
+    "descent_loop",
+    "fill_block",
+    "fill_jacobian",
+    "forward_function",
+    "residual_loop",
+]
 
 _ROOT_2 = 1.4142135623730951
 
@@ -118,19 +125,25 @@ def forward_function(
     ):
         k, n_channels = index.shape
         n_gate, first, n_mean, _ = layout
+        q_gate, q_mean = n_gate * (n_gate + 1) // 2, n_mean * (n_mean + 1) // 2
         for i in range(k):
             for c in range(n_channels):
                 _predict(theta, index[i, c], width[c], offset[c], phi, m, eta[c])
-            gate(eta[:n_gate], phi, m, order, w[i], da[i * n_gate : (i + 1) * n_gate], d2a)
+            slopes = da[i * n_gate : (i + 1) * n_gate]
+            gate(eta[:n_gate], phi, m, order, w[i], slopes, d2a[i * q_gate : (i + 1) * q_gate])
             if expert is None:
                 for b in range(m):
                     mean[i, b] = eta[first, b]
                 if order > 0:
                     for b in range(m):
                         dg[i * n_mean, b] = 1.0
+                if order > 1:
+                    for b in range(m):
+                        d2g[i * q_mean, b] = 0.0
             else:
                 slopes = dg[i * n_mean : (i + 1) * n_mean]
-                expert(eta[first : first + n_mean], m, order, mean[i], slopes, d2g)
+                bends = d2g[i * q_mean : (i + 1) * q_mean]
+                expert(eta[first : first + n_mean], m, order, mean[i], slopes, bends)
         if normalised:
             normalise(w, m, f, work)
         else:
@@ -220,9 +233,9 @@ def residual_loop(
         weights = np.empty((k, BLOCK))
         mean = np.empty((k, BLOCK))
         da = np.empty((k * n_gate, BLOCK))
-        d2a = np.empty((n_gate * (n_gate + 1) // 2, BLOCK))
+        d2a = np.empty((k * n_gate * (n_gate + 1) // 2, BLOCK))
         dg = np.empty((k * n_mean, BLOCK))
-        d2g = np.empty((n_mean * (n_mean + 1) // 2, BLOCK))
+        d2g = np.empty((k * n_mean * (n_mean + 1) // 2, BLOCK))
         fitted = np.empty(BLOCK)
         h = np.empty(BLOCK)
         for begin in range(0, f.size, BLOCK):
@@ -277,6 +290,120 @@ def residual_loop(
     return loop
 
 
+def channel_loop(
+    gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
+) -> Any:
+    """Derivatives of a regression function in the channels of its atoms.
+
+    The first ones are those of the module's text without the feature of x.  The second ones are,
+    with ``w_i = exp(a_i)``, zero between atoms, and within one
+
+        gate, gate        w_i g_i (da_i da_i' + d2a_i)
+        gate, expert      w_i da_i dg_i'
+        expert, expert    w_i d2g_i
+
+    A normalised gate has ``g_i - f`` in place of ``g_i``, and a part that joins the atoms: with
+    the vector v of all ``w_i da_i``, zero in the channels of experts, it is
+    ``-(v df' + df v')``.
+
+    Returns
+    -------
+    callable
+        ``loop(theta, index, width, offset, layout, X, start, order, f, phi, slope, bend, v)``,
+        with the outputs for the m samples from `start` on: f (m,), features (at least 1 + d, m),
+        slope (k C, m) with the first derivatives in the C channels of each atom, and when order
+        is 2 bend (k C (C + 1) / 2, m) with the second ones within each atom, the lower triangle
+        row by row, and v (k gate's channels, m), which may have no columns.
+    """
+    forward = forward_function(gate, expert, normalised)
+
+    @compile_loop
+    def loop(theta, index, width, offset, layout, X, start, order, f, phi, slope, bend, v):
+        k, n_channels = index.shape
+        n_gate, first, n_mean, _ = layout
+        pairs = n_channels * (n_channels + 1) // 2
+        q_gate, q_mean = n_gate * (n_gate + 1) // 2, n_mean * (n_mean + 1) // 2
+        n_phi = phi.shape[0]
+        features = np.empty((n_phi, BLOCK))
+        eta = np.empty((n_channels, BLOCK))
+        weights = np.empty((k, BLOCK))
+        mean = np.empty((k, BLOCK))
+        da = np.empty((k * n_gate, BLOCK))
+        d2a = np.empty((k * q_gate, BLOCK))
+        dg = np.empty((k * n_mean, BLOCK))
+        d2g = np.empty((k * q_mean, BLOCK))
+        fitted = np.empty(BLOCK)
+        work = np.empty(BLOCK)
+        for begin in range(0, f.size, BLOCK):
+            m = min(BLOCK, f.size - begin)
+            fill_block(X, start + begin, m, features)
+            for p in range(n_phi):
+                for b in range(m):
+                    phi[p, begin + b] = features[p, b]
+            forward(
+                theta,
+                index,
+                width,
+                offset,
+                layout,
+                features,
+                m,
+                order,
+                eta,
+                weights,
+                mean,
+                da,
+                d2a,
+                dg,
+                d2g,
+                fitted,
+                work,
+            )
+            for b in range(m):
+                f[begin + b] = fitted[b]
+            for i in range(k):
+                for b in range(m):
+                    work[b] = weights[i, b] * mean[i, b]
+                if normalised:
+                    for b in range(m):
+                        work[b] -= weights[i, b] * fitted[b]
+                for c in range(n_channels):
+                    out = slope[i * n_channels + c, begin : begin + m]
+                    if c < n_gate:
+                        p = i * n_gate + c
+                        for b in range(m):
+                            out[b] = work[b] * da[p, b]
+                    else:
+                        p = i * n_mean + c - first
+                        for b in range(m):
+                            out[b] = weights[i, b] * dg[p, b]
+                if order < 2:
+                    continue
+                if v.shape[1] > 0:
+                    for p in range(i * n_gate, (i + 1) * n_gate):
+                        for b in range(m):
+                            v[p, begin + b] = weights[i, b] * da[p, b]
+                for c in range(n_channels):
+                    for e in range(c + 1):
+                        q = c * (c + 1) // 2 + e
+                        out = bend[i * pairs + q, begin : begin + m]
+                        if c < n_gate:
+                            p, own = i * n_gate, i * q_gate + q
+                            for b in range(m):
+                                out[b] = work[b] * (da[p + c, b] * da[p + e, b] + d2a[own, b])
+                            continue
+                        p = i * n_mean + c - first
+                        if e < n_gate:
+                            for b in range(m):
+                                out[b] = weights[i, b] * da[i * n_gate + e, b] * dg[p, b]
+                            continue
+                        own = i * q_mean + (c - first) * (c - first + 1) // 2 + e - first
+                        for b in range(m):
+                            out[b] = weights[i, b] * d2g[own, b]
+
+    return loop
+
+
 def descent_loop(
     gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
 ) -> Any:
@@ -302,9 +429,9 @@ def descent_loop(
         weights = np.empty((k, rows))
         mean = np.empty((k, rows))
         da = np.empty((k * n_gate, rows))
-        d2a = np.empty((n_gate * (n_gate + 1) // 2, rows))
+        d2a = np.empty((k * n_gate * (n_gate + 1) // 2, rows))
         dg = np.empty((k * n_mean, rows))
-        d2g = np.empty((n_mean * (n_mean + 1) // 2, rows))
+        d2g = np.empty((k * n_mean * (n_mean + 1) // 2, rows))
         fitted = np.empty(rows)
         h = np.empty(rows)
         pull = np.empty(rows)

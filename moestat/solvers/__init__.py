@@ -11,6 +11,7 @@ from moestat.solvers._certificate import Certificate
 from moestat.solvers._driver import Iteration, Problem
 from moestat.solvers._solution import Solution
 from moestat.solvers.em import EM
+from moestat.solvers.gauss_newton_bfgs import GaussNewtonBFGS
 from moestat.solvers.levenberg_marquardt import LevenbergMarquardt
 from moestat.solvers.moment_newton import MomentNewton
 from moestat.solvers.newton import Newton
@@ -25,6 +26,7 @@ __all__ = [
     "SOLVERS",
     "SQUAREM",
     "Certificate",
+    "GaussNewtonBFGS",
     "LevenbergMarquardt",
     "MomentNewton",
     "Newton",
@@ -53,11 +55,12 @@ SOLVERS.register(Maker("em", EM))
 SOLVERS.register(Maker("squarem", SQUAREM))
 SOLVERS.register(Maker("newton", Newton))
 SOLVERS.register(Maker("moment-newton", MomentNewton))
+SOLVERS.register(Maker("gauss-newton-bfgs", GaussNewtonBFGS))
 SOLVERS.register(Maker("levenberg-marquardt", LevenbergMarquardt))
 SOLVERS.register(Maker("sgd", SGD))
 SOLVERS.register(Maker("search", Search))
 
-LEAST_SQUARES = frozenset({"levenberg-marquardt", "sgd"})
+LEAST_SQUARES = frozenset({"gauss-newton-bfgs", "levenberg-marquardt", "sgd"})
 """Solvers of regression functions; the others maximise the likelihood of densities."""
 
 

@@ -22,7 +22,12 @@ from threadpoolctl import threadpool_limits
 from moestat._types import FloatArray
 from moestat.compression import gauss_compress
 from moestat.families import Family
-from moestat.solvers._squares import squares
+from moestat.solvers._squares import (
+    gram_squares,
+    newton_squares,
+    residual_squares,
+    slope_squares,
+)
 from moestat.solvers._trust_region import region_metric
 
 __all__ = [
@@ -33,8 +38,16 @@ __all__ = [
 _PANELS, _NODES = (32, 256, 2048), 4
 _STRIDES, _PREVIEWED = (16, 4), 2000
 _ROWS_WORTH_A_THREAD = 20_000
+_SQUARES = {
+    "residuals": residual_squares,
+    "slopes": slope_squares,
+    "squares": gram_squares,
+    "curvature": newton_squares,
+}
 
-Objective = Literal["observed", "complete", "expectation", "value", "squares", "residuals"]
+Objective = Literal[
+    "observed", "complete", "expectation", "value", "residuals", "slopes", "squares", "curvature"
+]
 
 
 @dataclass(frozen=True)
@@ -43,12 +56,13 @@ class Request:
 
     Parameters
     ----------
-    objective : {"observed", "complete", "expectation", "value", "squares", "residuals"}
-        The observed-data objective, the complete-data one for the current responsibilities, the
-        observed-data value with an update of the responsibilities (the E-step), or that value
-        by itself.
-        For regression functions "squares" is half the sum of squared residuals with its
-        Gauss-Newton model, and "residuals" its value by itself.
+    objective : str
+        The observed-data objective, the complete-data one for the current responsibilities
+        ("complete"), the observed-data value with an update of the responsibilities (the E-step,
+        "expectation"), or that value by itself ("value").
+        For regression functions half the sum of squared residuals: by itself ("residuals"), with
+        its gradient ("slopes"), with the Gauss-Newton matrix, too ("squares"), or with the exact
+        Hessian in its place ("curvature").
     theta : ndarray of shape (P,)
         Where.
     level : int
@@ -184,11 +198,9 @@ class Problem:
         if request.objective == "expectation":
             _, self._tau, log_density = self.family.rowwise(request.theta, data.X, data.y)
             return Evaluation(-float(data.weight @ log_density), np.empty(0), np.empty((0, 0)))
-        if request.objective in ("squares", "residuals"):
-            order = 1 if request.objective == "squares" else 0
-            return Evaluation(
-                *squares(self.family, data.X, data.y, data.weight, request.theta, order)
-            )
+        if request.objective in _SQUARES:
+            loop = _SQUARES[request.objective]
+            return Evaluation(*loop(self.family, data.X, data.y, data.weight, request.theta))
         loops = self.family.loops
         loop = loops.complete if request.objective == "complete" else loops.observed
         order, n_params = (0, 0) if request.objective == "value" else (2, self.family.n_params)

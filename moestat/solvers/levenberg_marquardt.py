@@ -11,7 +11,7 @@ from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
 from moestat.solvers._decrease import straight_decrease
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
-from moestat.solvers._gauss_newton import least_squares_solution
+from moestat.solvers._gauss_newton import check_regression, last_look, least_squares_solution
 from moestat.solvers._solution import Solution
 from moestat.solvers._squares import rounding_level, variance_of
 from moestat.solvers._trust_region import free_coordinates
@@ -88,8 +88,9 @@ class LevenbergMarquardt:
     another one for the Gram matrix of the Jacobian, see `moestat.solvers._squares`.  Large samples
     are fitted to a part of them first.
 
-    The certificate is that of the Gauss-Newton model: gradient, gain and spectrum are exact, but
-    negative curvature, which the residuals' own second derivatives could bring, is not looked for.
+    Steps know the Gauss-Newton matrix only and get slow where the residuals' own curvature counts;
+    `GaussNewtonBFGS` does not.  The certificate is from the exact Hessian, for experts that have
+    one; of the kinks of the others this method knows nothing.
 
     Examples
     --------
@@ -111,26 +112,23 @@ class LevenbergMarquardt:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        if not problem.family.is_regression:
-            raise ValueError(
-                f"solver {self.name!r} is for likelihood 'least-squares', not for"
-                f" {problem.family.likelihood.name!r}"
-            )
+        check_regression(self.name, problem.family)
         theta, spent = start, 0
         for level, data in enumerate(problem.data.levels):
             if data.preview and data.size < _PREVIEW_ROWS * problem.family.n_params:
                 continue
             tolerance = max(self.tolerance, _PREVIEW_TOLERANCE) if data.preview else self.tolerance
-            theta, here, status, iterations = yield from self._descend(
+            theta, status, iterations = yield from self._descend(
                 problem, theta, level, tolerance, self.max_iterations - spent
             )
             spent += iterations
+        here = yield last_look(problem, theta)
         return least_squares_solution(problem, theta, here, status, spent)
 
     def _descend(
         self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
-    ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
-        """Minimise on one level of the data; returns (theta, evaluation, status, iterations)."""
+    ) -> Iteration[tuple[FloatArray, str, int]]:
+        """Minimise on one level of the data; returns (theta, status, iterations)."""
         lower, upper = problem.family.box_at(theta)
         data = problem.data.levels[level]
         size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
@@ -139,11 +137,11 @@ class LevenbergMarquardt:
         milestone = here.value
         for iteration in range(most):
             if here.value <= nothing:
-                return theta, here, "converged", iteration
+                return theta, "converged", iteration
             variance = variance_of(here.value, size)
             if iteration % _PATIENCE == _PATIENCE - 1:
                 if milestone - here.value < _LEAST_PROGRESS * variance:
-                    return theta, here, "stalled", iteration
+                    return theta, "stalled", iteration
                 milestone = here.value
             found = _damped_step(theta, here, damping, lower, upper)
             ratio, trial = -1.0, theta
@@ -153,7 +151,7 @@ class LevenbergMarquardt:
                 rounding = _ROUNDING * size
                 least = max(tolerance, min(rounding, _FINEST))
                 if 0.0 <= decrease <= least * variance and damping <= 1.0:
-                    return theta, here, "converged", iteration
+                    return theta, "converged", iteration
                 trial = np.clip(theta + step, lower, upper)
                 small = decrease <= rounding * variance
                 there = yield Request("squares" if small else "residuals", trial, level)
@@ -170,5 +168,5 @@ class LevenbergMarquardt:
             else:
                 damping, growth = damping * growth, 2.0 * growth
                 if damping > _MOST_DAMPING:
-                    return theta, here, "stalled", iteration + 1
-        return theta, here, "iteration limit", most
+                    return theta, "stalled", iteration + 1
+        return theta, "iteration limit", most

@@ -8,8 +8,8 @@ import numpy as np
 
 from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
-from moestat.solvers._driver import Iteration, Problem, Request
-from moestat.solvers._gauss_newton import least_squares_solution
+from moestat.solvers._driver import Iteration, Problem
+from moestat.solvers._gauss_newton import check_regression, last_look, least_squares_solution
 from moestat.solvers._solution import Solution
 
 __all__ = ["SGD"]
@@ -67,11 +67,7 @@ class SGD:
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
         family, data = problem.family, problem.data
-        if not family.is_regression:
-            raise ValueError(
-                f"solver {self.name!r} is for likelihood 'least-squares', not for"
-                f" {family.likelihood.name!r}"
-            )
+        check_regression(self.name, family)
         # A start of its own has orders of its own, the same wherever it is run.
         rng = np.random.default_rng([self.seed, *np.ascontiguousarray(start).view(np.uint64)])
         lower, upper = family.lower.copy(), family.upper.copy()
@@ -96,5 +92,5 @@ class SGD:
             )
             problem.passes += 1.0
         theta = np.clip(family.pin(theta), family.lower, family.upper)
-        here = yield Request("squares", theta)
+        here = yield last_look(problem, theta)
         return least_squares_solution(problem, theta, here, "iteration limit", self.epochs)

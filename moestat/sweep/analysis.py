@@ -67,6 +67,13 @@ class CurveSummary:
         Rate of the loss; None when it cannot be fitted.
     hellinger : RateResult or None
         Rate of the Hellinger distance of the same estimates.
+    errors : ndarray of shape (N,)
+        Their regression errors, the L2(mu) distances of the fitted functions to the true one;
+        shape (0,) for densities.
+    regression_error : RateResult or None
+        Rate of the regression error of the same estimates.
+    coverage : RateResult or None
+        Rate of the distance from the true atoms to the nearest fitted ones, added up.
     blocks : mapping of str to RateResult
         Rate of each part of the loss: the masses, and each block of the atoms.
     note : str
@@ -96,6 +103,9 @@ class CurveSummary:
     loss: FloatArray = field(repr=False)
     rate: RateResult | None
     hellinger: RateResult | None
+    errors: FloatArray = field(repr=False)
+    regression_error: RateResult | None
+    coverage: RateResult | None
     blocks: dict[str, RateResult]
     note: str
     also: dict[str, Exponent]
@@ -127,6 +137,10 @@ class CurveSummary:
             "left_out": self.left_out,
             "rate": None if self.rate is None else self.rate.as_dict(),
             "hellinger": None if self.hellinger is None else self.hellinger.as_dict(),
+            "regression_error": (
+                None if self.regression_error is None else self.regression_error.as_dict()
+            ),
+            "coverage": None if self.coverage is None else self.coverage.as_dict(),
             "blocks": {name: rate.as_dict() for name, rate in self.blocks.items()},
             "note": self.note,
             "also": {label: exponent.as_dict() for label, exponent in self.also.items()},
@@ -174,7 +188,10 @@ def _summary(
     done = [record for record in records if record.status == DONE]
     used = entering(curve, records)
     loss = _rate(used, lambda record: record.loss, curve.theory)
-    hellinger = _rate(used, lambda record: record.losses.get("hellinger"))
+    hellinger = _rate(used, lambda record: record.losses["hellinger"])
+    regression_error = _rate(used, lambda record: record.losses["regression_error"])
+    coverage = _rate(used, lambda record: record.losses["coverage"], n_bootstrap=0)
+    errors = [e for record in used if (e := record.losses.get("regression_error")) is not None]
     parts: dict[str, Callable[[Record], float]] = {
         "mass": lambda record: sum(record.losses["mass_errors"])
     }
@@ -199,6 +216,9 @@ def _summary(
         loss=np.array([record.loss for record in used], dtype=np.float64),
         rate=loss.rate,
         hellinger=hellinger.rate,
+        errors=np.array(errors, dtype=np.float64),
+        regression_error=regression_error.rate,
+        coverage=coverage.rate,
         blocks={name: rate for name, rate in parts_rates.items() if rate is not None},
         note=loss.note,
         also=also,

@@ -19,6 +19,7 @@ __all__ = ["experiments_table", "rates_table", "status_table"]
 
 _UNCERTIFIED = "\N{DAGGER}"
 _HELLINGER = "d_H"
+_ERROR = "error"
 
 
 def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = False) -> Table:
@@ -31,7 +32,8 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
     summaries : sequence of CurveSummary
         The curves.
     details : bool
-        Add the rate of the Hellinger distance.
+        Add the rate of the Hellinger distance of densities.  Regression functions have that of
+        their error anyway.
 
     Returns
     -------
@@ -40,7 +42,10 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
     """
     published = any(summary.curve.published is not None for summary in summaries)
     names = ["slope", "95% interval", *(["paper"] if published else []), "theory"]
-    names += ["certified", "on bound", "failed", *([_HELLINGER] if details else [])]
+    regression = any(summary.errors.size for summary in summaries)
+    names += [_ERROR] if regression else []
+    names += ["certified", "on bound", "failed"]
+    names += [_HELLINGER] if details and not regression else []
     table = _table(title, ["curve"], names, gap=0 if details else 1)
     for summary in summaries:
         row = [
@@ -49,15 +54,19 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
             _interval(summary.rate),
             *([_stated(summary.curve.published)] if published else []),
             _stated(summary.curve.theory),
+            *([_slope(summary.regression_error)] if regression else []),
             f"{summary.certified}/{summary.done}",
             str(summary.on_bound),
             str(summary.failed),
         ]
-        if details:
+        if details and not regression:
             row.append(_slope(summary.hellinger))
         table.add_row(*row)
     notes = ["slopes with the standard error of their last digits"]
-    notes += [f"{_HELLINGER}: slope of the Hellinger distance"] if details else []
+    if regression:
+        notes.append(f"{_ERROR}: slope of the regression error in L2(mu)")
+    elif details:
+        notes.append(f"{_HELLINGER}: slope of the Hellinger distance")
     table.caption = "\n".join([*notes, *_notes(summaries)])
     return table
 

@@ -53,6 +53,8 @@ class Evidence:
         Starts per fit, and in how many fits.
     agreement : Spread or None
         Share of the starts that reached the best log-likelihood.
+    unanimous, with_several : int
+        Fits of several starts whose starts all reached it, and fits of several starts.
     n_optima : mapping of int to int
         Distinct certified optima, and in how many fits; 0 where no start was certified.
     gains : Spread or None
@@ -64,6 +66,8 @@ class Evidence:
     active: dict[str, int]
     n_starts: dict[int, int]
     agreement: Spread | None
+    unanimous: int
+    with_several: int
     n_optima: dict[int, int]
     gains: Spread | None
 
@@ -94,6 +98,7 @@ def gather(records: Sequence[Record]) -> Evidence:
     """
     certificates = [record.certificate for record in records]
     uncertified = [record.certificate for record in records if not record.certified]
+    several = [each for each in certificates if each.get("n_starts", 1) > 1]
     active = Counter(name for each in certificates for name in each.get("active", ()))
     return Evidence(
         statuses=_counts(certificates, "status"),
@@ -101,6 +106,8 @@ def gather(records: Sequence[Record]) -> Evidence:
         active=dict(sorted(active.items(), key=lambda item: (-item[1], item[0]))),
         n_starts=_counts(certificates, "n_starts"),
         agreement=_spread(certificates, "agreement"),
+        unanimous=sum(each.get("agreement") == 1.0 for each in several),
+        with_several=len(several),
         n_optima=_counts(certificates, "n_optima"),
         gains=_spread(uncertified, "gain"),
     )

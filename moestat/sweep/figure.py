@@ -12,6 +12,8 @@ from moestat.sweep.errors import SweepError
 
 __all__ = ["draw", "panel_label", "write_figures"]
 
+_ERROR = "regression error"
+
 
 def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
     """Losses against sample sizes with their fitted rates.
@@ -22,7 +24,8 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
         Heading.
     summaries : sequence of CurveSummary
         The curves; those of one panel share axes.  Panels stand in the order of their names, in
-        one row if there are three or fewer, else in two.
+        one row if there are three or fewer, else in two.  Next to the losses of regression
+        functions stand the regression errors of the same fits, one row per panel.
 
     Returns
     -------
@@ -37,25 +40,32 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    panels: dict[str, list[RateCurve]] = {}
+    panels: dict[tuple[str, str], list[RateCurve]] = {}
     for summary in summaries:
         if summary.n.size:
-            panels.setdefault(summary.curve.panel, []).append(_rate_curve(summary))
+            panels.setdefault((summary.curve.panel, ""), []).append(_rate_curve(summary))
+        if summary.errors.size:
+            key = summary.curve.panel, _ERROR
+            panels.setdefault(key, []).append(_error_curve(summary))
     if not panels:
         raise SweepError("there is nothing to plot: no estimate enters a rate yet")
     rows = 1 if len(panels) <= 3 else 2
+    if any(what for _, what in panels):
+        rows = len({name for name, _ in panels})
     columns = -(-len(panels) // rows)
     tallest = max(len(curves) for curves in panels.values())
     size = (6.4 * columns, (4.4 + 0.2 * tallest) * rows)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)
-    for position, (name, curves) in enumerate(sorted(panels.items()), 1):
+    for position, ((name, what), curves) in enumerate(sorted(panels.items()), 1):
         axes = figure.add_subplot(rows, columns, position)
         plot_rates(curves, ax=axes)
+        axes.set_ylabel(what or axes.get_ylabel())
         # The legend stands above the axes: a title there hides no data and no other label.
         legend: Any = axes.get_legend()
-        legend.set_title(panel_label(name) or None, prop={"weight": "bold"})
+        title = ": ".join(part for part in (panel_label(name), what) if part)
+        legend.set_title(title or None, prop={"weight": "bold"})
         legend.set_alignment("left")
     return figure
 
@@ -86,6 +96,15 @@ def write_figures(figure: Any, paths: Sequence[Path]) -> None:
             raise SweepError(str(error)) from None
         except OSError as error:
             raise SweepError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _error_curve(summary: CurveSummary) -> RateCurve:
+    return RateCurve(
+        label=summary.curve.name,
+        n=summary.n,
+        loss=summary.errors,
+        rate=summary.regression_error,
+    )
 
 
 def _rate_curve(summary: CurveSummary) -> RateCurve:

@@ -31,7 +31,7 @@ from moestat.sweep.tables import Table
 __all__ = ["REGRESSION_ERROR", "Curve", "Spec", "Truth", "load_spec", "loss_label", "parse_spec"]
 
 _SOLVER = {"name": "newton"}
-_SQUARES_SOLVER = {"name": "levenberg-marquardt"}
+_SQUARES_SOLVER = {"name": "gauss-newton-bfgs"}
 _STARTS = {"truth": 3, "noise": 0.1}
 REGRESSION_ERROR = "regression-error"
 """Entry of a curve's further losses: the L2 distance of the regression functions."""

@@ -7,8 +7,8 @@ import pytest
 from scipy import optimize
 
 import moestat
-from moestat.solvers import LevenbergMarquardt, Newton
-from moestat.solvers._driver import Problem, Request, Sample
+from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt, Newton
+from moestat.solvers._driver import Problem, Request, Sample, drive
 from moestat.solvers._squares import CHUNK
 from moestat.starts import TruthStarts, make_starts
 from tests import oracle
@@ -47,6 +47,35 @@ def test_squares_match_the_oracle(kind, n):
     alone = problem.evaluate(Request("residuals", theta))
     assert alone.value == pytest.approx(here.value, rel=1e-12)
     assert alone.gradient.size == alone.hessian.size == 0
+    slopes = problem.evaluate(Request("slopes", theta))
+    assert slopes.value == pytest.approx(here.value, rel=1e-12)
+    assert np.allclose(slopes.gradient, here.gradient, rtol=0, atol=1e-11 * scale)
+    assert slopes.hessian.size == 0
+
+
+def cornerless(kind):
+    return not any(isinstance(axis, dict) and axis.get("activation") == "relu" for axis in kind)
+
+
+@pytest.mark.parametrize("kind", filter(cornerless, REGRESSION), ids=kind_id)
+def test_the_hessian_matches_differences_of_gradients(kind):
+    rng = np.random.default_rng(4)
+    family, n = make(kind, 3, 2), CHUNK + 40
+    theta = family.pin(random_theta(family, rng))
+    X, y, weight = rng.uniform(-2, 2, (2, n)), rng.normal(size=n), rng.exponential(size=n)
+    problem = Problem(family, Sample(X, y, weight))
+    here, gram = (problem.evaluate(Request(what, theta)) for what in ("curvature", "squares"))
+    assert here.value == pytest.approx(gram.value, rel=1e-12)
+    assert np.allclose(here.gradient, gram.gradient, rtol=1e-9, atol=1e-9)
+    numeric, h = np.zeros_like(here.hessian), 1e-5
+    for j in np.flatnonzero(family.lower < family.upper):
+        step = h * (np.arange(theta.size) == j)
+        ends = [problem.evaluate(Request("slopes", theta + s * step)).gradient for s in (1, -1)]
+        numeric[:, j] = (ends[0] - ends[1]) / (2 * h)
+    size = np.abs(numeric).max()
+    assert np.allclose(here.hessian, numeric, rtol=0, atol=1e-7 * size)
+    # The residuals' own part is there and is not small.
+    assert np.abs(here.hessian - gram.hessian).max() > 1e-3 * size
 
 
 def scipy_minimum(family, X, y, start):
@@ -74,15 +103,14 @@ def scipy_minimum(family, X, y, start):
     ],
     ids=str,
 )
-def test_minimum_agrees_with_scipy(gate, expert):
+@pytest.mark.parametrize("solver", [LevenbergMarquardt(), GaussNewtonBFGS()], ids=lambda s: s.name)
+def test_minimum_agrees_with_scipy(solver, gate, expert):
     family = squares_family(gate, expert)
     truth = truth_of(family)
     X, y = moestat.sample(family, truth, 1500, rng=1, design=WIDE, noise=0.01)
     start = family.pin(truth + 0.05 * np.random.default_rng(2).normal(size=truth.size))
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
-    (solution,) = moestat.solvers._driver.drive(
-        [LevenbergMarquardt().steps(problem, start)], [problem]
-    )
+    (solution,) = drive([solver.steps(problem, start)], [problem])
     assert solution.certificate.certified
     theirs, free = scipy_minimum(family, X, y, start)
     mine = problem.evaluate(Request("residuals", solution.theta)).value

@@ -1,0 +1,189 @@
+"""BFGS in the Gauss-Newton metric: kinks, saddles, the box, and what its certificate says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import moestat
+from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt
+from moestat.solvers._driver import Problem, Request, Sample, drive
+from moestat.solvers._gauss_newton import (
+    feature_metric,
+    last_look,
+    least_squares_solution,
+    region_step,
+)
+from moestat.solvers._trust_region import box_step
+from moestat.solvers.gauss_newton_bfgs import _held
+from moestat.starts import TruthStarts
+
+WIDE = moestat.Uniform(-1, 1)
+LINEAR = {"name": "polynomial", "degree": 1}
+RELU = {"name": "activation", "activation": "relu", "weighted": False}
+
+
+def problem_of(expert, n, noise=0.01, k=2, d=2):
+    family = moestat.family(
+        "least-squares", gate="sigmoid-quadratic", expert=expert, n_experts=k, n_features=d
+    )
+    truth = np.random.default_rng(3).normal(size=family.n_params)
+    # Every expert is active on a part of the inputs.
+    truth[family.blocks["alpha"]] = np.resize([1.0, -0.5, 0.4, 1.2], (k, d))
+    truth[family.blocks["beta"]] = np.resize([0.2, -0.1], k)
+    X, y = moestat.sample(family, truth, n, rng=1, design=WIDE, noise=noise)
+    return Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(n))), truth
+
+
+def solve(problem, start, **options):
+    fresh = Problem(problem.family, problem.data)
+    (solution,) = drive([GaussNewtonBFGS(**options).steps(fresh, start)], [fresh])
+    return solution
+
+
+@pytest.fixture(scope="module")
+def kinked():
+    problem, truth = problem_of(RELU, 1500)
+    start = truth + 0.3 * np.random.default_rng(5).normal(size=truth.size)
+    return problem, start, solve(problem, start)
+
+
+def test_a_fit_between_kinks_is_certified(kinked):
+    _, _, solution = kinked
+    certificate = solution.certificate
+    assert certificate.certified
+    assert certificate.kinks > 0
+    assert 0.0 < certificate.reach <= 1e-2
+    assert certificate.inertia[2] == 0
+
+
+def test_nothing_near_a_certified_kinked_fit_is_better(kinked):
+    problem, _, solution = kinked
+    metric = feature_metric(problem)
+    rng, base = np.random.default_rng(0), solution.log_likelihood
+    size = problem.data.size
+    for length in (1e-4, 1e-3, 1e-2, 1e-1):
+        for _ in range(100):
+            step = rng.normal(size=solution.theta.size)
+            step *= length / np.sqrt(step @ metric @ step)
+            value = problem.evaluate(Request("residuals", solution.theta + step)).value
+            height = -0.5 * size * (np.log(2 * np.pi * 2 * value / size) + 1)
+            assert height < base + 1e-3
+
+
+def test_the_gradient_alone_would_not_certify_it(kinked):
+    problem, _, solution = kinked
+    here = problem.evaluate(Request("squares", solution.theta))
+    variance = 2 * here.value / problem.data.size
+    gain = 0.5 * here.gradient @ np.linalg.solve(here.hessian, here.gradient) / variance
+    assert gain > 1e-4 > solution.certificate.gain
+
+
+def test_a_fit_that_was_stopped_is_not_certified(kinked):
+    problem, start, solution = kinked
+    stopped = solve(problem, start, max_iterations=5)
+    assert stopped.certificate.status == "iteration limit"
+    assert not stopped.certificate.certified
+    assert stopped.certificate.gain > 1e-4
+    assert stopped.log_likelihood < solution.log_likelihood - 1.0
+
+
+def test_levenberg_marquardt_stops_short_at_kinks_and_says_so(kinked):
+    problem, start, solution = kinked
+    (other,) = drive([LevenbergMarquardt().steps(problem, start)], [problem])
+    assert not other.certificate.certified
+    assert other.log_likelihood < solution.log_likelihood + 1e-3
+
+
+def test_a_saddle_is_left_along_its_negative_curvature():
+    problem, _ = problem_of(LINEAR, 3000)
+    family = problem.family
+    X, y = problem.data.X.T, problem.data.y
+    single = moestat.fit(family.with_experts(1), X, y, rng=0)
+    atoms, shared = single.family.split(single.params)
+    saddle = family.join(np.repeat(atoms, 2, axis=0), shared)
+    for name in ("alpha", "beta"):
+        saddle[family.blocks[name]] /= 2.0  # two halves of the best one
+    here = drive([_look(problem, saddle)], [problem])[0]
+    assert here.certificate.gradient < 1e-4
+    assert here.certificate.inertia[2] > 0
+    assert not here.certificate.certified
+    free = solve(problem, saddle)
+    assert free.certificate.certified
+    assert free.certificate.inertia[2] == 0
+    assert free.log_likelihood > single.log_likelihood + 10.0
+
+
+def _look(problem, theta):
+    here = yield last_look(problem, theta)
+    return least_squares_solution(problem, theta, here, "looked at", 0)
+
+
+def test_the_fit_keeps_to_the_box():
+    problem, truth = problem_of(LINEAR, 2000)
+    family = moestat.family(
+        "least-squares",
+        gate="sigmoid-quadratic",
+        expert=LINEAR,
+        n_experts=2,
+        n_features=2,
+        bounds={"b": (-0.5, 0.5)},
+    )
+    start = np.clip(truth, family.lower, family.upper)
+    inside = Problem(family, problem.data)
+    solution = solve(inside, start)
+    assert np.all((solution.theta >= family.lower) & (solution.theta <= family.upper))
+    assert solution.certificate.certified
+    assert solution.certificate.active
+    here = inside.evaluate(Request("slopes", solution.theta))
+    pull = here.gradient * np.where(solution.theta >= family.upper, 1.0, -1.0)
+    on_edge = (solution.theta <= family.lower) | (solution.theta >= family.upper)
+    assert np.all(pull[on_edge] < 0.0)
+
+
+def test_previews_lead_to_the_same_certificate():
+    problem, truth = problem_of(LINEAR, 40_000)
+    assert [level.preview for level in problem.data.levels] == [True, True, False]
+    solution = solve(problem, truth)
+    assert solution.certificate.certified
+    whole = Problem(problem.family, problem.data)
+    here = whole.evaluate(Request("slopes", solution.theta))
+    assert here.value == pytest.approx(
+        whole.evaluate(Request("residuals", solution.theta)).value, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("shift", [0.0, -3.0, 5.0])
+def test_the_region_step_is_the_one_of_the_trust_region(shift):
+    rng = np.random.default_rng(8)
+    values, slope = np.sort(rng.normal(size=6)) + shift, rng.normal(size=6)
+    zero, box = np.zeros(6), np.full(6, 1e6)
+    for radius in (0.1, 1.0, 10.0):
+        step, decrease = region_step(values, slope, radius)
+        other = box_step(zero, slope, np.diag(values), np.eye(6), -box, box, radius)
+        assert decrease == pytest.approx(other.decrease, rel=3e-3)
+        assert np.linalg.norm(step) <= radius * (1 + 1e-6)
+
+
+def test_the_region_step_leaves_a_saddle():
+    step, decrease = region_step(np.array([-2.0, 1.0]), np.array([0.0, 0.5]), 1.0)
+    assert np.linalg.norm(step) == pytest.approx(1.0)
+    assert decrease > 0.9
+
+
+def test_coordinates_are_held_in_an_inverse():
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(5, 5))
+    matrix = root @ root.T + np.eye(5)
+    inside = np.array([True, False, True, True, False])
+    held = _held(np.linalg.inv(matrix), inside)
+    assert np.allclose(held, np.linalg.inv(matrix[np.ix_(inside, inside)]))
+
+
+def test_truth_starts_and_fit_use_it_by_default():
+    problem, truth = problem_of(RELU, 800, k=1)
+    X, y = problem.data.X.T, problem.data.y
+    rule = TruthStarts(problem.family, truth, 2, 0.05)
+    result = moestat.fit(problem.family, X, y, starts=[rule], rng=0)
+    assert result.solver == "gauss-newton-bfgs"
+    assert result.certificate.certified
