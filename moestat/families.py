@@ -455,6 +455,11 @@ class Family:
         free = self.lower < self.upper
         return np.where(free, np.cumsum(free) - 1, -1)
 
+    @property
+    def n_quadratic_features(self) -> int:
+        """Number of features of x that the channels read, at least 1 and the d inputs."""
+        return int(max(1 + self.n_features, (self.offset + self.width).max() - 1))
+
     def features(self, channel: int) -> IntArray:
         """Features (width,) of x that a channel reads, 0 for the constant."""
         slopes = int(self.offset[channel]) + np.arange(int(self.width[channel]) - 1)

@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from moestat.rates import fit_rate
-from moestat.report import latex_table, verdict, write_report
+from moestat.report import latex_table, markdown_report, verdict, write_report
 from moestat.sweep import create_store, open_cells, open_store, parse_spec, run_cells, summarise
 from moestat.sweep.cli import app
+from moestat.sweep.figure import draw
 from moestat.sweep.verdicts import judge
 from tests.sweep.cells import always_fails, exact_rate
 
@@ -77,6 +78,18 @@ def synthetic(text, cell):
         certified=False,
         losses={**record.losses, "empty_cells": 0},
         certificate={**record.certificate, "active": active},
+    )
+
+
+def regression(text, cell):
+    """Records as regression functions have them."""
+    record = exact_rate(text, cell)
+    error = 0.7 * cell.n**-0.5 * (1.1 if cell.replicate else 1.0)
+    agreement = 0.5 if cell.replicate == 0 else 1.0
+    return dataclasses.replace(
+        record,
+        losses={**record.losses, "regression_error": error, "coverage": 3.0 * cell.n**-0.25},
+        certificate={**record.certificate, "n_starts": 2, "agreement": agreement},
     )
 
 
@@ -225,3 +238,32 @@ def test_latex_of_a_name_with_special_characters(summaries):
     assert "50\\% \\& k\\_1 \\textasciitilde{} \\{x\\} & $-$0.3 & $-$0.50 [$-$0." in text
     assert "Panel" not in text
     assert "dagger" not in text
+
+
+def test_regression_errors_have_columns_and_axes_of_their_own(fill, tmp_path):
+    with open_store(fill(regression)) as store:
+        summaries = summarise(store)
+        page = markdown_report(store, summaries)
+        figure = draw("a title", summaries)
+        replicates = store.spec.replicates
+    head, _, row = next(part for part in page.split("\n\n") if part.startswith("| curve")).split(
+        "\n"
+    )[:3]
+    cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
+    assert cells["regression error"].startswith("-0.50 [")
+    # Of the replicates all but the first have starts that agree.
+    assert cells["starts agree |"] == f"{100 * (replicates - 1) / replicates:.0f}% |"
+    assert "the regression error has slope -0.50" in page
+    assert "| slope of the coverage (true atoms to the nearest fitted) | -0.25" in page
+    assert "& regression error & starts agree" in latex_table(summaries)
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert labels == ["loss", "regression error"] * (len(labels) // 2)
+    errors = figure.axes[1].get_lines()[0].get_ydata()
+    assert np.all((errors > 0) & (errors < 1))
+
+
+def test_densities_have_no_such_columns(fill):
+    with open_store(fill()) as store:
+        summaries = summarise(store)
+    assert "regression error" not in latex_table(summaries)
+    assert len(draw("a title", summaries).axes) == len({s.curve.panel for s in summaries})

@@ -65,9 +65,10 @@ class Certificate:
     n_collapsed : int
         Starts that ended with a collapsed atom.
     kinks : int
-        Coordinates held at a kink of the log-likelihood, which falls on both sides of it.
+        Kinks of the log-likelihood that hold the fit: it falls on both sides of them.
     reach : float
-        Length of the longest steps that the gain covers, in the metric of the predictors.
+        Length of the longest steps that the gain covers, in the metric of the predictors; for
+        least squares between kinks how far away the balanced gradients come from.
 
     Notes
     -----
@@ -80,6 +81,14 @@ class Certificate:
     disagreed.
 
     `MomentNewton` has gain and inertia judged in the moments of close atoms.
+
+    Regression functions with ReLU experts have a kink for every sample and expert, and a minimum
+    of the sum of squares lies on many: no gradient is small there.  The evidence is then that
+    gradients at points within `reach` of the fit balance: `gain`, and `gradient`, belong to their
+    best convex combination, an element of Goldstein's subdifferential, under the Gauss-Newton
+    matrix; `kinks` is one less than the gradients that it takes.  That is stationarity up to
+    moves of the length `reach`, and no second-order statement: `inertia` and `condition` are those
+    of the Gauss-Newton matrix.
     """
 
     status: str

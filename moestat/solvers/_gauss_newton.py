@@ -124,7 +124,7 @@ def balance(
     steps = np.array([point - theta for point, _ in gradients]).reshape(-1, theta.size)
     length = np.sqrt(np.maximum(np.einsum("mi,ij,mj->m", steps, metric, steps, optimize=True), 0.0))
     near = np.flatnonzero(length <= reach)
-    found = np.array([gradient, *(gradients[j][1] for j in near)])[:, at]
+    found = np.array([gradient, *(gradients[int(j)][1] for j in near)])[:, at]
     length = np.concatenate([[0.0], length[near]])
     columns = root.T @ found.T
     size = float(np.abs(columns).max()) or 1.0

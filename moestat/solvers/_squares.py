@@ -89,12 +89,11 @@ class _Chunks:
 
     def __init__(self, family: Family, X: FloatArray, theta: FloatArray, order: int) -> None:
         k, n_channels = family.index.shape
-        n_phi = int(max(1 + X.shape[0], (family.offset + family.width).max() - 1))
         pairs = k * n_channels * (n_channels + 1) // 2 if order > 1 else 0
         joined = order > 1 and family.gate.normalised
         self._arguments = theta, family.index, family.width, family.offset, family.layout, X
         self._loop, self._order = family.loops.channels, order
-        self._f, self._phi = np.empty(CHUNK), np.empty((n_phi, CHUNK))
+        self._f, self._phi = np.empty(CHUNK), np.empty((family.n_quadratic_features, CHUNK))
         self._slope = np.empty((k * n_channels, CHUNK))
         self._bend = np.empty((pairs, CHUNK))
         self._v = np.empty((k * family.layout[0], CHUNK if joined else 0))
@@ -111,7 +110,8 @@ def slope_squares(
     family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
 ) -> Squares:
     """Value and gradient, at a few percent of the cost of a matrix."""
-    chunks, sums, value = _Chunks(family, X, theta, 1), 0.0, 0.0
+    chunks, value = _Chunks(family, X, theta, 1), 0.0
+    sums = np.zeros((family.index.size, family.n_quadratic_features))
     for start in range(0, y.size, CHUNK):
         part = slice(start, min(start + CHUNK, y.size))
         f, phi, slope, _, _ = chunks.at(start, part.stop - start)
@@ -119,7 +119,7 @@ def slope_squares(
         pull = weight[part] * residual
         value += float(pull @ residual)
         slope *= pull
-        sums = sums + slope @ phi.T
+        sums += slope @ phi.T
     gradient = np.zeros(family.n_params)
     for (i, c), first in np.ndenumerate(family.index):
         reads = family.features(c)
