@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from moestat.comparisons import compare_rates
     from moestat.compression import compress
     from moestat.designs import Lattice, Uniform
-    from moestat.distances import hellinger, total_variation
+    from moestat.distances import hellinger, regression_error, total_variation
     from moestat.estimators import MoEClassifier, MoERegressor
     from moestat.families import Family, family
     from moestat.figures import plot_rates
@@ -42,6 +42,7 @@ _HOMES = {
     "hellinger": "moestat.distances",
     "information_spectrum": "moestat.information",
     "plot_rates": "moestat.figures",
+    "regression_error": "moestat.distances",
     "sample": "moestat.generate",
     "sample_weighted": "moestat.generate",
     "total_variation": "moestat.distances",
@@ -66,6 +67,7 @@ __all__ = [
     "hellinger",
     "information_spectrum",
     "plot_rates",
+    "regression_error",
     "sample",
     "sample_weighted",
     "total_variation",

@@ -47,17 +47,19 @@ def test_squares_match_the_oracle(kind, n):
     alone = problem.evaluate(Request("residuals", theta))
     assert alone.value == pytest.approx(here.value, rel=1e-12)
     assert alone.gradient.size == alone.hessian.size == 0
-    slopes = problem.evaluate(Request("slopes", theta))
-    assert slopes.value == pytest.approx(here.value, rel=1e-12)
-    assert np.allclose(slopes.gradient, here.gradient, rtol=0, atol=1e-11 * scale)
-    assert slopes.hessian.size == 0
 
 
-def cornerless(kind):
-    return not any(isinstance(axis, dict) and axis.get("activation") == "relu" for axis in kind)
+# Compiling is what these cost: one of each sort of gate and of expert.
+BENT = [
+    ("least-squares", "sigmoid-quadratic", {"name": "polynomial", "degree": 3}),
+    ("least-squares", "sigmoid-quadratic", {"name": "ffn", "hidden": 2}),
+    ("least-squares", "softmax-quadratic", TANH),
+    ("least-squares", "softmax-partial", "linear"),
+    ("least-squares", "sigmoid-inner", "linear"),
+]
 
 
-@pytest.mark.parametrize("kind", filter(cornerless, REGRESSION), ids=kind_id)
+@pytest.mark.parametrize("kind", BENT, ids=kind_id)
 def test_the_hessian_matches_differences_of_gradients(kind):
     rng = np.random.default_rng(4)
     family, n = make(kind, 3, 2), CHUNK + 40
@@ -66,7 +68,11 @@ def test_the_hessian_matches_differences_of_gradients(kind):
     problem = Problem(family, Sample(X, y, weight))
     here, gram = (problem.evaluate(Request(what, theta)) for what in ("curvature", "squares"))
     assert here.value == pytest.approx(gram.value, rel=1e-12)
-    assert np.allclose(here.gradient, gram.gradient, rtol=1e-9, atol=1e-9)
+    slopes = problem.evaluate(Request("slopes", theta))
+    assert slopes.value == pytest.approx(gram.value, rel=1e-12)
+    assert slopes.hessian.size == 0
+    for one in (here, slopes):
+        assert np.allclose(one.gradient, gram.gradient, rtol=1e-9, atol=1e-9)
     numeric, h = np.zeros_like(here.hessian), 1e-5
     for j in np.flatnonzero(family.lower < family.upper):
         step = h * (np.arange(theta.size) == j)
@@ -115,7 +121,7 @@ def test_minimum_agrees_with_scipy(solver, gate, expert):
     theirs, free = scipy_minimum(family, X, y, start)
     mine = problem.evaluate(Request("residuals", solution.theta)).value
     # Gains are in units of the residual variance, half the sum of squares over n / 2.
-    assert mine <= theirs.cost * (1 + 1e-10)
+    assert mine <= theirs.cost * (1 + 1e-10) + solver.tolerance * 2 * mine / 1500
     polished, _ = scipy_minimum(family, X, y, solution.theta)
     assert polished.cost == pytest.approx(mine, rel=1e-9)
     inner = np.all((solution.theta[free] > -29.9) & (solution.theta[free] < 29.9))
