@@ -7,7 +7,7 @@ full one, or ``python -m moestat.sweep run``, goes on where it stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moestat.sweep.errors import SweepError
@@ -47,6 +47,10 @@ class Part:
 
 
 _MICROSCOPE = Part(0.99e10, 1.01e14, 4)
+_CHEAP_GAUSSIAN = (
+    *(f"competition, free masses, k = {k}" for k in (2, 3)),
+    *("competition, unit masses, k = 3", "softmax, k = 3"),
+)
 # At these sizes the Voronoi losses are far from their rates, and only regression functions tell.
 _ATTENTION = Part(
     *(1e3, 1e4, 3),
@@ -54,9 +58,10 @@ _ATTENTION = Part(
 )
 QUICK: Mapping[str, Part] = {
     "microscope_mlmoe": _MICROSCOPE,
-    "microscope_gaussian": _MICROSCOPE,
+    "microscope_gaussian": replace(_MICROSCOPE, curves=_CHEAP_GAUSSIAN),
     "gaussian_competition": Part(1e3, 1e4, 4),
     "gaussian_exact_v1": Part(1e3, 1e4, 4),
+    "microscope_attention": replace(_MICROSCOPE, curves=()),
     "attention_table1": _ATTENTION,
     "attention_partial": _ATTENTION,
 }
