@@ -95,7 +95,7 @@ def rows(experiment: str, name: str, replicates: int) -> list[str]:
 
 def main() -> None:
     """Run all curves and write the table."""
-    replicates = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    replicates = int(sys.argv[1]) if len(sys.argv) > 1 else 150
     lines = [
         "# Lattice designs against random ones",
         "",

@@ -221,6 +221,23 @@ def summary(predictions: list[Prediction], found: Found) -> str:
     return "  ".join(parts) or "No estimates."
 
 
+def sightings(found: Found) -> list[str]:
+    """Each exponent with how often it was predicted and seen, and by which theorems' quantities."""
+    lines = ["| exponent | predicted | seen | where |", "|---|---|---|---|"]
+    for exponent in (HALF, QUARTER, SIXTH, EIGHTH, TWELFTH):
+        predicted, where = 0, []
+        for theorem, predictions in THEOREMS.items():
+            results = [verdict(p, found) for p in predictions if p.exponent == exponent]
+            verdicts = [result[1] for result in results if result is not None]
+            predicted += len(verdicts)
+            if seen := verdicts.count("seen"):
+                where.append(f"{theorem.split(':')[0]} ({seen})")
+        count = sum(int(words.rsplit("(", 1)[1].rstrip(")")) for words in where)
+        name, places = exponent_name(exponent), "; ".join(where) or "nowhere"
+        lines.append(f"| {name} | {predicted} | {count} | {places} |")
+    return lines
+
+
 def ridge_rows(found: Found) -> list[str]:
     """What is left along null directions and across them, at n = 1e5 and at the largest n."""
     lines = []
@@ -255,6 +272,7 @@ def page(found: Found) -> str:
         " none of them.  The exponents 1/2, 1/4, 1/6, 1/8 and 1/12 stand for rates"
         " of n up to powers of log n.  Stores read: " + ", ".join(sorted(found)) + ".",
     ]
+    lines += ["", *sightings(found)]
     for theorem, predictions in THEOREMS.items():
         lines += ["", f"## {theorem}", "", summary(predictions, found)]
         rows = [result[0] for p in predictions if (result := verdict(p, found)) is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from moestat.microscope import (
     null_part,
 )
 from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cell
+from moestat.sweep.spec import loss_label
 from moestat.sweep.store import create_store, open_store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -255,6 +257,33 @@ def test_the_figure_and_its_page_come_from_the_store(records, tmp_path, monkeypa
     assert labels == ["k = 2", "k = 3"]
     levels = [line.get_ydata()[0] for line in first.lines if len(set(line.get_ydata())) == 1]
     assert set(EXPONENTS) <= set(levels)
+
+
+def test_every_prediction_is_about_a_quantity_of_a_shipped_curve(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "figures"))
+    name = "microscope_theorems"
+    module = importlib.util.spec_from_file_location(name, ROOT / "figures" / f"{name}.py")
+    script = importlib.util.module_from_spec(module)
+    monkeypatch.setitem(sys.modules, name, script)
+    module.loader.exec_module(script)
+    predictions = [p for own in script.THEOREMS.values() for p in own]
+    assert len(predictions) > 100
+    specs = {
+        name: parse_spec((ROOT / "experiments" / f"{name}.toml").read_text())
+        for name in {p.experiment for p in predictions}
+    }
+    for p in predictions:
+        curve = specs[p.experiment].curve(p.curve)
+        if p.row == "loss":
+            losses = (curve.loss, *curve.also)
+            assert p.label in [loss_label(loss) for loss in losses]
+        else:
+            family = specs[p.experiment].fitted_family(curve)
+            assert p.label in {"mass", "expert", *family.blocks}
+    for experiment, curve in script.RIDGES:
+        assert specs[experiment].curve(curve).n_experts == 2
+    page = script.page({})
+    assert "| -1/12 | 0 | 0 | nowhere |" in page
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("microscope_*.toml")))
