@@ -186,8 +186,8 @@ def verify(
         Ids of claims, or beginnings of ids such as ``mlmoe.theorem``; all claims by default.
     quick : bool
         Whether to run only parts of the sweeps (`moestat.verify.sweeps.QUICK`) and short searches
-        of the explorer; of claims that are refuted without them, no sweeps and no searches that
-        are not required.  Stores that hold more are used in full.
+        of the explorer, and neither for claims that are refuted without them.  Stores that hold
+        more are used in full.
     folder : str or Path
         Where the stores of the experiments are, and where they are made.
     workers : int
@@ -227,7 +227,7 @@ def verify(
         check
         for claim in chosen
         for check in claim.checks
-        if isinstance(check, _SEARCHES) and (check.required or claim.id not in settled)
+        if isinstance(check, _SEARCHES) and claim.id not in settled
     ]
     still |= _unsampled(searches, quick, workers, tell)
     settled |= {claim.id for claim in chosen if quick and _refuted(claim, still)}
