@@ -122,7 +122,9 @@ def explore(
     `moestat.theory.explorer._search`, how cancellation is avoided in
     `moestat.theory.explorer._model`.  The infimum is searched, not bounded: the ratios are upper
     bounds of the infimum, so that a refutation is certain and a confirmation is as good as the
-    search.
+    search.  Directions are searched at the first radius and followed from there: begin where D is
+    wide.  A top-K gate is taken with the truth's active atoms: what a shift of their borders adds
+    to d is left out, so that a bound that holds for the rest holds, but nothing is refuted.
 
     Examples
     --------

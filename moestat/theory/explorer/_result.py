@@ -219,7 +219,7 @@ class Exploration:
         local = [math.nan, *self.local_exponents][: len(self.rungs)]
         lines = [
             f"{rung.loss:10.3e} {rung.distance:10.3e} {rung.ratio:10.3e} {r:8.3f} {rung.error:8.0e}"
-            f"  {rung.reference}, {rung.pinned}"
+            f"  {rung.reference}, {rung.pinned}{'' if rung.converged else ' (not settled)'}"
             for rung, r in zip(self.rungs, local, strict=True)
         ]
         return "\n".join([head, *lines])

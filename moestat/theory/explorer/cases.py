@@ -49,8 +49,6 @@ class Case:
         Why, where it is not the theorem itself.
     deviations : bool
         Whether D is taken with all exponents 1, so that the exponent is the order of a deviation.
-    claim : bool
-        Whether the theorem claims that the ratio is bounded (else that it falls).
     cells : tuple of tuple of int, or None
         As in `explore`.
     expert_splits : bool
@@ -70,7 +68,6 @@ class Case:
     band: tuple[float, float] | None = None
     note: str = ""
     deviations: bool = False
-    claim: bool = True
     cells: tuple[tuple[int, ...], ...] | None = None
     expert_splits: bool = False
     design: Design = field(default_factory=lambda: Uniform(-2.0, 2.0))
@@ -241,7 +238,6 @@ _ALL = (
         "inner product with a temperature, r = 2",
         *(_INNER, 3, {"name": "D2r", "r": 2}, _WIDE, "zero"),
         note="(alpha, beta, tau) times a factor is the same density: a ridge, not a slow rate",
-        claim=False,
         design=_THREE,
     ),
     Case(
@@ -250,7 +246,6 @@ _ALL = (
         "the same at the truth's temperature, r = 2",
         *(_INNER, 3, {"name": "D2r-identified", "r": 2}, _RADII, "bounded", (0.4, 1.1)),
         note="without the ridge it is the gate of Theorem 1; cells of one have d ~ D^(1/2)",
-        claim=False,
         design=_THREE,
     ),
     Case(
@@ -296,7 +291,6 @@ _ALL = (
         *(_attention("sigmoid-quadratic", _LINEAR, **_SPARSE, **_EXPERTS), 3),
         *({"name": "L2r", "r": 2}, _WIDE, "zero"),
         note="experts eta* + h and eta* - h under one gate cancel: a ridge, not a slow rate",
-        claim=False,
         design=_THREE,
     ),
     Case(
