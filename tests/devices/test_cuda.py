@@ -131,7 +131,7 @@ def test_without_a_device_the_executor_refuses_and_the_command_falls_back(tmp_pa
     options = ["--out", str(tmp_path / "small.sqlite"), "--limit-cells", "1", "--workers", "1"]
     run = CliRunner().invoke(app, ["run", str(spec), "--executor", "cuda", *options])
     assert run.exit_code == 0, run.output
-    assert "--executor cuda: no CUDA device: " in run.stderr
+    assert f"--executor cuda: no CUDA device: {missing()}; " in run.stderr
     assert "running on the processor's cores instead, with --executor process" in run.stderr
     with open_store(tmp_path / "small.sqlite") as store:
         assert ["device" in record.machine for record in store.records()] == [False]

@@ -113,6 +113,7 @@ def _executor(name: str, scheduler: str | None, progress: Console) -> Executor:
                 f"--executor {name}: {reason}; running on the processor's cores instead, with"
                 " --executor process",
                 soft_wrap=True,
+                markup=False,
             )
             return EXECUTORS["process"]
         return chosen
