@@ -12,7 +12,7 @@ from pathlib import Path
 
 from moestat.sweep.errors import SweepError
 from moestat.sweep.experiments import find_spec
-from moestat.sweep.plan import Cell
+from moestat.sweep.plan import Cell, plan_cells
 from moestat.sweep.record import Record
 from moestat.sweep.runner import open_cells, run_cells
 from moestat.sweep.spec import Curve, Spec, load_spec
@@ -101,6 +101,9 @@ def gather_curves(
 ) -> dict[str, CurveRecords]:
     """The records of curves of a shipped experiment; cells without a result are run first.
 
+    What counts is the identity of a cell: a store with fewer replicates is extended, and of one
+    that belongs to another version of the experiment the cells that are the same are used.
+
     Parameters
     ----------
     experiment : str
@@ -124,23 +127,22 @@ def gather_curves(
     Raises
     ------
     SweepError
-        If a store belongs to another spec, or cells cannot be run.
+        If there is no store with cells of the experiment, and none can be made.
     """
     spec, wanted = load_spec(find_spec(experiment)), set(curves)
     path = folder / f"{experiment}.sqlite"
-    if is_store(path):
-        with open_store(path) as store:
-            if store.meta("digest") != spec.digest:
-                raise SweepError(
-                    f"the store {path} belongs to another version of the experiment {experiment};"
-                    " move it away, or name another folder"
-                )
-    ran = _run(spec, path, experiment, wanted, quick, workers, tell)
-    with open_store(path) as store:
-        records: dict[str, list[Record]] = {name: [] for name in wanted}
-        for record in store.records():
-            if record.curve in wanted:
-                records[record.curve].append(record)
+    refused, ran = None, dict[str, int]()
+    try:
+        ran = _run(spec, path, experiment, wanted, quick, workers, tell)
+    except SweepError as error:
+        refused = error
+        if not is_store(path):
+            raise
+    records = _own_records(spec, path, wanted)
+    if refused is not None:
+        if not any(records.values()):
+            raise refused
+        tell(f"{experiment}: only the cells that are there; {refused}")
     planned = len(spec.sizes) * spec.replicates
     return {
         name: CurveRecords(
@@ -152,6 +154,17 @@ def gather_curves(
         )
         for name, own in records.items()
     }
+
+
+def _own_records(spec: Spec, path: Path, wanted: set[str]) -> dict[str, list[Record]]:
+    """By curve, the records of cells that are the spec's own, whatever else a store holds."""
+    identities = {cell.identity for cell in plan_cells(spec) if cell.curve in wanted}
+    records: dict[str, list[Record]] = {name: [] for name in wanted}
+    with open_store(path) as store:
+        for record in store.records():
+            if record.curve in wanted and record.identity in identities:
+                records[record.curve].append(record)
+    return records
 
 
 def _run(
@@ -166,7 +179,7 @@ def _run(
     """Run what is missing; how many cells were run, by curve."""
     part = QUICK[experiment] if quick else None
     ran: dict[str, int] = {}
-    with create_store(path, spec) as store:
+    with create_store(path, spec, extend=True) as store:
         cells = [
             cell
             for cell in open_cells(spec, store)
