@@ -68,7 +68,8 @@ class _Exact:
         model, nodes = self.model, self.model.nodes
         fitted = self._measure(deviation)
         truth_atoms, shared = model.truth_family.split(model.truth)
-        truth = [(atom, 0.0) for atom in self.number(truth_atoms)], self.number(shared)
+        true_atoms = [(atom, 0.0, j) for j, atom in enumerate(self.number(truth_atoms))]
+        truth = true_atoms, self.number(shared)
         weight = self.number(nodes.weight) * self.number(nodes.mass)[nodes.owner]
         if model.family.is_regression:
             gap = self._function(*fitted) - self._function(*truth)
@@ -77,7 +78,7 @@ class _Exact:
         return self.mp.sqrt(np.sum(weight * (roots[0] - roots[1]) ** 2) / 2)
 
     def _measure(self, deviation: Deviation) -> Any:
-        """Atoms with the logs of their relative masses, and shared parameters, exactly."""
+        """Atoms with the logs of their relative masses and their cells, and shared parameters."""
         model, number = self.model, self.number
         reference = model.reference
         atoms = number(reference.atoms) + number(deviation.atoms)
@@ -88,7 +89,7 @@ class _Exact:
             mass = share[i] / mine * (1 + number(deviation.mass[j])) if reference.free else 1
             logs.append(self.mp.log(mass))
         shared = number(model.truth_family.split(model.truth)[1]) + number(deviation.shared)
-        return list(zip(atoms, logs, strict=True)), shared
+        return list(zip(atoms, logs, reference.cells, strict=True)), shared
 
     def _channels(self, atom: Any, shared: Any) -> Any:
         """Channels (C, n) of one atom; products of inputs keep their float coefficients."""
@@ -132,16 +133,18 @@ class _Exact:
 
     def _function(self, atoms: Any, shared: Any) -> Any:
         total = 0
-        for atom, _ in atoms:
+        for atom, _, _ in atoms:
             a, mean = self._atom(atom, shared)
             total = total + np.array([self.mp.exp(v) for v in a]) * mean
         return total
 
     def _density(self, atoms: Any, shared: Any) -> Any:
         joint, gates = 0, 0
-        for atom, log_mass in atoms:
+        for atom, log_mass, cell in atoms:
             a, value = self._atom(atom, shared)
-            gate = np.array([self.mp.exp(v + log_mass) for v in a])
+            # As everywhere here, a top-K gate has the truth's active atoms.
+            active = self.model.prior[cell] > 0.0
+            gate = np.array([self.mp.exp(v + log_mass) for v in a]) * active
             gates = gates + gate
             joint = joint + gate * np.array([self.mp.exp(v) for v in value])
         return joint / gates

@@ -195,6 +195,11 @@ class Model:
         """Prior and posterior of the true atoms (k*, n), and the truth's log-density (n,)."""
         return self.truth_family.rowwise(self.truth, self.nodes.X, self.nodes.y)
 
+    @property
+    def prior(self) -> FloatArray:
+        """Gate probabilities (k*, n) of the true atoms, 0 for those that are not active."""
+        return self._truth_rows[0]
+
     @cached_property
     def factor(self) -> FloatArray:
         """Root of the weight (n,) of every row in the mean square."""
