@@ -54,6 +54,18 @@ def summaries_of(path: Path) -> dict[str, CurveSummary]:
         return {summary.curve.name: summary for summary in summarise(store)}
 
 
+def extent_of(path: Path) -> str:
+    """Which sample sizes a store has, and how many of its cells have results."""
+    if not path.exists():
+        return f"- {path.stem}: not run yet"
+    with open_store(path) as store:
+        summaries, sizes = summarise(store), store.spec.sizes
+    settled = sum(summary.done + summary.failed for summary in summaries)
+    planned = sum(summary.planned for summary in summaries)
+    text = ", ".join(f"{size:,}" for size in sizes)
+    return f"- {path.stem}: n = {text}; {settled} of {planned} cells have results"
+
+
 def slope(rate: RateResult | None) -> str:
     """A slope with its interval."""
     if rate is None:
@@ -119,7 +131,9 @@ def main() -> None:
     table = [list(HEAD), ["---"] * len(HEAD), *rows(figures, starts)]
     lines = ["| " + " | ".join(row) + " |" for row in table]
     target = folder / "attention_slopes.md"
-    target.write_text(TEXT + "\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    extents = [extent_of(folder / f"{name}.sqlite") for name in (*FIGURES, STARTS)]
+    parts = [TEXT, "\n".join(extents), "\n".join(lines)]
+    target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(target)
     figure = draw(starts)
     if figure is not None:
