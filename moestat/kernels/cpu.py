@@ -125,9 +125,9 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
         fill(0.0, across)
         fill(0.0, within)
         # Blocks of one length, of which the compiler knows that full vectors divide it; samples of
-        # weight 0 fill up the last one.
-        n_blocks = (n + BLOCK - 1) // BLOCK if n > 0 else 1
-        size = (n + n_blocks - 1) // n_blocks + 31 >> 5 << 5
+        # weight 0 fill up the last one.  No samples are no blocks, of any length.
+        n_blocks = (n + BLOCK - 1) // BLOCK
+        size = (n + n_blocks - 1) // n_blocks + 31 >> 5 << 5 if n > 0 else BLOCK
         for start in range(0, n, size):
             m = n - start if n - start < size else size
             for f in range(d):

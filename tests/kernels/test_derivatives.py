@@ -98,6 +98,12 @@ def test_block_edges(kind, n):
 
 
 @every_kind
+def test_no_samples_have_no_gate_probabilities(kind):
+    family, theta, *_ = random_problem(kind, 2, 2, 3, n=1)
+    assert family.gate_probabilities(theta, np.empty((0, 2))).shape == (0, 2)
+
+
+@every_kind
 def test_weights_are_counts(kind):
     family, theta, X, _, _, problem = random_problem(kind, 2, 1, 2, n=300)
     counts = np.random.default_rng(0).integers(0, 4, size=300)
