@@ -95,6 +95,7 @@ def _(check: Bound | Exponent, quick: bool) -> Evidence:
         tuple(rung.distance for rung in found.rungs),
         smallest=True,
         directions=found.worst_direction,
+        rounding=max((rung.distance for rung in found.rungs if not rung.resolved), default=0.0),
     )
 
 

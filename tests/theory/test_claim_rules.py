@@ -118,6 +118,15 @@ def test_exponent_of_a_sequence_leaves_rounding_out():
     assert math.isnan(sequence_exponent(SequenceEvidence(far[:2], near[:2])).exponent)
 
 
+def test_rounding_is_what_the_evidence_says():
+    loss = (1e-1, 10**-1.5, 1e-2)
+    distance = tuple(1e-4 * value**6 for value in loss)
+    assert math.isnan(sequence_exponent(SequenceEvidence(loss, distance)).exponent)
+    resolved = SequenceEvidence(loss, distance, smallest=True, rounding=1e-17)
+    assert sequence_exponent(resolved).exponent == pytest.approx(6.0)
+    assert judge_exponent(resolved, 6) == "supports"
+
+
 @pytest.mark.parametrize(
     ("evidence", "sequence", "infimum"),
     [

@@ -99,12 +99,16 @@ class SequenceEvidence:
         says something about all measures.
     directions : str
         The parameters that move, in words.
+    rounding : float
+        Distances at or below it are rounding: 1e-13 for a difference of two densities, far less
+        where it is the deviations that are integrated.
     """
 
     losses: tuple[float, ...]
     distances: tuple[float, ...]
     smallest: bool = False
     directions: str = ""
+    rounding: float = 1e-13
 
 
 @dataclass(frozen=True)

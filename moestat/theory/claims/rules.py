@@ -68,8 +68,8 @@ STRAIGHT = 0.1
 """Largest residual, in log10, of the line through a sequence."""
 DECADES = 1.0
 """Decades of loss that a sequence must span."""
-FLOOR, ZERO = 1e-13, 1e-10
-"""Distances below FLOOR, and shares of a loss below ZERO, are rounding."""
+ZERO = 1e-10
+"""Distances at or below this share of a loss are 0."""
 GAP = 1e3
 """Least ratio of the singular values on the two sides of a rank."""
 EQUAL, UNEQUAL = 1e-6, 1e-2
@@ -168,7 +168,7 @@ def sequence_exponent(evidence: SequenceEvidence) -> Fit:
     2.0
     """
     loss, distance = np.array(evidence.losses), np.array(evidence.distances)
-    kept = (distance > FLOOR) & (loss > 0.0)
+    kept = (distance > evidence.rounding) & (loss > 0.0)
     if np.sum(kept) < 3:
         return Fit(math.nan, math.nan, 0.0)
     x, y = np.log10(loss[kept]), np.log10(distance[kept])
