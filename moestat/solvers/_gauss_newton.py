@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import scipy
 from moestat._types import FloatArray, IntArray
 from moestat.families import Family
 from moestat.solvers._certificate import GAIN_LIMIT, Certificate
-from moestat.solvers._driver import Evaluation, Problem, Request
+from moestat.solvers._driver import Evaluation, Problem, Request, Sample
 from moestat.solvers._solution import Solution
 from moestat.solvers._squares import profile_log_likelihood, rounding_level, variance_of
 from moestat.solvers._trust_region import free_coordinates
@@ -21,12 +21,14 @@ __all__ = [
     "balance",
     "check_regression",
     "feature_metric",
+    "fitted_levels",
     "last_look",
     "least_squares_solution",
     "region_step",
 ]
 
 _METRIC_ROWS = 20_000
+_PREVIEW_ROWS = 10  # per parameter
 _RIDGE = 1e-8
 _ZERO_CURVATURE = 1e-12
 _REACHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -63,6 +65,13 @@ def check_regression(name: str, family: Family) -> None:
         raise ValueError(
             f"solver {name!r} is for likelihood 'least-squares', not for {family.likelihood.name!r}"
         )
+
+
+def fitted_levels(problem: Problem) -> Iterator[tuple[int, Sample]]:
+    """Levels of the data, with their numbers, that have enough samples to determine theta."""
+    for level, data in enumerate(problem.data.levels):
+        if not data.preview or data.size >= _PREVIEW_ROWS * problem.family.n_params:
+            yield level, data
 
 
 def last_look(problem: Problem, theta: FloatArray) -> Request:

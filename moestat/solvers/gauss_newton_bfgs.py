@@ -25,6 +25,7 @@ from moestat.solvers._gauss_newton import (
     balance,
     check_regression,
     feature_metric,
+    fitted_levels,
     last_look,
     least_squares_solution,
     region_step,
@@ -49,8 +50,8 @@ _LAST, _LEAST_GAIN = 0.5, 1e-4
 _LEAST_PROGRESS = 1e-3  # of what was promised
 # Balanced gradients come from so near, in the metric of the predictors; steps along them.
 _REACH, _CROSSINGS = 1e-2, 30
-# A part of the data must determine the parameters, and says no more about the minimum than this.
-_PREVIEW_ROWS, _PREVIEW_TOLERANCE = 10, 0.5
+# A part of the data says no more about the minimum than this.
+_PREVIEW_TOLERANCE = 0.5
 _BUNDLE = 600  # gradients that the certificate of a kinked fit may balance
 
 
@@ -120,9 +121,7 @@ class GaussNewtonBFGS:
         check_regression(self.name, problem.family)
         theta, spent, status = start, 0, "iteration limit"
         trail = _Trail(theta, np.inf, np.zeros_like(theta))
-        for level, data in enumerate(problem.data.levels):
-            if data.preview and data.size < _PREVIEW_ROWS * problem.family.n_params:
-                continue
+        for level, data in fitted_levels(problem):
             tolerance = _PREVIEW_TOLERANCE if data.preview else self.tolerance
             trail, status = yield from _descend(
                 problem, theta, level, tolerance, self.max_iterations - spent

@@ -29,7 +29,6 @@ from moestat.theory.claims.witnesses import PAIRS, SEQUENCES
 
 __all__ = ["analyse"]
 
-_QUICK_RADII = 3
 _STARTS, _LENGTH = 12, 0.5  # of a search for orbits
 
 
@@ -87,9 +86,9 @@ def _(check: Order, quick: bool) -> Evidence:
 @_evidence.register(Bound)
 @_evidence.register(Exponent)
 def _(check: Bound | Exponent, quick: bool) -> Evidence:
-    from moestat.theory.explorer import run_case
+    from moestat.theory.explorer import quick_search, run_case
 
-    found = run_case(check.case, starts=1, n_radii=_QUICK_RADII) if quick else run_case(check.case)
+    found = (quick_search if quick else run_case)(check.case)
     return SequenceEvidence(
         tuple(rung.loss for rung in found.rungs),
         tuple(rung.distance for rung in found.rungs),

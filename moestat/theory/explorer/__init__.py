@@ -2,6 +2,15 @@
 
 from moestat.theory.explorer._explore import deviation_loss, explore
 from moestat.theory.explorer._result import Exploration, Rung
-from moestat.theory.explorer.cases import CASES, Case, run_case
+from moestat.theory.explorer.cases import CASES, Case, quick_search, run_case
 
-__all__ = ["CASES", "Case", "Exploration", "Rung", "deviation_loss", "explore", "run_case"]
+__all__ = [
+    "CASES",
+    "Case",
+    "Exploration",
+    "Rung",
+    "deviation_loss",
+    "explore",
+    "quick_search",
+    "run_case",
+]

@@ -10,9 +10,7 @@ import typer
 
 from moestat._registry import UnknownNameError
 from moestat.theory.explorer._report import as_expected, details, summary
-from moestat.theory.explorer.cases import CASES, run_case
-
-_QUICK_RADII = 3
+from moestat.theory.explorer.cases import CASES, quick_search, run_case
 
 
 def main(
@@ -36,7 +34,7 @@ def main(
     found = []
     for name in names or CASES:
         case, begun = CASES[name], time.process_time()
-        exploration = run_case(case, n_radii=_QUICK_RADII, starts=1) if quick else run_case(case)
+        exploration = (quick_search if quick else run_case)(case)
         found.append((case, exploration))
         seconds = time.process_time() - begun
         mark = "" if as_expected(case, exploration) else "  NOT AS EXPECTED"

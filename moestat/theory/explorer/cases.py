@@ -18,7 +18,7 @@ from moestat.families import Family, family
 from moestat.theory.explorer._explore import deviation_loss, explore
 from moestat.theory.explorer._result import Exploration
 
-__all__ = ["CASES", "Case", "run_case"]
+__all__ = ["CASES", "Case", "quick_search", "run_case"]
 
 
 @dataclass(frozen=True)
@@ -430,3 +430,19 @@ _ALL = (
 
 CASES: Mapping[str, Case] = {case.name: case for case in _ALL}
 """Cases by name."""
+
+
+def quick_search(case: str | Case) -> Exploration:
+    """Explore one of the named cases at three values of D, with one start per deviation.
+
+    Parameters
+    ----------
+    case : str or Case
+        As in `run_case`.
+
+    Returns
+    -------
+    Exploration
+        What was found.
+    """
+    return run_case(case, starts=1, n_radii=3)
