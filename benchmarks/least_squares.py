@@ -1,15 +1,23 @@
-"""One Levenberg-Marquardt pass at d = 8, N = 9 against BLAS dsyrk on matrices of the same size.
+"""One Levenberg-Marquardt step at d = 8, N = 9 against BLAS dsyrk on matrices of the same size.
 
-OPENBLAS_NUM_THREADS=1 python benchmarks/least_squares.py [n]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/least_squares.py
+
+A step is the sum of squares with its Gauss-Newton matrix, the damped step, and the sum of squares
+at its end.  Peak memory is that of a fresh process, with Python, the imports and the data, that
+takes one step: once when its loops are compiled first, and once when they lie in the cache.
 """
 
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
+from results import save
 from scipy.linalg.blas import dsyrk
 
 import moestat
@@ -17,8 +25,61 @@ from moestat.solvers._driver import Problem, Request, Sample
 from moestat.solvers._squares import CHUNK
 from moestat.solvers.levenberg_marquardt import _damped_step
 
+GATES = ("sigmoid-quadratic", "softmax-quadratic")
 RELU = {"name": "activation", "activation": "relu", "weighted": False}
+N_SAMPLES = 100_000
 REPEATS = 3
+
+
+class Step:
+    """A data set, a point, and the parts of one step from it."""
+
+    def __init__(self, gate: str) -> None:
+        self.family = moestat.family(
+            "least-squares", gate=gate, expert=RELU, n_experts=9, n_features=8
+        )
+        rng = np.random.default_rng(0)
+        self.theta = self.family.pin(0.3 * rng.normal(size=self.family.n_params))
+        X = rng.uniform(-1, 1, size=(8, N_SAMPLES))
+        self.problem = Problem(
+            self.family, Sample(X, rng.normal(size=N_SAMPLES), np.ones(N_SAMPLES))
+        )
+        self.rows = int(np.sum(self.family.jacobian_rows >= 0))
+
+    def ask(self, what: str) -> tuple:
+        """Answer of one pass over the data."""
+        return self.problem.evaluate(Request(what, self.theta))
+
+    def damped(self, here: tuple) -> None:
+        """Solve for the step."""
+        _damped_step(self.theta, here, 1e-3, *self.family.box_at(self.theta))
+
+    def syrk(self) -> None:
+        """Multiply matrices of the sizes of the Jacobian, and do nothing else."""
+        chunk = np.random.default_rng(1).normal(size=(self.rows, CHUNK))
+        gram = np.zeros((self.rows, self.rows), order="F")
+        for _ in range(0, N_SAMPLES, CHUNK):
+            gram = dsyrk(1.0, chunk.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
+
+
+def take(gate: str) -> None:
+    """One step, and the largest resident memory of this process, in MB."""
+    step = Step(gate)
+    step.damped(step.ask("squares"))
+    step.ask("residuals")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def peak(gate: str, cache: str) -> float:
+    """Peak memory of a fresh process that takes one step, in MB."""
+    done = subprocess.run(
+        [sys.executable, __file__, gate],
+        env=os.environ | {"MOESTAT_CACHE_DIR": cache},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout)
 
 
 def best(work) -> float:
@@ -31,49 +92,42 @@ def best(work) -> float:
     return min(times)
 
 
-def peak() -> float:
-    """Largest resident memory of the process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def main() -> None:
-    """Print times, their ratio and the memory that a pass adds."""
-    n = int(float(sys.argv[1])) if len(sys.argv) > 1 else 100_000
-    print(f"memory of the interpreter with its imports {peak():.0f} MB")
-    for gate in ("sigmoid-quadratic", "softmax-quadratic"):
-        family = moestat.family("least-squares", gate=gate, expert=RELU, n_experts=9, n_features=8)
-        rng = np.random.default_rng(0)
-        theta = family.pin(0.3 * rng.normal(size=family.n_params))
-        X = np.ascontiguousarray(rng.uniform(-1, 1, size=(8, n)))
-        problem = Problem(family, Sample(X, rng.normal(size=n), np.ones(n)))
-        warm = Problem(family, Sample(X[:, :600].copy(), np.zeros(600), np.ones(600)))
-        warm.evaluate(Request("squares", theta))
-        before = peak()
-        evaluate = best(lambda p=problem, t=theta: p.evaluate(Request("squares", t)))
-        added = peak() - before
-        value = best(lambda p=problem, t=theta: p.evaluate(Request("residuals", t)))
-        here = problem.evaluate(Request("squares", theta))
-        lower, upper = family.box_at(theta)
-        algebra = best(lambda t=theta, h=here, a=lower, b=upper: _damped_step(t, h, 1e-3, a, b))
-        slopes = best(lambda p=problem, t=theta: p.evaluate(Request("slopes", t)))
-        curvature = best(lambda p=problem, t=theta: p.evaluate(Request("curvature", t)))
-        rows = int(np.sum(family.jacobian_rows >= 0))
-        chunk = rng.normal(size=(rows, CHUNK))
-
-        def syrk(chunk=chunk, rows=rows) -> None:
-            gram = np.zeros((rows, rows), order="F")
-            for _ in range(0, n, CHUNK):
-                gram = dsyrk(1.0, chunk.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
-
-        alone = best(syrk)
-        step = evaluate + value + algebra
-        print(
-            f"{gate}: {rows} parameters, n = {n}: step {step:.3f} s (squares {evaluate:.3f}, "
-            f"value {value:.4f}, algebra {algebra:.4f}), dsyrk {alone:.3f} s, ratio "
-            f"{step / alone:.2f}; gradient alone {slopes:.4f} s, exact Hessian {curvature:.3f} s; "
-            f"memory of a pass {added:.1f} MB, of the process {peak():.0f} MB"
+def measure() -> list[dict]:
+    """One row per gate."""
+    rows = []
+    for gate in GATES:
+        with tempfile.TemporaryDirectory() as cache:
+            compiling, cached = peak(gate, cache), peak(gate, cache)
+        step = Step(gate)
+        here = step.ask("squares")
+        parts = [
+            best(lambda s=step: s.ask("squares")),
+            best(lambda s=step: s.ask("residuals")),
+            best(lambda s=step, h=here: s.damped(h)),
+        ]
+        alone = best(step.syrk)
+        rows.append(
+            {
+                "gate": gate,
+                "parameters": step.rows,
+                "squares": parts[0],
+                "value": parts[1],
+                "algebra": parts[2],
+                "step": sum(parts),
+                "dsyrk": alone,
+                "step / dsyrk": sum(parts) / alone,
+                "gradient alone": best(lambda s=step: s.ask("slopes")),
+                "exact Hessian": best(lambda s=step: s.ask("curvature")),
+                "peak MB, compiling": compiling,
+                "peak MB": cached,
+            }
         )
+        print(rows[-1], flush=True)
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) > 1:
+        take(sys.argv[1])
+    else:
+        save("least squares", measure())
