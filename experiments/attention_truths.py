@@ -245,6 +245,13 @@ def target_text(kind: str, target: dict) -> str:
     return truth_text(f"target-{kind}", "sigmoid-quadratic", KINDS[kind], blocks, note=note)
 
 
+SMALL = (
+    "sparse and dense regimes, four experts, two gates.\n"
+    "d = 2, N* = 2, N = 3, by certified least squares and by gradient descent as in Figures 1 and"
+    " 2.\nThe paper has no experiment of this kind: no slope is published."
+)
+
+
 def small(gate: str, regime: str, name: str, expert: dict, partial: bool) -> str:
     """A truth with d = 2 and two experts."""
     blocks, share = draw(2, 2, 1 if regime == "sparse" else 0, partial, 2)
@@ -411,9 +418,7 @@ def main() -> None:
         "attention_table1",
         spec_text(
             "Rates of Table 1 at a size where large samples are cheap",
-            "attention (004), Table 1: sparse and dense regimes, four experts, two gates.\n"
-            "d = 2, N* = 2, N = 3, by certified least squares and by gradient descent as in Figures 1 and 2.\n"
-            "The paper has no experiment of this kind: no slope is published.",
+            f"attention (004), Table 1: {SMALL}",
             small_sizes,
             5,
             table,
@@ -423,9 +428,7 @@ def main() -> None:
         "attention_partial",
         spec_text(
             "Partially quadratic scores",
-            "attention (004), App. C: sparse and dense regimes, four experts, two gates.\n"
-            "d = 2, N* = 2, N = 3, by certified least squares and by gradient descent as in Figures 1 and 2.\n"
-            "The paper has no experiment of this kind: no slope is published.",
+            f"attention (004), App. C: {SMALL}",
             small_sizes,
             5,
             partial,
