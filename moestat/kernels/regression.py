@@ -160,6 +160,25 @@ def forward_function(
 
 
 @device
+def _fill_pull(i, c, n_gate, first, n_mean, normalised, scale, m, w, mean, f, da, dg, h):
+    """``h = scale df/deta`` of channel c of atom i over a block, from what forward leaves."""
+    if c < n_gate:
+        p = i * n_gate + c
+        if normalised:
+            for b in range(m):
+                h[b] = w[i, b] * (mean[i, b] - f[b]) * da[p, b]
+        else:
+            for b in range(m):
+                h[b] = w[i, b] * mean[i, b] * da[p, b]
+    else:
+        p = i * n_mean + c - first
+        for b in range(m):
+            h[b] = w[i, b] * dg[p, b]
+    for b in range(m):
+        h[b] *= scale[b]
+
+
+@device
 def fill_jacobian(
     index, width, offset, layout, row, normalised, phi, scale, m, w, mean, f, da, dg, h, jacobian
 ):
@@ -168,20 +187,7 @@ def fill_jacobian(
     n_gate, first, n_mean, _ = layout
     for i in range(k):
         for c in range(n_channels):
-            if c < n_gate:
-                p = i * n_gate + c
-                if normalised:
-                    for b in range(m):
-                        h[b] = w[i, b] * (mean[i, b] - f[b]) * da[p, b]
-                else:
-                    for b in range(m):
-                        h[b] = w[i, b] * mean[i, b] * da[p, b]
-            else:
-                p = i * n_mean + c - first
-                for b in range(m):
-                    h[b] = w[i, b] * dg[p, b]
-            for b in range(m):
-                h[b] *= scale[b]
+            _fill_pull(i, c, n_gate, first, n_mean, normalised, scale, m, w, mean, f, da, dg, h)
             shared = i > 0 and index[i, c] == index[0, c]
             for q in range(width[c]):
                 r = row[index[i, c] + q]
@@ -469,20 +475,22 @@ def descent_loop(
                     total += weight[t]
                 for i in range(k):
                     for c in range(n_channels):
-                        if c < n_gate:
-                            p = i * n_gate + c
-                            if normalised:
-                                for b in range(m):
-                                    h[b] = weights[i, b] * (mean[i, b] - fitted[b]) * da[p, b]
-                            else:
-                                for b in range(m):
-                                    h[b] = weights[i, b] * mean[i, b] * da[p, b]
-                        else:
-                            p = i * n_mean + c - first
-                            for b in range(m):
-                                h[b] = weights[i, b] * dg[p, b]
-                        for b in range(m):
-                            h[b] *= pull[b]
+                        _fill_pull(
+                            i,
+                            c,
+                            n_gate,
+                            first,
+                            n_mean,
+                            normalised,
+                            pull,
+                            m,
+                            weights,
+                            mean,
+                            fitted,
+                            da,
+                            dg,
+                            h,
+                        )
                         for q in range(width[c]):
                             at = offset[c] + q - 1 if q > 0 else 0
                             s = 0.0
