@@ -177,14 +177,29 @@ class _Begun:
         return MoEResults(self.family, best, self.solver.name, data.weight, _variance(data))
 
 
+def _checked_starts(starts: Any) -> list[StartRule]:
+    rules = list(starts) if isinstance(starts, Sequence) and not isinstance(starts, str) else []
+    if not rules or not all(hasattr(rule, "draw") for rule in rules):
+        raise ValueError(
+            "starts must be a list of one or more rules of moestat.starts, such as"
+            " [RandomStarts(4)] or, for values of one's own, [GivenStarts([theta])],"
+            f" got {starts!r}"
+        )
+    return rules
+
+
 def _begin(job: FitJob, whole: bool) -> _Begun:
     """Check a job and draw its starts."""
     family = job.family
-    rules = list(job.starts) if job.starts is not None else _default_starts(family)
-    if not rules:
-        raise ValueError("starts must hold at least one rule")
+    rules = _checked_starts(job.starts) if job.starts is not None else _default_starts(family)
+    solver = job.solver or _default_solver(family)
+    if not hasattr(solver, "steps"):
+        raise ValueError(
+            "solver must be a solver such as moestat.solvers.Newton(), or what make_solver of that"
+            f" module makes of a name, got {solver!r}"
+        )
     problem = _checked_problem(family, job.X, job.y, job.sample_weight, whole)
-    begun = _Begun(family, job.solver or _default_solver(family))
+    begun = _Begun(family, solver)
     child = as_generator(job.rng)
     for rule in rules:
         for j, start in enumerate(_into_box(family, rule.draw(problem, child))):

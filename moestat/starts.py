@@ -19,6 +19,7 @@ from moestat.solvers.newton import newton_steps
 
 __all__ = [
     "ClusterStarts",
+    "GivenStarts",
     "RandomStarts",
     "SplitStarts",
     "StartRule",
@@ -100,6 +101,50 @@ class TruthStarts:
             start[:] = family.join(atoms[cells], shared)
             start += noise * rng.standard_normal(start.size)
         return starts
+
+
+@dataclass(frozen=True)
+class GivenStarts:
+    """Starting values of the user's own.
+
+    Parameters
+    ----------
+    points : array_like of shape (count, P)
+        Packed parameters of the family that is fitted, one start per row.
+
+    Raises
+    ------
+    ValueError
+        If a value is nan or infinite, there is no row, or, when a fit begins, P is another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from moestat import family, fit
+    >>> F = family("gaussian", n_experts=1)
+    >>> F = family("multinomial", n_experts=1, n_classes=2)
+    >>> own = GivenStarts(np.zeros((1, F.n_params)))
+    >>> fit(F, [0, 1, 2, 3, 4], [1, 2, 1, 2, 2], starts=[own]).certificate.start
+    'given 0'
+    """
+
+    points: Any
+    name: str = "given"
+
+    def __post_init__(self) -> None:
+        points = as_floats("starts: points", self.points, (None, None))
+        if not len(points):
+            raise ValueError("starts: points must hold at least one row")
+        object.__setattr__(self, "points", points)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        n_params = self.points.shape[1]
+        if n_params != problem.family.n_params:
+            raise ValueError(
+                f"starts: points have {n_params} parameters, the family {problem.family.n_params}"
+            )
+        return self.points.copy()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 import moestat
 from moestat.solvers import Newton
-from moestat.starts import RandomStarts, TruthStarts, make_starts
+from moestat.starts import GivenStarts, RandomStarts, TruthStarts, make_starts
 from tests.conftest import WIDE
 
 FAMILY = moestat.family("multinomial", gate="softmax", n_experts=2, n_features=2, n_classes=3)
@@ -61,7 +61,11 @@ def test_bad_data_give_one_clear_error(case, data):
         ({"sample_weight": -np.ones(400)}, "sample_weight must be >= 0"),
         ({"sample_weight": np.zeros(400)}, "sample_weight must have a positive sum"),
         ({"rng": "seed"}, "rng must be a numpy.random.Generator, a seed or None, got 'seed'"),
-        ({"starts": []}, "starts must hold at least one rule"),
+        ({"starts": []}, r"starts must be a list of one or more rules .*, got \[\]"),
+        ({"starts": "random"}, "starts must be a list of .*RandomStarts.*, got 'random'"),
+        ({"starts": [np.zeros(15)]}, r"starts must be a list of .*GivenStarts\(\[theta\]\)"),
+        ({"starts": [GivenStarts([[0.0, 1.0]])]}, "points have 2 parameters, the family"),
+        ({"solver": "newton"}, r"solver must be a solver such as .*Newton\(\).*, got 'newton'"),
     ],
 )
 def test_bad_options_give_one_clear_error(options, message, data):
@@ -87,6 +91,27 @@ def test_bad_options_give_one_clear_error(options, message, data):
 def test_bad_families_give_one_clear_error(options, message):
     with pytest.raises(ValueError, match=message):
         moestat.family(**options)
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ([0.0, 1.0], r"starts: points must have shape \(any, any\), got \(2,\)"),
+        ([[np.nan, 1.0]], "starts: points holds 1 NaN"),
+        (np.zeros((0, 4)), "starts: points must hold at least one row"),
+    ],
+)
+def test_bad_starting_values_give_one_clear_error(points, message):
+    with pytest.raises(ValueError, match=message):
+        GivenStarts(points)
+
+
+def test_a_fit_from_its_own_maximum_stays_there(data):
+    best = moestat.fit(FAMILY, *data, rng=0)
+    again = moestat.fit(FAMILY, *data, starts=[GivenStarts([best.params])])
+    assert again.certificate.start == "given 0"
+    assert again.certificate.certified
+    np.testing.assert_allclose(again.log_likelihood, best.log_likelihood, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
