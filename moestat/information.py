@@ -13,6 +13,7 @@ from moestat._types import FloatArray
 from moestat._validate import as_floats, positive_int, real_in
 from moestat.designs import Design, Uniform
 from moestat.families import Family
+from moestat.generate import check_noise
 from moestat.quadrature import log_densities, response_rules
 
 __all__ = ["NullDirection", "Spectrum", "expected_information", "information_spectrum"]
@@ -22,7 +23,7 @@ _REFINEMENT = 2  # of the rule over a continuous response
 
 @dataclass(frozen=True)
 class NullDirection:
-    """A direction in parameter space along which the density does not change, to first order.
+    """A direction along which the density, or regression function, does not change to first order.
 
     Parameters
     ----------
@@ -76,13 +77,22 @@ class Spectrum:
 
 
 def _weighted_scores(
-    family: Family, theta: Any, design: Design | None, n_nodes: int
+    family: Family, theta: Any, design: Design | None, n_nodes: int, noise: float | None
 ) -> Iterator[FloatArray]:
-    """Scores (rows, P) at nodes over x and y times the root of their weight, chunk by chunk."""
+    """Rows (rows, P), chunk by chunk, whose products sum to the information.
+
+    They are the scores at nodes over x and y times the root of their weight; for a regression
+    function the gradients at nodes over x, over the standard deviation of the errors too.
+    """
     vector = as_floats("theta", theta, (family.n_params,))
+    variance = check_noise(family, noise)
     nodes, mass = (design or Uniform()).quadrature(
         family.n_features, positive_int("n_nodes", n_nodes)
     )
+    if variance is not None:
+        real_in("noise", variance, 0.0, open_low=True)
+        yield _gradient_rows(family, vector, nodes, np.sqrt(mass / variance))
+        return
     for chunk, rule in response_rules([(family, vector)], nodes, _REFINEMENT):
         x = np.ascontiguousarray(nodes[:, chunk])
         density = np.exp(log_densities(family, vector, x, rule))
@@ -107,8 +117,27 @@ def score_rows(
     return rows
 
 
+def _gradient_rows(
+    family: Family, theta: FloatArray, X: FloatArray, factor: FloatArray
+) -> FloatArray:
+    """Gradient of a regression function at each node times its factor, shape (n, P)."""
+    n = factor.size
+    columns = np.empty((family.n_params, n))
+    every = np.arange(family.n_params)
+    sizes = family.index, family.width, family.offset, family.layout
+    f, unused = np.empty(n), np.empty((family.n_experts, 0))
+    X = np.ascontiguousarray(X)
+    family.loops.residuals(theta, *sizes, every, X, factor, 0, 1, f, unused, columns)
+    return columns.T
+
+
 def expected_information(
-    family: Family, theta: Any, design: Design | None = None, n_nodes: int = 100
+    family: Family,
+    theta: Any,
+    design: Design | None = None,
+    n_nodes: int = 100,
+    *,
+    noise: float | None = None,
 ) -> FloatArray:
     """Expected Fisher information of one sample.
 
@@ -122,17 +151,22 @@ def expected_information(
         Law of X; uniform on [0, 1]^d by default.
     n_nodes : int
         Quadrature nodes per input.
+    noise : float, optional
+        Variance of the errors, in squared units of y: needed for a regression function, and for
+        nothing else.
 
     Returns
     -------
     ndarray of shape (P, P)
         ``E_X sum_y p(y | X) score score'``, in natural-log units per sample, pinned coordinates
-        included; the packed parameter of a variance is its logarithm.
+        included; the packed parameter of a variance is its logarithm.  For a regression function
+        f with normal errors it is ``E_X grad f grad f' / noise``.
 
     Raises
     ------
     ValueError
-        If theta has another length or holds NaN, or `n_nodes` < 1.
+        If theta has another length or holds NaN, `n_nodes` < 1, or `noise` is missing, not
+        positive, or given to a family with a density.
 
     Notes
     -----
@@ -155,7 +189,7 @@ def expected_information(
     >>> expected_information(F, theta).round(4).diagonal().tolist()
     [4.0, 1.3333, 0.5]
     """
-    parts = _weighted_scores(family, theta, design, n_nodes)
+    parts = _weighted_scores(family, theta, design, n_nodes, noise)
     return sum((rows.T @ rows for rows in parts), np.zeros((family.n_params, family.n_params)))
 
 
@@ -166,6 +200,7 @@ def information_spectrum(
     *,
     tolerance: float = 1e-12,
     n_nodes: int = 100,
+    noise: float | None = None,
 ) -> Spectrum:
     """What a sample can tell about each direction at a truth, and what it can never tell.
 
@@ -175,7 +210,7 @@ def information_spectrum(
 
     Parameters
     ----------
-    family, theta, design, n_nodes
+    family, theta, design, n_nodes, noise
         As in `expected_information`.
     tolerance : float
         Singular values below this share of the largest count as null.
@@ -203,7 +238,7 @@ def information_spectrum(
     share = real_in("tolerance", tolerance, 0.0, 1.0, open_low=True)
     at = np.flatnonzero(family.lower < family.upper)
     scores = np.empty((0, at.size))
-    for rows in _weighted_scores(family, theta, design, n_nodes):
+    for rows in _weighted_scores(family, theta, design, n_nodes, noise):
         # The triangular factor has the singular values of all rows so far.
         scores = np.linalg.qr(np.concatenate([scores, rows[:, at]]), mode="r")
     _, singular, vectors = np.linalg.svd(scores, full_matrices=False)

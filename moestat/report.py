@@ -43,8 +43,8 @@ _TRUTH_NOTE = """\
 The expected information of one sample at each truth (pinned coordinates left out): its smallest
 eigenvalue and condition number over the identified directions, the sample size at which every
 identified direction has a standard error of 0.1 or less, and the directions along which the
-density does not change at all. Well below that sample size no asymptotic rate can be seen; along
-a null direction no estimator converges."""
+density, or the regression function, does not change at all. Well below that sample size no
+asymptotic rate can be seen; along a null direction no estimator converges."""
 _NODES = {1: 100, 2: 20}
 """Quadrature nodes per input; with more inputs the information of a truth is not computed."""
 _REPLAY = "replay of a published procedure: uncertified fits enter the rate"
@@ -282,7 +282,11 @@ def _truth_row(name: str, truth: Truth, design: Design) -> list[str]:
     family = truth.family
     if family.n_features not in _NODES:
         return [name, *[_DASH] * 3, f"not computed for {family.n_features} inputs"]
-    spectrum = information_spectrum(family, truth.theta, design, n_nodes=_NODES[family.n_features])
+    if truth.noise == 0.0:
+        return [name, *[_DASH] * 3, "without noise the information is infinite"]
+    spectrum = information_spectrum(
+        family, truth.theta, design, n_nodes=_NODES[family.n_features], noise=truth.noise
+    )
     nulls = "; ".join(str(direction) for direction in spectrum.null_directions)
     return [
         name,

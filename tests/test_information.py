@@ -229,3 +229,46 @@ def test_chunks_of_rows_do_not_change_the_spectrum(monkeypatch):
     parts = information_spectrum(family, theta, n_nodes=30)
     assert parts.eigenvalues == pytest.approx(whole.eigenvalues, rel=1e-9)
     assert np.allclose(expected_information(family, theta, n_nodes=30), product, rtol=1e-12)
+
+
+def test_information_of_a_regression_function_is_that_of_its_gradients():
+    gelu = {"name": "activation", "activation": "gelu", "weighted": False}
+    family = moestat.family(
+        "least-squares", gate="softmax-quadratic", expert=gelu, n_experts=2, n_features=2
+    )
+    theta, square = random_theta(family, np.random.default_rng(5)), moestat.Uniform(-1, 1)
+    nodes, mass = square.quadrature(2, 12)
+    step = 1e-6 * np.eye(family.n_params)
+    gradients = [family.mean(theta + h, nodes.T) - family.mean(theta - h, nodes.T) for h in step]
+    rows = np.stack(gradients) / 2e-6
+    found = expected_information(family, theta, square, 12, noise=0.25)
+    np.testing.assert_allclose(found, (rows * mass / 0.25) @ rows.T, atol=1e-8)
+    spectrum = information_spectrum(family, theta, square, n_nodes=12, noise=0.25)
+    assert not spectrum.null_directions
+    free = family.lower < family.upper
+    expected = np.linalg.eigvalsh(found[np.ix_(free, free)])
+    np.testing.assert_allclose(spectrum.eigenvalues, expected, rtol=1e-6, atol=1e-12)
+
+
+def test_a_regression_function_that_ignores_its_gate_has_null_directions():
+    family = moestat.family("least-squares", gate="softmax", n_experts=2)
+    same = family.pack({"beta0": [0.3, 0], "beta1": [1, 0], "a": [2, 2], "b": [1, 1]})
+    spectrum = information_spectrum(family, same, noise=1.0)
+    named = {str(direction) for direction in spectrum.null_directions}
+    assert named == {"+1 beta0[0]", "+1 beta1[0,0]"}
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [(None, "noise: the least-squares likelihood needs"), (0.0, r"noise must be a number in \(0")],
+)
+def test_information_of_a_regression_function_needs_its_noise(noise, message):
+    family = moestat.family("least-squares", gate="softmax", n_experts=1)
+    with pytest.raises(ValueError, match=message):
+        expected_information(family, [0, 0, 1, 2], noise=noise)
+
+
+def test_noise_belongs_to_regression_functions():
+    family = moestat.family("gaussian", gate="softmax", n_experts=1)
+    with pytest.raises(ValueError, match="the gaussian likelihood has its own, got 1"):
+        information_spectrum(family, np.zeros(family.n_params), noise=1.0)

@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 
 from moestat.distances import regression_error
+from moestat.information import information_spectrum
 from moestat.losses import voronoi_loss
-from moestat.sweep import parse_spec, plan_cells, run_cell
+from moestat.report import write_report
+from moestat.sweep import (
+    create_store,
+    open_cells,
+    parse_spec,
+    plan_cells,
+    run_cell,
+    run_cells,
+)
 from moestat.sweep.errors import SweepError
 
 SPEC = """
@@ -115,3 +124,20 @@ def test_noise_is_part_of_the_law():
 def test_specs_are_checked(old, new, message):
     with pytest.raises(SweepError, match=message):
         parse_spec(SPEC.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.0])
+def test_a_report_shows_what_a_regression_truth_allows(tmp_path, noise):
+    text = SPEC.replace("noise = 0.01", f"noise = {noise}").replace("n = [400]", "n = [200, 400]")
+    spec = parse_spec(text.replace("replicates = 1", "replicates = 2"))
+    with create_store(tmp_path / "small.sqlite", spec) as store:
+        list(run_cells(spec, store, open_cells(spec, store), executor="serial"))
+        page = write_report(store, tmp_path)[0].read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| other |"))
+    if noise == 0.0:
+        assert row.endswith("| without noise the information is infinite |")
+        return
+    truth = spec.truths["other"]
+    spectrum = information_spectrum(truth.family, truth.theta, spec.design, n_nodes=20, noise=noise)
+    nulls = "; ".join(map(str, spectrum.null_directions)) or "none"
+    assert row.endswith(f"| {spectrum.sample_size(0.1):.1e} | {nulls} |")
