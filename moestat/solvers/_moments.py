@@ -24,15 +24,10 @@ import numpy as np
 from moestat._types import FloatArray
 from moestat.families import Family
 
-__all__ = ["MomentChart", "Moments", "Path", "has_masses"]
+__all__ = ["MomentChart", "Moments", "Path"]
 
 _CLOSE = 1.0  # root-mean-square difference of the predictors of two atoms that count as close
 _STEEPEST = 600.0  # beyond this log-ratio of masses the exponentials would overflow
-
-
-def has_masses(family: Family) -> bool:
-    """Whether masses are free, and a common factor of all of them changes nothing."""
-    return family.gate.mass is not None and family.gate.mass in family.gate.translations
 
 
 def _clipped(split: float) -> float:
@@ -66,18 +61,23 @@ class Moments:
     Parameters
     ----------
     family : Family
-        A family that `has_masses`.
+        A family.  Where it has no free masses no atoms are paired.
     metric : ndarray of shape (P, P)
         Metric of the parameters, in which atoms are close or not.
     """
 
     def __init__(self, family: Family, metric: FloatArray) -> None:
-        assert family.gate.mass is not None
-        k, width = family.n_experts, family.n_atom_params
-        column = int(family.blocks[family.gate.mass].flat[0]) % width
         self.family = family
-        self.mass = [i * width + column for i in range(k)]
+        self.mass: list[int] = []
+        self.others: list[Any] = []
+        self.metrics: list[FloatArray] = []
+        mass = family.gate.mass
+        if mass is None or mass not in family.gate.translations:
+            return
+        k, width = family.n_experts, family.n_atom_params
+        column = int(family.blocks[mass].flat[0]) % width
         others = np.delete(np.arange(width), column)
+        self.mass = [i * width + column for i in range(k)]
         self.others = [i * width + others for i in range(k)]
         self.metrics = [metric[np.ix_(at, at)] for at in self.others]
 
@@ -88,6 +88,8 @@ class Moments:
 
         Atoms on a bound of the box have no partner: their steps must stay on it.
         """
+        if not self.mass:
+            return []
         k, width = self.family.n_experts, self.family.n_atom_params
         held: Any = (lower < upper) & ((theta <= lower) | (theta >= upper))
         movable = ~held[: k * width].reshape(k, width).any(axis=1)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 
 import moestat
 from moestat.solvers import MomentNewton, Newton
-from moestat.solvers._driver import Problem, Request, Sample
+from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
 from moestat.solvers._moments import MomentChart, Moments
+from moestat.solvers._valley import Floor
+from moestat.solvers.moment_newton import moment_steps
 from moestat.starts import TruthStarts
 from tests.conftest import GAUSSIAN_TRUTHS
 
@@ -123,6 +126,17 @@ def test_atoms_on_a_bound_or_far_apart_have_no_partner(truth):
 def test_exact_fits_are_newtons(gate, truth):
     family, theta = truth(gate)
     X, y = moestat.sample(family, theta, 3000, rng=4, design=moestat.Uniform(-4, 4))
+    _agree(family, theta, X, y)
+
+
+def test_gates_without_free_masses_have_no_moments_but_valleys(gaussian_truth):
+    family, theta = gaussian_truth("competition")
+    assert Moments(family, np.eye(theta.size)).pairs(theta, family.lower, family.upper) == []
+    X, y = moestat.sample(family, theta, 500, rng=0, design=moestat.Uniform(-2, 2))
+    _agree(family, theta, X, y)
+
+
+def _agree(family, theta, X, y):
     options = {"starts": [TruthStarts(family, theta, 2, 0.1)], "rng": 0}
     plain = moestat.fit(family, X, y, solver=Newton(), **options)
     moment = moestat.fit(family, X, y, solver=MomentNewton(), **options)
@@ -159,9 +173,89 @@ def test_over_specified_fits_need_few_passes_where_newton_needs_many(kind, truth
     assert passes["moment-newton"] < 0.5 * passes["newton"]
 
 
-@pytest.mark.parametrize("gate", ["competition", "softmax-top"])
-def test_gates_without_free_masses_or_with_jumps_get_newton(gate, gaussian_truth):
-    family, theta = gaussian_truth(gate)
+@pytest.mark.parametrize("gate", ["softmax", "sigmoid"])
+def test_cells_of_three_are_certified_at_a_trillion_samples(gate, truth):
+    family, theta = truth(gate)
+    X, y, weight = moestat.sample_weighted(family, theta, 1e12, rng=1, design=WIDE)
+    fitted = family.with_experts(4)
+    problem = Problem(fitted, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    atom = np.tile(theta[: family.n_atom_params], 3)
+    rng = np.random.default_rng(0)
+    start = fitted.pin(np.concatenate([atom, theta[family.n_atom_params :]]))
+    start = np.clip(start + 0.1 * fitted.pin(rng.normal(size=start.size)), *_box(fitted))
+    (solution,) = drive([MomentNewton().steps(problem, start)], [problem])
+    assert solution.certificate.certified
+    assert solution.certificate.passes < 1000
+    at_truth = problem.evaluate(Request("value", _embedded(fitted, family, theta)))
+    assert solution.log_likelihood > -at_truth.value
+
+
+def _box(family):
+    return family.lower, family.upper
+
+
+def _embedded(fitted, family, theta):
+    """The truth as a fit whose first true atom is split into three equal ones."""
+    atoms, shared = family.split(theta)
+    split = np.concatenate([np.repeat(atoms[:1], 3, axis=0), atoms[1:]])
+    column = int(family.blocks[family.gate.mass][0])
+    split[:3, column] -= np.log(3.0)
+    return fitted.pin(fitted.join(split, shared))
+
+
+def test_the_likelihood_never_falls_from_step_to_step(truth):
+    family, theta = merging("softmax", truth, np.random.default_rng(5))
+    small, at = truth("softmax")
+    X, y, weight = moestat.sample_weighted(small, at, 1e10, rng=0, design=WIDE)
+    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    metric = problem.metric(theta)
+    values = []
+    for passes in range(1, 80, 3):
+        steps = moment_steps(problem, theta, metric, *_box(family), 1e-9, passes)
+        values.append(drive([steps], [problem])[0][1].value)
+    assert values[-1] < values[0] - 1e3
+    assert np.all(np.diff(values) <= 1e-14 * abs(values[0]))
+
+
+def _bowl(centre, hessian):
+    """A quadratic objective with its minimum 0 at the centre."""
+
+    def evaluate(theta):
+        apart = theta - centre
+        return Evaluation(0.5 * apart @ hessian @ apart, hessian @ apart, hessian)
+
+    return evaluate
+
+
+def test_restorations_move_in_stiff_directions_alone():
+    rng = np.random.default_rng(6)
+    root = rng.normal(size=(4, 4))
+    metric = root @ root.T + np.eye(4)
+    _, axes = scipy.linalg.eigh(np.diag(rng.normal(size=4)), metric)
+    dual = metric @ axes
+    stiffness = np.array([1e6, 1e5, 1.0, -1.0])
+    hessian = dual @ np.diag(stiffness) @ dual.T
+    centre, wide = rng.normal(size=4), np.full(4, 1e3)
+    bowl = _bowl(centre, hessian)
+    theta = centre + axes @ np.array([1e-3, -2e-3, 0.7, 0.3])
+    floor = Floor(theta, bowl(theta).gradient, hessian, metric, -wide, wide)
+    error = 0.5 * (1e6 * 1e-6 + 1e5 * 4e-6)
+    move = floor.restoration(theta, bowl(theta), error, 1.0)
+    np.testing.assert_allclose(dual.T @ (theta + move.step - centre), [0, 0, 0.7, 0.3], atol=1e-9)
+    assert move.decrease == pytest.approx(error)
+    # A tenth of the error cannot be undone, or the stiffness does not explain it.
+    assert floor.restoration(theta, bowl(theta), 11.0 * error, 1.0) is None
+    assert floor.restoration(theta, bowl(theta), error, 1e-4) is None
+    # The box holds.
+    upper = np.where(np.arange(4) == 0, theta, 1e3)
+    held = Floor(theta, np.where(np.arange(4) == 0, -1.0, 0.0), hessian, metric, -wide, upper)
+    stopped = held.restoration(theta, bowl(theta), 1e-3, 1.0)
+    assert stopped.step[0] <= 0.0
+
+
+@pytest.mark.parametrize("kind", ["jumps", "kinks"])
+def test_likelihoods_with_jumps_or_kinks_are_climbed_as_newton_does(kind, truth, gaussian_truth):
+    family, theta = gaussian_truth("softmax-top") if kind == "jumps" else truth("sigmoid-euclidean")
     X, y = moestat.sample(family, theta, 500, rng=0, design=moestat.Uniform(-2, 2))
     options = {"starts": [TruthStarts(family, theta, 2, 0.1)], "rng": 0}
     results = [moestat.fit(family, X, y, solver=s(), **options) for s in (Newton, MomentNewton)]
