@@ -18,9 +18,9 @@ __all__ = [
 ]
 
 # Differences of two values are rounded by this much of a value.  Gradients are then the finer
-# measure, down to the second constant, in units of log-likelihood: a fifth of what a certificate
+# measure, down to the second constant, in units of log-likelihood: half of what a certificate
 # allows.  Along the flattest directions at n = 1e14 their own rounding promises about as much.
-_ROUNDING, _FINEST = 1e-14, 2e-5
+_ROUNDING, _FINEST = 1e-14, 5e-5
 
 
 def finest_decrease(here: Evaluation) -> float:

@@ -11,6 +11,7 @@ from moestat.solvers._decrease import (
     finest_decrease,
     is_converged,
     path_decrease,
+    smallest_decrease,
     straight_decrease,
 )
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
@@ -29,6 +30,7 @@ _GOOD = 0.75  # part of the promised decrease that needs no restoration
 _RESTORATIONS = 4
 _PROGRESS = 0.5  # part of the error that a restoration may leave
 _GROWTH = (3.0, 2.0, 1.5, 1.0, 1.0)  # of the radius, by the number of restorations
+_AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
 _BEARABLE = 30.0  # error, in units of the promised decrease, that restorations can undo
 
 
@@ -108,9 +110,10 @@ def _land(
     promised, length = proposal.move.decrease, proposal.move.length
 
     def ratio(there: Evaluation, along: float) -> float:
-        decrease = here.value - there.value
-        if max(promised, abs(decrease)) <= finest_decrease(here):
-            decrease = along
+        decrease, finest = here.value - there.value, finest_decrease(here)
+        if max(promised, abs(decrease)) <= finest:
+            # An integral over a path far off the floor is rounded like its largest terms.
+            decrease = along if abs(along - decrease) <= _AGREEMENT * finest else -np.inf
         return decrease / promised if np.isfinite(decrease) else -np.inf
 
     trial, there = proposal.trial, (yield Request("observed", proposal.trial, level))
@@ -167,6 +170,11 @@ def moment_steps(
         length = proposal.move.length
         if is_converged(proposal.move.decrease, length, radius, here, tolerance):
             return theta, here, "converged", passes
+        if proposal.move.decrease <= smallest_decrease(here, tolerance) and radius < 1.0:
+            # Rounding may have cut the radius; a certificate asks for steps of length one.
+            whole = _propose(moments, theta, here, metric, lower, upper, 1.0)
+            if whole.move.decrease <= smallest_decrease(here, tolerance):
+                return theta, here, "converged", passes
         landing = yield from _land(proposal, theta, here, metric, lower, upper, level)
         passes += 1 + landing.restorations
         if landing.ratio < 0.25:
