@@ -134,20 +134,22 @@ def _panel(ax, lines: Mapping[str, Series]) -> None:
 
 
 def cost(records: list[Record]) -> str:
-    """Passes of a fit at n = 1e5 and at the largest n: medians, in words.
+    """Passes of a fit and share certified at n = 1e5 and at the largest n, in words.
 
     A pass visits the cells of the lattice that occur.  Times would be those of a busy machine.
     """
     largest = max((record.n for record in records), default=0)
-    medians = []
+    medians, shares = [], []
     for n in (CHEAP, largest):
-        passes = [r.certificate["passes"] for r in records if r.n == n and r.status == "done"]
-        if not passes:
+        done = [record for record in records if record.n == n and record.status == "done"]
+        if not done:
             return ""
-        medians.append(float(np.median(passes)))
+        medians.append(float(np.median([record.certificate["passes"] for record in done])))
+        shares.append(f"{sum(bool(record.certified) for record in done)} of {len(done)}")
     return (
-        f"Passes of the winning start, median: {medians[0]:.0f} at n = {CHEAP:.0e},"
-        f" {medians[1]:.0f} at {largest:.0e}: {medians[1] / medians[0]:.1f} times as many."
+        f"Passes of the winning start, median: {medians[0]:.0f} at n = {CHEAP:.0e}"
+        f" ({shares[0]} certified), {medians[1]:.0f} at {largest:.0e} ({shares[1]}):"
+        f" {medians[1] / medians[0]:.1f} times as many."
     )
 
 
