@@ -27,15 +27,34 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-from numba._dynfunc import make_function
+from numba import types
+from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
-from numba.core.lowering import Lower
-from numba.core.typed_passes import NativeLowering
-from numba.extending import lower_builtin, register_jitable, type_callable
+from numba.core.compiler import CompilerBase, Flags
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.registry import cpu_target
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    RewriteSemanticConstants,
+    TranslateByteCode,
+)
+from numba.extending import lower_builtin, type_callable
 
-__all__ = ["BLOCK", "FASTMATH", "cache_directory", "compile_loop", "device", "primitive"]
+from moestat._lowering import COMPACT, LeanLower
+
+__all__ = ["BLOCK", "FASTMATH", "cache_directory", "compact", "compile_loop", "device", "primitive"]
 
 BLOCK = 192
 """Samples per block at most: its working rows stay in the first two cache levels.
@@ -48,6 +67,7 @@ FASTMATH = frozenset({"reassoc", "contract", "nsz"})
 
 _KERNEL_SOURCES = (
     "_jit.py",
+    "_lowering.py",
     "_math.py",
     "_activations.py",
     "gates",
@@ -83,26 +103,19 @@ def _content(value: Any) -> str:
     raise TypeError(f"a compiled function must not close over {value!r}")
 
 
-class _WideLower(Lower):
-    """Lowering of functions for the widest vectors that the processor has.
-
-    LLVM avoids 512 bits on processors that once lowered their clock for them.  Loops that compute
-    as long as ours gain more than they lose: a third of the time.
-    """
-
-    def setup_function(self, fndesc: Any) -> None:
-        super().setup_function(fndesc)
-        # llvmlite's own method takes only attributes without a value.
-        set.add(self.function.attributes, '"prefer-vector-width"="512"')
-
-
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _WideLowering(NativeLowering):
+class _Lowering(NativeLowering):
     _name = "moestat_native_lowering"
 
     @property
     def lowering_class(self) -> Any:
-        return _WideLower
+        return LeanLower
+
+    def run_pass(self, state: Any) -> bool:
+        if state.library is None:
+            state.library = _Loop(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+        return super().run_pass(state)
 
 
 class _Part(JITCodeLibrary):
@@ -122,62 +135,124 @@ class _Part(JITCodeLibrary):
         self._finalized = True
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(_WideLowering):
-    _name = "moestat_part_lowering"
+class _Loop(JITCodeLibrary):
+    """Code of a loop, optimised once.
 
-    def run_pass(self, state: Any) -> bool:
-        library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library = library
-        state.flags.no_compile = True
-        state.flags.noalias = True
-        super().run_pass(state)
-        state.flags.no_compile = False
-        # Callers know a function by its entry point, even one that points nowhere.
-        fndesc = state.cr.fndesc
-        entry = make_function(fndesc.lookup_module(), fndesc.qualname, "", 0, state.cr.env, ())
-        state.targetctx.insert_user_function(entry, fndesc, [library])
-        state.cr = state.cr._replace(cfunc=entry)
-        return True
-
-
-def _compiler(lowering: type[NativeLowering], ssa: bool) -> type[CompilerBase]:
-    """The compiler of numba with another lowering, with or without static single assignment.
-
-    LLVM brings code into that form itself; numba needs it for variables that change their type.
+    numba optimises it by itself, then cheaply with what it calls, then in full.  The first two
+    make it easier to match references that are counted, and there are next to none of those.
     """
 
-    class Compiler(CompilerBase):
-        def define_pipelines(self) -> list[Any]:
-            self.state.flags.enable_ssa = ssa
-            pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-            pipeline.passes = [
-                (lowering, text) if step is NativeLowering else (step, text)
-                for step, text in pipeline.passes
-            ]
-            pipeline.finalize()
-            return [pipeline]
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
 
-    return Compiler
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        with self._recorded_timings.record("Module passes (full optimization)", builder):
+            passes.run(self._final_module, builder)
 
 
-_PART_COMPILER = _compiler(_PartLowering, ssa=False)
+class _Flags(Flags):
+    """Flags that are cheap to compare: numba does so for every call that it types."""
+
+    def values(self) -> dict[str, Any]:
+        return _DEFAULTS | self._values
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+_DEFAULTS = Flags().values()
+# numba's hash is that of the options' names, and equal flags must hash alike.
+_HASH = hash(Flags())
+
+
+class _Typing:
+    """numba's typing context, which remembers how operators of its own were typed."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def resolve_function_type(self, function: Any, args: Any, kws: Any) -> Any:
+        if kws or getattr(getattr(function, "typing_key", None), "__module__", "") != "_operator":
+            return self._context.resolve_function_type(function, args, kws)
+        key = function, args
+        if key not in _typed:
+            _typed[key] = self._context.resolve_function_type(function, args, kws)
+        return _typed[key]
+
+
+_typed: dict[Any, Any] = {}
+
+
+class _Compiler(CompilerBase):
+    """numba's compiler without the passes that our functions have no use for.
+
+    Every pass analyses a function anew, and most of a first fit was such passes.  What is left
+    out deals with closures, context managers, array expressions, literals and annotations.
+    """
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any
+    ) -> None:
+        super().__init__(typing, target, library, args, result, _Flags(flags), names)
+        self.state.typingctx = _Typing(typing)
+
+    def define_pipelines(self) -> list[Any]:
+        pipeline = PassManager("moestat")
+        for step in _STEPS:
+            if self.state.flags.nrt or step not in _FOR_OWNERS:
+                pipeline.add_pass(step)
+        pipeline.finalize()
+        return [pipeline]
+
+
+_STEPS = (
+    TranslateByteCode,
+    FixupArgs,
+    IRProcessing,
+    RewriteSemanticConstants,
+    DeadBranchPrune,
+    GenericRewrites,
+    ReconstructSSA,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+    IRLegalization,
+    _Lowering,
+    NoPythonBackend,
+)
+
+# LLVM brings code into static single assignment itself; numba needs it where variables change
+# their type.  The end of a variable's life concerns only what it owns.
+_FOR_OWNERS = (ReconstructSSA, PreLowerStripPhis, IRLegalization)
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": set(FASTMATH),
     "no_cfunc_wrapper": True,
-    "pipeline_class": _compiler(_WideLowering, ssa=True),
+    "pipeline_class": _Compiler,
 }
 """How loops are compiled, besides the cache."""
+
+
+def compact(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function, below its other decorator, whose time is in compiling it, not in running it.
+
+    That is so of what runs once in a pass, over a few dozen numbers.
+    """
+    COMPACT.add(function)
+    return function
 
 
 def device(function: Callable[..., Any] | None = None, *, forceinline: bool = True) -> Any:
     """Mark a function as callable from compiled loops (and, unchanged, from Python).
 
-    It becomes part of the loop, unless `forceinline` is False: there its arrays are known to be
-    borrowed, and counting references to them costs nothing.
+    It becomes part of the loop, unless `forceinline` is False: a function of its own compiles
+    faster, and a call costs as much as a few samples.  It takes positional arguments and
+    borrows its arrays: it neither makes one that owns memory, nor returns one, nor raises.
 
     An array that a call writes must not overlap another one of the same call: the compiler takes
     that for granted, and vectorises loops without a check at run time.
@@ -185,10 +260,58 @@ def device(function: Callable[..., Any] | None = None, *, forceinline: bool = Tr
     if function is None:
         return lambda decorated: device(decorated, forceinline=forceinline)
     _name_by_closure(function)
-    options = {"pipeline_class": _PART_COMPILER, "no_cfunc_wrapper": True}
-    if forceinline:
-        options["forceinline"] = True
-    return register_jitable(**options)(function)
+    compiled: dict[tuple[Any, ...], Any] = {}
+
+    # An overload of numba's would do the same, at several times the cost of a call.
+    class Template(AbstractTemplate):
+        key = function
+
+        def generic(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+            if args not in compiled:
+                compiled[args] = _compile_part(function, args, forceinline)
+            return compiled[args].signature
+
+        def get_impl_key(self, sig: Any) -> Any:
+            return function
+
+    infer_global(function, types.Function(Template))
+
+    @lower_builtin(function, types.VarArg(types.Any))
+    def call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        part = compiled[signature.args]
+        context.active_code_library.add_linking_library(part.library)
+        return _call_part(context, builder, part.fndesc, args)
+
+    return function
+
+
+def _call_part(context: Any, builder: Any, part: Any, args: Any) -> Any:
+    """A call by numba's convention, with no look at the status: parts do not raise."""
+    called = context.declare_function(builder.module, part)
+    _, excinfo = builder.function.args[:2]
+    result = cgutils.alloca_once(builder, called.args[0].type.pointee, zfill=False)
+    packed = context.get_arg_packer(part.argtypes).as_arguments(builder, args)
+    builder.call(called, [result, excinfo, *packed])
+    return context.get_returned_value(builder, part.restype, builder.load(result))
+
+
+def _compile_part(function: Callable[..., Any], args: tuple[Any, ...], forceinline: bool) -> Any:
+    """A ``device`` function for arguments of these types.
+
+    Without numba's runtime there is no counting of references.
+    """
+    flags: Any = Flags()
+    flags.error_model = OPTIONS["error_model"]
+    flags.fastmath = OPTIONS["fastmath"]
+    flags.forceinline = forceinline
+    flags.noalias = True
+    flags.no_compile = True
+    flags.no_cpython_wrapper = True
+    flags.no_cfunc_wrapper = True
+    target: Any = cpu_target.target_context
+    library = _Part(target.codegen(), function.__qualname__)
+    compiler = _Compiler(cpu_target.typing_context, target, library, args, None, flags, {})
+    return compiler.compile_extra(function)
 
 
 def primitive(

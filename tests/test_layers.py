@@ -13,7 +13,7 @@ ROOT = Path(moestat.__file__).parent
 
 # The first entry that matches a module decides its layer; a package stands for its modules.
 LAYERS = [
-    {"_activations", "_jit", "_math", "_registry", "_types", "_validate", "symmetric"},
+    {"_activations", "_jit", "_lowering", "_math", "_registry", "_types", "_validate", "symmetric"},
     {"gates", "experts", "likelihoods"},
     {"kernels"},
     {

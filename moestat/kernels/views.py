@@ -13,13 +13,14 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.np.arrayobj import make_array, populate_array
 
 from moestat._jit import primitive
+from moestat._lowering import UNOWNED
 
-__all__ = ["empty_rows", "part", "row"]
+__all__ = ["empty_like", "empty_rows", "part", "row"]
 
 _CACHE_LINE = 64
+_ITEMSIZE, _DATA, _SHAPE, _STRIDES = 3, 4, 5, 6  # of an array's fields in numba's layout
 
 
 def empty_rows(n_rows: int, width: int) -> Any:
@@ -31,29 +32,44 @@ def empty_rows(n_rows: int, width: int) -> Any:
     return np.empty((n_rows, width))
 
 
-_ROWS = types.Array(types.float64, 2, "C")
+def empty_like(values: Any, n: int) -> Any:
+    """A vector (n,) without initial values, of the same kind of numbers."""
+    return np.empty(n, values.dtype)
 
 
-@primitive(empty_rows, lambda n_rows, width: _ROWS(types.intp, types.intp), types.intp, types.intp)
+def _type_rows(n_rows: Any, width: Any) -> Any:
+    return types.Array(types.float64, 2, "C")(types.intp, types.intp)
+
+
+@primitive(empty_rows, _type_rows, types.intp, types.intp)
 def _empty_rows(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    itemsize = context.get_constant(types.intp, 8)
-    stride = builder.mul(args[1], itemsize)
-    size = builder.mul(args[0], stride)
-    meminfo = context.nrt.meminfo_alloc_aligned(builder, size, _CACHE_LINE)
-    with builder.if_then(cgutils.is_null(builder, meminfo), likely=False):
+    return _allocate(context, builder, signature.return_type, args)
+
+
+def _type_like(values: Any, n: Any) -> Any:
+    return types.Array(values.dtype, 1, "C")(values, types.intp)
+
+
+@primitive(empty_like, _type_like, types.Array, types.intp)
+def _empty_like(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return _allocate(context, builder, signature.return_type, args[1:])
+
+
+def _allocate(context: Any, builder: Any, kind: Any, shape: Any) -> Any:
+    item = context.get_data_type(kind.dtype)
+    stride = context.get_constant(types.intp, context.get_abi_sizeof(item))
+    itemsize, n_items, strides = stride, shape[0], [stride]
+    for length in shape[1:]:
+        n_items = builder.mul(n_items, length)
+        strides.insert(0, builder.mul(strides[0], length))
+    size = builder.mul(n_items, itemsize)
+    owner = context.nrt.meminfo_alloc_aligned(builder, size, _CACHE_LINE)
+    with builder.if_then(cgutils.is_null(builder, owner), likely=False):
         context.call_conv.return_user_exc(builder, MemoryError, ("no memory for working rows",))
-    array = make_array(_ROWS)(context, builder)
-    populate_array(
-        array,
-        data=builder.bitcast(
-            context.nrt.meminfo_data(builder, meminfo), ir.DoubleType().as_pointer()
-        ),
-        shape=args,
-        strides=[stride, itemsize],
-        itemsize=itemsize,
-        meminfo=meminfo,
-    )
-    return array._getvalue()
+    data = builder.bitcast(context.nrt.meminfo_data(builder, owner), item.as_pointer())
+    parent = ir.Constant(owner.type, None)
+    fields = (owner, parent, n_items, itemsize, data, shape, strides)
+    return _array(context, builder, kind, fields)
 
 
 def part(array: Any, start: int, stop: int) -> Any:
@@ -66,22 +82,40 @@ def row(array: Any, i: int) -> Any:
     return array[i]
 
 
+UNOWNED.update((part, row))
+
+
+def _array(context: Any, builder: Any, kind: Any, fields: Any) -> Any:
+    """An array in numba's layout: owner, parent, size, size of an item, data, shape, strides."""
+    value = ir.Constant(context.get_value_type(kind), ir.Undefined)
+    for position, field in enumerate(fields):
+        for axis, number in enumerate(field) if isinstance(field, (list, tuple)) else ():
+            value = builder.insert_value(value, number, (position, axis))
+        if isinstance(field, ir.Value):
+            value = builder.insert_value(value, field, position)
+    return value
+
+
 def _view(
     context: Any, builder: Any, signature: Any, args: Any, shape: list[Any], strides: list[Any]
 ) -> Any:
     """The array of the signature's return type from args[1] on, without an owner."""
-    source = make_array(signature.args[0])(context, builder, args[0])
-    step = cgutils.unpack_tuple(builder, source.strides)[0]
-    view = make_array(signature.return_type)(context, builder)
-    populate_array(
-        view,
-        data=cgutils.pointer_add(builder, source.data, builder.mul(args[1], step)),
-        shape=shape,
-        strides=strides,
-        itemsize=source.itemsize,
-        meminfo=None,
+    source, first = args[0], args[1]
+    step = builder.extract_value(source, (_STRIDES, 0))
+    data = cgutils.pointer_add(
+        builder, builder.extract_value(source, _DATA), builder.mul(first, step)
     )
-    return view._getvalue()
+    none = ir.Constant(cgutils.voidptr_t, None)
+    n_items = shape[0]
+    for length in shape[1:]:
+        n_items = builder.mul(n_items, length)
+    itemsize = builder.extract_value(source, _ITEMSIZE)
+    fields = (none, none, n_items, itemsize, data, shape, strides)
+    return _array(context, builder, signature.return_type, fields)
+
+
+def _numbers(builder: Any, array: Any, field: int, kind: Any) -> list[Any]:
+    return [builder.extract_value(array, (field, axis)) for axis in range(kind.ndim)]
 
 
 def _type_part(array: Any, start: Any, stop: Any) -> Any:
@@ -90,10 +124,10 @@ def _type_part(array: Any, start: Any, stop: Any) -> Any:
 
 @primitive(part, _type_part, types.Array, types.intp, types.intp)
 def _part(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    source = make_array(signature.args[0])(context, builder, args[0])
-    shape = cgutils.unpack_tuple(builder, source.shape)
-    shape[0] = builder.sub(args[2], args[1])
-    strides = cgutils.unpack_tuple(builder, source.strides)
+    array, start, stop = args
+    shape = _numbers(builder, array, _SHAPE, signature.args[0])
+    strides = _numbers(builder, array, _STRIDES, signature.args[0])
+    shape[0] = builder.sub(stop, start)
     return _view(context, builder, signature, args, shape, strides)
 
 
@@ -103,7 +137,6 @@ def _type_row(array: Any, i: Any) -> Any:
 
 @primitive(row, _type_row, types.Array, types.intp)
 def _row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    source = make_array(signature.args[0])(context, builder, args[0])
-    shape = cgutils.unpack_tuple(builder, source.shape)[1:]
-    strides = cgutils.unpack_tuple(builder, source.strides)[1:]
+    shape = _numbers(builder, args[0], _SHAPE, signature.args[0])[1:]
+    strides = _numbers(builder, args[0], _STRIDES, signature.args[0])[1:]
     return _view(context, builder, signature, args, shape, strides)
