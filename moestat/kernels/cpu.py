@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from moestat._jit import BLOCK, compile_loop
 from moestat._math import log
 from moestat.kernels.rows import (
@@ -35,7 +33,7 @@ from moestat.kernels.rows import (
     sum_products,
     take_shares,
 )
-from moestat.kernels.views import empty_rows, part, row
+from moestat.kernels.views import empty_like, empty_rows, part, row
 
 __all__ = ["mixture_loop", "response_loop"]
 
@@ -84,7 +82,7 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
         e2 = n_expert * (n_expert + 1) // 2
         n_products = (1 + d) * (2 + d) // 2
         phi = empty_rows(1 + d, BLOCK)
-        response = np.empty(BLOCK, y.dtype)
+        response = empty_like(y, BLOCK)
         eta = empty_rows(n_channels, BLOCK)
         pi = empty_rows(k, BLOCK)
         share = empty_rows(k, BLOCK)
@@ -284,10 +282,10 @@ def response_loop(expert: Callable[..., None]) -> Any:
     @compile_loop
     def loop(eta, mean):
         n_channels, n = eta.shape
-        d1 = np.empty((n_channels, BLOCK))
-        d2 = np.empty((n_channels * (n_channels + 1) // 2, BLOCK))
+        d1 = empty_rows(n_channels, BLOCK)
+        d2 = empty_rows(pairs(n_channels), BLOCK)
         for start in range(0, n, BLOCK):
-            m = min(BLOCK, n - start)
+            m = n - start if n - start < BLOCK else BLOCK
             expert(eta[:, start : start + m], m, 0, part(mean, start, start + m), d1, d2)
 
     return loop

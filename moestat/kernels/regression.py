@@ -18,11 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from moestat._jit import BLOCK, compile_loop, device
 from moestat._math import exp
 from moestat.kernels.rows import normalise
+from moestat.kernels.views import empty_like, empty_rows
 
 __all__ = [
     "channel_loop",
@@ -110,7 +109,8 @@ def _n_features(X, width, offset):
     """Rows of phi that any channel reads, at least 1 + d."""
     rows = 1 + X.shape[0]
     for c in range(width.size):
-        rows = max(rows, offset[c] + width[c] - 1)
+        reach = offset[c] + width[c] - 1
+        rows = reach if reach > rows else rows
     return rows
 
 
@@ -234,18 +234,18 @@ def residual_loop(
         k, n_channels = index.shape
         n_gate, _, n_mean, _ = layout
         n_phi = _n_features(X, width, offset)
-        phi = np.empty((n_phi, BLOCK))
-        eta = np.empty((n_channels, BLOCK))
-        weights = np.empty((k, BLOCK))
-        mean = np.empty((k, BLOCK))
-        da = np.empty((k * n_gate, BLOCK))
-        d2a = np.empty((k * n_gate * (n_gate + 1) // 2, BLOCK))
-        dg = np.empty((k * n_mean, BLOCK))
-        d2g = np.empty((k * n_mean * (n_mean + 1) // 2, BLOCK))
-        fitted = np.empty(BLOCK)
-        h = np.empty(BLOCK)
+        phi = empty_rows(n_phi, BLOCK)
+        eta = empty_rows(n_channels, BLOCK)
+        weights = empty_rows(k, BLOCK)
+        mean = empty_rows(k, BLOCK)
+        da = empty_rows(k * n_gate, BLOCK)
+        d2a = empty_rows(k * n_gate * (n_gate + 1) // 2, BLOCK)
+        dg = empty_rows(k * n_mean, BLOCK)
+        d2g = empty_rows(k * n_mean * (n_mean + 1) // 2, BLOCK)
+        fitted = empty_like(theta, BLOCK)
+        h = empty_like(theta, BLOCK)
         for begin in range(0, f.size, BLOCK):
-            m = min(BLOCK, f.size - begin)
+            m = f.size - begin if f.size - begin < BLOCK else BLOCK
             fill_block(X, start + begin, m, phi)
             forward(
                 theta,
@@ -330,18 +330,18 @@ def channel_loop(
         pairs = n_channels * (n_channels + 1) // 2
         q_gate, q_mean = n_gate * (n_gate + 1) // 2, n_mean * (n_mean + 1) // 2
         n_phi = phi.shape[0]
-        features = np.empty((n_phi, BLOCK))
-        eta = np.empty((n_channels, BLOCK))
-        weights = np.empty((k, BLOCK))
-        mean = np.empty((k, BLOCK))
-        da = np.empty((k * n_gate, BLOCK))
-        d2a = np.empty((k * q_gate, BLOCK))
-        dg = np.empty((k * n_mean, BLOCK))
-        d2g = np.empty((k * q_mean, BLOCK))
-        fitted = np.empty(BLOCK)
-        work = np.empty(BLOCK)
+        features = empty_rows(n_phi, BLOCK)
+        eta = empty_rows(n_channels, BLOCK)
+        weights = empty_rows(k, BLOCK)
+        mean = empty_rows(k, BLOCK)
+        da = empty_rows(k * n_gate, BLOCK)
+        d2a = empty_rows(k * q_gate, BLOCK)
+        dg = empty_rows(k * n_mean, BLOCK)
+        d2g = empty_rows(k * q_mean, BLOCK)
+        fitted = empty_like(theta, BLOCK)
+        work = empty_like(theta, BLOCK)
         for begin in range(0, f.size, BLOCK):
-            m = min(BLOCK, f.size - begin)
+            m = f.size - begin if f.size - begin < BLOCK else BLOCK
             fill_block(X, start + begin, m, features)
             for p in range(n_phi):
                 for b in range(m):
@@ -430,18 +430,18 @@ def descent_loop(
         n_gate, first, n_mean, _ = layout
         n_phi = _n_features(X, width, offset)
         rows = min(size, BLOCK)
-        phi = np.empty((n_phi, rows))
-        eta = np.empty((n_channels, rows))
-        weights = np.empty((k, rows))
-        mean = np.empty((k, rows))
-        da = np.empty((k * n_gate, rows))
-        d2a = np.empty((k * n_gate * (n_gate + 1) // 2, rows))
-        dg = np.empty((k * n_mean, rows))
-        d2g = np.empty((k * n_mean * (n_mean + 1) // 2, rows))
-        fitted = np.empty(rows)
-        h = np.empty(rows)
-        pull = np.empty(rows)
-        gradient = np.empty(theta.size)
+        phi = empty_rows(n_phi, rows)
+        eta = empty_rows(n_channels, rows)
+        weights = empty_rows(k, rows)
+        mean = empty_rows(k, rows)
+        da = empty_rows(k * n_gate, rows)
+        d2a = empty_rows(k * n_gate * (n_gate + 1) // 2, rows)
+        dg = empty_rows(k * n_mean, rows)
+        d2g = empty_rows(k * n_mean * (n_mean + 1) // 2, rows)
+        fitted = empty_like(theta, rows)
+        h = empty_like(theta, rows)
+        pull = empty_like(theta, rows)
+        gradient = empty_like(theta, theta.size)
         n = order.size
         for batch in range(0, n, size):
             end = min(batch + size, n)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from moestat._jit import device
+from moestat._jit import compact, device
 from moestat._math import decay, log
 
 __all__ = [
@@ -50,6 +50,7 @@ def load(values, m, size, block):
 
 
 @device(forceinline=False)
+@compact
 def fill(value, rows):
     """Set all of the rows to one value."""
     for i in range(rows.shape[0]):
@@ -138,6 +139,7 @@ def normalise(score, m, lse, total):
 
 
 @device(forceinline=False)
+@compact
 def select_top(score, n_active, m):
     """Set all but the `n_active` largest scores (k, m) of each sample to -inf.
 
@@ -297,6 +299,7 @@ def add_gate_part(prior, one, other, weight, second, m, h):
 
 
 @device(forceinline=False)
+@compact
 def scatter_score(sums, index, width, score):
     """Fill the score from the sums of each channel of each atom."""
     score[:] = 0.0
@@ -308,6 +311,7 @@ def scatter_score(sums, index, width, score):
 
 
 @device(forceinline=False)
+@compact
 def join_moments(within, across, k, n_channels, moments):
     """Sums of pairs of channels in the order of `scatter_hessian`.
 
@@ -330,6 +334,7 @@ def join_moments(within, across, k, n_channels, moments):
 
 
 @device(forceinline=False)
+@compact
 def scatter_hessian(moments, index, width, n_phi, hessian):
     """Fill the Hessian from the curvature of pairs of channels, by products of features.
 
@@ -344,7 +349,7 @@ def scatter_hessian(moments, index, width, n_phi, hessian):
             j, e = q // n_channels, q % n_channels
             for f in range(width[c]):
                 for g in range(width[e]):
-                    low = min(f, g)
+                    low = f if f < g else g
                     product = low * n_phi - low * (low - 1) // 2 + abs(f - g)
                     v = moments[pair, product]
                     hessian[index[i, c] + f, index[j, e] + g] += v

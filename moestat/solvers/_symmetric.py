@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from moestat._jit import device
+from moestat._jit import compact, device
 
 __all__ = [
     "back_substitute",
@@ -32,6 +32,7 @@ _SWEEPS = 60
 
 
 @device(forceinline=False)
+@compact
 def cholesky(n, matrix):
     """Overwrite the lower triangle by L with ``L L' = matrix``; False if it is not definite."""
     for j in range(n):
@@ -49,6 +50,7 @@ def cholesky(n, matrix):
 
 
 @device(forceinline=False)
+@compact
 def forward_substitute(n, lower, x):
     """Solve ``L z = x`` in place."""
     for i in range(n):
@@ -59,6 +61,7 @@ def forward_substitute(n, lower, x):
 
 
 @device(forceinline=False)
+@compact
 def back_substitute(n, lower, x):
     """Solve ``L' z = x`` in place."""
     for i in range(n - 1, -1, -1):
@@ -69,6 +72,7 @@ def back_substitute(n, lower, x):
 
 
 @device(forceinline=False)
+@compact
 def reduce_to_standard(n, lower, matrix):
     """Overwrite a symmetric matrix H by ``L^-1 H L^-T``.
 
@@ -95,6 +99,7 @@ def reduce_to_standard(n, lower, matrix):
 
 
 @device(forceinline=False)
+@compact
 def tridiagonalise(n, matrix, diagonal, off, size, product):
     """Householder's reduction ``Q' A Q`` to tridiagonal form.
 
@@ -106,8 +111,9 @@ def tridiagonalise(n, matrix, diagonal, off, size, product):
     largest = 0.0
     for i in range(n):
         for j in range(n):
-            largest = max(largest, abs(matrix[i, j]))
-    floor = max((0.01 * _EPSILON * largest) ** 2, 1e-290)
+            largest = abs(matrix[i, j]) if abs(matrix[i, j]) > largest else largest
+    floor = 0.01 * _EPSILON * largest
+    floor = floor * floor if floor > 1e-145 else 1e-290
     for k in range(n - 1):
         tail = 0.0
         for j in range(k + 2, n):
@@ -141,6 +147,7 @@ def tridiagonalise(n, matrix, diagonal, off, size, product):
 
 
 @device(forceinline=False)
+@compact
 def _reflect(n, k, matrix, size, x):
     along = 0.0
     for j in range(k + 1, n):
@@ -151,6 +158,7 @@ def _reflect(n, k, matrix, size, x):
 
 
 @device(forceinline=False)
+@compact
 def reflect_into(n, matrix, size, x):
     """``Q' x`` in place, Q from `tridiagonalise`."""
     for k in range(n - 1):
@@ -158,6 +166,7 @@ def reflect_into(n, matrix, size, x):
 
 
 @device(forceinline=False)
+@compact
 def reflect_back(n, matrix, size, x):
     """``Q x`` in place."""
     for k in range(n - 2, -1, -1):
@@ -165,6 +174,7 @@ def reflect_back(n, matrix, size, x):
 
 
 @device(forceinline=False)
+@compact
 def diagonalise(n, diagonal, off, plane, cosine, sine):
     """Implicit QL: a tridiagonal matrix becomes ``R' T R``, diagonal, in place.
 
@@ -176,14 +186,15 @@ def diagonalise(n, diagonal, off, plane, cosine, sine):
     # floor, sweeps over a null space would underflow and never end.
     floor = 0.0
     for i in range(n):
-        floor = max(floor, 0.01 * _EPSILON * (abs(diagonal[i]) + abs(off[i])))
+        size = 0.01 * _EPSILON * (abs(diagonal[i]) + abs(off[i]))
+        floor = size if size > floor else floor
     used = 0
     for low in range(n):
         for _ in range(_SWEEPS):
             high = low
             while high < n - 1:
-                scale = abs(diagonal[high]) + abs(diagonal[high + 1])
-                if abs(off[high]) <= max(_EPSILON * scale, floor):
+                least = _EPSILON * (abs(diagonal[high]) + abs(diagonal[high + 1]))
+                if abs(off[high]) <= (least if least > floor else floor):
                     break
                 high += 1
             if high == low or used + high - low > plane.shape[0]:
@@ -224,6 +235,7 @@ def diagonalise(n, diagonal, off, plane, cosine, sine):
 
 
 @device(forceinline=False)
+@compact
 def rotate_into(used, plane, cosine, sine, x):
     """``R' x`` in place, R from `diagonalise`."""
     for r in range(used):
@@ -234,6 +246,7 @@ def rotate_into(used, plane, cosine, sine, x):
 
 
 @device(forceinline=False)
+@compact
 def rotate_back(used, plane, cosine, sine, x):
     """``R x`` in place."""
     for r in range(used - 1, -1, -1):

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moestat._jit import compile_loop, device
+from moestat._jit import compact, compile_loop, device
 from moestat._types import FloatArray, IntArray
+from moestat.kernels.views import empty_rows, part, row
 from moestat.solvers._symmetric import (
     back_substitute,
     cholesky,
@@ -49,6 +50,7 @@ def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: 
 
 
 @device(forceinline=False)
+@compact
 def _can_descend(theta, gradient, lower, upper):
     """Whether a coordinate can move downhill: inside the box, or on its edge and pulled inwards."""
     held_below = theta <= lower and gradient >= 0.0
@@ -64,6 +66,7 @@ def free_coordinates(
 
 
 @device(forceinline=False)
+@compact
 def _norm(n, x):
     total = 0.0
     for i in range(n):
@@ -72,14 +75,17 @@ def _norm(n, x):
 
 
 @device(forceinline=False)
+@compact
 def _shifted_step(n, values, slope, shift, floor, best):
     """The step ``-slope / (values + shift)`` in the eigenbasis; returns its length."""
     for i in range(n):
-        best[i] = -slope[i] / max(values[i] + shift, floor)
+        curvature = values[i] + shift
+        best[i] = -slope[i] / (curvature if curvature > floor else floor)
     return _norm(n, best)
 
 
 @device(forceinline=False)
+@compact
 def _eigenbasis_step(n, values, slope, radius, best):
     """Minimise ``slope'p + sum values p^2 / 2`` over ``|p| <= radius`` exactly.
 
@@ -88,7 +94,7 @@ def _eigenbasis_step(n, values, slope, radius, best):
     lowest = 0
     largest = 1e-300
     for i in range(n):
-        largest = max(largest, abs(values[i]))
+        largest = abs(values[i]) if abs(values[i]) > largest else largest
         lowest = i if values[i] < values[lowest] else lowest
     # Curvature within rounding of zero has no sign: it must not pull the step to the region's edge.
     floor = _NULL_CURVATURE * largest
@@ -97,13 +103,13 @@ def _eigenbasis_step(n, values, slope, radius, best):
 
     if values[lowest] > 0.0 and _shifted_step(n, values, slope, 0.0, floor, best) <= radius:
         return
-    low = max(0.0, -values[lowest])
+    low = -values[lowest] if values[lowest] < 0.0 else 0.0
     if _shifted_step(n, values, slope, low, floor, best) <= radius:
         # The hard case: the gradient has no part along the lowest curvature.
         if values[lowest] < 0.0:
             best[lowest] = 0.0
             rest = _norm(n, best)
-            missing = math.sqrt(max(radius * radius - rest * rest, 0.0))
+            missing = math.sqrt(radius * radius - rest * rest) if rest < radius else 0.0
             best[lowest] = -math.copysign(missing, slope[lowest])
         return
     high = low + _norm(n, slope) / radius
@@ -118,17 +124,19 @@ def _eigenbasis_step(n, values, slope, radius, best):
             high = shift
         curvature = 0.0
         for i in range(n):
-            curvature += best[i] * best[i] / max(values[i] + shift, floor)
+            here = values[i] + shift
+            curvature += best[i] * best[i] / (here if here > floor else floor)
         shift += (norm / radius - 1.0) * norm * norm / curvature
         if not (low < shift < high):
             shift = 0.5 * (low + high)
         norm = _shifted_step(n, values, slope, shift, floor, best)
-    shrink = min(1.0, radius / norm)
+    shrink = radius / norm if norm > radius else 1.0
     for i in range(n):
         best[i] *= shrink
 
 
 @device(forceinline=False)
+@compact
 def _region_step(n, slope, matrix, lower, radius, work, plane, cosine, sine, leg):
     """Minimise ``g'p + p'Hp/2`` over ``p'Mp <= radius^2``; False if M is not definite.
 
@@ -151,13 +159,9 @@ def _region_step(n, slope, matrix, lower, radius, work, plane, cosine, sine, leg
 
 
 @device(forceinline=False)
-def _select_free(free, step, gradient, hessian, metric, at, slope, matrix, lower):
-    """Gather the model at theta + step in the free coordinates `at`; returns their number."""
-    n = 0
-    for j in range(free.size):
-        if free[j]:
-            at[n] = j
-            n += 1
+@compact
+def _select_free(n, at, step, gradient, hessian, metric, slope, matrix, lower):
+    """Gather the model at theta + step in the n free coordinates `at`."""
     for i in range(n):
         local = gradient[at[i]]
         for j in range(step.size):
@@ -166,18 +170,20 @@ def _select_free(free, step, gradient, hessian, metric, at, slope, matrix, lower
         for j in range(n):
             matrix[i, j] = hessian[at[i], at[j]]
             lower[i, j] = metric[at[i], at[j]]
-    return n
 
 
 @device(forceinline=False)
+@compact
 def _room(theta, leg, lower, upper):
     """Fraction of a coordinate's leg that stays in the box; at most 1."""
     distance = upper - theta if leg > 0.0 else theta - lower
-    # A leg too short to measure never leaves the box.
-    return min(1.0, max(distance, 0.0) / max(abs(leg), 1e-290))
+    if distance >= abs(leg):
+        return 1.0
+    return distance / abs(leg) if distance > 0.0 else 0.0
 
 
 @device(forceinline=False)
+@compact
 def _quadratic(matrix, x):
     """``x' matrix x``."""
     total = 0.0
@@ -190,42 +196,46 @@ def _quadratic(matrix, x):
 
 
 @compile_loop
-def _box_step_loop(theta, gradient, hessian, metric, lower, upper, radius, step):
+@compact
+def _box_step_loop(theta, gradient, hessian, metric, lower, upper, radius, indices, step):
     """Fill `step`; returns the decrease of the model and the length in the metric."""
     n_params = theta.size
-    matrix = np.empty((n_params, n_params))
-    factor = np.empty((n_params, n_params))
-    work = np.empty((4, n_params))
-    slope = np.empty(n_params)
-    leg = np.empty(n_params)
-    cosine = np.empty(_ROTATIONS * n_params * n_params)
-    sine = np.empty(cosine.size)
-    plane = np.empty(cosine.size, dtype=np.int64)
-    at = np.empty(n_params, dtype=np.int64)
-    free = np.empty(n_params, dtype=np.bool_)
+    at, plane = part(indices, 0, n_params), part(indices, n_params, indices.size)
+    matrix = empty_rows(n_params, n_params)
+    factor = empty_rows(n_params, n_params)
+    work = empty_rows(6, n_params)
+    slope, leg = row(work, 4), row(work, 5)
+    rotations = empty_rows(2, plane.size)
+    cosine, sine = row(rotations, 0), row(rotations, 1)
 
+    n = 0
     for j in range(n_params):
         step[j] = 0.0
-        free[j] = _can_descend(theta[j], gradient[j], lower[j], upper[j])
+        if _can_descend(theta[j], gradient[j], lower[j], upper[j]):
+            at[n] = j
+            n += 1
     length = 0.0
-    while length < 0.99 * radius:
-        n = _select_free(free, step, gradient, hessian, metric, at, slope, matrix, factor)
-        if n == 0:
-            break
+    while n > 0 and length < 0.99 * radius:
+        _select_free(n, at, step, gradient, hessian, metric, slope, matrix, factor)
         reach = radius - length
         if not _region_step(n, slope, matrix, factor, reach, work, plane, cosine, sine, leg):
             return np.nan, np.nan
         fraction = 1.0
         for i in range(n):
             j = at[i]
-            fraction = min(fraction, _room(theta[j] + step[j], leg[i], lower[j], upper[j]))
+            room = _room(theta[j] + step[j], leg[i], lower[j], upper[j])
+            fraction = room if room < fraction else fraction
+        left = 0
         for i in range(n):
             j = at[i]
             here = theta[j] + step[j]
             step[j] += fraction * leg[i]
             if fraction < 1.0 and _room(here, leg[i], lower[j], upper[j]) <= fraction:
                 step[j] = (upper[j] if leg[i] > 0.0 else lower[j]) - theta[j]
-                free[j] = False
+            else:
+                at[left] = j
+                left += 1
+        n = left
         length = math.sqrt(_quadratic(metric, step))
         if fraction == 1.0:
             break
@@ -263,9 +273,10 @@ def box_step(
     numpy.linalg.LinAlgError
         If the model is not finite, or the metric not positive definite.
     """
-    step = np.empty_like(theta)
+    n_params = theta.size
+    step, indices = np.empty(n_params), np.empty((1 + _ROTATIONS * n_params) * n_params, np.int64)
     decrease, length = _box_step_loop(
-        theta, gradient, hessian, metric, lower, upper, float(radius), step
+        theta, gradient, hessian, metric, lower, upper, float(radius), indices, step
     )
     if not math.isfinite(decrease):
         raise np.linalg.LinAlgError("the quadratic model is not finite, or its metric not definite")
