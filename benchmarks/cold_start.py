@@ -38,6 +38,11 @@ _KINDS = {
         "np.where(rng.random(500) < x, 2 * x, -x) + 0.1 * rng.standard_normal(500)",
     ),
     "multinomial sigmoid": ("'multinomial', gate='sigmoid'", "rng.integers(1, 3, 500)"),
+    "least squares, quadratic": (
+        "'least-squares', gate='sigmoid-quadratic', n_experts=2, "
+        "expert={'name': 'activation', 'activation': 'relu', 'weighted': False}",
+        "np.maximum(2 * x - 1, 0) + 0.1 * rng.standard_normal(500)",
+    ),
 }
 
 
