@@ -12,10 +12,12 @@ import numpy as np
 from moestat.kernels.atom import build_atom
 from moestat.kernels.cpu import mixture_loop, response_loop
 from moestat.kernels.regression import channel_loop, descent_loop, residual_loop
+from moestat.kernels.terms import build_terms
 
 __all__ = ["Loops", "build_loops"]
 
 _NO_ROW, _NO_ROWS = np.empty(0), np.empty((0, 0))
+_NO_TERMS = build_terms(1, (), 0, 0, 1, complete=False, order=0)
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,18 @@ class Loops:
         Called with (theta, index, width, layout, X, y, weight, tau, order, score, hessian).
         """
         *data, _, order, score, hessian = arguments
-        return self.mixture(*data, _NO_ROWS, order, score, hessian, _NO_ROWS, _NO_ROWS, _NO_ROW)
+        return self.complete(*data, _NO_ROWS, order, score, hessian)
 
     def complete(self, *arguments: Any) -> float:
         """Value, score and Hessian of the complete-data log-likelihood for given tau (k, n).
 
         Called as `observed`.
         """
-        return self.mixture(*arguments, _NO_ROWS, _NO_ROWS, _NO_ROW)
+        _, index, width, layout, X, _, _, tau, order, _, _ = arguments
+        terms = build_terms(
+            len(index), tuple(width.tolist()), layout[0], layout[1], len(X), tau.shape[1] > 0, order
+        )
+        return self.mixture(*arguments, _NO_ROWS, _NO_ROWS, _NO_ROW, *terms)
 
     def rowwise(self, *arguments: Any) -> None:
         """Gate probabilities, responsibilities and log-density of each sample.
@@ -77,7 +83,8 @@ class Loops:
         Called with (theta, index, width, layout, X, y, prior, posterior, log_density).
         """
         *data, prior, posterior, log_density = arguments
-        self.mixture(*data, _NO_ROW, _NO_ROWS, 0, _NO_ROW, _NO_ROWS, prior, posterior, log_density)
+        none = _NO_ROW, _NO_ROWS, 0, _NO_ROW, _NO_ROWS
+        self.mixture(*data, *none, prior, posterior, log_density, *_NO_TERMS)
 
     @cached_property
     def response(self) -> Any:

@@ -11,16 +11,14 @@ from typing import Any
 
 from moestat._jit import BLOCK, compile_loop
 from moestat._math import log
+from moestat.kernels.lanes import LANES
 from moestat.kernels.rows import (
-    add_gate_part,
-    dot,
     expect,
     fill,
     fill_products,
     join_moments,
+    join_shared,
     load,
-    multiply,
-    multiply_add,
     padded,
     pairs,
     predict_channel,
@@ -28,14 +26,21 @@ from moestat.kernels.rows import (
     scatter_hessian,
     scatter_score,
     select_top,
-    spread,
-    sum_differences,
+    sum_curvature,
     sum_products,
     take_shares,
+    weigh_slopes,
 )
+from moestat.kernels.terms import ONES, SHARES, ZEROS
 from moestat.kernels.views import empty_like, empty_rows, part, row
 
 __all__ = ["mixture_loop", "response_loop"]
+
+SAMPLES = 96
+"""Samples per block at most, a multiple of 32.
+
+With fewer than elsewhere the rows of second derivatives stay in the first cache level, too.
+"""
 
 
 def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: bool) -> Any:
@@ -54,9 +59,10 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
     -------
     callable
         ``loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian, prior,
-        posterior, log_density)`` with theta (P,), the position (k, C) and number (C,) of the
-        coefficients of each channel, the `Layout`, X (d, n), y (n,), weight (n,), tau (k, n), the
-        highest derivative wanted (0, 1 or 2) and the outputs, which are overwritten.
+        posterior, log_density, score_terms, within, between)`` with theta (P,), the position
+        (k, C) and number (C,) of the coefficients of each channel, the `Layout`, X (d, n), y (n,),
+        weight (n,), tau (k, n), the highest derivative wanted (0, 1 or 2), the outputs, which are
+        overwritten, and the tables of `build_terms`.
 
         Without columns in tau the value is the observed-data log-likelihood ``sum w log p``.
         With given responsibilities tau it is the complete-data one,
@@ -70,7 +76,7 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
     @compile_loop
     def loop(
         theta, index, width, layout, X, y, weight, tau, order, score, hessian, prior, posterior,
-        log_density,
+        log_density, score_terms, within, between,
     ):  # fmt: skip
         k, n_channels = index.shape
         d, n = X.shape
@@ -81,51 +87,48 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
         g2 = n_gate * (n_gate + 1) // 2
         e2 = n_expert * (n_expert + 1) // 2
         n_products = (1 + d) * (2 + d) // 2
-        phi = empty_rows(1 + d, BLOCK)
-        response = empty_like(y, BLOCK)
-        eta = empty_rows(n_channels, BLOCK)
-        pi = empty_rows(k, BLOCK)
-        share = empty_rows(k, BLOCK)
-        da = empty_rows(k * n_gate, BLOCK)
-        d2a = empty_rows(k * g2, BLOCK)
-        dl = empty_rows(k * n_expert, BLOCK)
-        d2l = empty_rows(k * e2, BLOCK)
-        scratch = empty_rows(9, BLOCK)
-        work = empty_rows(n_work(n_channels, n_mean), BLOCK)
-        psi = empty_rows(padded(n_products), BLOCK)
-        gradient = empty_rows(k * n_channels, padded(1 + d))
-        # The rows of second derivatives are none where they are not wanted.
-        n_rows = k * n_channels if order > 1 else 0
-        n_pairs = padded(pairs(n_channels)) if order > 1 else 0
-        t = empty_rows(padded(n_rows), BLOCK)
-        g = empty_rows(padded(n_rows), BLOCK)
-        du = empty_rows(n_channels, BLOCK)
-        curvature = empty_rows(n_pairs, BLOCK)
-        across = empty_rows(n_rows * padded(n_rows), padded(n_products))
-        within = empty_rows(k * n_pairs, padded(n_products))
+        phi = empty_rows(1 + d, SAMPLES)
+        response = empty_like(y, SAMPLES)
+        eta = empty_rows(n_channels, SAMPLES)
+        pi = empty_rows(k, SAMPLES)
+        # Of the channels that only the gate reads, du holds nothing before its last step; the
+        # rows after it are of one atom.
+        n_da, n_du = k * n_gate, k * n_channels
+        slopes = empty_rows(n_da + n_du + n_channels + first, SAMPLES)
+        da, du = part(slopes, 0, n_da), part(slopes, n_da, n_da + n_du)
+        rest = part(slopes, n_da + n_du, n_da + n_du + n_channels)
+        both = part(slopes, n_da + n_du + n_channels, n_da + n_du + n_channels + first)
+        seconds = empty_rows(1 + k * (g2 + e2), SAMPLES)
+        d2a = part(seconds, 1, 1 + k * g2)
+        d2l = part(seconds, 1 + k * g2, 1 + k * (g2 + e2))
+        weights = empty_rows(SHARES + 2 * k, SAMPLES)
+        share, excess = part(weights, SHARES, SHARES + k), part(weights, SHARES + k, SHARES + 2 * k)
+        scratch = empty_rows(5, SAMPLES)
+        work = empty_rows(n_work(n_channels, n_mean), SAMPLES)
+        psi = empty_rows(padded(n_products), SAMPLES)
+        score_sums = empty_rows(score_terms.shape[0], padded(1 + d) * LANES)
+        within_sums = empty_rows(within.shape[0], padded(n_products) * LANES)
+        between_sums = empty_rows(between.shape[0], padded(n_products) * LANES)
+        n_within = within.shape[0] // k
         top = row(scratch, 0)
         total = row(scratch, 1)
         top_prior = row(scratch, 2)
         total_prior = row(scratch, 3)
-        excess = row(scratch, 4)
-        joint = row(scratch, 5)
-        varied = row(scratch, 6)
-        both = row(scratch, 7)
-        w = row(scratch, 8)
+        w = row(scratch, 4)
         value = 0.0
         fill(1.0, part(phi, 0, 1))
+        fill(1.0, part(weights, ONES, ONES + 1))
+        fill(0.0, part(weights, ZEROS, ZEROS + 1))
+        fill(0.0, part(seconds, 0, 1))
         # Rows that fill up a group of three must not be subnormal numbers: those cost time.
         fill(0.0, psi)
-        fill(0.0, t)
-        fill(0.0, g)
-        fill(0.0, curvature)
-        fill(0.0, gradient)
-        fill(0.0, across)
-        fill(0.0, within)
+        fill(0.0, score_sums)
+        fill(0.0, within_sums)
+        fill(0.0, between_sums)
         # Blocks of one length, of which the compiler knows that full vectors divide it; samples of
         # weight 0 fill up the last one.  No samples are no blocks, of any length.
-        n_blocks = (n + BLOCK - 1) // BLOCK
-        size = (n + n_blocks - 1) // n_blocks + 31 >> 5 << 5 if n > 0 else BLOCK
+        n_blocks = (n + SAMPLES - 1) // SAMPLES
+        size = (n + n_blocks - 1) // n_blocks + 31 >> 5 << 5 if n > 0 else SAMPLES
         for start in range(0, n, size):
             m = n - start if n - start < size else size
             for f in range(d):
@@ -146,7 +149,7 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
                     part(da, i * n_gate, (i + 1) * n_gate),
                     part(d2a, i * g2, (i + 1) * g2),
                     row(share, i),
-                    part(dl, i * n_expert, (i + 1) * n_expert),
+                    part(du, i * n_channels + first, (i + 1) * n_channels),
                     part(d2l, i * e2, (i + 1) * e2),
                 )
             if sparse:
@@ -197,73 +200,41 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
 
             fill_products(phi, w, 1 + d if order > 1 else 1, size, psi)
             for i in range(k):
-                tau_i = row(share, i)
-                a1 = part(da, i * n_gate, (i + 1) * n_gate)
-                l1 = part(dl, i * n_expert, (i + 1) * n_expert)
                 for b in range(size):
-                    excess[b] = share[i, b] - pi[i, b]
-                # The score of a channel is tau d(a + l) - pi da.
-                for c in range(n_channels):
-                    out = row(gradient, i * n_channels + c)
-                    if c < n_gate:
-                        dot(excess, row(a1, c), psi, width[c], size, out)
-                    if c >= first:
-                        dot(tau_i, row(l1, c - first), psi, width[c], size, out)
-                if order == 1:
-                    continue
+                    excess[i, b] = share[i, b] - pi[i, b]
+            sum_products(weights, slopes, weights, seconds, score_terms, psi, size, score_sums)
+            if order == 1:
+                continue
 
-                # With du = d(a + l), the curvature in the channels of two atoms is
-                # pi da pi' da' - tau du tau' du', and in those of one atom
-                # tau d2(a + l) - pi d2 a + tau (1 - tau) du du' - pi (1 - pi) da da'.
-                # Given responsibilities do not vary: terms in tau tau' are theirs to leave out.
-                own = i * n_channels
-                spread(tau_i, row(pi, i), excess, complete, size, joint, both)
-                for c in range(n_channels):
-                    p = own + c
-                    slope = row(a1, c) if c < n_gate else row(l1, c - first)
-                    if first <= c < n_gate:
-                        for b in range(size):
-                            du[c, b] = a1[c, b] + l1[c - first, b]
-                        slope = row(du, c)
-                    # A constant channel times a channel in x uses the first products only.
-                    used = n_products if width[c] > 1 else 1 + d
-                    sums = part(across, p * padded(n_rows), (p + 1) * padded(n_rows))
-                    if not complete:
-                        multiply(tau_i, slope, size, row(t, p))
-                    if c < n_gate:
-                        multiply(row(pi, i), row(a1, c), size, row(g, p))
-                        sum_differences(row(t, p), t, row(g, p), g, own, psi, used, size, sums)
-                    elif not complete:
-                        sum_products(row(t, p), t, excess, t, own, psi, used, size, sums)
-                    multiply(both if c < first else joint, slope, size, varied)
-                    for e in range(c + 1):
-                        h = row(curvature, c * (c + 1) // 2 + e)
-                        other = row(a1, e) if e < first else row(l1, e - first)
-                        if first <= e < n_gate:
-                            other = row(du, e)
-                        second = row(d2a, i * g2 + c * (c + 1) // 2 + e if c < n_gate else 0)
-                        r = c - first
-                        bend = row(d2l, i * e2 + r * (r + 1) // 2 + e - first if e >= first else 0)
-                        if c < first:
-                            multiply_add(varied, other, excess, second, size, h)
-                        elif e < first:
-                            multiply(varied, other, size, h)
-                        else:
-                            multiply_add(varied, other, tau_i, bend, size, h)
-                        if first <= c < n_gate:
-                            add_gate_part(
-                                row(pi, i), row(a1, c), row(a1, e), excess, second, size, h
-                            )
-                sums = part(within, i * n_pairs, (i + 1) * n_pairs)
-                sum_products(
-                    row(phi, 0), curvature, excess, t, n_pairs, psi, n_products, size, sums
-                )
+            # With du = d(a + l), the curvature in the channels of two atoms is
+            # pi da pi' da' - tau du tau' du', and in those of one atom
+            # tau d2(a + l) - pi d2 a + tau (1 - tau) du du' - pi (1 - pi) da da'.
+            # Given responsibilities do not vary: terms in tau tau' are theirs to leave out.
+            for i in range(k):
+                tau_i, pi_i = row(share, i), row(pi, i)
+                a1 = part(da, i * n_gate, (i + 1) * n_gate)
+                u1 = part(du, i * n_channels, (i + 1) * n_channels)
+                if first < n_gate:
+                    a2 = part(d2a, i * g2, (i + 1) * g2)
+                    l2 = part(d2l, i * e2, (i + 1) * e2)
+                    join_shared(tau_i, pi_i, row(excess, i), a1, a2, first, size, u1, l2)
+                weigh_slopes(tau_i, pi_i, complete, a1, size, u1, rest, both)
+                terms = part(within, i * n_within, (i + 1) * n_within)
+                sums = part(within_sums, i * n_within, (i + 1) * n_within)
+                sum_curvature(slopes, slopes, weights, seconds, terms, psi, size, sums)
+                scale_rows(a1, size, pi_i)
+            sum_products(slopes, slopes, weights, seconds, between, psi, size, between_sums)
 
         if order > 0:
+            gradient = empty_rows(k * n_channels, 1 + d)
+            fill(0.0, gradient)
+            join_moments(score_terms, score_sums, gradient)
             scatter_score(gradient, index, width, score)
         if order > 1:
-            moments = empty_rows(pairs(n_rows), padded(n_products))
-            join_moments(within, across, k, n_channels, moments)
+            moments = empty_rows(pairs(k * n_channels), n_products)
+            fill(0.0, moments)
+            join_moments(within, within_sums, moments)
+            join_moments(between, between_sums, moments)
             scatter_hessian(moments, index, width, 1 + d, hessian)
         return value
 

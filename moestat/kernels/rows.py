@@ -15,26 +15,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from moestat._jit import compact, device
 from moestat._math import decay, log
+from moestat.kernels.lanes import LANES, add_product, get_lanes, product, put_lanes
+from moestat.kernels.terms import PAIR, ROWS, SIGN, USED
 
 __all__ = [
-    "dot",
     "expect",
     "fill",
     "fill_features",
     "fill_products",
     "join_moments",
+    "join_shared",
     "load",
     "normalise",
     "padded",
+    "pairs",
     "predict_channel",
     "scale_rows",
     "scatter_hessian",
     "scatter_score",
     "select_top",
+    "sum_curvature",
+    "sum_products",
     "take_shares",
+    "weigh_slopes",
 ]
 
 _NEGLIGIBLE = -340.0
@@ -170,79 +177,85 @@ def pairs(n):
 
 
 @device
-def dot(one, other, psi, n_products, m, out):
-    """``out_q += sum_b one_b other_b psi_qb`` for the first `n_products` rows of psi.
-
-    Rows are taken in threes; what the last three hold beyond `n_products` is of no use.
-    """
-    for q in range(0, n_products, 3):
-        s0 = 0.0
-        s1 = 0.0
-        s2 = 0.0
-        for b in range(m):
-            h = one[b] * other[b]
-            s0 += h * psi[q, b]
-            s1 += h * psi[q + 1, b]
-            s2 += h * psi[q + 2, b]
-        out[q] += s0
-        out[q + 1] += s1
-        out[q + 2] += s2
+def add_three(h, psi, q, b, s0, s1, s2):
+    """``s_j + h psi_(q + j)`` of one vector of samples."""
+    return (
+        add_product(h, get_lanes(psi, q, b), s0),
+        add_product(h, get_lanes(psi, q + 1, b), s1),
+        add_product(h, get_lanes(psi, q + 2, b), s2),
+    )
 
 
-def _sums_of(term: Callable[..., float]) -> Callable[..., None]:
-    """``sums(one, rows, prior, priors, n_rows, psi, n_products, m, out)``.
+@device
+def get_three(sums, r, q):
+    """Sums q, q + 1 and q + 2 of row r, as vectors."""
+    return (
+        get_lanes(sums, r, q * LANES),
+        get_lanes(sums, r, (q + 1) * LANES),
+        get_lanes(sums, r, (q + 2) * LANES),
+    )
 
-    ``out_rq += sum_b term(one, rows, prior, priors, r, b) psi_qb``, nine sums at a time: rows and
-    products are taken in threes, and what lies beyond their numbers is of no use.
+
+@device
+def put_three(sums, r, q, s0, s1, s2):
+    """Leave what `get_three` took."""
+    put_lanes(sums, r, q * LANES, s0)
+    put_lanes(sums, r, (q + 1) * LANES, s1)
+    put_lanes(sums, r, (q + 2) * LANES, s2)
+
+
+def _sums_of(term: Callable[..., Any]) -> Callable[..., None]:
+    """``sums(ones, others, weights, seconds, terms, psi, m, out)``.
+
+    ``out_rq += sum_b h_rb psi_qb`` with the numbers h_r that `term` makes of the rows of
+    ``terms[r]``.  Terms and products are taken in threes, which makes nine sums at a time; what
+    lies beyond the number of products is of no use.
     """
 
     @device(forceinline=False)
-    def sums(one, rows, prior, priors, n_rows, psi, n_products, m, out):
-        for r in range(0, n_rows, 3):
-            for q in range(0, n_products, 3):
-                s00, s01, s02 = 0.0, 0.0, 0.0
-                s10, s11, s12 = 0.0, 0.0, 0.0
-                s20, s21, s22 = 0.0, 0.0, 0.0
-                for b in range(m):
-                    h = term(one, rows, prior, priors, r, b)
-                    s00 += h * psi[q, b]
-                    s01 += h * psi[q + 1, b]
-                    s02 += h * psi[q + 2, b]
-                    h = term(one, rows, prior, priors, r + 1, b)
-                    s10 += h * psi[q, b]
-                    s11 += h * psi[q + 1, b]
-                    s12 += h * psi[q + 2, b]
-                    h = term(one, rows, prior, priors, r + 2, b)
-                    s20 += h * psi[q, b]
-                    s21 += h * psi[q + 1, b]
-                    s22 += h * psi[q + 2, b]
-                out[r, q] += s00
-                out[r, q + 1] += s01
-                out[r, q + 2] += s02
-                out[r + 1, q] += s10
-                out[r + 1, q + 1] += s11
-                out[r + 1, q + 2] += s12
-                out[r + 2, q] += s20
-                out[r + 2, q + 1] += s21
-                out[r + 2, q + 2] += s22
+    def sums(ones, others, weights, seconds, terms, psi, m, out):
+        # A range would divide to find how often it goes round.
+        r = 0
+        while r < terms.shape[0]:
+            q = 0
+            while q < terms[r, USED]:
+                s00, s01, s02 = get_three(out, r, q)
+                s10, s11, s12 = get_three(out, r + 1, q)
+                s20, s21, s22 = get_three(out, r + 2, q)
+                b = 0
+                while b < m:
+                    h = term(ones, others, weights, seconds, terms, r, b)
+                    s00, s01, s02 = add_three(h, psi, q, b, s00, s01, s02)
+                    h = term(ones, others, weights, seconds, terms, r + 1, b)
+                    s10, s11, s12 = add_three(h, psi, q, b, s10, s11, s12)
+                    h = term(ones, others, weights, seconds, terms, r + 2, b)
+                    s20, s21, s22 = add_three(h, psi, q, b, s20, s21, s22)
+                    b += LANES
+                put_three(out, r, q, s00, s01, s02)
+                put_three(out, r + 1, q, s10, s11, s12)
+                put_three(out, r + 2, q, s20, s21, s22)
+                q += 3
+            r += 3
 
     return sums
 
 
 @device
-def _product(one, rows, prior, priors, r, b):
-    return one[b] * rows[r, b]
+def _product(ones, others, weights, seconds, terms, r, b):
+    return product(get_lanes(ones, terms[r, ROWS], b), get_lanes(others, terms[r, ROWS + 1], b))
 
 
 @device
-def _difference(one, rows, prior, priors, r, b):
-    return one[b] * rows[r, b] - prior[b] * priors[r, b]
+def _curvature(ones, others, weights, seconds, terms, r, b):
+    weight = get_lanes(weights, terms[r, ROWS + 2], b)
+    second = get_lanes(seconds, terms[r, ROWS + 3], b)
+    return add_product(weight, second, _product(ones, others, weights, seconds, terms, r, b))
 
 
 sum_products = _sums_of(_product)
-"""Sums of ``one rows``."""
-sum_differences = _sums_of(_difference)
-"""Sums of ``one rows - prior priors``."""
+"""Sums of ``ones others``, of the rows of which the first two columns have the numbers."""
+sum_curvature = _sums_of(_curvature)
+"""Sums of ``ones others + weights seconds``, each row from a column of its own."""
 
 
 @device(forceinline=False)
@@ -260,42 +273,55 @@ def expect(score, tau, start, sparse, m, expected, total):
             score[i, b] = share
 
 
-@device
-def multiply(one, other, m, product):
-    """``product = one other``."""
-    for b in range(m):
-        product[b] = one[b] * other[b]
+@device(forceinline=False)
+def weigh_slopes(share, prior, complete, da, m, du, rest, both):
+    """Leave ``share du`` in du, ``(1 - share) du`` in rest, and of the channels in both
 
+        (share (1 - share) - prior (1 - prior)) da
 
-@device
-def spread(share, prior, excess, complete, m, joint, both):
-    """Variance of an atom's indicator given the response, and how much more it is than without.
-
-    ``joint = share (1 - share)`` and ``both = joint - prior (1 - prior)``; given shares do not
-    vary.
+    du is da in those channels.  Given shares do not vary: then the terms in share are 0.
     """
-    if complete:
+    first = both.shape[0]
+    varies = 0.0 if complete else 1.0
+    for c in range(first):
         for b in range(m):
-            joint[b] = 0.0
-            both[b] = prior[b] * (prior[b] - 1.0)
-    else:
+            slope = da[c, b]
+            spread = (share[b] - prior[b]) * (1.0 - share[b] - prior[b])
+            given = prior[b] * (prior[b] - 1.0)
+            both[c, b] = (given if complete else spread) * slope
+            du[c, b] = share[b] * slope
+            rest[c, b] = varies * (1.0 - share[b]) * slope
+    for c in range(first, du.shape[0]):
         for b in range(m):
-            joint[b] = share[b] * (1.0 - share[b])
-            both[b] = excess[b] * (1.0 - share[b] - prior[b])
+            slope = du[c, b]
+            du[c, b] = share[b] * slope
+            rest[c, b] = varies * (1.0 - share[b]) * slope
 
 
-@device
-def multiply_add(one, other, weight, second, m, h):
-    """``h = one other + weight second``."""
-    for b in range(m):
-        h[b] = one[b] * other[b] + weight[b] * second[b]
+@device(forceinline=False)
+def join_shared(share, prior, excess, da, d2a, first, m, du, d2l):
+    """Where gate and likelihood read the same channels, leave their joint derivatives.
 
+    ``du`` and ``d2l`` hold the likelihood's in the channels from `first` on.  Then du is
+    ``d(a + l)`` there, and of pairs with one such channel the weighted second derivatives are
 
-@device
-def add_gate_part(prior, one, other, weight, second, m, h):
-    """``h += weight second - prior (1 - prior) one other``."""
-    for b in range(m):
-        h[b] += weight[b] * second[b] - prior[b] * (1.0 - prior[b]) * one[b] * other[b]
+        excess d2 a - prior (1 - prior) da da'  (+ share d2 l where both channels are shared)
+
+    in d2a where only one channel is shared, and in d2l where both are.
+    """
+    for c in range(first, da.shape[0]):
+        for b in range(m):
+            du[c, b] += da[c, b]
+        r = c - first
+        for e in range(c + 1):
+            pair = pairs(c) + e
+            for b in range(m):
+                d2a[pair, b] *= excess[b]
+                d2a[pair, b] -= prior[b] * (1.0 - prior[b]) * da[c, b] * da[e, b]
+            if e >= first:
+                own = pairs(r) + e - first
+                for b in range(m):
+                    d2l[own, b] = share[b] * d2l[own, b] + d2a[pair, b]
 
 
 @device(forceinline=False)
@@ -312,25 +338,14 @@ def scatter_score(sums, index, width, score):
 
 @device(forceinline=False)
 @compact
-def join_moments(within, across, k, n_channels, moments):
-    """Sums of pairs of channels in the order of `scatter_hessian`.
-
-    Those of pairs within an atom are in `within`, those of pairs of two atoms, with the sign
-    turned, in `across`; both leave out a row now and then to begin a group of three.
-    """
-    n_rows = k * n_channels
-    pair = 0
-    for p in range(n_rows):
-        i, c = p // n_channels, p % n_channels
-        for q in range(p + 1):
-            e = q - i * n_channels
-            own = i * padded(pairs(n_channels)) + c * (c + 1) // 2 + e
-            for product in range(moments.shape[1]):
-                if e >= 0:
-                    moments[pair, product] = within[own, product]
-                else:
-                    moments[pair, product] = -across[p * padded(n_rows) + q, product]
-            pair += 1
+def join_moments(terms, sums, moments):
+    """Add the sums of each term, lane by lane, to those of its pair of channels."""
+    for r in range(terms.shape[0]):
+        for q in range(terms[r, USED]):
+            total = 0.0
+            for lane in range(q * LANES, (q + 1) * LANES):
+                total += sums[r, lane]
+            moments[terms[r, PAIR], q] += terms[r, SIGN] * total
 
 
 @device(forceinline=False)

@@ -90,7 +90,7 @@ def test_complete_data_objective(kind):
 
 
 @every_kind
-@pytest.mark.parametrize("n", [1, 32, 33, 192, 193, 400])
+@pytest.mark.parametrize("n", [1, 32, 33, 96, 97, 400])
 def test_block_edges(kind, n):
     family, theta, X, y, weight, problem = random_problem(kind, 2, 2, 3, n=n)
     here = problem.evaluate(Request("observed", theta))
