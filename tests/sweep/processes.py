@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ def start_run(spec, out, *options, workers=2):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A script's background jobs ignore interrupts, and so would whatever they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
