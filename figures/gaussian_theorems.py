@@ -85,8 +85,9 @@ def section(title: str, path: Path, predicted: Mapping[int, Exponents]) -> Itera
     yield "| curve | error | predicted | measured | the rule says |"
     yield "| --- | --- | --- | --- | --- |"
     with open_store(path) as store:
+        every = list(store.records())
         for curve in store.spec.curves:
-            records = [record for record in store.records() if record.curve == curve.name]
+            records = [record for record in every if record.curve == curve.name]
             for error in ("loss", "hellinger", "total_variation"):
                 yield row(path.stem, curve, records, error, HALF)
             for error, exponent in errors(records, predicted):

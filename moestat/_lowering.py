@@ -17,7 +17,7 @@ from numba.core import cgutils, ir
 from numba.core.lowering import Lower
 from numba.np.arrayobj import load_item, store_item
 
-__all__ = ["COMPACT", "UNOWNED", "LeanLower"]
+__all__ = ["COMPACT", "DATA", "ITEMSIZE", "SHAPE", "STRIDES", "UNOWNED", "LeanLower"]
 
 _FLOATS = {
     operator.add: "fadd",
@@ -41,7 +41,8 @@ UNOWNED: set[Any] = set()
 COMPACT: set[Any] = set()
 """Functions to be made small: compiled in half the time, without vectors."""
 
-_DATA, _SHAPE, _STRIDES = 4, 5, 6
+ITEMSIZE, DATA, SHAPE, STRIDES = 3, 4, 5, 6
+"""Fields of an array in numba's layout."""
 
 
 class LeanLower(Lower):
@@ -129,7 +130,7 @@ class LeanLower(Lower):
         if expr.op == "getattr" and expr.attr == "shape" and self._is_array(expr.value.name):
             shape = llvm.Constant(self.context.get_value_type(resty), llvm.Undefined)
             for axis in range(self.typeof(expr.value.name).ndim):
-                length = self._field(expr.value.name, _SHAPE, axis)
+                length = self._field(expr.value.name, SHAPE, axis)
                 shape = self.builder.insert_value(shape, length, axis)
             return shape
         return super().lower_expr(resty, expr)
@@ -210,16 +211,16 @@ class LeanLower(Lower):
                 self.context.cast(builder, builder.extract_value(value, axis), k, types.int64)
                 for axis, k in enumerate(kind)
             ]
-        data = self._field(name, _DATA)
+        data = self._field(name, DATA)
         if array.layout == "C":
             offset = indices[0]
             for axis in range(1, array.ndim):
-                length = self._field(name, _SHAPE, axis)
+                length = self._field(name, SHAPE, axis)
                 offset = builder.add(builder.mul(offset, length), indices[axis])
             return builder.gep(data, [offset])
         offset = None
         for axis, i in enumerate(indices):
-            bytes_ = builder.mul(i, self._field(name, _STRIDES, axis))
+            bytes_ = builder.mul(i, self._field(name, STRIDES, axis))
             offset = bytes_ if offset is None else builder.add(offset, bytes_)
         return cgutils.pointer_add(builder, data, offset)
 

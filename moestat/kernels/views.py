@@ -15,12 +15,11 @@ from numba import types
 from numba.core import cgutils
 
 from moestat._jit import primitive
-from moestat._lowering import UNOWNED
+from moestat._lowering import DATA, ITEMSIZE, SHAPE, STRIDES, UNOWNED
 
 __all__ = ["empty_like", "empty_rows", "part", "row"]
 
 _CACHE_LINE = 64
-_ITEMSIZE, _DATA, _SHAPE, _STRIDES = 3, 4, 5, 6  # of an array's fields in numba's layout
 
 
 def empty_rows(n_rows: int, width: int) -> Any:
@@ -101,15 +100,15 @@ def _view(
 ) -> Any:
     """The array of the signature's return type from args[1] on, without an owner."""
     source, first = args[0], args[1]
-    step = builder.extract_value(source, (_STRIDES, 0))
+    step = builder.extract_value(source, (STRIDES, 0))
     data = cgutils.pointer_add(
-        builder, builder.extract_value(source, _DATA), builder.mul(first, step)
+        builder, builder.extract_value(source, DATA), builder.mul(first, step)
     )
     none = ir.Constant(cgutils.voidptr_t, None)
     n_items = shape[0]
     for length in shape[1:]:
         n_items = builder.mul(n_items, length)
-    itemsize = builder.extract_value(source, _ITEMSIZE)
+    itemsize = builder.extract_value(source, ITEMSIZE)
     fields = (none, none, n_items, itemsize, data, shape, strides)
     return _array(context, builder, signature.return_type, fields)
 
@@ -125,8 +124,8 @@ def _type_part(array: Any, start: Any, stop: Any) -> Any:
 @primitive(part, _type_part, types.Array, types.intp, types.intp)
 def _part(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     array, start, stop = args
-    shape = _numbers(builder, array, _SHAPE, signature.args[0])
-    strides = _numbers(builder, array, _STRIDES, signature.args[0])
+    shape = _numbers(builder, array, SHAPE, signature.args[0])
+    strides = _numbers(builder, array, STRIDES, signature.args[0])
     shape[0] = builder.sub(stop, start)
     return _view(context, builder, signature, args, shape, strides)
 
@@ -137,6 +136,6 @@ def _type_row(array: Any, i: Any) -> Any:
 
 @primitive(row, _type_row, types.Array, types.intp)
 def _row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    shape = _numbers(builder, args[0], _SHAPE, signature.args[0])[1:]
-    strides = _numbers(builder, args[0], _STRIDES, signature.args[0])[1:]
+    shape = _numbers(builder, args[0], SHAPE, signature.args[0])[1:]
+    strides = _numbers(builder, args[0], STRIDES, signature.args[0])[1:]
     return _view(context, builder, signature, args, shape, strides)
