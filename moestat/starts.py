@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from moestat._registry import UnknownNameError
-from moestat._types import FloatArray
+from moestat._types import FloatArray, IntArray
 from moestat._validate import as_floats, positive_int, real_in
 from moestat.families import Family
 from moestat.solvers import GaussNewtonBFGS, Newton
@@ -20,6 +20,7 @@ from moestat.solvers.newton import newton_steps
 __all__ = [
     "ClusterStarts",
     "GivenStarts",
+    "MeasureStarts",
     "RandomStarts",
     "SplitStarts",
     "StartRule",
@@ -98,9 +99,52 @@ class TruthStarts:
                 cells = rng.permutation(np.concatenate([np.arange(k_true), extra]))
             else:
                 cells = rng.choice(k_true, size=k, replace=False)
-            start[:] = family.join(atoms[cells], shared)
+            start[:] = family.join(self._atoms(family, atoms, cells), shared)
             start += noise * rng.standard_normal(start.size)
         return starts
+
+    def _atoms(self, family: Family, atoms: FloatArray, cells: IntArray) -> FloatArray:
+        """The fitted atoms (k, C) around true ones (k*, C), of which they are in the cells (k,)."""
+        return atoms[cells]
+
+
+@dataclass(frozen=True)
+class MeasureStarts(TruthStarts):
+    """Around mixing measures that are the truth's.
+
+    As `TruthStarts`, with the true atom's mass shared by the fitted atoms of its Voronoi cell, so
+    that without noise the density is the true one.  With a `decay` of 1/4 these starts are as far
+    from the truth as an estimate with two atoms in a cell is, whatever the sample size; only
+    where the likelihood has flat directions will an estimate remember that.  Gates without free
+    masses have nothing to share.
+
+    Parameters
+    ----------
+    truth_family, truth, count, noise, decay
+        As of `TruthStarts`.
+
+    Notes
+    -----
+    That masses add up over a Voronoi cell is what the losses compare, as of mlmoe (003), eq. (4).
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=2, n_classes=2)
+    >>> theta = [1.0, 3.0, 0.0, 2.0, 0.0, 0.0, 1.0, -1.0]
+    >>> X, y = sample(F, theta, n=500, rng=0)
+    >>> fit(F.with_experts(3), X, y, starts=[MeasureStarts(F, theta)], rng=0).certificate.start
+    'measure 0'
+    """
+
+    name: str = "measure"
+
+    def _atoms(self, family: Family, atoms: FloatArray, cells: IntArray) -> FloatArray:
+        shared = atoms[cells]
+        if family.gate.mass is not None:
+            column = int(family.blocks[family.gate.mass].flat[0]) % family.n_atom_params
+            shared[:, column] -= np.log(np.bincount(cells)[cells])
+        return shared
 
 
 @dataclass(frozen=True)
@@ -370,15 +414,15 @@ def make_starts(
     Parameters
     ----------
     options : mapping
-        Counts per rule, ``{"truth": 3, "random": 2, "split": 1, "cluster": 2}``, and ``"noise"``
-        and ``"decay"`` of the truth-centred starts.
+        Counts per rule, ``{"truth": 3, "measure": 3, "random": 2, "split": 1, "cluster": 2}``,
+        and ``"noise"`` and ``"decay"`` of the truth-centred ones, "truth" and "measure".
     truth_family, truth : Family and ndarray of shape (P*,), optional
-        Needed by ``"truth"``.
+        Needed by truth-centred starts.
 
     Returns
     -------
     list of StartRule
-        In the order truth, split, cluster, random; rules with count 0 are left out.
+        In the order truth, measure, split, cluster, random; rules with count 0 are left out.
 
     Raises
     ------
@@ -390,28 +434,33 @@ def make_starts(
     >>> [rule.name for rule in make_starts({"random": 2, "split": 1})]
     ['split', 'random']
     """
-    known = ("truth", "split", "cluster", "random", "noise", "decay")
+    centred: dict[str, type[TruthStarts]] = {"truth": TruthStarts, "measure": MeasureStarts}
+    others: dict[str, type] = {
+        "split": SplitStarts,
+        "cluster": ClusterStarts,
+        "random": RandomStarts,
+    }
+    known = (*centred, *others, "noise", "decay")
     for key in options:
         if key not in known:
             raise UnknownNameError(f"unknown start rule {key!r}; known: {', '.join(known)}")
-    counts = {key: options.get(key, 0) for key in known[:4]}
+    counts = {key: options.get(key, 0) for key in (*centred, *others)}
     for key, count in counts.items():
         positive_int(f"starts: {key}", count, 0)
     if not any(counts.values()):
         raise ValueError(f"starts must ask for at least one start, got {dict(options)}")
+    around = any(counts[key] for key in centred)
     for key in ("noise", "decay"):
-        if key in options and not counts["truth"]:
-            raise ValueError(f"starts: {key} belongs to truth-centred starts, but truth is 0")
+        if key in options and not around:
+            raise ValueError(
+                f"starts: {key} belongs to truth-centred starts, but truth and measure are 0"
+            )
     rules: list[StartRule] = []
-    if counts["truth"]:
-        if truth_family is None or truth is None:
-            raise ValueError("starts: truth-centred starts need a truth")
-        noise, decay = options.get("noise", 0.1), options.get("decay", 0.0)
-        rules.append(TruthStarts(truth_family, truth, counts["truth"], noise, decay))
-    if counts["split"]:
-        rules.append(SplitStarts(counts["split"]))
-    if counts["cluster"]:
-        rules.append(ClusterStarts(counts["cluster"]))
-    if counts["random"]:
-        rules.append(RandomStarts(counts["random"]))
+    for key, rule in centred.items():
+        if counts[key]:
+            if truth_family is None or truth is None:
+                raise ValueError("starts: truth-centred starts need a truth")
+            noise, decay = options.get("noise", 0.1), options.get("decay", 0.0)
+            rules.append(rule(truth_family, truth, counts[key], noise, decay))
+    rules += [rule(counts[key]) for key, rule in others.items() if counts[key]]
     return rules

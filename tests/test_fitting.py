@@ -9,7 +9,8 @@ import pytest
 
 import moestat
 from moestat.solvers import Newton
-from moestat.starts import GivenStarts, RandomStarts, TruthStarts, make_starts
+from moestat.solvers._driver import Problem, Sample
+from moestat.starts import GivenStarts, MeasureStarts, RandomStarts, TruthStarts, make_starts
 from tests.conftest import WIDE
 
 FAMILY = moestat.family("multinomial", gate="softmax", n_experts=2, n_features=2, n_classes=3)
@@ -114,11 +115,30 @@ def test_a_fit_from_its_own_maximum_stays_there(data):
     np.testing.assert_allclose(again.log_likelihood, best.log_likelihood, rtol=1e-12)
 
 
+@pytest.mark.parametrize("gate", ["softmax", "sigmoid", "sigmoid-inner", "sigmoid-euclidean"])
+def test_starts_around_the_mixing_measure_have_the_true_density(gate, truth):
+    family, theta = truth(gate)
+    X, y = moestat.sample(family, theta, 200, rng=0)
+    fitted = family.with_experts(5)
+    problem = Problem(fitted, Sample(np.ascontiguousarray(X.T), y - 1, np.ones(200)))
+    (rule,) = make_starts({"measure": 3, "noise": 0.0}, family, theta)
+    assert isinstance(rule, MeasureStarts)
+    expected = family.rowwise(theta, problem.data.X, problem.data.y)[2]
+    for start in rule.draw(problem, np.random.default_rng(1)):
+        log_density = fitted.rowwise(start, problem.data.X, problem.data.y)[2]
+        np.testing.assert_allclose(log_density, expected, atol=1e-12)
+    copies = TruthStarts(family, theta, 1, 0.0).draw(problem, np.random.default_rng(1))[0]
+    assert np.abs(fitted.rowwise(copies, problem.data.X, problem.data.y)[2] - expected).max() > 0.01
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
         ({"truth": 1}, "truth-centred starts need a truth"),
-        ({"rand": 1}, "unknown start rule 'rand'; known: truth, split, cluster, random, noise"),
+        (
+            {"rand": 1},
+            "unknown start rule 'rand'; known: truth, measure, split, cluster, random, noise",
+        ),
         ({}, "at least one start"),
         ({"random": -1}, "starts: random must be an integer >= 0, got -1"),
         ({"random": 1, "noise": 0.1}, "noise belongs to truth-centred starts"),

@@ -39,11 +39,10 @@ def _softplus(x: float) -> float:
 
 
 class Path(NamedTuple):
-    """The end (P,) of a path over [0, 1], with velocity and acceleration (P,) there."""
+    """The end (P,) of a path over [0, 1] and its velocity (P,) there."""
 
     end: FloatArray
     velocity: FloatArray
-    acceleration: FloatArray
 
 
 class _Pair(NamedTuple):
@@ -69,17 +68,27 @@ class Moments:
     def __init__(self, family: Family, metric: FloatArray) -> None:
         self.family = family
         self.mass: list[int] = []
-        self.others: list[Any] = []
-        self.metrics: list[FloatArray] = []
-        mass = family.gate.mass
-        if mass is None or mass not in family.gate.translations:
-            return
         k, width = family.n_experts, family.n_atom_params
-        column = int(family.blocks[mass].flat[0]) % width
-        others = np.delete(np.arange(width), column)
-        self.mass = [i * width + column for i in range(k)]
-        self.others = [i * width + others for i in range(k)]
-        self.metrics = [metric[np.ix_(at, at)] for at in self.others]
+        others, name = np.arange(width), family.gate.mass
+        if name is not None and name in family.gate.translations:
+            column = int(family.blocks[name].flat[0]) % width
+            others = np.delete(others, column)
+            self.mass = [i * width + column for i in range(k)]
+        self.others: list[Any] = [i * width + others for i in range(k)]
+        self.metrics: list[FloatArray] = [metric[np.ix_(at, at)] for at in self.others]
+
+    def _distance(self, theta: FloatArray, i: int, j: int) -> float:
+        """Root-mean-square difference of the predictors of two atoms at theta (P,)."""
+        apart = theta[self.others[i]] - theta[self.others[j]]
+        # Each atom has units of its own; the narrower one says how close they are.
+        return math.sqrt(max(float(apart @ self.metrics[at] @ apart) for at in (i, j)))
+
+    def closest(self, theta: FloatArray) -> float:
+        """Distance of the two atoms closest to each other at theta (P,); inf for a single one."""
+        k = self.family.n_experts
+        return min(
+            (self._distance(theta, i, j) for i in range(k) for j in range(i)), default=math.inf
+        )
 
     def pairs(
         self, theta: FloatArray, lower: FloatArray, upper: FloatArray
@@ -97,11 +106,9 @@ class Moments:
         for i in range(k):
             for j in range(i):
                 if movable[i] and movable[j]:
-                    apart = theta[self.others[i]] - theta[self.others[j]]
-                    # Each atom has units of its own; the narrower one says how close they are.
-                    square = max(float(apart @ self.metrics[at] @ apart) for at in (i, j))
-                    if square < _CLOSE**2:
-                        found.append((square, i, j))
+                    distance = self._distance(theta, i, j)
+                    if distance < _CLOSE:
+                        found.append((distance, i, j))
         pairs: list[tuple[int, int]] = []
         taken: set[int] = set()
         for _, i, j in sorted(found):
@@ -169,7 +176,7 @@ class MomentChart:
     def path(self, step: FloatArray) -> Path:
         """The path of a step (P,) at its end."""
         mass, others, theta = self.moments.mass, self.moments.others, self.theta
-        end, velocity, acceleration = theta + step, step.copy(), np.zeros_like(step)
+        end, velocity = theta + step, step.copy()
         for i, j in self.pairs:
             split, p, root, apart = self._pair(i, j)
             one, other = step[others[i]], step[others[j]]
@@ -188,12 +195,5 @@ class MomentChart:
             velocity[mass[i]], velocity[mass[j]] = growth + (1.0 - p) * eta, growth - p * eta
             velocity[others[i]] = drift + down * (turn - (0.5 * eta) * psi)
             velocity[others[j]] = drift - up * (turn + (0.5 * eta) * psi)
-            acceleration[mass[i]] = acceleration[mass[j]] = -p * (1.0 - p) * eta**2
-            acceleration[others[i]] = down * ((0.25 * eta**2) * psi - eta * turn)
-            acceleration[others[j]] = -up * ((0.25 * eta**2) * psi + eta * turn)
         pin = self.moments.family.pin
-        return (
-            Path(pin(end), pin(velocity), pin(acceleration))
-            if self.pairs
-            else Path(end, velocity, acceleration)
-        )
+        return Path(pin(end), pin(velocity)) if self.pairs else Path(end, velocity)

@@ -28,10 +28,12 @@ from moestat.solvers._symmetric import (
     tridiagonalise,
 )
 
-__all__ = ["BoxStep", "box_step", "free_coordinates", "region_metric"]
+__all__ = ["NULL_CURVATURE", "BoxStep", "box_step", "free_coordinates", "region_metric"]
+
+NULL_CURVATURE = 1e-14
+"""Part of the largest curvature down to which the sign of a curvature is beyond doubt."""
 
 _RIDGE = 1e-8
-_NULL_CURVATURE = 1e-14
 # Implicit QL took at most 1.6 n^2 rotations on every matrix tried.
 _ROTATIONS = 2
 
@@ -86,7 +88,7 @@ def _shifted_step(n, values, slope, shift, floor, best):
 
 @device(forceinline=False)
 @compact
-def _eigenbasis_step(n, values, slope, radius, best):
+def _eigenbasis_step(n, values, slope, radius, null, best):
     """Minimise ``slope'p + sum values p^2 / 2`` over ``|p| <= radius`` exactly.
 
     More and Sorensen (1983), with every eigenvalue at hand.
@@ -97,7 +99,7 @@ def _eigenbasis_step(n, values, slope, radius, best):
         largest = abs(values[i]) if abs(values[i]) > largest else largest
         lowest = i if values[i] < values[lowest] else lowest
     # Curvature within rounding of zero has no sign: it must not pull the step to the region's edge.
-    floor = _NULL_CURVATURE * largest
+    floor = null * largest
     for i in range(n):
         values[i] = floor if abs(values[i]) <= floor else values[i]
 
@@ -137,7 +139,7 @@ def _eigenbasis_step(n, values, slope, radius, best):
 
 @device(forceinline=False)
 @compact
-def _region_step(n, slope, matrix, lower, radius, work, plane, cosine, sine, leg):
+def _region_step(n, slope, matrix, lower, radius, null, work, plane, cosine, sine, leg):
     """Minimise ``g'p + p'Hp/2`` over ``p'Mp <= radius^2``; False if M is not definite.
 
     `slope` holds g, `matrix` H and `lower` M; all three are overwritten.
@@ -151,7 +153,7 @@ def _region_step(n, slope, matrix, lower, radius, work, plane, cosine, sine, leg
     forward_substitute(n, lower, slope)
     reflect_into(n, matrix, size, slope)
     rotate_into(used, plane, cosine, sine, slope)
-    _eigenbasis_step(n, values, slope, radius, leg)
+    _eigenbasis_step(n, values, slope, radius, null, leg)
     rotate_back(used, plane, cosine, sine, leg)
     reflect_back(n, matrix, size, leg)
     back_substitute(n, lower, leg)
@@ -197,7 +199,7 @@ def _quadratic(matrix, x):
 
 @compile_loop
 @compact
-def _box_step_loop(theta, gradient, hessian, metric, lower, upper, radius, indices, step):
+def _box_step_loop(theta, gradient, hessian, metric, lower, upper, radius, null, indices, step):
     """Fill `step`; returns the decrease of the model and the length in the metric."""
     n_params = theta.size
     at, plane = part(indices, 0, n_params), part(indices, n_params, indices.size)
@@ -218,7 +220,7 @@ def _box_step_loop(theta, gradient, hessian, metric, lower, upper, radius, indic
     while n > 0 and length < 0.99 * radius:
         _select_free(n, at, step, gradient, hessian, metric, slope, matrix, factor)
         reach = radius - length
-        if not _region_step(n, slope, matrix, factor, reach, work, plane, cosine, sine, leg):
+        if not _region_step(n, slope, matrix, factor, reach, null, work, plane, cosine, sine, leg):
             return np.nan, np.nan
         fraction = 1.0
         for i in range(n):
@@ -261,12 +263,14 @@ def box_step(
     lower: FloatArray,
     upper: FloatArray,
     radius: float,
+    null: float = NULL_CURVATURE,
 ) -> BoxStep:
     """A step that decreases the quadratic model inside the box and the region.
 
     The region step of the free coordinates is followed to the first edge of the box; the
     coordinate that met it stays there and the rest goes on within the same model.  Every leg
-    decreases the model, and there are at most P.
+    decreases the model, and there are at most P.  Curvatures below the part `null` of the largest
+    are taken for that.
 
     Raises
     ------
@@ -276,7 +280,7 @@ def box_step(
     n_params = theta.size
     step, indices = np.empty(n_params), np.empty((1 + _ROTATIONS * n_params) * n_params, np.int64)
     decrease, length = _box_step_loop(
-        theta, gradient, hessian, metric, lower, upper, float(radius), indices, step
+        theta, gradient, hessian, metric, lower, upper, float(radius), null, indices, step
     )
     if not math.isfinite(decrease):
         raise np.linalg.LinAlgError("the quadratic model is not finite, or its metric not definite")

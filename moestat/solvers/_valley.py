@@ -5,12 +5,15 @@ stiff directions, which costs far more likelihood than the step can gain.  A New
 stiff directions alone undoes this and keeps what the step has gained.  A full Newton step would
 not do: off the floor the Hessian's soft curvatures mean nothing, for they are sums of the soft
 curvatures of the floor and of much larger terms that vanish with the displacement.
+
+Which directions are stiff is a matter of where the step has ended, since a valley that bends turns
+them.  They are those whose stiffness is what it was before the step: where a displacement has
+changed a curvature, the curvature says nothing about the floor.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import scipy
 
 from moestat._types import FloatArray
 from moestat.solvers._driver import Evaluation
@@ -18,12 +21,11 @@ from moestat.solvers._trust_region import BoxStep, box_step, free_coordinates
 
 __all__ = ["Floor"]
 
-_REACH = 0.14  # longest displacement that counts as second-order, as a share of the step
-_WORTH = 0.1  # part of the error that a restoration must promise to undo
+_CHANGE = 0.5  # of a stiffness, relative to what it was, that still counts as none
 
 
 class Floor:
-    """The directions of a quadratic model, by their stiffness.
+    """The stiffness of a quadratic model, by which the way back to its floor is found.
 
     Parameters
     ----------
@@ -44,35 +46,41 @@ class Floor:
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        at = np.flatnonzero(free_coordinates(theta, gradient, lower, upper))
-        self.stiffness, axes = scipy.linalg.eigh(hessian[np.ix_(at, at)], metric[np.ix_(at, at)])
-        self.axes = np.zeros((theta.size, at.size))
-        self.axes[at] = axes
         self.metric, self.lower, self.upper = metric, lower, upper
+        self.free = np.flatnonzero(free_coordinates(theta, gradient, lower, upper))
+        # Rows that are orthonormal in the metric.
+        self.whitener = np.linalg.inv(np.linalg.cholesky(metric[np.ix_(self.free, self.free)]))
+        self.stiffness = np.linalg.eigvalsh(self._white(hessian))
+
+    def _white(self, hessian: FloatArray) -> FloatArray:
+        """A Hessian (P, P) in free coordinates where the metric is the identity."""
+        return self.whitener @ hessian[np.ix_(self.free, self.free)] @ self.whitener.T
 
     def restoration(
-        self, theta: FloatArray, here: Evaluation, error: float, length: float
+        self, theta: FloatArray, here: Evaluation, length: float, worth: float
     ) -> BoxStep | None:
-        """A step back to the floor from theta (P,), where a step of some length has ended.
+        """A step back to the floor from theta (P,), of some length at most.
 
-        It moves in those directions alone that are stiff enough for a short displacement to cost
-        the error, the part of the promised decrease that has not come true.  None if it cannot
-        undo a tenth of the error.
+        It moves in the stiffest directions alone, down to the first one whose stiffness is no
+        longer what it was.  None if it promises less than it should be worth.
         """
-        stiff = self.axes[:, self.stiffness >= 2.0 * error / (_REACH * length) ** 2]
-        if not stiff.shape[1]:
+        stiffness, axes = np.linalg.eigh(self._white(here.hessian))
+        changed = np.abs(stiffness - self.stiffness) > _CHANGE * self.stiffness
+        first = int(np.flatnonzero(changed).max(initial=-1)) + 1
+        if first == stiffness.size:
             return None
+        stiff = np.zeros((theta.size, stiffness.size - first))
+        stiff[self.free] = self.whitener.T @ axes[:, first:]
         dual = self.metric @ stiff
         # The other directions have no slope, and the largest curvature: they stay as they are.
-        still = float(np.abs(self.stiffness).max())
-        local = stiff.T @ here.hessian @ stiff - still * np.eye(stiff.shape[1])
+        still = float(stiffness[-1])
         move = box_step(
             theta,
             dual @ (stiff.T @ here.gradient),
-            dual @ local @ dual.T + still * self.metric,
+            (dual * (stiffness[first:] - still)) @ dual.T + still * self.metric,
             self.metric,
             self.lower,
             self.upper,
             length,
         )
-        return move if move.decrease >= _WORTH * error else None
+        return move if move.decrease >= worth else None

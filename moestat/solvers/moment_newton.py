@@ -3,79 +3,130 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from moestat._types import FloatArray
-from moestat.solvers._decrease import (
-    finest_decrease,
-    is_converged,
-    path_decrease,
-    smallest_decrease,
-    straight_decrease,
-)
+from moestat.solvers._decrease import finest_decrease, is_converged, smallest_decrease
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._kinks import has_kinks
 from moestat.solvers._moments import Moments, Path
-from moestat.solvers._trust_region import BoxStep, box_step
+from moestat.solvers._trust_region import NULL_CURVATURE, BoxStep, box_step
 from moestat.solvers._valley import Floor
 from moestat.solvers.newton import Newton
 
 __all__ = ["MomentNewton", "moment_steps"]
 
-_ACCEPT = 1e-4
-_SMALLEST_RADIUS = 1e-10
-_LARGEST_RADIUS = 1e4
-_GOOD = 0.75  # part of the promised decrease that needs no restoration
+_ACCEPT, _GOOD = 1e-4, 0.75  # parts of the promised decrease
+_UNRELIABLE = 2.0  # a gain of more than this many promises is no gain but an error
+_SMALLEST_RADIUS, _LARGEST_RADIUS, _CLOSEST = 1e-10, 1e4, 1e-6
+_FAINTEST = 1e-16  # part of the largest curvature that a step may follow
+_WHOLE = 0.9  # part of a promise that is as good as all of it
+_DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there for a certificate
 _RESTORATIONS = 4
 _PROGRESS = 0.5  # part of the error that a restoration may leave
+_WORTH, _WORTH_CURVED = 0.1, 0.01  # parts of the error, and of the promise, worth a restoration
+_NOISE = 0.2  # part of the promise that a restoration on the floor may seem to lose
 _GROWTH = (3.0, 2.0, 1.5, 1.0, 1.0)  # of the radius, by the number of restorations
+_RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
 _AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
 _BEARABLE = 30.0  # error, in units of the promised decrease, that restorations can undo
 
 
-@dataclass(frozen=True)
-class _Proposal:
-    """A step of the model in the moments, and the path that it stands for."""
+class _Model:
+    """The quadratic model of the objective around theta (P,), in the moments."""
 
-    move: BoxStep
-    hessian: FloatArray
-    slope: float
-    curvature: float
-    path: Path
-    trial: FloatArray
+    def __init__(
+        self,
+        moments: Moments,
+        theta: FloatArray,
+        here: Evaluation,
+        metric: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> None:
+        self.theta, self.here, self.metric = theta, here, metric
+        self.lower, self.upper = lower, upper
+        self.chart = moments.chart(theta, lower, upper)
+        self.hessian = here.hessian + self.chart.curvature(here.gradient)
 
-    def decrease(self, there: Evaluation) -> float:
-        """Decrease along the path, from the derivatives at both ends."""
-        velocity = self.path.velocity
-        bend = velocity @ there.hessian @ velocity + there.gradient @ self.path.acceleration
-        return path_decrease(
-            self.slope, self.curvature, float(there.gradient @ velocity), float(bend)
+    def step(self, radius: float, null: float = NULL_CURVATURE) -> BoxStep:
+        """The best step within the radius."""
+        box = self.lower, self.upper
+        return box_step(
+            self.theta, self.here.gradient, self.hessian, self.metric, *box, radius, null
         )
 
+    def shortest_step(self, radius: float) -> BoxStep:
+        """A step within the radius that is no longer than its promise is worth.
 
-def _propose(
-    moments: Moments,
-    theta: FloatArray,
-    here: Evaluation,
-    metric: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    radius: float,
-) -> _Proposal:
-    """The best step within the radius, by the quadratic model in the moments at theta."""
-    chart = moments.chart(theta, lower, upper)
-    hessian = here.hessian + chart.curvature(here.gradient)
-    move = box_step(theta, here.gradient, hessian, metric, lower, upper, radius)
-    path = chart.path(move.step)
-    return _Proposal(
-        move,
-        hessian,
-        float(move.step @ here.gradient),
-        float(move.step @ hessian @ move.step),
-        path,
-        np.minimum(np.maximum(path.end, lower), upper),
-    )
+        Directions whose slope and curvature are rounding would lead far away for next to nothing.
+        """
+        move = self.step(radius, _FAINTEST)
+        while True:
+            shorter = self.step(0.5 * move.length, _FAINTEST)
+            if not shorter.decrease >= _WHOLE * move.decrease:
+                return move
+            move = shorter
+
+    def is_solved(self, radius: float, tolerance: float) -> bool:
+        """Whether neither a step within the radius nor one of length one has something to gain."""
+        here, move = self.here, self.step(radius)
+        if is_converged(move.decrease, move.length, radius, here, tolerance):
+            return True
+        smallest = smallest_decrease(here, tolerance)
+        # Rounding may have cut the radius; a certificate asks for steps of length one.
+        return radius < 1.0 and max(move.decrease, self.step(1.0).decrease) <= smallest
+
+    def into_box(self, theta: FloatArray) -> FloatArray:
+        """The point of the box nearest to theta (P,)."""
+        return np.minimum(np.maximum(theta, self.lower), self.upper)
+
+    @cached_property
+    def floor(self) -> Floor:
+        """The model's floor, which is made for the first step that needs it."""
+        box = self.lower, self.upper
+        return Floor(self.theta, self.here.gradient, self.hessian, self.metric, *box)
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """A step of a model, and the path that it stands for."""
+
+    model: _Model
+    move: BoxStep
+    path: Path
+
+    def ratio(self, end: FloatArray, there: Evaluation) -> float:
+        """Decrease up to the end (P,), in units of the promised one."""
+        here, promised = self.model.here, self.move.decrease
+        if not (np.isfinite(there.value) and np.isfinite(there.hessian).all()):
+            return -np.inf
+        decrease = here.value - there.value
+        if max(promised, abs(decrease)) <= finest_decrease(here):
+            decrease = self._integral(end, there)
+        return decrease / promised
+
+    def _integral(self, end: FloatArray, there: Evaluation) -> float:
+        """The decrease from the slopes at both ends of the path.
+
+        It goes on to the end as a parabola, and so leaves the floor of a valley by no more than
+        third order.  Curvatures would be of no use: those along a path that leaves the floor by
+        an angle are the curvatures of the walls.
+        """
+        velocity = self.path.velocity + 2.0 * (end - self.path.end)
+        return -0.5 * float(self.move.step @ self.model.here.gradient + velocity @ there.gradient)
+
+    def is_credible(self, ratio: float, there: Evaluation) -> bool:
+        """Whether values do not contradict an integrated decrease.
+
+        An integral over a path far off the floor is rounded like its largest terms.
+        """
+        here, promised = self.model.here, self.move.decrease
+        finest = finest_decrease(here)
+        error = abs(ratio * promised - (here.value - there.value))
+        return promised > finest or error <= _AGREEMENT * finest
 
 
 @dataclass(frozen=True)
@@ -83,68 +134,74 @@ class _Landing:
     """Where a step has led, with its restorations.
 
     Decreases are in units of the promised one: `first` before the restorations, `ratio` at the
-    end.
+    end; a ratio of minus infinity is that of a step that must not be made.
     """
 
     theta: FloatArray
     evaluation: Evaluation
     ratio: float
     first: float
-    restorations: int
+    restorations: int = 0
 
 
-def _is_sound(here: Evaluation) -> bool:
-    return bool(np.isfinite(here.value) and np.isfinite(here.hessian).all())
+def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
+    """Go where the proposal leads, and from there back to the floor of the valley.
 
-
-def _land(
-    proposal: _Proposal,
-    theta: FloatArray,
-    here: Evaluation,
-    metric: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    level: int,
-) -> Iteration[_Landing]:
-    """Go where the proposal leads, and from there back to the floor of the valley."""
-    promised, length = proposal.move.decrease, proposal.move.length
-
-    def ratio(there: Evaluation, along: float) -> float:
-        decrease, finest = here.value - there.value, finest_decrease(here)
-        if max(promised, abs(decrease)) <= finest:
-            # An integral over a path far off the floor is rounded like its largest terms.
-            decrease = along if abs(along - decrease) <= _AGREEMENT * finest else -np.inf
-        return decrease / promised if np.isfinite(decrease) else -np.inf
-
-    trial, there = proposal.trial, (yield Request("observed", proposal.trial, level))
-    along = proposal.decrease(there) if _is_sound(there) else 0.0
-    first = ratio(there, along)
-    best = _Landing(trial, there, first, first, 0)
-    if first >= _GOOD or not _is_sound(there):
+    Where the step before had to be restored (`curved`), this one is, too, unless it ends on the
+    floor: else the next model would be worthless.
+    """
+    model, promised, length = proposal.model, proposal.move.decrease, proposal.move.length
+    point = model.into_box(proposal.path.end)
+    there = yield Request("observed", point, level)
+    ratio = first = proposal.ratio(point, there)
+    best = _Landing(point, there, first, first)
+    if not np.isfinite(first) or (first >= _GOOD and not curved):
         return best
-    floor = Floor(theta, here.gradient, proposal.hessian, metric, lower, upper)
-    current = first
     for count in range(1, _RESTORATIONS + 1):
-        error = promised * max(1.0, 1.0 - current)
-        move = floor.restoration(trial, there, error, length)
+        settled = curved and ratio > _GOOD
+        worth = _WORTH_CURVED if settled else _WORTH * max(1.0, 1.0 - ratio)
+        move = model.floor.restoration(point, there, length, worth * promised)
         if move is None:
             break
-        end = np.minimum(np.maximum(trial + move.step, lower), upper)
-        after = yield Request("observed", end, level)
-        if not _is_sound(after):
-            return replace(best, restorations=count)
-        along += straight_decrease(end - trial, there, after)
-        restored = ratio(after, along)
-        better = restored > best.ratio
-        best = (
-            _Landing(end, after, restored, first, count)
-            if better
-            else replace(best, restorations=count)
-        )
-        if best.ratio >= _GOOD or 1.0 - restored > _PROGRESS * (1.0 - current):
+        before = ratio
+        point = model.into_box(point + move.step)
+        there = yield Request("observed", point, level)
+        ratio = proposal.ratio(point, there)
+        if ratio > best.ratio - (_NOISE if curved else 0.0):
+            best = _Landing(point, there, ratio, first, count)
+        else:
+            best = replace(best, restorations=count, ratio=-np.inf if curved else best.ratio)
+        if best.ratio >= _GOOD or not 1.0 - ratio <= _PROGRESS * (1.0 - before):
             break
-        trial, there, current = end, after, restored
-    return best
+    credible = proposal.is_credible(best.ratio, best.evaluation)
+    return best if credible else replace(best, ratio=-np.inf)
+
+
+class _Radius:
+    """The radius of the trust region, which remembers where a step has failed."""
+
+    def __init__(self, start: float) -> None:
+        self.value = start
+        self.ceiling = np.inf
+        self.is_failing = False
+
+    def cut(self, landing: _Landing, length: float, curved: bool) -> None:
+        """After a step of some length that has failed."""
+        if not self.is_failing:
+            self.ceiling = length
+        self.is_failing = True
+        # A displacement's cost relative to the promise grows like the third power of a step.
+        shrink = (_BEARABLE / max(1.0 - landing.first, 1.0)) ** (1.0 / 3.0)
+        factor = 0.5 if curved else min(max(shrink, 0.05), 0.5)
+        self.value = factor * min(length, self.value)
+
+    def grow(self, landing: _Landing) -> None:
+        """After a good step that was as long as the radius."""
+        growth = _GROWTH[landing.restorations]
+        if growth * self.value > 0.9 * self.ceiling:
+            growth = max(min(growth, 0.9 * self.ceiling / self.value), 1.1)
+        self.ceiling *= _RELIEF
+        self.value = min(growth * self.value, _LARGEST_RADIUS)
 
 
 def moment_steps(
@@ -164,30 +221,29 @@ def moment_steps(
     """
     moments = Moments(problem.family, metric)
     here = yield Request("observed", theta, level)
-    radius, passes = 1.0, 0
+    # A valley bends on the scale of the distance between the atoms that merge.
+    radius = _Radius(min(max(moments.closest(theta), _CLOSEST), 1.0))
+    model = _Model(moments, theta, here, metric, lower, upper)
+    passes, curved = 0, False
     while passes < max_iterations:
-        proposal = _propose(moments, theta, here, metric, lower, upper, radius)
-        length = proposal.move.length
-        if is_converged(proposal.move.decrease, length, radius, here, tolerance):
-            return theta, here, "converged", passes
-        if proposal.move.decrease <= smallest_decrease(here, tolerance) and radius < 1.0:
-            # Rounding may have cut the radius; a certificate asks for steps of length one.
-            whole = _propose(moments, theta, here, metric, lower, upper, 1.0)
-            if whole.move.decrease <= smallest_decrease(here, tolerance):
-                return theta, here, "converged", passes
-        landing = yield from _land(proposal, theta, here, metric, lower, upper, level)
+        move = model.shortest_step(radius.value)
+        if move.decrease <= _DOUBTFUL and model.is_solved(radius.value, tolerance):
+            return model.theta, model.here, "converged", passes
+        proposal = _Proposal(model, move, model.chart.path(move.step))
+        landing = yield from _land(proposal, curved, level)
         passes += 1 + landing.restorations
-        if landing.ratio < 0.25:
-            # A displacement's cost relative to the promise grows like the third power of a step.
-            shrink = (_BEARABLE / max(1.0 - landing.first, 1.0)) ** (1.0 / 3.0)
-            radius = min(max(shrink, 0.05), 0.5) * min(length, radius)
-        elif landing.ratio > _GOOD and length > 0.8 * radius:
-            radius = min(_GROWTH[landing.restorations] * radius, _LARGEST_RADIUS)
-        if landing.ratio > _ACCEPT:
-            theta, here = landing.theta, landing.evaluation
-        elif radius < _SMALLEST_RADIUS:
-            return theta, here, "stalled", passes
-    return theta, here, "iteration limit", passes
+        # A step that has not come back to the floor would make the next model worthless.
+        accepted = (_GOOD if curved else _ACCEPT) < landing.ratio < _UNRELIABLE
+        if not accepted or landing.ratio < 0.25:
+            radius.cut(landing, move.length, curved)
+        elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
+            radius.grow(landing)
+        if accepted:
+            model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
+            curved, radius.is_failing = landing.restorations > 0, False
+        elif radius.value < _SMALLEST_RADIUS:
+            return model.theta, model.here, "stalled", passes
+    return model.theta, model.here, "iteration limit", passes
 
 
 def _is_smooth(problem: Problem) -> bool:
@@ -216,14 +272,20 @@ class MomentNewton(Newton):
     Notes
     -----
     For gates with jumps or with kinks it is `Newton`; without close atoms, and for gates without
-    free masses, it is `Newton` with restorations, one pass each.  The radius grows less after
-    steps that took restorations, and is cut by the error of a step that they could not undo.
-    Steps along a curved valley with a second-order correction are those of the geodesic
-    acceleration of Transtrum and Sethna (2012), which predicts the correction at the price of a
-    pass; here it is made where it is needed, from the derivatives that a trial has anyway.
-    Gains too small to be read off the values are integrated
-    along the path of a step, from gradients and Hessians at both ends, as in `Newton`.  The
-    certificate's gain and inertia are those of the model in the moments: where a valley is
+    free masses, it is `Newton` with restorations, one pass each.  The first radius is the distance
+    of the two closest atoms, the scale on which a valley bends.  A step is as short as nine
+    tenths of its promise allow, and once a step has needed a restoration the next one is made
+    only if it comes back to the floor.  Steps along a curved valley with a second-order
+    correction are those of the geodesic acceleration of Transtrum and Sethna (2012), which
+    predicts the correction at the price of a pass; here it is made where it is needed, from the
+    derivatives that a trial has anyway.  Gains too small to be read off the values are integrated
+    along the path of a step, from the slopes at both ends.
+
+    Steps follow curvatures down to 1e-16 of the largest, certificates count on those above 1e-14:
+    below that their signs, at n = 1e14, are rounding.  So a ridge as flat as that counts as
+    solved when one step down its slope gains too little, however long the ridge may be.
+
+    The certificate's gain and inertia are those of the model in the moments: where a valley is
     curved, a model in the parameters themselves promises gains that are not there.
 
     Examples
@@ -262,5 +324,5 @@ class MomentNewton(Newton):
     ) -> Evaluation:
         if not _is_smooth(problem):
             return here
-        chart = Moments(problem.family, metric).chart(theta, *problem.family.box_at(theta))
-        return replace(here, hessian=here.hessian + chart.curvature(here.gradient))
+        moments, box = Moments(problem.family, metric), problem.family.box_at(theta)
+        return replace(here, hessian=_Model(moments, theta, here, metric, *box).hessian)

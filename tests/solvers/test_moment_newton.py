@@ -11,7 +11,7 @@ from moestat.solvers import MomentNewton, Newton
 from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
 from moestat.solvers._moments import MomentChart, Moments
 from moestat.solvers._valley import Floor
-from moestat.solvers.moment_newton import moment_steps
+from moestat.solvers.moment_newton import _Model, moment_steps
 from moestat.starts import TruthStarts
 from tests.conftest import GAUSSIAN_TRUTHS
 
@@ -71,18 +71,14 @@ def test_mass_moves_between_two_atoms_without_moving_their_moments(gate, pair, t
 
 
 @pytest.mark.parametrize("pairs", [(), ((1, 0),), ((2, 1),)])
-def test_a_path_has_the_velocity_and_acceleration_it_reports(pairs, truth):
+def test_a_path_has_the_velocity_it_reports(pairs, truth):
     rng = np.random.default_rng(1)
     family, theta = merging("softmax", truth, rng)
     chart = MomentChart(Moments(family, np.eye(theta.size)), theta, pairs)
     step = family.pin(0.5 * rng.normal(size=theta.size))
     h = 1e-4
-    ends = [chart.path((1.0 + s) * step).end for s in (-h, 0.0, h)]
-    path = chart.path(step)
-    np.testing.assert_allclose(path.velocity, (ends[2] - ends[0]) / (2 * h), atol=1e-7)
-    np.testing.assert_allclose(
-        path.acceleration, (ends[2] - 2 * ends[1] + ends[0]) / h**2, atol=1e-6
-    )
+    before, after = (chart.path((1.0 + s) * step).end for s in (-h, h))
+    np.testing.assert_allclose(chart.path(step).velocity, (after - before) / (2 * h), atol=1e-7)
     # A short step is the step itself.
     np.testing.assert_allclose(chart.path(1e-8 * step).end - theta, 1e-8 * step, atol=1e-14)
 
@@ -116,6 +112,11 @@ def test_atoms_on_a_bound_or_far_apart_have_no_partner(truth):
     metric, box = np.eye(theta.size), (family.lower, family.upper)
     assert Moments(family, metric).pairs(theta, *box) == [(1, 0)]
     assert Moments(family, 100 * metric).pairs(theta, *box) == []
+    atoms = np.delete(family.split(theta)[0], int(family.blocks["gamma"][0]), axis=1)
+    assert Moments(family, metric).closest(theta) == pytest.approx(
+        np.linalg.norm(atoms[0] - atoms[1])
+    )
+    assert Moments(family.with_experts(1), metric).closest(theta) == np.inf
     held = theta.copy()
     held[family.blocks["alpha"][0]] = family.upper[family.blocks["alpha"][0]]
     held[family.blocks["alpha"][1]] = family.upper[family.blocks["alpha"][1]] - 0.1
@@ -217,6 +218,22 @@ def test_the_likelihood_never_falls_from_step_to_step(truth):
     assert np.all(np.diff(values) <= 1e-14 * abs(values[0]))
 
 
+def test_steps_are_no_longer_than_their_promise_is_worth(truth):
+    """Rounding makes a slope and a curvature of what is flat."""
+    family, theta = truth("sigmoid")
+    metric, wide = np.eye(theta.size), np.full(theta.size, 1e3)
+    curvatures = np.full(theta.size, 1e12)
+    slopes = np.full(theta.size, 1e3)
+    curvatures[3], slopes[3] = 1e-3, 1e-5
+    here = Evaluation(0.0, slopes, np.diag(curvatures))
+    moments = Moments(family.with_experts(1), metric)
+    model = _Model(moments, theta, here, metric, -wide, wide)
+    assert model.step(1.0, 1e-16).length > 1e-3
+    move = model.shortest_step(1.0)
+    assert move.length < 1e-7
+    assert move.decrease >= 0.9 * model.step(1.0, 1e-16).decrease
+
+
 def _bowl(centre, hessian):
     """A quadratic objective with its minimum 0 at the centre."""
 
@@ -227,30 +244,45 @@ def _bowl(centre, hessian):
     return evaluate
 
 
-def test_restorations_move_in_stiff_directions_alone():
+def test_restorations_move_in_directions_that_are_as_stiff_as_they_were():
     rng = np.random.default_rng(6)
     root = rng.normal(size=(4, 4))
     metric = root @ root.T + np.eye(4)
     _, axes = scipy.linalg.eigh(np.diag(rng.normal(size=4)), metric)
-    dual = metric @ axes
-    stiffness = np.array([1e6, 1e5, 1.0, -1.0])
-    hessian = dual @ np.diag(stiffness) @ dual.T
-    centre, wide = rng.normal(size=4), np.full(4, 1e3)
-    bowl = _bowl(centre, hessian)
+    dual, wide = metric @ axes, np.full(4, 1e3)
+    before = np.array([1e6, 1e5, 1.0, -1.0])
+    floor = Floor(np.zeros(4), np.zeros(4), dual @ np.diag(before) @ dual.T, metric, -wide, wide)
+    # A step has turned the axes, and off the floor it finds other soft curvatures.
+    turn = scipy.linalg.expm(0.3 * (root - root.T))
+    axes, dual = axes @ turn, dual @ turn
+    after = np.array([0.9e6, 1.2e5, 30.0, -200.0])
+    centre = rng.normal(size=4)
+    bowl = _bowl(centre, dual @ np.diag(after) @ dual.T)
     theta = centre + axes @ np.array([1e-3, -2e-3, 0.7, 0.3])
-    floor = Floor(theta, bowl(theta).gradient, hessian, metric, -wide, wide)
-    error = 0.5 * (1e6 * 1e-6 + 1e5 * 4e-6)
-    move = floor.restoration(theta, bowl(theta), error, 1.0)
+    error = 0.5 * (0.9e6 * 1e-6 + 1.2e5 * 4e-6)
+    move = floor.restoration(theta, bowl(theta), 1.0, 0.9 * error)
     np.testing.assert_allclose(dual.T @ (theta + move.step - centre), [0, 0, 0.7, 0.3], atol=1e-9)
     assert move.decrease == pytest.approx(error)
-    # A tenth of the error cannot be undone, or the stiffness does not explain it.
-    assert floor.restoration(theta, bowl(theta), 11.0 * error, 1.0) is None
-    assert floor.restoration(theta, bowl(theta), error, 1e-4) is None
-    # The box holds.
-    upper = np.where(np.arange(4) == 0, theta, 1e3)
-    held = Floor(theta, np.where(np.arange(4) == 0, -1.0, 0.0), hessian, metric, -wide, upper)
-    stopped = held.restoration(theta, bowl(theta), 1e-3, 1.0)
-    assert stopped.step[0] <= 0.0
+    assert floor.restoration(theta, bowl(theta), 1e-3, 0.0).length == pytest.approx(1e-3, rel=2e-3)
+    assert floor.restoration(theta, bowl(theta), 1.0, 1.1 * error) is None
+    # Nothing is left where the stiffest direction has changed, and everything where none has.
+    assert floor.restoration(theta, _bowl(centre, 3e6 * metric)(theta), 1.0, 0.0) is None
+    same = _bowl(centre, dual @ np.diag(before) @ dual.T)(theta)
+    np.testing.assert_allclose(
+        dual.T @ (theta + floor.restoration(theta, same, 1.0, 0.0).step - centre)[:, None],
+        [[0], [0], [0], [0.3]],
+        atol=1e-6,
+    )
+
+
+def test_restorations_stay_in_the_box():
+    theta, slope = np.zeros(2), np.array([-1.0, 0.0])
+    lower, upper = np.full(2, -1.0), np.array([0.0, 1.0])
+    hessian = np.array([[2e4, 9e3], [9e3, 1e4]])
+    floor = Floor(theta, slope, hessian, np.eye(2), lower, upper)
+    there = Evaluation(0.0, np.array([-1.0, -1.0]), hessian)
+    # The first coordinate is held by its bound, and the second moves as if it were alone.
+    np.testing.assert_allclose(floor.restoration(theta, there, 1.0, 0.0).step, [0.0, 1e-4])
 
 
 @pytest.mark.parametrize("kind", ["jumps", "kinks"])
