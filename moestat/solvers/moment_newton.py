@@ -126,7 +126,8 @@ class _Proposal:
         here, promised = self.model.here, self.move.decrease
         finest = finest_decrease(here)
         error = abs(ratio * promised - (here.value - there.value))
-        return promised > finest or error <= _AGREEMENT * finest
+        agrees = error <= _AGREEMENT * finest and ratio < _UNRELIABLE
+        return promised > finest or agrees
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,7 @@ def moment_steps(
         landing = yield from _land(proposal, curved, level)
         passes += 1 + landing.restorations
         # A step that has not come back to the floor would make the next model worthless.
-        accepted = (_GOOD if curved else _ACCEPT) < landing.ratio < _UNRELIABLE
+        accepted = landing.ratio > (_GOOD if curved else _ACCEPT)
         if not accepted or landing.ratio < 0.25:
             radius.cut(landing, move.length, curved)
         elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:

@@ -12,7 +12,7 @@ from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
 from moestat.solvers._moments import MomentChart, Moments
 from moestat.solvers._valley import Floor
 from moestat.solvers.moment_newton import _Model, moment_steps
-from moestat.starts import TruthStarts
+from moestat.starts import GivenStarts, TruthStarts
 from tests.conftest import GAUSSIAN_TRUTHS
 
 MEDIUM = moestat.Lattice(-2.0, 2.0, nodes=16)
@@ -179,16 +179,18 @@ def test_cells_of_three_are_certified_at_a_trillion_samples(gate, truth):
     family, theta = truth(gate)
     X, y, weight = moestat.sample_weighted(family, theta, 1e12, rng=3, design=WIDE)
     fitted = family.with_experts(4)
-    problem = Problem(fitted, Sample(np.ascontiguousarray(X.T), y - 1, weight))
-    atom = np.tile(theta[: family.n_atom_params], 3)
+    atom, rest = np.split(theta, [family.n_atom_params])
     rng = np.random.default_rng(0)
-    start = fitted.pin(np.concatenate([atom, theta[family.n_atom_params :]]))
-    start = np.clip(start + 0.1 * fitted.pin(rng.normal(size=start.size)), *_box(fitted))
-    (solution,) = drive([MomentNewton().steps(problem, start)], [problem])
-    assert solution.certificate.certified
-    assert solution.certificate.passes < 1000
+    starts = [
+        fitted.pin(np.concatenate([np.tile(atom, 3), rest]) + 0.1 * rng.normal(size=2 * theta.size))
+        for _ in range(3)
+    ]
+    options = {"sample_weight": weight, "starts": [GivenStarts(starts)]}
+    result = moestat.fit(fitted, X, y, solver=MomentNewton(), **options)
+    assert result.certificate.certified
+    problem = Problem(fitted, Sample(np.ascontiguousarray(X.T), y - 1, weight))
     at_truth = problem.evaluate(Request("value", _embedded(fitted, family, theta)))
-    assert solution.log_likelihood > -at_truth.value
+    assert result.log_likelihood > -at_truth.value
 
 
 def _box(family):
