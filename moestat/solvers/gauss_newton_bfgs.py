@@ -184,7 +184,10 @@ def _gauss_newton(
     """The metric of ``J'J``, not quite flat in any direction."""
     at = _free(problem, theta, here)
     block = np.ix_(at, at)
-    matrix = here.hessian[block] / variance + _SHALLOWEST * whole[block]
+    matrix = here.hessian[block] / variance
+    # At n = 1e14 the matrix is rounded by more than the least curvature.
+    largest = float(np.max(np.diag(matrix) / np.diag(whole)[at], initial=0.0))
+    matrix += max(_SHALLOWEST, _ROUNDING * largest) * whole[block]
     factor = scipy.linalg.cho_factor(matrix, check_finite=False)
     return _Metric(at, scipy.linalg.cho_solve(factor, np.eye(at.size), check_finite=False), whole)
 

@@ -16,7 +16,7 @@ from moestat.solvers._gauss_newton import (
 )
 from moestat.solvers._trust_region import box_step
 from moestat.solvers.gauss_newton_bfgs import _held
-from moestat.starts import TruthStarts
+from moestat.starts import MeasureStarts, TruthStarts
 
 WIDE = moestat.Uniform(-1, 1)
 LINEAR = {"name": "polynomial", "degree": 1}
@@ -178,6 +178,20 @@ def test_coordinates_are_held_in_an_inverse():
     inside = np.array([True, False, True, True, False])
     held = _held(np.linalg.inv(matrix), inside)
     assert np.allclose(held, np.linalg.inv(matrix[np.ix_(inside, inside)]))
+
+
+def test_a_matrix_rounded_by_more_than_its_least_curvature():
+    """An atom too many at n = 1e14: the matrix is singular but for rounding."""
+    small, truth = problem_of(LINEAR, 100, k=2)
+    design = moestat.Lattice(-1.0, 1.0, nodes=8)
+    X, y, weight = moestat.sample_weighted(
+        small.family, truth, 1e14, rng=0, design=design, noise=0.01
+    )
+    fitted = small.family.with_experts(3)
+    problem = Problem(fitted, Sample(np.ascontiguousarray(X.T), y, weight))
+    (start,) = MeasureStarts(small.family, truth, 1, 1e-7).draw(problem, np.random.default_rng(0))
+    certificate = solve(problem, start, max_iterations=20).certificate
+    assert np.isfinite(certificate.gain)
 
 
 def test_truth_starts_and_fit_use_it_by_default():
