@@ -27,6 +27,7 @@ _DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there f
 _RESTORATIONS = 4
 _PROGRESS = 0.5  # part of the error that a restoration may leave
 _WORTH, _WORTH_CURVED = 0.1, 0.01  # parts of the error, and of the promise, worth a restoration
+_SUSPECT = 10.0
 _NOISE = 0.2  # part of the promise that a restoration on the floor may seem to lose
 _GROWTH = (3.0, 2.0, 1.5, 1.0, 1.0)  # of the radius, by the number of restorations
 _RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
@@ -178,6 +179,29 @@ def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
     return best if credible else replace(best, ratio=-np.inf)
 
 
+def _is_suspect(move: BoxStep, last: BoxStep) -> bool:
+    """Whether a step promises far more than its length explains, after the last one.
+
+    Its model then lies off the floor, where the curvature of the floor cannot be seen.
+    """
+    growth = max(move.length / last.length, 1.0)
+    return move.decrease > _SUSPECT * growth**2 * last.decrease
+
+
+def _settle(
+    last: _Proposal, model: _Model, level: int
+) -> Iteration[tuple[FloatArray, Evaluation] | None]:
+    """Go back to the floor from where a step has ended; None where this is of no use."""
+    move = last.model.floor.restoration(model.theta, model.here, last.move.length, 0.0)
+    if move is None:
+        return None
+    point = model.into_box(model.theta + move.step)
+    there = yield Request("observed", point, level)
+    ratio = last.ratio(point, there)
+    worth = last.ratio(model.theta, model.here) - _NOISE
+    return (point, there) if ratio > worth and last.is_credible(ratio, there) else None
+
+
 class _Radius:
     """The radius of the trust region, which remembers where a step has failed."""
 
@@ -226,8 +250,15 @@ def moment_steps(
     radius = _Radius(min(max(moments.closest(theta), _CLOSEST), 1.0))
     model = _Model(moments, theta, here, metric, lower, upper)
     passes, curved = 0, False
+    last: _Proposal | None = None
     while passes < max_iterations:
         move = model.shortest_step(radius.value)
+        if last is not None and _is_suspect(move, last.move):
+            settled = yield from _settle(last, model, level)
+            passes, last = passes + 1, None
+            if settled is not None:
+                model, curved = _Model(moments, *settled, metric, lower, upper), True
+            continue
         if move.decrease <= _DOUBTFUL and model.is_solved(radius.value, tolerance):
             return model.theta, model.here, "converged", passes
         proposal = _Proposal(model, move, model.chart.path(move.step))
@@ -235,6 +266,7 @@ def moment_steps(
         passes += 1 + landing.restorations
         # A step that has not come back to the floor would make the next model worthless.
         accepted = landing.ratio > (_GOOD if curved else _ACCEPT)
+        last = proposal if accepted else None
         if not accepted or landing.ratio < 0.25:
             radius.cut(landing, move.length, curved)
         elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
