@@ -9,9 +9,9 @@ import scipy
 import moestat
 from moestat.solvers import MomentNewton, Newton
 from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
+from moestat.solvers._moment_steps import _Model, moment_steps
 from moestat.solvers._moments import MomentChart, Moments
 from moestat.solvers._valley import Floor
-from moestat.solvers.moment_newton import _Model, moment_steps
 from moestat.starts import GivenStarts, TruthStarts
 from tests.conftest import GAUSSIAN_TRUTHS
 

@@ -1,0 +1,288 @@
+"""Steps along the valley of merging atoms: a model in their moments, and the way back to the floor.
+
+A step is proposed by the quadratic model in the moments (`moestat.solvers._moments`), made, and
+led back to the floor of the valley (`moestat.solvers._valley`) before it is judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from moestat._types import FloatArray
+from moestat.solvers._decrease import finest_decrease, is_converged, smallest_decrease
+from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
+from moestat.solvers._moments import Moments, Path
+from moestat.solvers._trust_region import NULL_CURVATURE, BoxStep, box_step
+from moestat.solvers._valley import Floor
+
+__all__ = ["model_hessian", "moment_steps"]
+
+_ACCEPT, _GOOD = 1e-4, 0.75  # parts of the promised decrease
+_UNRELIABLE = 2.0  # a gain of more than this many promises is no gain but an error
+_SMALLEST_RADIUS, _LARGEST_RADIUS, _CLOSEST = 1e-10, 1e4, 1e-6
+_FAINTEST = 1e-16  # part of the largest curvature that a step may follow
+_WHOLE = 0.9  # part of a promise that is as good as all of it
+_DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there for a certificate
+_RESTORATIONS = 4
+_PROGRESS = 0.5  # part of the error that a restoration may leave
+_WORTH, _WORTH_CURVED = 0.1, 0.01  # parts of the error, and of the promise, worth a restoration
+_SUSPECT = 10.0  # times what the last step promised, for a step of the same length
+_NOISE = 0.2  # part of the promise that a restoration on the floor may seem to lose
+_GROWTH = (3.0, 2.0, 1.5, 1.0, 1.0)  # of the radius, by the number of restorations
+_RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
+_AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
+_BEARABLE = 30.0  # error, in units of the promised decrease, that restorations can undo
+
+
+class _Model:
+    """The quadratic model of the objective around theta (P,), in the moments."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        theta: FloatArray,
+        here: Evaluation,
+        metric: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> None:
+        self.theta, self.here, self.metric = theta, here, metric
+        self.lower, self.upper = lower, upper
+        self.chart = moments.chart(theta, lower, upper)
+        self.hessian = here.hessian + self.chart.curvature(here.gradient)
+
+    def step(self, radius: float, null: float = NULL_CURVATURE) -> BoxStep:
+        """The best step within the radius."""
+        box = self.lower, self.upper
+        return box_step(
+            self.theta, self.here.gradient, self.hessian, self.metric, *box, radius, null
+        )
+
+    def shortest_step(self, radius: float) -> BoxStep:
+        """A step within the radius that is no longer than its promise is worth.
+
+        Directions whose slope and curvature are rounding would lead far away for next to nothing.
+        """
+        move = self.step(radius, _FAINTEST)
+        while True:
+            shorter = self.step(0.5 * move.length, _FAINTEST)
+            if not shorter.decrease >= _WHOLE * move.decrease:
+                return move
+            move = shorter
+
+    def is_solved(self, radius: float, tolerance: float) -> bool:
+        """Whether neither a step within the radius nor one of length one has something to gain."""
+        here, move = self.here, self.step(radius)
+        if is_converged(move.decrease, move.length, radius, here, tolerance):
+            return True
+        smallest = smallest_decrease(here, tolerance)
+        # Rounding may have cut the radius; a certificate asks for steps of length one.
+        return radius < 1.0 and max(move.decrease, self.step(1.0).decrease) <= smallest
+
+    def into_box(self, theta: FloatArray) -> FloatArray:
+        """The point of the box nearest to theta (P,)."""
+        return np.minimum(np.maximum(theta, self.lower), self.upper)
+
+    @cached_property
+    def floor(self) -> Floor:
+        """The model's floor, which is made for the first step that needs it."""
+        box = self.lower, self.upper
+        return Floor(self.theta, self.here.gradient, self.hessian, self.metric, *box)
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """A step of a model, and the path that it stands for."""
+
+    model: _Model
+    move: BoxStep
+    path: Path
+
+    def ratio(self, end: FloatArray, there: Evaluation) -> float:
+        """Decrease up to the end (P,), in units of the promised one."""
+        here, promised = self.model.here, self.move.decrease
+        if not (np.isfinite(there.value) and np.isfinite(there.hessian).all()):
+            return -np.inf
+        decrease = here.value - there.value
+        if max(promised, abs(decrease)) <= finest_decrease(here):
+            decrease = self._integral(end, there)
+        return decrease / promised
+
+    def _integral(self, end: FloatArray, there: Evaluation) -> float:
+        """The decrease from the slopes at both ends of the path.
+
+        It goes on to the end as a parabola, and so leaves the floor of a valley by no more than
+        third order.  Curvatures would be of no use: those along a path that leaves the floor by
+        an angle are the curvatures of the walls.
+        """
+        velocity = self.path.velocity + 2.0 * (end - self.path.end)
+        return -0.5 * float(self.move.step @ self.model.here.gradient + velocity @ there.gradient)
+
+    def is_credible(self, ratio: float, there: Evaluation) -> bool:
+        """Whether values do not contradict an integrated decrease.
+
+        An integral over a path far off the floor is rounded like its largest terms.
+        """
+        here, promised = self.model.here, self.move.decrease
+        finest = finest_decrease(here)
+        error = abs(ratio * promised - (here.value - there.value))
+        agrees = error <= _AGREEMENT * finest and ratio < _UNRELIABLE
+        return promised > finest or agrees
+
+
+@dataclass(frozen=True)
+class _Landing:
+    """Where a step has led, with its restorations.
+
+    Decreases are in units of the promised one: `first` before the restorations, `ratio` at the
+    end; a ratio of minus infinity is that of a step that must not be made.
+    """
+
+    theta: FloatArray
+    evaluation: Evaluation
+    ratio: float
+    first: float
+    restorations: int = 0
+
+
+def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
+    """Go where the proposal leads, and from there back to the floor of the valley.
+
+    Where the step before had to be restored (`curved`), this one is, too, unless it ends on the
+    floor: else the next model would be worthless.
+    """
+    model, promised, length = proposal.model, proposal.move.decrease, proposal.move.length
+    point = model.into_box(proposal.path.end)
+    there = yield Request("observed", point, level)
+    ratio = first = proposal.ratio(point, there)
+    best = _Landing(point, there, first, first)
+    if not np.isfinite(first) or (first >= _GOOD and not curved):
+        return best
+    for count in range(1, _RESTORATIONS + 1):
+        settled = curved and ratio > _GOOD
+        worth = _WORTH_CURVED if settled else _WORTH * max(1.0, 1.0 - ratio)
+        move = model.floor.restoration(point, there, length, worth * promised)
+        if move is None:
+            break
+        before = ratio
+        point = model.into_box(point + move.step)
+        there = yield Request("observed", point, level)
+        ratio = proposal.ratio(point, there)
+        if ratio > best.ratio - (_NOISE if curved else 0.0):
+            best = _Landing(point, there, ratio, first, count)
+        else:
+            best = replace(best, restorations=count, ratio=-np.inf if curved else best.ratio)
+        if best.ratio >= _GOOD or not 1.0 - ratio <= _PROGRESS * (1.0 - before):
+            break
+    credible = proposal.is_credible(best.ratio, best.evaluation)
+    return best if credible else replace(best, ratio=-np.inf)
+
+
+def _is_suspect(move: BoxStep, last: BoxStep) -> bool:
+    """Whether a step promises far more than its length explains, after the last one.
+
+    Its model then lies off the floor, where the curvature of the floor cannot be seen.
+    """
+    growth = max(move.length / last.length, 1.0)
+    return move.decrease > _SUSPECT * growth**2 * last.decrease
+
+
+def _settle(
+    last: _Proposal, model: _Model, level: int
+) -> Iteration[tuple[FloatArray, Evaluation] | None]:
+    """Go back to the floor from where a step has ended; None where this is of no use."""
+    move = last.model.floor.restoration(model.theta, model.here, last.move.length, 0.0)
+    if move is None:
+        return None
+    point = model.into_box(model.theta + move.step)
+    there = yield Request("observed", point, level)
+    ratio = last.ratio(point, there)
+    worth = last.ratio(model.theta, model.here) - _NOISE
+    return (point, there) if ratio > worth and last.is_credible(ratio, there) else None
+
+
+class _Radius:
+    """The radius of the trust region, which remembers where a step has failed."""
+
+    def __init__(self, start: float) -> None:
+        self.value = start
+        self.ceiling = np.inf
+        self.is_failing = False
+
+    def cut(self, landing: _Landing, length: float, curved: bool) -> None:
+        """After a step of some length that has failed."""
+        if not self.is_failing:
+            self.ceiling = length
+        self.is_failing = True
+        # A displacement's cost relative to the promise grows like the third power of a step.
+        shrink = (_BEARABLE / max(1.0 - landing.first, 1.0)) ** (1.0 / 3.0)
+        factor = 0.5 if curved else min(max(shrink, 0.05), 0.5)
+        self.value = factor * min(length, self.value)
+
+    def grow(self, landing: _Landing) -> None:
+        """After a good step that was as long as the radius."""
+        growth = _GROWTH[landing.restorations]
+        if growth * self.value > 0.9 * self.ceiling:
+            growth = max(min(growth, 0.9 * self.ceiling / self.value), 1.1)
+        self.ceiling *= _RELIEF
+        self.value = min(growth * self.value, _LARGEST_RADIUS)
+
+
+def moment_steps(
+    problem: Problem,
+    theta: FloatArray,
+    metric: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+    level: int = -1,
+) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
+    """Minimise minus the log-likelihood; returns (theta, evaluation, status, iterations).
+
+    A step that gains less than its model promised has left the floor of a valley.  It gets
+    restorations (`moestat.solvers._valley`) before it is judged.  Iterations count passes.
+    """
+    moments = Moments(problem.family, metric)
+    here = yield Request("observed", theta, level)
+    # A valley bends on the scale of the distance between the atoms that merge.
+    radius = _Radius(min(max(moments.closest(theta), _CLOSEST), 1.0))
+    model = _Model(moments, theta, here, metric, lower, upper)
+    passes, curved = 0, False
+    last: _Proposal | None = None
+    while passes < max_iterations:
+        move = model.shortest_step(radius.value)
+        if last is not None and _is_suspect(move, last.move):
+            settled = yield from _settle(last, model, level)
+            passes, last = passes + 1, None
+            if settled is not None:
+                model, curved = _Model(moments, *settled, metric, lower, upper), True
+            continue
+        if move.decrease <= _DOUBTFUL and model.is_solved(radius.value, tolerance):
+            return model.theta, model.here, "converged", passes
+        proposal = _Proposal(model, move, model.chart.path(move.step))
+        landing = yield from _land(proposal, curved, level)
+        passes += 1 + landing.restorations
+        # A step that has not come back to the floor would make the next model worthless.
+        accepted = landing.ratio > (_GOOD if curved else _ACCEPT)
+        last = proposal if accepted else None
+        if not accepted or landing.ratio < 0.25:
+            radius.cut(landing, move.length, curved)
+        elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
+            radius.grow(landing)
+        if accepted:
+            model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
+            curved, radius.is_failing = landing.restorations > 0, False
+        elif radius.value < _SMALLEST_RADIUS:
+            return model.theta, model.here, "stalled", passes
+    return model.theta, model.here, "iteration limit", passes
+
+
+def model_hessian(problem: Problem, theta: FloatArray, here: Evaluation) -> FloatArray:
+    """Hessian (P, P) of the model in the moments around theta (P,), with its evaluation there."""
+    moments = Moments(problem.family, problem.metric(theta))
+    chart = moments.chart(theta, *problem.family.box_at(theta))
+    return here.hessian + chart.curvature(here.gradient)
