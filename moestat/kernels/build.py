@@ -56,7 +56,7 @@ class Loops:
     @cached_property
     def mixture(self) -> Any:
         """The loop behind `observed`, `complete` and `rowwise`; see `mixture_loop`."""
-        return mixture_loop(*self._atom, self.sparse)
+        return mixture_loop(*self._atom, self.sparse, self.reads_response)
 
     def observed(self, *arguments: Any) -> float:
         """Value, score and Hessian of the observed-data log-likelihood.

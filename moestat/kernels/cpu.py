@@ -11,8 +11,8 @@ from typing import Any
 
 from moestat._jit import BLOCK, compile_loop
 from moestat._math import log
-from moestat.kernels.lanes import LANES
 from moestat.kernels.rows import (
+    bend,
     expect,
     fill,
     fill_products,
@@ -26,12 +26,10 @@ from moestat.kernels.rows import (
     scatter_hessian,
     scatter_score,
     select_top,
-    sum_curvature,
-    sum_products,
     take_shares,
-    weigh_slopes,
 )
-from moestat.kernels.terms import ONES, SHARES, ZEROS
+from moestat.kernels.terms import ONES, ZEROS, first_rows
+from moestat.kernels.tiles import LANES, PRODUCTS, multiply, sum_products
 from moestat.kernels.views import empty_like, empty_rows, part, row
 
 __all__ = ["mixture_loop", "response_loop"]
@@ -43,7 +41,9 @@ With fewer than elsewhere the rows of second derivatives stay in the first cache
 """
 
 
-def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: bool) -> Any:
+def mixture_loop(
+    atom: Callable[..., None], n_work: Callable[..., int], sparse: bool, shared: bool
+) -> Any:
     """A log-likelihood with score and Hessian, or the E-step, in one pass over the data.
 
     One loop does it all, because compiling is what a first fit waits for.
@@ -54,15 +54,17 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
         Block function of an atom and the scratch rows it needs, from `build_atom`.
     sparse : bool
         Whether only the atoms of largest log-score take part at each x.
+    shared : bool
+        Whether gate and likelihood read some of the same channels.
 
     Returns
     -------
     callable
         ``loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian, prior,
-        posterior, log_density, score_terms, within, between)`` with theta (P,), the position
-        (k, C) and number (C,) of the coefficients of each channel, the `Layout`, X (d, n), y (n,),
-        weight (n,), tau (k, n), the highest derivative wanted (0, 1 or 2), the outputs, which are
-        overwritten, and the tables of `build_terms`.
+        posterior, log_density, score_terms, within, squares, weighted, between)`` with theta
+        (P,), the position (k, C) and number (C,) of the coefficients of each channel, the
+        `Layout`, X (d, n), y (n,), weight (n,), tau (k, n), the highest derivative wanted (0, 1
+        or 2), the outputs, which are overwritten, and the tables of `build_terms`.
 
         Without columns in tau the value is the observed-data log-likelihood ``sum w log p``.
         With given responsibilities tau it is the complete-data one,
@@ -76,54 +78,48 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
     @compile_loop
     def loop(
         theta, index, width, layout, X, y, weight, tau, order, score, hessian, prior, posterior,
-        log_density, score_terms, within, between,
+        log_density, score_terms, within, squares, weighted, between,
     ):  # fmt: skip
         k, n_channels = index.shape
         d, n = X.shape
         n_gate, first, n_mean, n_active = layout
-        n_expert = n_channels - first
+        n_like = n_channels - first
         complete = tau.shape[1] > 0
         by_row = log_density.size > 0
         g2 = n_gate * (n_gate + 1) // 2
-        e2 = n_expert * (n_expert + 1) // 2
+        e2 = n_like * (n_like + 1) // 2
         n_products = (1 + d) * (2 + d) // 2
-        phi = empty_rows(1 + d, SAMPLES)
         response = empty_like(y, SAMPLES)
-        eta = empty_rows(n_channels, SAMPLES)
-        pi = empty_rows(k, SAMPLES)
-        # Of the channels that only the gate reads, du holds nothing before its last step; the
-        # rows after it are of one atom.
-        n_da, n_du = k * n_gate, k * n_channels
-        slopes = empty_rows(n_da + n_du + n_channels + first, SAMPLES)
-        da, du = part(slopes, 0, n_da), part(slopes, n_da, n_da + n_du)
-        rest = part(slopes, n_da + n_du, n_da + n_du + n_channels)
-        both = part(slopes, n_da + n_du + n_channels, n_da + n_du + n_channels + first)
-        seconds = empty_rows(1 + k * (g2 + e2), SAMPLES)
-        d2a = part(seconds, 1, 1 + k * g2)
-        d2l = part(seconds, 1 + k * g2, 1 + k * (g2 + e2))
-        weights = empty_rows(SHARES + 2 * k, SAMPLES)
-        share, excess = part(weights, SHARES, SHARES + k), part(weights, SHARES + k, SHARES + 2 * k)
-        scratch = empty_rows(5, SAMPLES)
+        # The fewer working rows there are the more samples fit into the first cache level: rows
+        # that are not needed at the same time are the same.
+        at_spread, at_excess, at_tau, at_pi, at_da, at_du, at_d2a, at_d2l, n_rows = first_rows(
+            k, n_gate, n_channels, n_like, 1 + d
+        )
+        rows = empty_rows(n_rows, SAMPLES)
+        phi = part(rows, ONES, at_spread)
+        eta = part(rows, at_spread, at_spread + n_channels)
+        excess, share = part(rows, at_excess, at_excess + k), part(rows, at_tau, at_pi)
+        pi = part(rows, at_pi, at_da)
+        da, du = part(rows, at_da, at_du), part(rows, at_du, at_d2a)
+        d2a, d2l = part(rows, at_d2a, at_d2l), part(rows, at_d2l, n_rows)
         work = empty_rows(n_work(n_channels, n_mean), SAMPLES)
-        psi = empty_rows(padded(n_products), SAMPLES)
-        score_sums = empty_rows(score_terms.shape[0], padded(1 + d) * LANES)
-        within_sums = empty_rows(within.shape[0], padded(n_products) * LANES)
-        between_sums = empty_rows(between.shape[0], padded(n_products) * LANES)
-        n_within = within.shape[0] // k
-        top = row(scratch, 0)
-        total = row(scratch, 1)
-        top_prior = row(scratch, 2)
-        total_prior = row(scratch, 3)
-        w = row(scratch, 4)
+        scratch = empty_rows(1 + max(4, padded(n_products)), SAMPLES)
+        w = row(scratch, 0)
+        psi = part(scratch, 1, scratch.shape[0])
+        top, total, top_prior, total_prior = row(psi, 0), row(psi, 1), row(psi, 2), row(psi, 3)
+        steps = padded(n_products) // PRODUCTS
+        score_sums = empty_rows(score_terms.shape[0] * steps, PRODUCTS * LANES)
+        within_sums = empty_rows(within.shape[0] * steps, PRODUCTS * LANES)
+        square_sums = empty_rows(squares.shape[0] * steps, PRODUCTS * LANES)
+        between_sums = empty_rows(between.shape[0] * steps, PRODUCTS * LANES)
         value = 0.0
-        fill(1.0, part(phi, 0, 1))
-        fill(1.0, part(weights, ONES, ONES + 1))
-        fill(0.0, part(weights, ZEROS, ZEROS + 1))
-        fill(0.0, part(seconds, 0, 1))
+        fill(0.0, part(rows, ZEROS, ZEROS + 1))
+        fill(1.0, part(rows, ONES, ONES + 1))
         # Rows that fill up a group of three must not be subnormal numbers: those cost time.
-        fill(0.0, psi)
+        fill(0.0, scratch)
         fill(0.0, score_sums)
         fill(0.0, within_sums)
+        fill(0.0, square_sums)
         fill(0.0, between_sums)
         # Blocks of one length, of which the compiler knows that full vectors divide it; samples of
         # weight 0 fill up the last one.  No samples are no blocks, of any length.
@@ -161,8 +157,8 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
             # log p = top - top_prior + log(total / total_prior): one logarithm and one division
             # for the two log-sum-exps and the inverses of their sums.
             if complete:
-                fill(0.0, part(scratch, 0, 1))
-                fill(1.0, part(scratch, 1, 2))
+                fill(0.0, part(psi, 0, 1))
+                fill(1.0, part(psi, 1, 2))
                 expect(share, tau, start, sparse, m, top, total)
                 for i in range(k):
                     for b in range(m, size):
@@ -202,7 +198,7 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
             for i in range(k):
                 for b in range(size):
                     excess[i, b] = share[i, b] - pi[i, b]
-            sum_products(weights, slopes, weights, seconds, score_terms, psi, size, score_sums)
+            sum_products(rows, score_terms, psi, size, score_sums, 0)
             if order == 1:
                 continue
 
@@ -210,20 +206,24 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
             # pi da pi' da' - tau du tau' du', and in those of one atom
             # tau d2(a + l) - pi d2 a + tau (1 - tau) du du' - pi (1 - pi) da da'.
             # Given responsibilities do not vary: terms in tau tau' are theirs to leave out.
-            for i in range(k):
-                tau_i, pi_i = row(share, i), row(pi, i)
-                a1 = part(da, i * n_gate, (i + 1) * n_gate)
-                u1 = part(du, i * n_channels, (i + 1) * n_channels)
-                if first < n_gate:
-                    a2 = part(d2a, i * g2, (i + 1) * g2)
-                    l2 = part(d2l, i * e2, (i + 1) * e2)
-                    join_shared(tau_i, pi_i, row(excess, i), a1, a2, first, size, u1, l2)
-                weigh_slopes(tau_i, pi_i, complete, a1, size, u1, rest, both)
-                terms = part(within, i * n_within, (i + 1) * n_within)
-                sums = part(within_sums, i * n_within, (i + 1) * n_within)
-                sum_curvature(slopes, slopes, weights, seconds, terms, psi, size, sums)
-                scale_rows(a1, size, pi_i)
-            sum_products(slopes, slopes, weights, seconds, between, psi, size, between_sums)
+            if shared:
+                for i in range(k):
+                    join_shared(
+                        row(share, i),
+                        row(pi, i),
+                        row(excess, i),
+                        part(da, i * n_gate, (i + 1) * n_gate),
+                        part(d2a, i * g2, (i + 1) * g2),
+                        first,
+                        size,
+                        part(du, i * n_channels, (i + 1) * n_channels),
+                        part(d2l, i * e2, (i + 1) * e2),
+                    )
+            bend(rows, at_spread, at_tau, at_pi, k, complete, within, psi, size, within_sums)
+            sum_products(rows, squares, psi, size, square_sums, 0)
+            for r in range(weighted.shape[0]):
+                multiply(rows, weighted[r, 0], weighted[r, 1], weighted[r, 2], size)
+            sum_products(rows, between, psi, size, between_sums, 0)
 
         if order > 0:
             gradient = empty_rows(k * n_channels, 1 + d)
@@ -234,6 +234,7 @@ def mixture_loop(atom: Callable[..., None], n_work: Callable[..., int], sparse: 
             moments = empty_rows(pairs(k * n_channels), n_products)
             fill(0.0, moments)
             join_moments(within, within_sums, moments)
+            join_moments(squares, square_sums, moments)
             join_moments(between, between_sums, moments)
             scatter_hessian(moments, index, width, 1 + d, hessian)
         return value

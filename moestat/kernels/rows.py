@@ -14,15 +14,14 @@ so that LLVM vectorises it.  A block may hold a single sample.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 from moestat._jit import compact, device
 from moestat._math import decay, log
-from moestat.kernels.lanes import LANES, add_product, get_lanes, product, put_lanes
-from moestat.kernels.terms import PAIR, ROWS, SIGN, USED
+from moestat.kernels.tiles import GROUP, LANES, PAIR, PRODUCTS, SIGN, USED, sum_curvature
+from moestat.kernels.views import part, row
 
 __all__ = [
+    "bend",
     "expect",
     "fill",
     "fill_features",
@@ -38,10 +37,7 @@ __all__ = [
     "scatter_hessian",
     "scatter_score",
     "select_top",
-    "sum_curvature",
-    "sum_products",
     "take_shares",
-    "weigh_slopes",
 ]
 
 _NEGLIGIBLE = -340.0
@@ -176,88 +172,6 @@ def pairs(n):
     return n * (n + 1) // 2
 
 
-@device
-def add_three(h, psi, q, b, s0, s1, s2):
-    """``s_j + h psi_(q + j)`` of one vector of samples."""
-    return (
-        add_product(h, get_lanes(psi, q, b), s0),
-        add_product(h, get_lanes(psi, q + 1, b), s1),
-        add_product(h, get_lanes(psi, q + 2, b), s2),
-    )
-
-
-@device
-def get_three(sums, r, q):
-    """Sums q, q + 1 and q + 2 of row r, as vectors."""
-    return (
-        get_lanes(sums, r, q * LANES),
-        get_lanes(sums, r, (q + 1) * LANES),
-        get_lanes(sums, r, (q + 2) * LANES),
-    )
-
-
-@device
-def put_three(sums, r, q, s0, s1, s2):
-    """Leave what `get_three` took."""
-    put_lanes(sums, r, q * LANES, s0)
-    put_lanes(sums, r, (q + 1) * LANES, s1)
-    put_lanes(sums, r, (q + 2) * LANES, s2)
-
-
-def _sums_of(term: Callable[..., Any]) -> Callable[..., None]:
-    """``sums(ones, others, weights, seconds, terms, psi, m, out)``.
-
-    ``out_rq += sum_b h_rb psi_qb`` with the numbers h_r that `term` makes of the rows of
-    ``terms[r]``.  Terms and products are taken in threes, which makes nine sums at a time; what
-    lies beyond the number of products is of no use.
-    """
-
-    @device(forceinline=False)
-    def sums(ones, others, weights, seconds, terms, psi, m, out):
-        # A range would divide to find how often it goes round.
-        r = 0
-        while r < terms.shape[0]:
-            q = 0
-            while q < terms[r, USED]:
-                s00, s01, s02 = get_three(out, r, q)
-                s10, s11, s12 = get_three(out, r + 1, q)
-                s20, s21, s22 = get_three(out, r + 2, q)
-                b = 0
-                while b < m:
-                    h = term(ones, others, weights, seconds, terms, r, b)
-                    s00, s01, s02 = add_three(h, psi, q, b, s00, s01, s02)
-                    h = term(ones, others, weights, seconds, terms, r + 1, b)
-                    s10, s11, s12 = add_three(h, psi, q, b, s10, s11, s12)
-                    h = term(ones, others, weights, seconds, terms, r + 2, b)
-                    s20, s21, s22 = add_three(h, psi, q, b, s20, s21, s22)
-                    b += LANES
-                put_three(out, r, q, s00, s01, s02)
-                put_three(out, r + 1, q, s10, s11, s12)
-                put_three(out, r + 2, q, s20, s21, s22)
-                q += 3
-            r += 3
-
-    return sums
-
-
-@device
-def _product(ones, others, weights, seconds, terms, r, b):
-    return product(get_lanes(ones, terms[r, ROWS], b), get_lanes(others, terms[r, ROWS + 1], b))
-
-
-@device
-def _curvature(ones, others, weights, seconds, terms, r, b):
-    weight = get_lanes(weights, terms[r, ROWS + 2], b)
-    second = get_lanes(seconds, terms[r, ROWS + 3], b)
-    return add_product(weight, second, _product(ones, others, weights, seconds, terms, r, b))
-
-
-sum_products = _sums_of(_product)
-"""Sums of ``ones others``, of the rows of which the first two columns have the numbers."""
-sum_curvature = _sums_of(_curvature)
-"""Sums of ``ones others + weights seconds``, each row from a column of its own."""
-
-
 @device(forceinline=False)
 def expect(score, tau, start, sparse, m, expected, total):
     """Replace scores (k, m) by given shares, and leave their mean under them; ``total`` is 1."""
@@ -271,31 +185,6 @@ def expect(score, tau, start, sparse, m, expected, total):
             if not sparse or share > 0.0:
                 expected[b] += share * score[i, b]
             score[i, b] = share
-
-
-@device(forceinline=False)
-def weigh_slopes(share, prior, complete, da, m, du, rest, both):
-    """Leave ``share du`` in du, ``(1 - share) du`` in rest, and of the channels in both
-
-        (share (1 - share) - prior (1 - prior)) da
-
-    du is da in those channels.  Given shares do not vary: then the terms in share are 0.
-    """
-    first = both.shape[0]
-    varies = 0.0 if complete else 1.0
-    for c in range(first):
-        for b in range(m):
-            slope = da[c, b]
-            spread = (share[b] - prior[b]) * (1.0 - share[b] - prior[b])
-            given = prior[b] * (prior[b] - 1.0)
-            both[c, b] = (given if complete else spread) * slope
-            du[c, b] = share[b] * slope
-            rest[c, b] = varies * (1.0 - share[b]) * slope
-    for c in range(first, du.shape[0]):
-        for b in range(m):
-            slope = du[c, b]
-            du[c, b] = share[b] * slope
-            rest[c, b] = varies * (1.0 - share[b]) * slope
 
 
 @device(forceinline=False)
@@ -324,6 +213,34 @@ def join_shared(share, prior, excess, da, d2a, first, m, du, d2l):
                     d2l[own, b] = share[b] * d2l[own, b] + d2a[pair, b]
 
 
+@device
+def spread_shares(share, prior, complete, m, own, gate):
+    """How much an atom varies: ``share (1 - share)``, and that less ``prior (1 - prior)``.
+
+    Given shares do not vary.
+    """
+    varies = 0.0 if complete else 1.0
+    for b in range(m):
+        s = varies * share[b]
+        own[b] = s * (1.0 - s)
+        gate[b] = (s - prior[b]) * (1.0 - s - prior[b])
+
+
+@device(forceinline=False)
+def bend(rows, spread, share, prior, k, complete, terms, psi, m, sums):
+    """Sums of the curvature within each atom.
+
+    Numbers of the first working row of each kind are those of spread, share and prior.
+    """
+    n_terms = terms.shape[0] // k
+    s = 0
+    for i in range(k):
+        own, gate = row(rows, spread), row(rows, spread + 1)
+        spread_shares(row(rows, share + i), row(rows, prior + i), complete, m, own, gate)
+        those = part(terms, i * n_terms, (i + 1) * n_terms)
+        s = sum_curvature(rows, those, psi, m, sums, s)
+
+
 @device(forceinline=False)
 @compact
 def scatter_score(sums, index, width, score):
@@ -340,12 +257,18 @@ def scatter_score(sums, index, width, score):
 @compact
 def join_moments(terms, sums, moments):
     """Add the sums of each term, lane by lane, to those of its pair of channels."""
-    for r in range(terms.shape[0]):
-        for q in range(terms[r, USED]):
-            total = 0.0
-            for lane in range(q * LANES, (q + 1) * LANES):
-                total += sums[r, lane]
-            moments[terms[r, PAIR], q] += terms[r, SIGN] * total
+    r = s = 0
+    while r < terms.shape[0]:
+        n_terms = terms[r, GROUP]
+        for step in range(0, terms[r, USED], PRODUCTS):
+            for t in range(r, r + n_terms):
+                for q in range(step, min(step + PRODUCTS, terms[t, USED])):
+                    total = 0.0
+                    for lane in range((q - step) * LANES, (q - step + 1) * LANES):
+                        total += sums[s, lane]
+                    moments[terms[t, PAIR], q] += terms[t, SIGN] * total
+                s += 1
+        r += n_terms
 
 
 @device(forceinline=False)

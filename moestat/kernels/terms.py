@@ -1,35 +1,51 @@
 """Terms of score and Hessian: which working rows are multiplied, and where their sums belong.
 
-The compiled loop knows nothing of pairs of channels: it takes the terms of these tables in threes
-and sums each with the products of features.  A term is a row of integers,
-
-    products of features, channel or pair of channels of all atoms, sign, working rows ...
-
-Terms with the same number of products stand together, and the last one is repeated with the sign
-0 where a group of three is to fill up.
+The compiled loop knows nothing of pairs of channels: it takes the terms of these tables, group by
+group, and sums each with the products of features (see `moestat.kernels.tiles`).  Three channels
+make a triangle, or a square with those of another atom, where all of its terms take as many steps.
+Other terms come in threes, the last one repeated with the sign 0 where a group is to fill up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache
+from itertools import combinations, product
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moestat._types import IntArray
+from moestat._jit import device
+from moestat.kernels.tiles import LARGE, PRODUCTS, ROWS, SQUARE, TRIANGLE, Tile
 
-__all__ = ["ONES", "PAIR", "ROWS", "SHARES", "SIGN", "USED", "ZEROS", "build_terms"]
+__all__ = ["ONES", "ZEROS", "build_terms", "first_rows"]
 
-USED, PAIR, SIGN, ROWS = range(4)
-"""Columns of a term, the last one that of its first working row."""
-
-ZEROS, ONES, SHARES = range(3)
-"""The first rows of weights: 0, 1, and from there on the posterior tau of every atom.
-
-After those comes, of every atom, by how much tau exceeds the prior pi.
-"""
+ZEROS, ONES = range(2)
+"""The first working rows: 0, and the features, of which the first one is 1."""
 
 Term = tuple[int, ...]
+
+
+@device
+def first_rows(k, n_gate, n_channels, n_likelihood, n_phi):
+    """Where the working rows of each kind begin, and the number of rows.
+
+    They are how much the atom at hand varies, in the channels that the likelihood reads and in the
+    others; by how much the posterior tau of each atom exceeds the prior pi; tau and pi themselves;
+    the slopes of the gate, and of the density in all channels; and the second derivatives of gate
+    and likelihood by pairs.  The first two kinds stand where the values of the channels stood.
+    """
+    spread = ONES + n_phi
+    excess = spread + 2
+    tau = spread + max(2 + k, n_channels)
+    pi = tau + k
+    da = pi + k
+    du = da + k * n_gate
+    d2a = du + k * n_channels
+    d2l = d2a + k * (n_gate * (n_gate + 1) // 2)
+    end = d2l + k * (n_likelihood * (n_likelihood + 1) // 2)
+    return spread, excess, tau, pi, da, du, d2a, d2l, end
 
 
 @cache
@@ -41,7 +57,7 @@ def build_terms(
     n_features: int,
     complete: bool,
     order: int,
-) -> tuple[IntArray, IntArray, IntArray]:
+) -> tuple[NDArray[np.int32], ...]:
     """Terms of the score, of the curvature within an atom, and of that between two atoms.
 
     Parameters
@@ -61,95 +77,177 @@ def build_terms(
 
     Returns
     -------
-    score : array (terms, 5)
+    score : array (terms, 7)
         With a row of weights and one of slopes: ``tau d(a + l) - pi da``.
-    within : array (terms, 7)
-        With two rows of slopes, one of weights and one of second derivatives; the same number
-        of terms for each atom.
-    between : array (terms, 5)
-        With two rows of slopes.
+    within : array (terms, 10)
+        With two rows of slopes, how much the atom varies, a row of weights and one of second
+        derivatives; the same number of terms for each atom.
+    squares : array (terms, 9)
+        Of two atoms, with two rows of slopes and the two posteriors.
+    weighted : array (rows, 3)
+        Rows to be replaced, before the last terms, by the product of the two other ones.
+    between : array (terms, 7)
+        Of two atoms, with two rows of weighted slopes.
     """
-    shape = k, widths, n_gate, first, 1 + n_features
-    score = list(_score(*shape)) if order > 0 else []
-    between = list(_between(*shape, complete)) if order > 1 else []
-    within = [
-        table for i in range(k if order > 1 else 0) for table in _in_threes(_within(i, *shape))
-    ]
-    return _array(_in_threes(score), 2), _array(within, 4), _array(_in_threes(between), 2)
+    atoms = _Atoms(k, widths, n_gate, first, 1 + n_features)
+    score = atoms.score() if order > 0 else []
+    within = [term for i in range(k if order > 1 else 0) for term in atoms.within(i)]
+    squares, weighted, between = atoms.between(complete) if order > 1 else ([], [], [])
+    return (
+        _array(score, ROWS + 2),
+        _array(within, ROWS + 5),
+        _array(squares, ROWS + 4),
+        _array(weighted, 3),
+        _array(between, ROWS + 2),
+    )
 
 
-def _array(terms: list[Term], n_rows: int) -> IntArray:
-    return np.array(terms, dtype=np.intp).reshape(-1, ROWS + n_rows)
-
-
-def _in_threes(terms: list[Term] | Iterator[Term]) -> list[Term]:
-    ordered = sorted(terms, key=lambda term: -term[USED])
-    missing = -len(ordered) % 3
-    return ordered + [(*ordered[-1][:SIGN], 0, *ordered[-1][ROWS:])] * missing if ordered else []
+def _array(lines: list[tuple[int, ...]], n_columns: int) -> NDArray[np.int32]:
+    # Small integers: the tables take room in the first cache level.
+    return np.array(lines, dtype=np.int32).reshape(-1, n_columns)
 
 
 def _pairs(n: int) -> int:
     return n * (n + 1) // 2
 
 
-def _used(one: int, other: int, n_phi: int) -> int:
-    """Products of two channels: a constant one leaves the first products only."""
-    return _pairs(n_phi) if min(one, other) > 1 else n_phi
+def _fits(terms: list[Term], tile: Tile) -> bool:
+    """Whether a tile sums all that a block of terms needs, and hardly more."""
+    steps = {-(-used // PRODUCTS) for used, *_ in terms}
+    return (
+        LARGE
+        and len(terms) == len(tile.products)
+        and len(steps) == 1
+        and all(
+            available in (used, PRODUCTS)
+            for (used, *_), available in zip(terms, tile.products, strict=True)
+        )
+    )
 
 
-def _score(k: int, widths: tuple[int, ...], n_gate: int, first: int, n_phi: int) -> Iterator[Term]:
-    """Two terms for a channel that gate and likelihood share."""
-    n_channels = len(widths)
-    for i in range(k):
-        for c, width in enumerate(widths):
-            to = width, i * n_channels + c, 1
-            if c < n_gate:
-                yield *to, SHARES + k + i, i * n_gate + c
-            if c >= first:
-                yield *to, SHARES + i, k * n_gate + i * n_channels + c
+def _group(terms: list[Term]) -> list[Term]:
+    """The terms of one tile."""
+    return [(len(terms), *term) for term in terms]
 
 
-def _within(
-    i: int, k: int, widths: tuple[int, ...], n_gate: int, first: int, n_phi: int
-) -> Iterator[Term]:
-    """Pairs of the channels of atom i.
-
-    Slopes are da and du of all atoms, and of this one ``(1 - tau) du`` and the gate's own with
-    their spread; seconds are 0, and d2 a and d2 l of all atoms.
-    """
-    n_channels = len(widths)
-    gate, own = i * n_gate, k * n_gate + i * n_channels
-    rest = k * (n_gate + n_channels)
-    d2a = 1 + i * _pairs(n_gate)
-    d2l = 1 + k * _pairs(n_gate) + i * _pairs(n_channels - first)
-    for c in range(n_channels):
-        for e in range(c + 1):
-            slopes = (rest + n_channels + c, gate + e) if c < first else (own + c, rest + e)
-            # Second derivatives in channels that gate and likelihood share are weighted already.
-            second = ZEROS, 0
-            if e >= first:
-                weight = ONES if c < n_gate else SHARES + i
-                second = weight, d2l + _pairs(c - first) + e - first
-            elif c < n_gate:
-                second = SHARES + k + i if c < first else ONES, d2a + _pairs(c) + e
-            p, q = i * n_channels + c, i * n_channels + e
-            yield _used(widths[c], widths[e], n_phi), _pairs(p) + q, 1, *slopes, *second
+def _in_threes(terms: list[Term]) -> list[Term]:
+    ordered = sorted(terms, key=lambda term: -term[0])
+    if ordered:
+        used, place, _, *rows = ordered[-1]
+        ordered += [(used, place, 0, *rows)] * (-len(ordered) % 3)
+    return [term for t in range(0, len(ordered), 3) for term in _group(ordered[t : t + 3])]
 
 
-def _between(
-    k: int, widths: tuple[int, ...], n_gate: int, first: int, n_phi: int, complete: bool
-) -> Iterator[Term]:
-    """Products ``pi_i da pi_j da'`` of two atoms, and less ``tau_i du tau_j du'``.
+def _blocks(channels: Sequence[int]) -> list[Sequence[int]]:
+    """Three channels at a time."""
+    return [channels[start : start + 3] for start in range(0, len(channels), 3)]
 
-    Given responsibilities do not vary: of them there are the former only.
-    """
-    n_channels = len(widths)
-    parts = [(n_gate, 0, 1)] if complete else [(n_gate, 0, 1), (n_channels, k * n_gate, -1)]
-    for n_own, start, sign in parts:
-        for i in range(k):
-            for j in range(i):
-                for c in range(n_own):
-                    for e in range(n_own):
-                        p, q = i * n_channels + c, j * n_channels + e
-                        rows = start + i * n_own + c, start + j * n_own + e
-                        yield _used(widths[c], widths[e], n_phi), _pairs(p) + q, sign, *rows
+
+class _Atoms(NamedTuple):
+    """The structure that all atoms have, and where their working rows are."""
+
+    k: int
+    widths: tuple[int, ...]
+    n_gate: int
+    first: int
+    n_phi: int
+
+    def _rows(self) -> tuple[int, ...]:
+        n = len(self.widths)
+        return first_rows(self.k, self.n_gate, n, n - self.first, self.n_phi)
+
+    def _used(self, one: int, other: int) -> int:
+        """Products of two channels, of which a constant one has the first feature only."""
+        n_wide = (self.widths[one] > 1) + (self.widths[other] > 1)
+        return (1, self.n_phi, _pairs(self.n_phi))[n_wide]
+
+    def _pair(self, i: int, c: int, j: int, e: int) -> int:
+        """Number of the pair of channel c of atom i with the earlier channel e of atom j."""
+        n = len(self.widths)
+        return _pairs(i * n + c) + j * n + e
+
+    def score(self) -> list[Term]:
+        """Two terms for a channel that gate and likelihood share."""
+        _, excess, tau, _, da, du, *_ = self._rows()
+        n, terms = len(self.widths), []
+        for i in range(self.k):
+            for c, width in enumerate(self.widths):
+                to = width, i * n + c, 1
+                if c < self.n_gate:
+                    terms.append((*to, excess + i, da + i * self.n_gate + c))
+                if c >= self.first:
+                    terms.append((*to, tau + i, du + i * n + c))
+        return _in_threes(terms)
+
+    def within(self, i: int) -> list[Term]:
+        """Pairs of the channels of atom i, in triangles of three channels."""
+        blocks = _blocks(range(len(self.widths)))
+        rest = [self._own(i, c, e) for b, a in combinations(blocks, 2) for c in a for e in b]
+        triangles = []
+        for block in blocks:
+            terms = [self._own(i, c, e) for c in block for e in block if e <= c]
+            if _fits(terms, TRIANGLE):
+                triangles += _group(terms)
+            else:
+                rest += terms
+        return triangles + _in_threes(rest)
+
+    def _slope(self, i: int, c: int) -> int:
+        """The row of a channel's slope, which is the gate's where only that reads it."""
+        _, _, _, _, da, du, *_ = self._rows()
+        return da + i * self.n_gate + c if c < self.first else du + i * len(self.widths) + c
+
+    def _own(self, i: int, c: int, e: int) -> Term:
+        """The pair of channels c >= e of one atom.
+
+        Spread and weight depend on c only, which is what a triangle takes for granted.
+        """
+        spread, excess, tau, _, _, _, d2a, d2l, _ = self._rows()
+        n, n_gate, first = len(self.widths), self.n_gate, self.first
+        # Second derivatives in channels that gate and likelihood share are weighted already.
+        weight = excess + i if c < first else ONES if c < n_gate else tau + i
+        second = ZEROS
+        if e >= first:
+            second = d2l + i * _pairs(n - first) + _pairs(c - first) + e - first
+        elif c < n_gate:
+            second = d2a + i * _pairs(n_gate) + _pairs(c) + e
+        to = self._used(c, e), self._pair(i, c, i, e), 1
+        slopes = self._slope(i, c), self._slope(i, e)
+        return *to, *slopes, spread + (c < first), weight, second
+
+    def between(self, complete: bool) -> tuple[list[Term], list[tuple[int, ...]], list[Term]]:
+        """Products ``pi_i da pi_j da'`` of two atoms, and less ``tau_i du tau_j du'``.
+
+        Given responsibilities do not vary: of them there are the former only.
+        """
+        _, _, tau, pi, da, du, *_ = self._rows()
+        n, n_gate = len(self.widths), self.n_gate
+        # Channels of the most coefficients first, as a square takes them.
+        channels = sorted(range(0 if complete else n), key=lambda c: -self.widths[c])
+        squares, rest = [], []
+        for j, i in combinations(range(self.k), 2):
+            for c, e in product(range(n_gate), repeat=2):
+                rows = da + i * n_gate + c, da + j * n_gate + e
+                rest.append((self._used(c, e), self._pair(i, c, j, e), 1, *rows))
+            for one, other in product(_blocks(channels), repeat=2):
+                pairs = list(product(one, other))
+                to = [(self._used(c, e), self._pair(i, c, j, e), -1) for c, e in pairs]
+                if _fits(to, SQUARE):
+                    rows = [
+                        (self._slope(i, c), self._slope(j, e), tau + i, tau + j) for c, e in pairs
+                    ]
+                    squares += _group([(*t, *r) for t, r in zip(to, rows, strict=True)])
+                else:
+                    rows = [(du + i * n + c, du + j * n + e) for c, e in pairs]
+                    rest += [(*t, *r) for t, r in zip(to, rows, strict=True)]
+        # The gate's slopes come last: those of the density are made of them.
+        sources = {
+            du + i * n + c: (tau + i, self._slope(i, c)) for i in range(self.k) for c in range(n)
+        } | {
+            da + i * n_gate + c: (pi + i, da + i * n_gate + c)
+            for i in range(self.k)
+            for c in range(n_gate)
+        }
+        needed = {row for term in rest for row in term[3:]}
+        weighted = [(row, *source) for row, source in sources.items() if row in needed]
+        return squares, weighted, _in_threes(rest)

@@ -45,7 +45,7 @@ def assembly_of(family, monkeypatch):
     atom = build_atom(
         family.gate.block, family.expert.block, family.likelihood.block, family.gate.reads_response
     )
-    loop = cpu.mixture_loop(*atom, sparse)
+    loop = cpu.mixture_loop(*atom, sparse, family.gate.reads_response)
     n, n_params = 8, family.n_params
     none, no_rows = np.empty(0), np.empty((0, 0))
     loop(
@@ -62,7 +62,7 @@ def test_hot_loops_are_full_width_vector_code(kind, monkeypatch):
     register = widest_register()
     text = assembly_of(make(kind, 3, 1, 2), monkeypatch)
     fused = re.findall(rf"\tvfn?m(?:add|sub)\d+pd\t.*%{register}", text)
-    # One exponential is ten of them, and each of two loops adds to nine sums.
+    # One exponential is ten of them, and the loops over terms add to nine sums or more.
     assert len(fused) > 50, f"only {len(fused)} multiply-adds of {register} registers"
     for name in SCALAR_FUNCTIONS:
         assert not re.search(rf"[$\s]{name}(?:@|,|$)", text, re.MULTILINE), f"calls {name}"
