@@ -271,9 +271,8 @@ def page(found: Found) -> str:
         " exponent; else *undecided*.  The theorems are upper bounds, so *faster* contradicts"
         " none of them.  The exponents 1/2, 1/4, 1/6, 1/8 and 1/12 stand for rates"
         " of n up to powers of log n.  Over-specified fits start at a distance of n^-1/4 from the"
-        " truth where it is identified; from n^-1/8, in nine curves, slopes of losses were within"
-        " 0.11 of these and slopes of errors in cells of two within 0.18, the intervals' own"
-        " width.  Stores read: " + ", ".join(sorted(found)) + ".",
+        " truth where it is identified; an exponent of 1/4 in a cell of several may owe something"
+        " to that.  Stores read: " + ", ".join(sorted(found)) + ".",
     ]
     lines += ["", *sightings(found)]
     for theorem, predictions in THEOREMS.items():
