@@ -12,7 +12,6 @@ from moestat.solvers._driver import Evaluation
 __all__ = [
     "finest_decrease",
     "is_converged",
-    "path_decrease",
     "smallest_decrease",
     "straight_decrease",
 ]
@@ -41,20 +40,12 @@ def is_converged(
     return (length <= 0.5 * radius and decrease <= smallest) or decrease <= 1e-3 * smallest
 
 
-def path_decrease(slope: float, curvature: float, end_slope: float, end_curvature: float) -> float:
-    """Decrease of the objective along a path over [0, 1] from its derivatives at both ends.
+def straight_decrease(step: FloatArray, here: Evaluation, there: Evaluation) -> float:
+    """Decrease along a step (P,) from the derivatives at both ends.
 
     The corrected trapezoidal rule: exact for polynomials of degree 4, and rounded by a small
     multiple of the step where a difference of the values is rounded like the values.
     """
-    return -float(0.5 * (slope + end_slope) + (curvature - end_curvature) / 12.0)
-
-
-def straight_decrease(step: FloatArray, here: Evaluation, there: Evaluation) -> float:
-    """`path_decrease` along a step (P,) from one evaluation to another."""
-    return path_decrease(
-        float(step @ here.gradient),
-        float(step @ here.hessian @ step),
-        float(step @ there.gradient),
-        float(step @ there.hessian @ step),
-    )
+    slopes = step @ here.gradient + step @ there.gradient
+    curvatures = step @ here.hessian @ step - step @ there.hessian @ step
+    return -float(0.5 * slopes + curvatures / 12.0)

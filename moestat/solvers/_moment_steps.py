@@ -281,8 +281,9 @@ def moment_steps(
     return model.theta, model.here, "iteration limit", passes
 
 
-def model_hessian(problem: Problem, theta: FloatArray, here: Evaluation) -> FloatArray:
+def model_hessian(
+    problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
+) -> FloatArray:
     """Hessian (P, P) of the model in the moments around theta (P,), with its evaluation there."""
-    moments = Moments(problem.family, problem.metric(theta))
-    chart = moments.chart(theta, *problem.family.box_at(theta))
-    return here.hessian + chart.curvature(here.gradient)
+    moments, box = Moments(problem.family, metric), problem.family.box_at(theta)
+    return _Model(moments, theta, here, metric, *box).hessian

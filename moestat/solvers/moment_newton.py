@@ -86,7 +86,9 @@ class MomentNewton(Newton):
             )
         return moment_steps(problem, theta, metric, lower, upper, tolerance, max_iterations, level)
 
-    def _model(self, problem: Problem, theta: FloatArray, here: Evaluation) -> Evaluation:
+    def _model(
+        self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
+    ) -> Evaluation:
         if not _is_smooth(problem):
             return here
-        return replace(here, hessian=model_hessian(problem, theta, here))
+        return replace(here, hessian=model_hessian(problem, theta, here, metric))

@@ -127,11 +127,13 @@ class Newton:
                 )
             spent += iterations
         metric = problem.metric(theta)
-        model = self._model(problem, theta, here)
+        model = self._model(problem, theta, here, metric)
         certificate = certify(problem, theta, model, metric, status, spent, reach)
         return Solution(theta, -here.value, here.hessian, certificate)
 
-    def _model(self, problem: Problem, theta: FloatArray, here: Evaluation) -> Evaluation:
+    def _model(
+        self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
+    ) -> Evaluation:
         """The quadratic model of the objective around theta that the certificate judges."""
         return here
 
