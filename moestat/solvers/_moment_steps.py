@@ -6,7 +6,7 @@ led back to the floor of the valley (`moestat.solvers._valley`) before it is jud
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,18 +20,17 @@ from moestat.solvers._valley import Floor
 
 __all__ = ["model_hessian", "moment_steps"]
 
-_ACCEPT, _GOOD = 1e-4, 0.75  # parts of the promised decrease
+_ACCEPT, _POOR, _GOOD = 1e-4, 0.25, 0.75  # parts of the promised decrease
 _UNRELIABLE = 2.0  # a gain of more than this many promises is no gain but an error
 _SMALLEST_RADIUS, _LARGEST_RADIUS, _CLOSEST = 1e-10, 1e4, 1e-6
 _FAINTEST = 1e-16  # part of the largest curvature that a step may follow
 _WHOLE = 0.9  # part of a promise that is as good as all of it
 _DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there for a certificate
-_RESTORATIONS = 4
-_PROGRESS = 0.5  # part of the error that a restoration may leave
-_WORTH, _WORTH_CURVED = 0.1, 0.01  # parts of the error, and of the promise, worth a restoration
-_SUSPECT = 10.0  # times what the last step promised, for a step of the same length
-_NOISE = 0.2  # part of the promise that a restoration on the floor may seem to lose
-_GROWTH = (3.0, 2.0, 1.5, 1.0, 1.0)  # of the radius, by the number of restorations
+_RESTORATIONS = 10
+_WORTH = 1e-3  # part of the promise worth a restoration
+_SUSPECT = 0.5  # part of a promise that may come from negative curvature
+_SETTLINGS = 2
+_GROWTH = (3.0, 2.0, 2.0, 1.5, 1.2)  # of the radius, by the number of restorations
 _RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
 _AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
 _BEARABLE = 30.0  # error, in units of the promised decrease, that restorations can undo
@@ -81,6 +80,13 @@ class _Model:
         smallest = smallest_decrease(here, tolerance)
         # Rounding may have cut the radius; a certificate asks for steps of length one.
         return radius < 1.0 and max(move.decrease, self.step(1.0).decrease) <= smallest
+
+    def is_suspect(self, move: BoxStep) -> bool:
+        """Whether most of a step's promise comes from negative curvature.
+
+        Off the floor of a valley the soft curvatures are those of its walls, times how far it is.
+        """
+        return -0.5 * float(move.step @ self.hessian @ move.step) > _SUSPECT * move.decrease
 
     def into_box(self, theta: FloatArray) -> FloatArray:
         """The point of the box nearest to theta (P,)."""
@@ -151,57 +157,44 @@ class _Landing:
 def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
     """Go where the proposal leads, and from there back to the floor of the valley.
 
-    Where the step before had to be restored (`curved`), this one is, too, unless it ends on the
-    floor: else the next model would be worthless.
+    Where the step before had to be restored (`curved`), this one is, too, however good it looks:
+    off the floor decreases are not what they seem, and the next model would be worthless.
     """
     model, promised, length = proposal.model, proposal.move.decrease, proposal.move.length
     point = model.into_box(proposal.path.end)
     there = yield Request("observed", point, level)
     ratio = first = proposal.ratio(point, there)
-    best = _Landing(point, there, first, first)
-    if not np.isfinite(first) or (first >= _GOOD and not curved):
-        return best
-    for count in range(1, _RESTORATIONS + 1):
-        settled = curved and ratio > _GOOD
-        worth = _WORTH_CURVED if settled else _WORTH * max(1.0, 1.0 - ratio)
-        move = model.floor.restoration(point, there, length, worth * promised)
-        if move is None:
+    count, before = 0, np.inf
+    while np.isfinite(ratio) and (curved or first < _GOOD) and count < _RESTORATIONS:
+        move = model.floor.restoration(point, there, length, promised)
+        # What a restoration promises is how far the floor is; it must come nearer.
+        if move is None or not _WORTH * promised < move.decrease <= max(before, promised):
             break
-        before = ratio
+        before = move.decrease
         point = model.into_box(point + move.step)
         there = yield Request("observed", point, level)
-        ratio = proposal.ratio(point, there)
-        if ratio > best.ratio - (_NOISE if curved else 0.0):
-            best = _Landing(point, there, ratio, first, count)
-        else:
-            best = replace(best, restorations=count, ratio=-np.inf if curved else best.ratio)
-        if best.ratio >= _GOOD or not 1.0 - ratio <= _PROGRESS * (1.0 - before):
-            break
-    credible = proposal.is_credible(best.ratio, best.evaluation)
-    return best if credible else replace(best, ratio=-np.inf)
-
-
-def _is_suspect(move: BoxStep, last: BoxStep) -> bool:
-    """Whether a step promises far more than its length explains, after the last one.
-
-    Its model then lies off the floor, where the curvature of the floor cannot be seen.
-    """
-    growth = max(move.length / last.length, 1.0)
-    return move.decrease > _SUSPECT * growth**2 * last.decrease
+        ratio, count = proposal.ratio(point, there), count + 1
+    if not proposal.is_credible(ratio, there):
+        ratio = -np.inf
+    return _Landing(point, there, ratio, first, count)
 
 
 def _settle(
     last: _Proposal, model: _Model, level: int
 ) -> Iteration[tuple[FloatArray, Evaluation] | None]:
-    """Go back to the floor from where a step has ended; None where this is of no use."""
-    move = last.model.floor.restoration(model.theta, model.here, last.move.length, 0.0)
+    """Go on with the restorations of the last step, from the model where it has ended.
+
+    None where there is nothing to restore, or the step had gained nothing.
+    """
+    move = last.model.floor.restoration(
+        model.theta, model.here, last.move.length, last.move.decrease
+    )
     if move is None:
         return None
     point = model.into_box(model.theta + move.step)
     there = yield Request("observed", point, level)
     ratio = last.ratio(point, there)
-    worth = last.ratio(model.theta, model.here) - _NOISE
-    return (point, there) if ratio > worth and last.is_credible(ratio, there) else None
+    return (point, there) if ratio > 0.0 and last.is_credible(ratio, there) else None
 
 
 class _Radius:
@@ -224,7 +217,7 @@ class _Radius:
 
     def grow(self, landing: _Landing) -> None:
         """After a good step that was as long as the radius."""
-        growth = _GROWTH[landing.restorations]
+        growth = _GROWTH[min(landing.restorations, len(_GROWTH) - 1)]
         if growth * self.value > 0.9 * self.ceiling:
             growth = max(min(growth, 0.9 * self.ceiling / self.value), 1.1)
         self.ceiling *= _RELIEF
@@ -251,31 +244,30 @@ def moment_steps(
     # A valley bends on the scale of the distance between the atoms that merge.
     radius = _Radius(min(max(moments.closest(theta), _CLOSEST), 1.0))
     model = _Model(moments, theta, here, metric, lower, upper)
-    passes, curved = 0, False
+    passes, settlings, curved = 0, 0, False
     last: _Proposal | None = None
     while passes < max_iterations:
         move = model.shortest_step(radius.value)
-        if last is not None and _is_suspect(move, last.move):
+        if last is not None and curved and model.is_suspect(move) and settlings < _SETTLINGS:
             settled = yield from _settle(last, model, level)
-            passes, last = passes + 1, None
-            if settled is not None:
-                model, curved = _Model(moments, *settled, metric, lower, upper), True
+            passes, settlings = passes + 1, settlings + 1
+            if settled is None:
+                last = None
+            else:
+                model = _Model(moments, *settled, metric, lower, upper)
             continue
         if move.decrease <= _DOUBTFUL and model.is_solved(radius.value, tolerance):
             return model.theta, model.here, "converged", passes
         proposal = _Proposal(model, move, model.chart.path(move.step))
         landing = yield from _land(proposal, curved, level)
-        passes += 1 + landing.restorations
-        # A step that has not come back to the floor would make the next model worthless.
-        accepted = landing.ratio > (_GOOD if curved else _ACCEPT)
-        last = proposal if accepted else None
-        if not accepted or landing.ratio < 0.25:
+        passes, settlings, last = passes + 1 + landing.restorations, 0, None
+        if landing.ratio < _POOR:
             radius.cut(landing, move.length, curved)
         elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
             radius.grow(landing)
-        if accepted:
+        if landing.ratio > _ACCEPT:
             model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
-            curved, radius.is_failing = landing.restorations > 0, False
+            last, curved, radius.is_failing = proposal, landing.restorations > 0, False
         elif radius.value < _SMALLEST_RADIUS:
             return model.theta, model.here, "stalled", passes
     return model.theta, model.here, "iteration limit", passes

@@ -8,7 +8,9 @@ curvatures of the floor and of much larger terms that vanish with the displaceme
 
 Which directions are stiff is a matter of where the step has ended, since a valley that bends turns
 them.  They are those whose stiffness is what it was before the step: where a displacement has
-changed a curvature, the curvature says nothing about the floor.
+changed a curvature, the curvature says nothing about the floor.  And they are so stiff that a small
+part of the step's length costs what the step was made for: softer ones are what the step went
+along, and to go there again would leave the floor again.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from moestat.solvers._trust_region import BoxStep, box_step, free_coordinates
 __all__ = ["Floor"]
 
 _CHANGE = 0.5  # of a stiffness, relative to what it was, that still counts as none
+_SMALL = 0.03  # part of a step's length that costs its promise in stiff directions
 
 
 class Floor:
@@ -47,40 +50,47 @@ class Floor:
         upper: FloatArray,
     ) -> None:
         self.metric, self.lower, self.upper = metric, lower, upper
-        self.free = np.flatnonzero(free_coordinates(theta, gradient, lower, upper))
-        # Rows that are orthonormal in the metric.
-        self.whitener = np.linalg.inv(np.linalg.cholesky(metric[np.ix_(self.free, self.free)]))
+        free = np.flatnonzero(free_coordinates(theta, gradient, lower, upper))
+        # Rows that are orthonormal in the metric, over the free coordinates.
+        self.whitener = np.zeros((free.size, theta.size))
+        self.whitener[:, free] = np.linalg.inv(np.linalg.cholesky(metric[np.ix_(free, free)]))
         self.stiffness = np.linalg.eigvalsh(self._white(hessian))
 
     def _white(self, hessian: FloatArray) -> FloatArray:
         """A Hessian (P, P) in free coordinates where the metric is the identity."""
-        return self.whitener @ hessian[np.ix_(self.free, self.free)] @ self.whitener.T
+        return self.whitener @ hessian @ self.whitener.T
 
     def restoration(
-        self, theta: FloatArray, here: Evaluation, length: float, worth: float
+        self, theta: FloatArray, here: Evaluation, length: float, promise: float
     ) -> BoxStep | None:
-        """A step back to the floor from theta (P,), of some length at most.
+        """A step back to the floor from theta (P,), where one of some length and promise has led.
 
-        It moves in the stiffest directions alone, down to the first one whose stiffness is no
-        longer what it was.  None if it promises less than it should be worth.
+        It is no longer than that step, and moves in the stiffest directions alone, down to the
+        first one that is too soft or whose stiffness is no longer what it was.  None if there is
+        no stiff direction.
         """
         stiffness, axes = np.linalg.eigh(self._white(here.hessian))
         changed = np.abs(stiffness - self.stiffness) > _CHANGE * self.stiffness
-        first = int(np.flatnonzero(changed).max(initial=-1)) + 1
+        soft = 0.5 * stiffness * (_SMALL * length) ** 2 < promise
+        first = int(np.flatnonzero(changed | soft).max(initial=-1)) + 1
         if first == stiffness.size:
             return None
-        stiff = np.zeros((theta.size, stiffness.size - first))
-        stiff[self.free] = self.whitener.T @ axes[:, first:]
+        stiff = self.whitener.T @ axes[:, first:]
+        slope, stiffness = stiff.T @ here.gradient, stiffness[first:]
+        along = -slope / stiffness
+        step, size = stiff @ along, float(np.linalg.norm(along))
+        end = theta + step
+        if size <= length and (end >= self.lower).all() and (end <= self.upper).all():
+            return BoxStep(step, -0.5 * float(slope @ along), size)
         dual = self.metric @ stiff
         # The other directions have no slope, and the largest curvature: they stay as they are.
         still = float(stiffness[-1])
-        move = box_step(
+        return box_step(
             theta,
-            dual @ (stiff.T @ here.gradient),
-            (dual * (stiffness[first:] - still)) @ dual.T + still * self.metric,
+            dual @ slope,
+            (dual * (stiffness - still)) @ dual.T + still * self.metric,
             self.metric,
             self.lower,
             self.upper,
             length,
         )
-        return move if move.decrease >= worth else None

@@ -24,10 +24,10 @@ class MomentNewton(Newton):
 
     With more experts than the truth has, atoms merge, and the likelihood is a narrow curved
     valley: `Newton` creeps along it, in a number of iterations that grows like a power of n
-    between 1/4 and 1/3.  In the moments of pairs of close atoms (`moestat.solvers._moments`) the
-    valley is nearly straight.  What bend is left, and that of cells of three and more, is met by
-    restorations: Newton steps in the stiff directions alone, which lead a step that has left the
-    floor of the valley back to it (`moestat.solvers._valley`).
+    between 1/4 and 1/3.  In the moments of close atoms (`moestat.solvers._moments`) the valley is
+    nearly straight.  What bend is left is met by restorations: Newton steps in the stiff
+    directions alone, which lead a step that has left the floor of the valley back to it
+    (`moestat.solvers._valley`).
 
     Parameters
     ----------
@@ -41,8 +41,10 @@ class MomentNewton(Newton):
     For gates with jumps or with kinks it is `Newton`; without close atoms, and for gates without
     free masses, it is `Newton` with restorations, one pass each.  The first radius is the distance
     of the two closest atoms, the scale on which a valley bends.  A step is as short as nine
-    tenths of its promise allow, and once a step has needed a restoration the next one is made
-    only if it comes back to the floor.  Steps along a curved valley with a second-order
+    tenths of its promise allow.  Once a step has needed a restoration, the next one is restored
+    until the floor is near, and only then judged: off the floor values and curvatures are those
+    of the walls.  A step whose promise is mostly that of a negative curvature gets a further
+    restoration before it is made.  Steps along a curved valley with a second-order
     correction are those of the geodesic acceleration of Transtrum and Sethna (2012), which
     predicts the correction at the price of a pass; here it is made where it is needed, from the
     derivatives that a trial has anyway.  Gains too small to be read off the values are integrated
