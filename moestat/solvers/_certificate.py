@@ -138,7 +138,7 @@ def certify(
     on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
     slopes, promised, kinks = here.gradient, 0.0, 0
     if has_kinks(problem):
-        slopes, lower, upper, kinks, promised = one_sided(problem, theta, here, metric, reach)
+        slopes, lower, upper, kinks, promised = one_sided(problem, -1, theta, here, metric, reach)
     free = free_coordinates(theta, slopes, lower, upper)
     at = np.flatnonzero(free)
     gradient, inertia, condition = 0.0, (0, 0, 0), 1.0

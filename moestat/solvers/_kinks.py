@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ import scipy
 
 from moestat._jit import compile_loop
 from moestat._types import FloatArray, IntArray
+from moestat.families import Family
 from moestat.solvers._decrease import (
     finest_decrease,
     is_converged,
@@ -33,7 +35,9 @@ from moestat.solvers._decrease import (
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._trust_region import box_step, free_coordinates
 
-__all__ = ["KinkModel", "OneSided", "has_kinks", "kinked_steps", "one_sided"]
+__all__ = [
+    *("KinkModel", "OneSided", "has_kinks", "kink_locations", "kinked_steps", "one_sided"),
+]
 
 _ACCEPT = 1e-4
 _SMALLEST_RADIUS = 1e-10
@@ -46,6 +50,12 @@ def has_kinks(problem: Problem) -> bool:
     """Whether the likelihood has kinks: with several inputs they are points, hit by no step."""
     family = problem.family
     return family.gate.kink is not None and family.n_features == 1
+
+
+def kink_locations(family: Family) -> IntArray:
+    """Where the locations (k,) are that have kinks."""
+    assert family.gate.kink is not None
+    return family.blocks[family.gate.kink[0]].ravel()
 
 
 @compile_loop
@@ -134,10 +144,15 @@ class _Corners:
             curvature,
         )[1]
 
-    def meets(self, place: float) -> bool:
-        """Whether a sample lies between the origin and a place, or on one of them."""
-        low, high = min(place, self.origin), max(place, self.origin)
-        return bool(self.x.searchsorted(low, "left") < self.x.searchsorted(high, "right"))
+    def added(self, place: float) -> tuple[float, float]:
+        """What the kinks add to the log-likelihood at a place, and its slope there.
+
+        On a sample the slope is the mean of both sides.
+        """
+        left = int(self.x.searchsorted(place, "left"))
+        right = int(self.x.searchsorted(place, "right"))
+        value = self.bend[left] * (place - self.origin) + self.offset[left]
+        return float(value), float(0.5 * (self.bend[left] + self.bend[right]))
 
     def cell(self, place: float, slope: float) -> _Cell:
         """The cell that holds a place; on an edge, the one into which the model falls.
@@ -195,7 +210,7 @@ class KinkModel:
         assert family.gate.kink is not None
         self.theta, self.here, self.metric, self.reach = theta, here, metric, reach
         self.lower, self.upper = family.box_at(theta)
-        locations = family.blocks[family.gate.kink[0]].ravel()
+        locations = kink_locations(family)
         atoms = np.flatnonzero(self.lower[locations] < self.upper[locations])
         self.at: IntArray = locations[atoms]
         self.corners = [self._corners(problem, level, int(i)) for i in atoms]
@@ -204,7 +219,7 @@ class KinkModel:
         """The kinks of atom i's location, from one pass over the samples within reach."""
         family = problem.family
         assert family.gate.kink is not None
-        j = family.blocks[family.gate.kink[0]].ravel()[i]
+        j = kink_locations(family)[i]
         origin = float(self.theta[j])
         low = max(origin - self.reach, float(self.lower[j]))
         high = min(origin + self.reach, float(self.upper[j]))
@@ -241,11 +256,18 @@ class KinkModel:
         jump = float(np.abs(step[at]).max()) if best > 0 else 0.0
         return KinkStep(point, decrease, math.sqrt(step @ self.metric @ step), jump)
 
-    def is_smooth_to(self, point: FloatArray) -> bool:
-        """Whether no location meets a sample on the way to `point`, ends included."""
-        return not any(
-            corners.meets(float(point[j])) for j, corners in zip(self.at, self.corners, strict=True)
-        )
+    def decrease_to(self, point: FloatArray, there: Evaluation) -> float:
+        """Decrease up to a point (P,), from the derivatives at both ends.
+
+        `straight_decrease` for all but the kinks, and for these the model.
+        """
+        slope, gained = there.gradient.copy(), 0.0
+        for j, corners in zip(self.at, self.corners, strict=True):
+            value, bend = corners.added(float(point[j]))
+            slope[j] += bend
+            gained += value
+        smooth = replace(there, gradient=slope)
+        return straight_decrease(point - self.theta, self.here, smooth) + gained
 
     def _scan(self, radius: float, reach: float) -> FloatArray:
         """Locations moved one after the other to their best cells; all else follows."""
@@ -369,16 +391,12 @@ def kinked_steps(
         if move.decrease <= smallest_decrease(here, tolerance) and not jumps:
             jumps = True
             move = model.step(radius, reach, jumps)
-        if move.jump > 0.0 and move.decrease <= finest_decrease(here):
-            # Nothing can measure what such a jump gains; within the cells gradients can.
-            move = model.step(radius, reach, False)
         if is_converged(move.decrease, move.length, radius, here, tolerance):
             return theta, here, "converged", iteration, reach
         there = yield Request("observed", move.point, level)
         decrease = here.value - there.value
-        small = max(move.decrease, abs(decrease)) <= finest_decrease(here)
-        if small and model.is_smooth_to(move.point):
-            decrease = straight_decrease(move.point - theta, here, there)
+        if max(move.decrease, abs(decrease)) <= finest_decrease(here):
+            decrease = model.decrease_to(move.point, there)
         ratio = decrease / move.decrease
         if not np.isfinite(ratio):
             ratio = -1.0
@@ -424,10 +442,15 @@ class OneSided(NamedTuple):
 
 
 def one_sided(
-    problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray, reach: float
+    problem: Problem,
+    level: int,
+    theta: FloatArray,
+    here: Evaluation,
+    metric: FloatArray,
+    reach: float,
 ) -> OneSided:
     """What a certificate needs to know about the kinks within `reach` of theta."""
-    model = KinkModel(problem, -1, theta, here, metric, reach)
+    model = KinkModel(problem, level, theta, here, metric, reach)
     gradient, lower, upper = here.gradient.copy(), model.lower.copy(), model.upper.copy()
     held = 0
     for j, corners in zip(model.at, model.corners, strict=True):

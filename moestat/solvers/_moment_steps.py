@@ -274,8 +274,12 @@ def moment_steps(
 
 
 def model_hessian(
-    problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
+    problem: Problem,
+    theta: FloatArray,
+    here: Evaluation,
+    metric: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
 ) -> FloatArray:
     """Hessian (P, P) of the model in the moments around theta (P,), with its evaluation there."""
-    moments, box = Moments(problem.family, metric), problem.family.box_at(theta)
-    return _Model(moments, theta, here, metric, *box).hessian
+    return _Model(Moments(problem.family, metric), theta, here, metric, lower, upper).hessian

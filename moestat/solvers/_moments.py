@@ -125,7 +125,8 @@ class Moments:
         if not self.mass:
             return []
         k, width = self.family.n_experts, self.family.n_atom_params
-        held: Any = (lower < upper) & ((theta <= lower) | (theta >= upper))
+        can_move = self.family.lower < self.family.upper
+        held: Any = can_move & ((theta <= lower) | (theta >= upper))
         movable = ~held[: k * width].reshape(k, width).any(axis=1)
         mass = {i: float(theta[self.mass[i]]) for i in range(k) if movable[i]}
         location = {i: theta[self.others[i]] for i in mass}

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from moestat._types import FloatArray
 from moestat.solvers._driver import Evaluation, Iteration, Problem
-from moestat.solvers._kinks import has_kinks
+from moestat.solvers._kinks import has_kinks, kink_locations, kinked_steps, one_sided
 from moestat.solvers._moment_steps import model_hessian, moment_steps
-from moestat.solvers.newton import Newton
+from moestat.solvers.newton import Ended, Newton
 
 __all__ = ["MomentNewton"]
 
-
-def _is_smooth(problem: Problem) -> bool:
-    """Whether the likelihood has neither jumps nor kinks."""
-    return not problem.family.has_jumps and not has_kinks(problem)
+_PATCH = 40  # passes across kinks before another look between them
+_MARGIN = 1e-9  # of a cell between kinks, as a part of it
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,18 @@ class MomentNewton(Newton):
 
     Notes
     -----
-    For gates with jumps or with kinks it is `Newton`; without close atoms, and for gates without
-    free masses, it is `Newton` with restorations, one pass each.  The first radius is the distance
-    of the two closest atoms, the scale on which a valley bends.  A step is as short as nine
-    tenths of its promise allow.  Once a step has needed a restoration, the next one is restored
-    until the floor is near, and only then judged: off the floor values and curvatures are those
-    of the walls.  A step whose promise is mostly that of a negative curvature gets a further
-    restoration before it is made.  Steps along a curved valley with a second-order
-    correction are those of the geodesic acceleration of Transtrum and Sethna (2012), which
-    predicts the correction at the price of a pass; here it is made where it is needed, from the
-    derivatives that a trial has anyway.  Gains too small to be read off the values are integrated
-    along the path of a step, from the slopes at both ends.
+    For gates with jumps it is `Newton`; without close atoms, and for gates without free masses, it
+    is `Newton` with restorations, one pass each. Where the likelihood has kinks, steps across them
+    (`moestat.solvers._kinks`) and steps in the moments between them take turns. The first radius is
+    the distance of the two closest atoms, the scale on which a valley bends. A step is as short as
+    nine tenths of its promise allow. Once a step has needed a restoration, the next one is restored
+    until the floor is near, and only then judged: off the floor values and curvatures are those of
+    the walls. A step whose promise is mostly that of a negative curvature gets a further
+    restoration before it is made. Steps along a curved valley with a second-order correction are
+    those of the geodesic acceleration of Transtrum and Sethna (2012), which predicts the correction
+    at the price of a pass; here it is made where it is needed, from the derivatives that a trial
+    has anyway. Gains too small to be read off the values are integrated along the path of a step,
+    from the slopes at both ends.
 
     Steps follow curvatures down to 1e-16 of the largest, certificates count on those above 1e-14:
     below that their signs, at n = 1e14, are rounding.  So a ridge as flat as that counts as
@@ -74,23 +75,72 @@ class MomentNewton(Newton):
     def _climb(
         self,
         problem: Problem,
+        level: int,
         theta: FloatArray,
         metric: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
         tolerance: float,
         max_iterations: int,
-        level: int,
-    ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
-        if not _is_smooth(problem):
-            return super()._climb(
-                problem, theta, metric, lower, upper, tolerance, max_iterations, level
+    ) -> Iteration[Ended]:
+        if problem.family.has_jumps:
+            return (
+                yield from super()._climb(problem, level, theta, metric, tolerance, max_iterations)
             )
-        return moment_steps(problem, theta, metric, lower, upper, tolerance, max_iterations, level)
+        box = problem.family.box_at(theta)
+        ended = yield from moment_steps(
+            problem, theta, metric, *box, tolerance, max_iterations, level
+        )
+        return *ended, 1.0
+
+    def _climb_kinks(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        metric: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+    ) -> Iteration[Ended]:
+        """In turns steps across kinks and, between them, steps in the moments."""
+        spent = 0
+        while True:
+            patch = min(max_iterations - spent, _PATCH)
+            theta, here, status, made, reach = yield from kinked_steps(
+                problem, level, theta, metric, tolerance, patch
+            )
+            spent += made
+            if spent >= max_iterations:
+                return theta, here, "iteration limit", spent, reach
+            lower, upper = _open_cell(problem, level, theta, here, metric)
+            inside = np.minimum(np.maximum(theta, lower), upper)
+            theta, here, ended, made = yield from moment_steps(
+                problem, inside, metric, lower, upper, tolerance, max_iterations - spent, level
+            )
+            spent += made
+            if made == 0 and status == ended == "converged":
+                return theta, here, ended, spent, reach
 
     def _model(
         self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
     ) -> Evaluation:
-        if not _is_smooth(problem):
+        if problem.family.has_jumps:
             return here
-        return replace(here, hessian=model_hessian(problem, theta, here, metric))
+        box = problem.family.box_at(theta)
+        if has_kinks(problem):
+            box = _open_cell(problem, -1, theta, here, metric)
+        return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
+
+
+def _open_cell(
+    problem: Problem, level: int, theta: FloatArray, here: Evaluation, metric: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds (P,) and (P,) of the cell around theta (P,) without the kinks at its edges.
+
+    On a kink a gradient would be that of neither side.  What a kink holds stays there.
+    """
+    cell = one_sided(problem, level, theta, here, metric, 1.0)
+    locations = kink_locations(problem.family)
+    lower, upper = cell.lower.copy(), cell.upper.copy()
+    margin = _MARGIN * (upper[locations] - lower[locations])
+    lower[locations] += margin
+    upper[locations] -= margin
+    return lower, upper

@@ -15,7 +15,10 @@ from moestat.solvers._kinks import has_kinks, kinked_steps
 from moestat.solvers._solution import Solution
 from moestat.solvers._trust_region import box_step
 
-__all__ = ["Newton", "newton_steps"]
+__all__ = ["Ended", "Newton", "newton_steps"]
+
+Ended = tuple[FloatArray, Evaluation, str, int, float]
+"""Parameters, evaluation, status, iterations, and the reach of steps across kinks."""
 
 _ACCEPT = 1e-4
 _SMALLEST_RADIUS = 1e-10
@@ -111,20 +114,15 @@ class Newton:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        lower, upper = problem.family.box_at(start)
-        theta, spent, reach = start, 0, 1.0
+        theta, spent = start, 0
         for level, data in enumerate(problem.data.levels):
             left = self.max_iterations - spent
             metric = problem.metric(theta)
-            if has_kinks(problem):
-                theta, here, status, iterations, reach = yield from kinked_steps(
-                    problem, level, theta, metric, self.tolerance, left
-                )
-            else:
-                tolerance = max(self.tolerance, _PREVIEW_TOLERANCE if data.preview else 0.0)
-                theta, here, status, iterations = yield from self._climb(
-                    problem, theta, metric, lower, upper, tolerance, left, level
-                )
+            tolerance = max(self.tolerance, _PREVIEW_TOLERANCE if data.preview else 0.0)
+            climb = self._climb_kinks if has_kinks(problem) else self._climb
+            theta, here, status, iterations, reach = yield from climb(
+                problem, level, theta, metric, tolerance, left
+            )
             spent += iterations
         metric = problem.metric(theta)
         model = self._model(problem, theta, here, metric)
@@ -140,15 +138,27 @@ class Newton:
     def _climb(
         self,
         problem: Problem,
+        level: int,
         theta: FloatArray,
         metric: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
         tolerance: float,
         max_iterations: int,
-        level: int,
-    ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
+    ) -> Iteration[Ended]:
         """`newton_steps` on one level of the data."""
-        return newton_steps(
-            "observed", theta, metric, lower, upper, tolerance, max_iterations, level
+        box = problem.family.box_at(theta)
+        ended = yield from newton_steps(
+            "observed", theta, metric, *box, tolerance, max_iterations, level
         )
+        return *ended, 1.0
+
+    def _climb_kinks(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        metric: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+    ) -> Iteration[Ended]:
+        """The same where the likelihood has kinks."""
+        return (yield from kinked_steps(problem, level, theta, metric, tolerance, max_iterations))

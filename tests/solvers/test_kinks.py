@@ -76,6 +76,38 @@ def test_the_cell_at_a_kink_is_the_one_where_the_model_falls():
     assert corners.cell(0.2, 9.0) == right
 
 
+def test_decreases_across_kinks_are_known_from_both_ends(truth):
+    """To a precision that a model from one end has not: the rest of it is no quadratic."""
+    family, theta, X, y = data_of(truth, 20_000, 5)
+    problem = problem_of(family, X, y)
+    rng = np.random.default_rng(3)
+    model, here = model_at(problem, theta)
+    errors = []
+    for ends_on_a_kink in (False, True):
+        for _ in range(5):
+            point = theta + 1e-2 * rng.normal(size=theta.size)
+            if ends_on_a_kink:
+                at = model.at[0]
+                point[at] = X[np.abs(X[:, 0] - point[at]).argmin(), 0]
+            there = problem.evaluate(Request("observed", point))
+            step = point - theta
+            kinks = sum(
+                corners.added(float(point[j]))[0]
+                for j, corners in zip(model.at, model.corners, strict=True)
+            )
+            assert abs(kinks) > 1e-4
+            decrease = here.value - there.value
+            errors.append(
+                (
+                    model.decrease_to(point, there) - decrease,
+                    kinks - step @ here.gradient - 0.5 * step @ here.hessian @ step - decrease,
+                )
+            )
+    both, one = np.abs(errors).max(axis=0)
+    assert both < 0.1 * one
+    assert both < 0.02
+
+
 @pytest.mark.parametrize("atom", [0, 1])
 def test_model_follows_the_likelihood_across_many_kinks(truth, atom):
     """Two hundred samples within 1e-4 of a location: the smooth part is linear there."""

@@ -9,9 +9,11 @@ import scipy
 import moestat
 from moestat.solvers import MomentNewton, Newton
 from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
+from moestat.solvers._kinks import kink_locations
 from moestat.solvers._moment_steps import _Model, moment_steps
 from moestat.solvers._moments import MomentChart, Moments
 from moestat.solvers._valley import Floor
+from moestat.solvers.moment_newton import _open_cell
 from moestat.starts import GivenStarts, TruthStarts
 from tests.conftest import GAUSSIAN_TRUTHS
 
@@ -290,7 +292,7 @@ def test_steps_are_no_longer_than_their_promise_is_worth(truth):
     slopes = np.full(theta.size, 1e3)
     curvatures[3], slopes[3] = 1e-3, 1e-5
     here = Evaluation(0.0, slopes, np.diag(curvatures))
-    moments = Moments(family.with_experts(1), metric)
+    moments = Moments(family, 1e6 * metric)  # no atoms are close
     model = _Model(moments, theta, here, metric, -wide, wide)
     assert model.step(1.0, 1e-16).length > 1e-3
     move = model.shortest_step(1.0)
@@ -354,11 +356,43 @@ def test_restorations_stay_in_the_box():
     np.testing.assert_allclose(floor.restoration(theta, there, 1.0, 0.0).step, [0.0, 1e-4])
 
 
-@pytest.mark.parametrize("kind", ["jumps", "kinks"])
-def test_likelihoods_with_jumps_or_kinks_are_climbed_as_newton_does(kind, truth, gaussian_truth):
-    family, theta = gaussian_truth("softmax-top") if kind == "jumps" else truth("sigmoid-euclidean")
+def test_likelihoods_with_jumps_are_climbed_as_newton_does(gaussian_truth):
+    family, theta = gaussian_truth("softmax-top")
     X, y = moestat.sample(family, theta, 500, rng=0, design=moestat.Uniform(-2, 2))
     options = {"starts": [TruthStarts(family, theta, 2, 0.1)], "rng": 0}
     results = [moestat.fit(family, X, y, solver=s(), **options) for s in (Newton, MomentNewton)]
     np.testing.assert_array_equal(results[0].params, results[1].params)
     assert results[0].certificate.inertia == results[1].certificate.inertia
+
+
+def test_atoms_merge_between_kinks(truth):
+    """Both locations of the merging atoms lie in one cell of the lattice, or in two."""
+    family, theta = truth("sigmoid-euclidean")
+    certified, heights = {}, {}
+    for solver in (Newton(max_iterations=600), MomentNewton(max_iterations=600)):
+        results = []
+        for seed in range(3):
+            X, y, weight = moestat.sample_weighted(family, theta, 1e13, rng=seed, design=WIDE)
+            starts = [TruthStarts(family, theta, 2, 0.1)]
+            options = {"sample_weight": weight, "starts": starts, "rng": 0, "solver": solver}
+            results.append(moestat.fit(family.with_experts(4), X, y, **options))
+        certified[solver.name] = sum(result.certificate.certified for result in results)
+        heights[solver.name] = np.array([result.log_likelihood for result in results])
+    assert certified == {"newton": 0, "moment-newton": 3}
+    assert (heights["moment-newton"] > heights["newton"] - 0.01).all()
+
+
+def test_cells_between_kinks_are_open(truth):
+    family, theta = truth("sigmoid-euclidean")
+    X, y = moestat.sample(family, theta, 300, rng=1, design=moestat.Uniform(-4, 4))
+    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, np.ones(300)))
+    samples = np.sort(X[:, 0])
+    for at in kink_locations(family):
+        before, after = samples[samples < theta[at]].max(), samples[samples > theta[at]].min()
+        here = problem.evaluate(Request("observed", theta))
+        lower, upper = _open_cell(problem, -1, theta, here, problem.metric(theta))
+        assert before < lower[at] < before + 1e-8 * (after - before)
+        assert after > upper[at] > after - 1e-8 * (after - before)
+        rest = np.delete(np.arange(theta.size), kink_locations(family))
+        np.testing.assert_array_equal(lower[rest], family.lower[rest])
+        np.testing.assert_array_equal(upper[rest], family.upper[rest])
