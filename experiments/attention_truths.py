@@ -284,6 +284,7 @@ def microscope() -> list[str]:
                 # Sigmoid gates have truths with directions that nothing determines: there a
                 # distance that falls with n would be taken for a rate.
                 starts = FAR if n_experts == 2 or gate == "sigmoid" else NEAR
+                merging = n_experts == 3 and kind != "relu"
                 curves += [
                     curve_text(
                         name=f"{gate}, {kind}, {label}",
@@ -293,7 +294,7 @@ def microscope() -> list[str]:
                         loss=before + loss,
                         also=["regression-error", *(["dense-L3"] if closed else [])],
                         **({} if slow else {"theory": -0.5}),
-                        solver={"name": "levenberg-marquardt"},
+                        solver={"name": "moment-squares" if merging else "levenberg-marquardt"},
                         starts=starts,
                         **(kinks if kind == "relu" else {}),
                     )

@@ -14,6 +14,7 @@ from moestat.solvers.em import EM
 from moestat.solvers.gauss_newton_bfgs import GaussNewtonBFGS
 from moestat.solvers.levenberg_marquardt import LevenbergMarquardt
 from moestat.solvers.moment_newton import MomentNewton
+from moestat.solvers.moment_squares import MomentSquares
 from moestat.solvers.newton import Newton
 from moestat.solvers.search import Search
 from moestat.solvers.sgd import SGD
@@ -29,6 +30,7 @@ __all__ = [
     "GaussNewtonBFGS",
     "LevenbergMarquardt",
     "MomentNewton",
+    "MomentSquares",
     "Newton",
     "Search",
     "Solution",
@@ -57,10 +59,11 @@ SOLVERS.register(Maker("newton", Newton))
 SOLVERS.register(Maker("moment-newton", MomentNewton))
 SOLVERS.register(Maker("gauss-newton-bfgs", GaussNewtonBFGS))
 SOLVERS.register(Maker("levenberg-marquardt", LevenbergMarquardt))
+SOLVERS.register(Maker("moment-squares", MomentSquares))
 SOLVERS.register(Maker("sgd", SGD))
 SOLVERS.register(Maker("search", Search))
 
-LEAST_SQUARES = frozenset({"gauss-newton-bfgs", "levenberg-marquardt", "sgd"})
+LEAST_SQUARES = frozenset({"gauss-newton-bfgs", "levenberg-marquardt", "moment-squares", "sgd"})
 """Solvers of regression functions; the others maximise the likelihood of densities."""
 
 

@@ -15,7 +15,7 @@ from moestat.solvers._certificate import GAIN_LIMIT, Certificate
 from moestat.solvers._driver import Evaluation, Problem, Request, Sample
 from moestat.solvers._solution import Solution
 from moestat.solvers._squares import profile_log_likelihood, rounding_level, variance_of
-from moestat.solvers._trust_region import free_coordinates
+from moestat.solvers._trust_region import NULL_CURVATURE, free_coordinates
 
 __all__ = [
     "balance",
@@ -84,7 +84,7 @@ def region_step(values: FloatArray, slope: FloatArray, radius: float) -> tuple[F
 
     Values ascend.  Returns the step and the decrease.
     """
-    floor = 1e-16 * max(float(np.abs(values).max()), 1e-300)
+    floor = NULL_CURVATURE * max(float(np.abs(values).max()), 1e-300)
 
     def step(shift: float) -> FloatArray:
         return -slope / np.maximum(values + shift, floor)

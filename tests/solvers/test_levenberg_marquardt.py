@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 
 import moestat
-from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt, Newton
+from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt, MomentSquares, Newton
 from moestat.solvers._driver import Problem, Request, Sample, drive
 from moestat.solvers._squares import CHUNK
 from moestat.starts import TruthStarts, make_starts
@@ -109,7 +109,9 @@ def scipy_minimum(family, X, y, start):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("solver", [LevenbergMarquardt(), GaussNewtonBFGS()], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "solver", [LevenbergMarquardt(), GaussNewtonBFGS(), MomentSquares()], ids=lambda s: s.name
+)
 def test_minimum_agrees_with_scipy(solver, gate, expert):
     family = squares_family(gate, expert)
     truth = truth_of(family)
