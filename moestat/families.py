@@ -117,6 +117,13 @@ class Family:
         return int(self.width[own].sum())
 
     @cached_property
+    def mass_column(self) -> int | None:
+        """Where an atom's log-mass is among its parameters, None for a gate without masses."""
+        if self.gate.mass is None:
+            return None
+        return int(self.blocks[self.gate.mass].flat[0]) % self.n_atom_params
+
+    @cached_property
     def n_params(self) -> int:
         """Length P of the packed vector, pinned coordinates included."""
         shared = sum(channel.shared for channel in self.channels)

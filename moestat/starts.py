@@ -141,9 +141,8 @@ class MeasureStarts(TruthStarts):
 
     def _atoms(self, family: Family, atoms: FloatArray, cells: IntArray) -> FloatArray:
         shared = atoms[cells]
-        if family.gate.mass is not None:
-            column = int(family.blocks[family.gate.mass].flat[0]) % family.n_atom_params
-            shared[:, column] -= np.log(np.bincount(cells)[cells])
+        if family.mass_column is not None:
+            shared[:, family.mass_column] -= np.log(np.bincount(cells)[cells])
         return shared
 
 

@@ -90,9 +90,8 @@ class Moments:
         self.family = family
         self.mass: list[int] = []
         k, width = family.n_experts, family.n_atom_params
-        others, name = np.arange(width), family.gate.mass
-        if name is not None and name in family.gate.translations:
-            column = int(family.blocks[name].flat[0]) % width
+        others, column = np.arange(width), family.mass_column
+        if column is not None and family.gate.mass in family.gate.translations:
             others = np.delete(others, column)
             self.mass = [i * width + column for i in range(k)]
         self.others: list[Any] = [i * width + others for i in range(k)]

@@ -74,8 +74,8 @@ class MomentSquares:
         check_regression(self.name, family)
         if family.has_kinked_mean:
             raise ValueError(
-                f"solver {self.name!r} needs experts with a second derivative, which"
-                f" {family.expert.name!r} has not; take 'gauss-newton-bfgs'"
+                f"solver {self.name!r} needs second derivatives, which gate {family.gate.name!r}"
+                f" with expert {family.expert.name!r} has not; take 'gauss-newton-bfgs'"
             )
         metric, box = feature_metric(problem), family.box_at(start)
         theta, spent, status = start, 0, "iteration limit"

@@ -33,7 +33,7 @@ def merging(gate, truth, rng, close=0.2):
 def moments(family, theta, cell, rest):
     """Log-mass relative to the atom `rest`, mean and second moment of the atoms of a cell."""
     atoms = family.split(theta)[0]
-    column = int(family.blocks[family.gate.mass][0])
+    column = family.mass_column
     others = np.delete(np.arange(family.n_atom_params), column)
     mass, location = atoms[np.array(cell), column], atoms[np.ix_(cell, others)]
     total = np.logaddexp.reduce(mass)
@@ -51,7 +51,7 @@ def moments(family, theta, cell, rest):
 def splitting(family, theta, i, j):
     """The velocity by which mass goes from j to i, without a change of their first moments."""
     atoms = family.split(theta)[0]
-    column = int(family.blocks[family.gate.mass][0])
+    column = family.mass_column
     others = np.delete(np.arange(family.n_atom_params), column)
     share = 1.0 / (1.0 + np.exp(atoms[j, column] - atoms[i, column]))
     apart = atoms[i, others] - atoms[j, others]
@@ -90,7 +90,7 @@ def test_mass_moves_between_three_atoms_without_moving_their_moments(gate, truth
     # Three atoms as two, the merged one in the place of the first.
     i, j, last = 1, 0, 2
     chart = MomentChart(metric, theta, ((i, j), (4, last)))
-    column = int(family.blocks[family.gate.mass][0])
+    column = family.mass_column
     others = np.delete(np.arange(family.n_atom_params), column)
     merged = family.split(theta)[0].copy()
     share = 1.0 / (1.0 + np.exp(merged[j, column] - merged[i, column]))
@@ -265,7 +265,7 @@ def _embedded(fitted, family, theta):
     """The truth as a fit whose first true atom is split into three equal ones."""
     atoms, shared = family.split(theta)
     split = np.concatenate([np.repeat(atoms[:1], 3, axis=0), atoms[1:]])
-    column = int(family.blocks[family.gate.mass][0])
+    column = family.mass_column
     split[:3, column] -= np.log(3.0)
     return fitted.pin(fitted.join(split, shared))
 

@@ -349,9 +349,8 @@ class Model:
         """Packed parameters (P,) of the point."""
         atoms = self.reference.atoms + deviation.atoms
         if self.reference.free:
-            assert self.family.gate.mass is not None
-            column = int(self.family.blocks[self.family.gate.mass][0])
-            cells = self.reference.cells
+            column, cells = self.family.mass_column, self.reference.cells
+            assert column is not None
             atoms[:, column] += np.log(deviation.share * (1.0 + deviation.mass[cells]))
         shared = self.truth_family.split(self.truth)[1] + deviation.shared
         return self.family.join(atoms, shared)
@@ -366,11 +365,7 @@ def free_columns(family: Family, reference: Reference) -> tuple[IntArray, IntArr
 
     A mass is not among them where it is a share; a translation is held at the last atom.
     """
-    mass = (
-        {int(family.blocks[family.gate.mass][0])}
-        if reference.free and family.gate.mass is not None
-        else set()
-    )
+    mass = {family.mass_column} if reference.free else set()
     held = {
         int(position)
         for name in family.gate.translations
