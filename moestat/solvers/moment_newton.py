@@ -8,7 +8,7 @@ import numpy as np
 
 from moestat._types import FloatArray
 from moestat.solvers._driver import Evaluation, Iteration, Problem
-from moestat.solvers._kinks import has_kinks, kink_locations, kinked_steps, one_sided
+from moestat.solvers._kinks import OneSided, has_kinks, kink_locations, kinked_steps, one_sided
 from moestat.solvers._moment_steps import model_hessian, moment_steps
 from moestat.solvers.newton import Ended, Newton
 
@@ -101,7 +101,7 @@ class MomentNewton(Newton):
         max_iterations: int,
     ) -> Iteration[Ended]:
         """In turns steps across kinks and, between them, steps in the moments."""
-        spent = 0
+        spent, at_edge = 0, False
         while True:
             patch = min(max_iterations - spent, _PATCH)
             theta, here, status, made, reach = yield from kinked_steps(
@@ -110,14 +110,21 @@ class MomentNewton(Newton):
             spent += made
             if spent >= max_iterations:
                 return theta, here, "iteration limit", spent, reach
-            lower, upper = _open_cell(problem, level, theta, here, metric)
+            cell = one_sided(problem, level, theta, here, metric, 1.0)
+            lower, upper = _open_box(problem, cell)
             inside = np.minimum(np.maximum(theta, lower), upper)
             theta, here, ended, made = yield from moment_steps(
                 problem, inside, metric, lower, upper, tolerance, max_iterations - spent, level
             )
             spent += made
-            if made == 0 and status == ended == "converged":
+            # A maximum at the edge of the open cell is one on the kink, which may hold it.
+            closed = np.where(
+                theta <= lower, cell.lower, np.where(theta >= upper, cell.upper, theta)
+            )
+            is_done = made == 0 and status == ended == "converged"
+            if is_done and (at_edge or (closed == theta).all()):
                 return theta, here, ended, spent, reach
+            theta, at_edge = closed, is_done
 
     def _model(
         self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
@@ -126,18 +133,15 @@ class MomentNewton(Newton):
             return here
         box = problem.family.box_at(theta)
         if has_kinks(problem):
-            box = _open_cell(problem, -1, theta, here, metric)
+            box = _open_box(problem, one_sided(problem, -1, theta, here, metric, 1.0))
         return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
 
 
-def _open_cell(
-    problem: Problem, level: int, theta: FloatArray, here: Evaluation, metric: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Bounds (P,) and (P,) of the cell around theta (P,) without the kinks at its edges.
+def _open_box(problem: Problem, cell: OneSided) -> tuple[FloatArray, FloatArray]:
+    """Bounds (P,) and (P,) of a cell between kinks without the kinks at its edges.
 
     On a kink a gradient would be that of neither side.  What a kink holds stays there.
     """
-    cell = one_sided(problem, level, theta, here, metric, 1.0)
     locations = kink_locations(problem.family)
     lower, upper = cell.lower.copy(), cell.upper.copy()
     margin = _MARGIN * (upper[locations] - lower[locations])

@@ -9,11 +9,11 @@ import scipy
 import moestat
 from moestat.solvers import MomentNewton, Newton
 from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
-from moestat.solvers._kinks import kink_locations
+from moestat.solvers._kinks import kink_locations, one_sided
 from moestat.solvers._moment_steps import _Model, moment_steps
 from moestat.solvers._moments import MomentChart, Moments
 from moestat.solvers._valley import Floor
-from moestat.solvers.moment_newton import _open_cell
+from moestat.solvers.moment_newton import _open_box
 from moestat.starts import GivenStarts, TruthStarts
 from tests.conftest import GAUSSIAN_TRUTHS
 
@@ -382,6 +382,20 @@ def test_atoms_merge_between_kinks(truth):
     assert (heights["moment-newton"] > heights["newton"] - 0.01).all()
 
 
+def test_maxima_on_a_kink_are_found_from_beside_it(truth):
+    """With a location a hair's breadth off the kink that holds it, curvatures are negative."""
+    family, theta = truth("sigmoid-euclidean")
+    kinks = 0
+    for seed in range(4):
+        X, y, weight = moestat.sample_weighted(family, theta, 1e7, rng=seed, design=WIDE)
+        starts = [TruthStarts(family, theta, 2, 0.1)]
+        options = {"sample_weight": weight, "starts": starts, "rng": 0, "solver": MomentNewton()}
+        certificate = moestat.fit(family.with_experts(4), X, y, **options).certificate
+        assert certificate.certified
+        kinks += certificate.kinks
+    assert kinks > 0
+
+
 def test_cells_between_kinks_are_open(truth):
     family, theta = truth("sigmoid-euclidean")
     X, y = moestat.sample(family, theta, 300, rng=1, design=moestat.Uniform(-4, 4))
@@ -390,7 +404,8 @@ def test_cells_between_kinks_are_open(truth):
     for at in kink_locations(family):
         before, after = samples[samples < theta[at]].max(), samples[samples > theta[at]].min()
         here = problem.evaluate(Request("observed", theta))
-        lower, upper = _open_cell(problem, -1, theta, here, problem.metric(theta))
+        cell = one_sided(problem, -1, theta, here, problem.metric(theta), 1.0)
+        lower, upper = _open_box(problem, cell)
         assert before < lower[at] < before + 1e-8 * (after - before)
         assert after > upper[at] > after - 1e-8 * (after - before)
         rest = np.delete(np.arange(theta.size), kink_locations(family))
