@@ -272,7 +272,7 @@ def microscope() -> list[str]:
                 truths += [small(f"{gate}-quadratic", regime, name, expert, False)]
             kinks = {
                 "require_certificate": False,
-                "note": "Fits often end at a kink, where nothing certifies them: all enter.",
+                "note": "Fits often end on kinks, where some stay uncertified: all enter.",
             }
             for label, regime, n_experts, loss in (
                 ("exact", "dense", 2, "L1"),
@@ -284,7 +284,9 @@ def microscope() -> list[str]:
                 # Sigmoid gates have truths with directions that nothing determines: there a
                 # distance that falls with n would be taken for a rate.
                 starts = FAR if n_experts == 2 or gate == "sigmoid" else NEAR
-                merging = n_experts == 3 and kind != "relu"
+                solver = "levenberg-marquardt"
+                if n_experts == 3:
+                    solver = "gauss-newton-bfgs" if kind == "relu" else "moment-squares"
                 curves += [
                     curve_text(
                         name=f"{gate}, {kind}, {label}",
@@ -294,7 +296,7 @@ def microscope() -> list[str]:
                         loss=before + loss,
                         also=["regression-error", *(["dense-L3"] if closed else [])],
                         **({} if slow else {"theory": -0.5}),
-                        solver={"name": "moment-squares" if merging else "levenberg-marquardt"},
+                        solver={"name": solver},
                         starts=starts,
                         **(kinks if kind == "relu" else {}),
                     )
