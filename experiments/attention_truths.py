@@ -166,7 +166,7 @@ def two_ways(name: str, shown: dict, starts: list[dict]) -> list[str]:
 
 STARTS = [{"truth": 1, "noise": 0.2}, {"truth": 2, "noise": 0.1}]
 FAR = {"truth": 3, "noise": 0.1}
-NEAR = {"measure": 3, "noise": 1.8, "decay": 0.25}  # 0.1 at n = 1e5, as in microscope_mlmoe
+SHARED = {"measure": 3, "noise": 0.1}
 COST = "d = 8, N* = 8, N = 9: about a quarter of an hour on two cores, most of it the largest n."
 
 
@@ -281,9 +281,8 @@ def microscope() -> list[str]:
             ):
                 closed = loss == "L3" and gate == "sigmoid" and kind in ("relu", "linear")
                 slow = kind == "linear" and label.startswith("sparse")
-                # Sigmoid gates have truths with directions that nothing determines: there a
-                # distance that falls with n would be taken for a rate.
-                starts = FAR if n_experts == 2 or gate == "sigmoid" else NEAR
+                # Weights of softmax gates are shares of one; those of sigmoid gates are not.
+                starts = FAR if n_experts == 2 or gate == "sigmoid" else SHARED
                 solver = "levenberg-marquardt"
                 if n_experts == 3:
                     solver = "gauss-newton-bfgs" if kind == "relu" else "moment-squares"

@@ -270,9 +270,8 @@ def page(found: Found) -> str:
         " narrow and holds 0 instead; *faster*, *slower*: all of it lies below or above the"
         " exponent; else *undecided*.  The theorems are upper bounds, so *faster* contradicts"
         " none of them.  The exponents 1/2, 1/4, 1/6, 1/8 and 1/12 stand for rates"
-        " of n up to powers of log n.  Over-specified fits start at a distance of n^-1/4 from the"
-        " truth where it is identified; an exponent of 1/4 in a cell of several may owe something"
-        " to that.  Stores read: " + ", ".join(sorted(found)) + ".",
+        " of n up to powers of log n.  Fits start at a distance of 0.1 from the truth, whatever n. "
+        " Stores read: " + ", ".join(sorted(found)) + ".",
     ]
     lines += ["", *sightings(found)]
     for theorem, predictions in THEOREMS.items():

@@ -114,9 +114,9 @@ class MeasureStarts(TruthStarts):
 
     As `TruthStarts`, with the true atom's mass shared by the fitted atoms of its Voronoi cell, so
     that without noise the density is the true one.  With a `decay` of 1/4 these starts are as far
-    from the truth as an estimate with two atoms in a cell is, whatever the sample size; only
-    where the likelihood has flat directions will an estimate remember that.  Gates without free
-    masses have nothing to share.
+    from the truth as an estimate with two atoms in a cell is, whatever the sample size: fits are
+    cheaper then, but end in maxima near the truth, which are not always the highest.  Gates
+    without free masses have nothing to share.
 
     Parameters
     ----------
