@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moestat._jit import device
+from moestat.kernels.rows import pairs
 from moestat.kernels.tiles import LARGE, PRODUCTS, ROWS, SQUARE, TRIANGLE, Tile
 
 __all__ = ["ONES", "ZEROS", "build_terms", "first_rows"]
@@ -107,10 +108,6 @@ def _array(lines: list[tuple[int, ...]], n_columns: int) -> NDArray[np.int32]:
     return np.array(lines, dtype=np.int32).reshape(-1, n_columns)
 
 
-def _pairs(n: int) -> int:
-    return n * (n + 1) // 2
-
-
 def _fits(terms: list[Term], tile: Tile) -> bool:
     """Whether a tile sums all that a block of terms needs, and hardly more."""
     steps = {-(-used // PRODUCTS) for used, *_ in terms}
@@ -159,12 +156,12 @@ class _Atoms(NamedTuple):
     def _used(self, one: int, other: int) -> int:
         """Products of two channels, of which a constant one has the first feature only."""
         n_wide = (self.widths[one] > 1) + (self.widths[other] > 1)
-        return (1, self.n_phi, _pairs(self.n_phi))[n_wide]
+        return (1, self.n_phi, pairs(self.n_phi))[n_wide]
 
     def _pair(self, i: int, c: int, j: int, e: int) -> int:
         """Number of the pair of channel c of atom i with the earlier channel e of atom j."""
         n = len(self.widths)
-        return _pairs(i * n + c) + j * n + e
+        return pairs(i * n + c) + j * n + e
 
     def score(self) -> list[Term]:
         """Two terms for a channel that gate and likelihood share."""
@@ -208,9 +205,9 @@ class _Atoms(NamedTuple):
         weight = excess + i if c < first else ONES if c < n_gate else tau + i
         second = ZEROS
         if e >= first:
-            second = d2l + i * _pairs(n - first) + _pairs(c - first) + e - first
+            second = d2l + i * pairs(n - first) + pairs(c - first) + e - first
         elif c < n_gate:
-            second = d2a + i * _pairs(n_gate) + _pairs(c) + e
+            second = d2a + i * pairs(n_gate) + pairs(c) + e
         to = self._used(c, e), self._pair(i, c, i, e), 1
         slopes = self._slope(i, c), self._slope(i, e)
         return *to, *slopes, spread + (c < first), weight, second
