@@ -271,7 +271,7 @@ def _cross(
     """
     at, inverse, whole = ahead
     for _ in range(_CROSSINGS):
-        root = scipy.linalg.cholesky(inverse, lower=True)
+        root = _root(inverse)
         found = balance(trail.theta, trail.gradient, trail.gradients, at, root, whole, _REACH)
         slope = np.zeros_like(trail.theta)
         slope[at] = found.gradient / variance
@@ -282,6 +282,13 @@ def _cross(
             return True
         yield from _search(problem, level, trail, step, promise, variance, whole)
     return False
+
+
+def _root(inverse: FloatArray) -> FloatArray:
+    """R with ``R R'`` the inverse of a matrix, which rounding may have made indefinite."""
+    size = np.sqrt(np.diag(inverse))
+    values, vectors = scipy.linalg.eigh(inverse / np.outer(size, size))
+    return size[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def _held(inverse: FloatArray, inside: np.ndarray) -> FloatArray:

@@ -15,7 +15,7 @@ from moestat.solvers._gauss_newton import (
     region_step,
 )
 from moestat.solvers._trust_region import box_step
-from moestat.solvers.gauss_newton_bfgs import _held
+from moestat.solvers.gauss_newton_bfgs import _held, _root
 from moestat.starts import MeasureStarts, TruthStarts
 
 WIDE = moestat.Uniform(-1, 1)
@@ -201,3 +201,18 @@ def test_truth_starts_and_fit_use_it_by_default():
     result = moestat.fit(problem.family, X, y, starts=[rule], rng=0)
     assert result.solver == "gauss-newton-bfgs"
     assert result.certificate.certified
+
+
+def test_the_root_of_an_inverse_that_rounding_made_indefinite():
+    rng = np.random.default_rng(8)
+    scale = 10.0 ** rng.uniform(-9, 0, 6)
+    basis = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    sound = (basis * np.array([1.0, 0.5, 0.3, 1e-3, 1e-8, 0.0])) @ basis.T
+    for least in (1e-17, -1e-15):
+        inverse = (sound + least * np.outer(basis[:, 5], basis[:, 5])) * np.outer(scale, scale)
+        inverse = 0.5 * (inverse + inverse.T)
+        root = _root(inverse)
+        size = np.sqrt(np.outer(np.diag(inverse), np.diag(inverse)))
+        np.testing.assert_allclose(root @ root.T / size, inverse / size, rtol=0, atol=1e-13)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(inverse)
