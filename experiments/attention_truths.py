@@ -166,7 +166,7 @@ def two_ways(name: str, shown: dict, starts: list[dict]) -> list[str]:
 
 STARTS = [{"truth": 1, "noise": 0.2}, {"truth": 2, "noise": 0.1}]
 FAR = {"truth": 3, "noise": 0.1}
-SHARED = {"measure": 3, "noise": 0.1}
+SHARED = {"measure": 8, "noise": 0.1}
 COST = "d = 8, N* = 8, N = 9: about a quarter of an hour on two cores, most of it the largest n."
 
 
