@@ -81,50 +81,16 @@ class MomentNewton(Newton):
         tolerance: float,
         max_iterations: int,
     ) -> Iteration[Ended]:
+        options = problem, level, theta, metric, tolerance, max_iterations
         if problem.family.has_jumps:
-            return (
-                yield from super()._climb(problem, level, theta, metric, tolerance, max_iterations)
-            )
+            return (yield from super()._climb(*options))
+        if has_kinks(problem):
+            return (yield from _kinked_moment_steps(*options))
         box = problem.family.box_at(theta)
         ended = yield from moment_steps(
             problem, theta, metric, *box, tolerance, max_iterations, level
         )
         return *ended, 1.0
-
-    def _climb_kinks(
-        self,
-        problem: Problem,
-        level: int,
-        theta: FloatArray,
-        metric: FloatArray,
-        tolerance: float,
-        max_iterations: int,
-    ) -> Iteration[Ended]:
-        """In turns steps across kinks and, between them, steps in the moments."""
-        spent, at_edge = 0, False
-        while True:
-            patch = min(max_iterations - spent, _PATCH)
-            theta, here, status, made, reach = yield from kinked_steps(
-                problem, level, theta, metric, tolerance, patch
-            )
-            spent += made
-            if spent >= max_iterations:
-                return theta, here, "iteration limit", spent, reach
-            cell = one_sided(problem, level, theta, here, metric, 1.0)
-            lower, upper = _open_box(problem, cell)
-            inside = np.minimum(np.maximum(theta, lower), upper)
-            theta, here, ended, made = yield from moment_steps(
-                problem, inside, metric, lower, upper, tolerance, max_iterations - spent, level
-            )
-            spent += made
-            # A maximum at the edge of the open cell is one on the kink, which may hold it.
-            closed = np.where(
-                theta <= lower, cell.lower, np.where(theta >= upper, cell.upper, theta)
-            )
-            is_done = made == 0 and status == ended == "converged"
-            if is_done and (at_edge or (closed == theta).all()):
-                return theta, here, ended, spent, reach
-            theta, at_edge = closed, is_done
 
     def _model(
         self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
@@ -135,6 +101,39 @@ class MomentNewton(Newton):
         if has_kinks(problem):
             box = _open_box(problem, one_sided(problem, -1, theta, here, metric, 1.0))
         return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
+
+
+def _kinked_moment_steps(
+    problem: Problem,
+    level: int,
+    theta: FloatArray,
+    metric: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+) -> Iteration[Ended]:
+    """In turns steps across kinks and, between them, steps in the moments."""
+    spent, at_edge = 0, False
+    while True:
+        patch = min(max_iterations - spent, _PATCH)
+        theta, here, status, made, reach = yield from kinked_steps(
+            problem, level, theta, metric, tolerance, patch
+        )
+        spent += made
+        if spent >= max_iterations:
+            return theta, here, "iteration limit", spent, reach
+        cell = one_sided(problem, level, theta, here, metric, 1.0)
+        lower, upper = _open_box(problem, cell)
+        inside = np.minimum(np.maximum(theta, lower), upper)
+        theta, here, ended, made = yield from moment_steps(
+            problem, inside, metric, lower, upper, tolerance, max_iterations - spent, level
+        )
+        spent += made
+        # A maximum at the edge of the open cell is one on the kink, which may hold it.
+        closed = np.where(theta <= lower, cell.lower, np.where(theta >= upper, cell.upper, theta))
+        is_done = made == 0 and status == ended == "converged"
+        if is_done and (at_edge or (closed == theta).all()):
+            return theta, here, ended, spent, reach
+        theta, at_edge = closed, is_done
 
 
 def _open_box(problem: Problem, cell: OneSided) -> tuple[FloatArray, FloatArray]:

@@ -119,8 +119,7 @@ class Newton:
             left = self.max_iterations - spent
             metric = problem.metric(theta)
             tolerance = max(self.tolerance, _PREVIEW_TOLERANCE if data.preview else 0.0)
-            climb = self._climb_kinks if has_kinks(problem) else self._climb
-            theta, here, status, iterations, reach = yield from climb(
+            theta, here, status, iterations, reach = yield from self._climb(
                 problem, level, theta, metric, tolerance, left
             )
             spent += iterations
@@ -144,21 +143,13 @@ class Newton:
         tolerance: float,
         max_iterations: int,
     ) -> Iteration[Ended]:
-        """`newton_steps` on one level of the data."""
+        """Minimise on one level of the data."""
+        if has_kinks(problem):
+            return (
+                yield from kinked_steps(problem, level, theta, metric, tolerance, max_iterations)
+            )
         box = problem.family.box_at(theta)
         ended = yield from newton_steps(
             "observed", theta, metric, *box, tolerance, max_iterations, level
         )
         return *ended, 1.0
-
-    def _climb_kinks(
-        self,
-        problem: Problem,
-        level: int,
-        theta: FloatArray,
-        metric: FloatArray,
-        tolerance: float,
-        max_iterations: int,
-    ) -> Iteration[Ended]:
-        """The same where the likelihood has kinks."""
-        return (yield from kinked_steps(problem, level, theta, metric, tolerance, max_iterations))
