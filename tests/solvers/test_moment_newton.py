@@ -140,8 +140,8 @@ def test_the_model_in_the_moments_is_of_second_order(gate, truth):
     here = problem.evaluate(Request("observed", theta))
     for merges in (((1, 0),), ((2, 1),), ((2, 0),), ((1, 0), (3, 2)), ((2, 1), (3, 0))):
         chart = MomentChart(Moments(family, np.eye(theta.size)), theta, merges)
-        step = family.pin(rng.normal(size=theta.size))
-        h = 1e-3
+        step = family.pin(2.0 * rng.normal(size=theta.size))
+        h = 5e-4
         values = [
             problem.evaluate(Request("value", chart.path(s * step).end)).value for s in (-h, 0.0, h)
         ]
@@ -150,7 +150,7 @@ def test_the_model_in_the_moments_is_of_second_order(gate, truth):
         assert slope == pytest.approx(here.gradient @ step, rel=1e-4)
         model = step @ (here.hessian + chart.curvature(here.gradient)) @ step
         assert bend == pytest.approx(model, rel=1e-3, abs=1e-2)
-        assert abs(step @ chart.curvature(here.gradient) @ step) > 0.02
+        assert abs(step @ chart.curvature(here.gradient) @ step) > 0.05
 
 
 def test_atoms_on_a_bound_or_far_apart_do_not_merge(truth):
