@@ -10,6 +10,7 @@ from moestat._types import FloatArray
 from moestat.solvers._driver import Evaluation
 
 __all__ = [
+    "PREVIEW_TOLERANCE",
     "finest_decrease",
     "is_converged",
     "smallest_decrease",
@@ -20,6 +21,9 @@ __all__ = [
 # measure, down to the second constant, in units of log-likelihood: half of what a certificate
 # allows.  Along the flattest directions at n = 1e14 their own rounding promises about as much.
 _ROUNDING, _FINEST = 1e-14, 5e-5
+
+PREVIEW_TOLERANCE = 1e-2
+"""A part of the data says no more about the optimum than this, in units of log-likelihood."""
 
 
 def finest_decrease(here: Evaluation) -> float:

@@ -207,7 +207,6 @@ class KinkModel:
         reach: float,
     ) -> None:
         family = problem.family
-        assert family.gate.kink is not None
         self.theta, self.here, self.metric, self.reach = theta, here, metric, reach
         self.lower, self.upper = family.box_at(theta)
         locations = kink_locations(family)
@@ -218,7 +217,6 @@ class KinkModel:
     def _corners(self, problem: Problem, level: int, i: int) -> _Corners:
         """The kinks of atom i's location, from one pass over the samples within reach."""
         family = problem.family
-        assert family.gate.kink is not None
         j = kink_locations(family)[i]
         origin = float(self.theta[j])
         low = max(origin - self.reach, float(self.lower[j]))

@@ -9,7 +9,7 @@ import scipy
 
 from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
-from moestat.solvers._decrease import straight_decrease
+from moestat.solvers._decrease import PREVIEW_TOLERANCE, straight_decrease
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._gauss_newton import (
     check_regression,
@@ -28,8 +28,6 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-14, 1e12
 _LEAST_SCALE = 1e-12  # of the largest curvature: what a coordinate without any is damped by
 # At a kink of an activation steps keep bouncing: forty that gain nothing of note are enough.
 _PATIENCE, _LEAST_PROGRESS = 40, 1e-4
-# A part of the data says no more about the minimum than this.
-_PREVIEW_TOLERANCE = 1e-2
 # Values are rounded by this much of the sample size, in units of log-likelihood; gradients are
 # finer, down to the second constant.
 _ROUNDING, _FINEST = 1e-14, 1e-6
@@ -120,7 +118,7 @@ class LevenbergMarquardt:
         check_regression(self.name, problem.family)
         theta, spent = start, 0
         for level, data in fitted_levels(problem):
-            tolerance = max(self.tolerance, _PREVIEW_TOLERANCE) if data.preview else self.tolerance
+            tolerance = max(self.tolerance, PREVIEW_TOLERANCE) if data.preview else self.tolerance
             theta, status, iterations = yield from self._descend(
                 problem, theta, level, tolerance, self.max_iterations - spent
             )

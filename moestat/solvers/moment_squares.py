@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
+from moestat.solvers._decrease import PREVIEW_TOLERANCE
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._gauss_newton import (
     check_regression,
@@ -21,8 +22,6 @@ from moestat.solvers._squares import rounding_level, variance_of
 __all__ = ["MomentSquares"]
 
 _STEADY = 0.9  # part of a variance that is as good as the same
-# A part of the data says no more about the minimum than this.
-_PREVIEW_TOLERANCE = 1e-2
 
 _Walk = tuple[FloatArray, Evaluation, str, int]
 
@@ -80,7 +79,7 @@ class MomentSquares:
         metric, box = feature_metric(problem), family.box_at(start)
         theta, spent, status = start, 0, "iteration limit"
         for level, data in fitted_levels(problem):
-            tolerance = max(self.tolerance, _PREVIEW_TOLERANCE if data.preview else 0.0)
+            tolerance = max(self.tolerance, PREVIEW_TOLERANCE if data.preview else 0.0)
             size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
             here = yield Request("residuals", theta, level)
             while spent < self.max_iterations:

@@ -9,7 +9,12 @@ import numpy as np
 from moestat._types import FloatArray
 from moestat._validate import positive_int, real_in
 from moestat.solvers._certificate import certify
-from moestat.solvers._decrease import finest_decrease, is_converged, straight_decrease
+from moestat.solvers._decrease import (
+    PREVIEW_TOLERANCE,
+    finest_decrease,
+    is_converged,
+    straight_decrease,
+)
 from moestat.solvers._driver import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers._kinks import has_kinks, kinked_steps
 from moestat.solvers._solution import Solution
@@ -25,8 +30,6 @@ _SMALLEST_RADIUS = 1e-10
 _LARGEST_RADIUS = 1e4
 # At a kink, as EM's M-step may meet one, steps keep bouncing: forty that gain nothing will do.
 _PATIENCE, _LEAST_PROGRESS = 40, 1e-4
-# A part of the data says no more about the maximum than this, in units of log-likelihood.
-_PREVIEW_TOLERANCE = 1e-2
 
 
 def newton_steps(
@@ -118,7 +121,7 @@ class Newton:
         for level, data in enumerate(problem.data.levels):
             left = self.max_iterations - spent
             metric = problem.metric(theta)
-            tolerance = max(self.tolerance, _PREVIEW_TOLERANCE if data.preview else 0.0)
+            tolerance = max(self.tolerance, PREVIEW_TOLERANCE if data.preview else 0.0)
             theta, here, status, iterations, reach = yield from self._climb(
                 problem, level, theta, metric, tolerance, left
             )
