@@ -77,6 +77,7 @@ _KERNEL_SOURCES = (
     "solvers/_kinks.py",
     "solvers/_symmetric.py",
     "solvers/_trust_region.py",
+    "solvers/_valley.py",
 )
 
 

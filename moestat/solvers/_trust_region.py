@@ -28,14 +28,23 @@ from moestat.solvers._symmetric import (
     tridiagonalise,
 )
 
-__all__ = ["NULL_CURVATURE", "BoxStep", "box_step", "free_coordinates", "region_metric"]
+__all__ = [
+    "MOST_ROTATIONS",
+    "NULL_CURVATURE",
+    "BoxStep",
+    "box_step",
+    "can_descend",
+    "free_coordinates",
+    "region_metric",
+]
 
 NULL_CURVATURE = 1e-14
 """Part of the largest curvature down to which the sign of a curvature is beyond doubt."""
 
 _RIDGE = 1e-8
-# Implicit QL took at most 1.6 n^2 rotations on every matrix tried.
-_ROTATIONS = 2
+
+MOST_ROTATIONS = 2
+"""Rotations, in units of n^2: implicit QL took at most 1.6 n^2 on every matrix tried."""
 
 
 def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: int) -> FloatArray:
@@ -53,7 +62,7 @@ def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: 
 
 @device(forceinline=False)
 @compact
-def _can_descend(theta, gradient, lower, upper):
+def can_descend(theta, gradient, lower, upper):
     """Whether a coordinate can move downhill: inside the box, or on its edge and pulled inwards."""
     held_below = theta <= lower and gradient >= 0.0
     held_above = theta >= upper and gradient <= 0.0
@@ -64,7 +73,7 @@ def free_coordinates(
     theta: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> np.ndarray:
     """Coordinates that can move downhill: inside the box, or on its edge and pulled inwards."""
-    return np.array(list(map(_can_descend, theta, gradient, lower, upper)), dtype=bool)
+    return np.array(list(map(can_descend, theta, gradient, lower, upper)), dtype=bool)
 
 
 @device(forceinline=False)
@@ -213,7 +222,7 @@ def _box_step_loop(theta, gradient, hessian, metric, lower, upper, radius, null,
     n = 0
     for j in range(n_params):
         step[j] = 0.0
-        if _can_descend(theta[j], gradient[j], lower[j], upper[j]):
+        if can_descend(theta[j], gradient[j], lower[j], upper[j]):
             at[n] = j
             n += 1
     length = 0.0
@@ -278,7 +287,10 @@ def box_step(
         If the model is not finite, or the metric not positive definite.
     """
     n_params = theta.size
-    step, indices = np.empty(n_params), np.empty((1 + _ROTATIONS * n_params) * n_params, np.int64)
+    step, indices = (
+        np.empty(n_params),
+        np.empty((1 + MOST_ROTATIONS * n_params) * n_params, np.int64),
+    )
     decrease, length = _box_step_loop(
         theta, gradient, hessian, metric, lower, upper, float(radius), null, indices, step
     )
