@@ -75,6 +75,7 @@ _KERNEL_SOURCES = (
     "likelihoods",
     "kernels",
     "solvers/_kinks.py",
+    "solvers/_moments.py",
     "solvers/_symmetric.py",
     "solvers/_trust_region.py",
     "solvers/_valley.py",
