@@ -15,7 +15,7 @@ from moestat._types import FloatArray
 from moestat.solvers._decrease import finest_decrease, is_converged, smallest_decrease
 from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
 from moestat.solvers._moments import Moments, Path
-from moestat.solvers._trust_region import NULL_CURVATURE, BoxStep, box_step
+from moestat.solvers._trust_region import NULL_CURVATURE, BoxStep, Region
 from moestat.solvers._valley import Floor
 
 __all__ = ["model_hessian", "moment_steps"]
@@ -48,17 +48,14 @@ class _Model:
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        self.theta, self.here, self.metric = theta, here, metric
-        self.lower, self.upper = lower, upper
+        self.theta, self.here = theta, here
         self.chart = moments.chart(theta, lower, upper)
         self.hessian = here.hessian + self.chart.curvature(here.gradient)
+        self._region = Region(theta, here.gradient, self.hessian, metric, lower, upper)
 
     def step(self, radius: float, null: float = NULL_CURVATURE) -> BoxStep:
         """The best step within the radius."""
-        box = self.lower, self.upper
-        return box_step(
-            self.theta, self.here.gradient, self.hessian, self.metric, *box, radius, null
-        )
+        return self._region.step(radius, null)
 
     def shortest_step(self, radius: float) -> BoxStep:
         """A step within the radius that is no longer than its promise is worth.
@@ -90,13 +87,12 @@ class _Model:
 
     def into_box(self, theta: FloatArray) -> FloatArray:
         """The point of the box nearest to theta (P,)."""
-        return np.minimum(np.maximum(theta, self.lower), self.upper)
+        return np.minimum(np.maximum(theta, self._region.lower), self._region.upper)
 
     @cached_property
     def floor(self) -> Floor:
         """The model's floor, which is made for the first step that needs it."""
-        box = self.lower, self.upper
-        return Floor(self.theta, self.here.gradient, self.hessian, self.metric, *box)
+        return Floor(self._region)
 
 
 @dataclass(frozen=True)

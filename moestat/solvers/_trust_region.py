@@ -1,4 +1,4 @@
-"""The trust-region step in a box: the small dense algebra of the Newton solvers.
+"""Trust-region steps in a box: the small dense algebra of the Newton solvers.
 
 The region is an ellipsoid in the metric ``M = diag over channels of E[phi phi']``: its radius is
 the root-mean-square change of the predictors, which is what the quadratic model of a likelihood
@@ -14,7 +14,7 @@ import numpy as np
 
 from moestat._jit import compact, compile_loop, device
 from moestat._types import FloatArray, IntArray
-from moestat.kernels.views import empty_rows, part, row
+from moestat.kernels.views import empty_like, empty_rows, part, row
 from moestat.solvers._symmetric import (
     back_substitute,
     cholesky,
@@ -32,6 +32,7 @@ __all__ = [
     "MOST_ROTATIONS",
     "NULL_CURVATURE",
     "BoxStep",
+    "Region",
     "box_step",
     "can_descend",
     "free_coordinates",
@@ -97,20 +98,20 @@ def _shifted_step(n, values, slope, shift, floor, best):
 
 @device(forceinline=False)
 @compact
-def _eigenbasis_step(n, values, slope, radius, null, best):
-    """Minimise ``slope'p + sum values p^2 / 2`` over ``|p| <= radius`` exactly.
+def _eigenbasis_step(n, curvature, slope, radius, null, values, best):
+    """Minimise ``slope'p + sum curvature p^2 / 2`` over ``|p| <= radius`` exactly.
 
-    More and Sorensen (1983), with every eigenvalue at hand.
+    More and Sorensen (1983), with every eigenvalue at hand.  `values` is scratch.
     """
     lowest = 0
     largest = 1e-300
     for i in range(n):
-        largest = abs(values[i]) if abs(values[i]) > largest else largest
-        lowest = i if values[i] < values[lowest] else lowest
+        largest = abs(curvature[i]) if abs(curvature[i]) > largest else largest
+        lowest = i if curvature[i] < curvature[lowest] else lowest
     # Curvature within rounding of zero has no sign: it must not pull the step to the region's edge.
     floor = null * largest
     for i in range(n):
-        values[i] = floor if abs(values[i]) <= floor else values[i]
+        values[i] = floor if abs(curvature[i]) <= floor else curvature[i]
 
     if values[lowest] > 0.0 and _shifted_step(n, values, slope, 0.0, floor, best) <= radius:
         return
@@ -133,11 +134,11 @@ def _eigenbasis_step(n, values, slope, radius, null, best):
             low = shift
         else:
             high = shift
-        curvature = 0.0
+        bend = 0.0
         for i in range(n):
             here = values[i] + shift
-            curvature += best[i] * best[i] / (here if here > floor else floor)
-        shift += (norm / radius - 1.0) * norm * norm / curvature
+            bend += best[i] * best[i] / (here if here > floor else floor)
+        shift += (norm / radius - 1.0) * norm * norm / bend
         if not (low < shift < high):
             shift = 0.5 * (low + high)
         norm = _shifted_step(n, values, slope, shift, floor, best)
@@ -148,25 +149,30 @@ def _eigenbasis_step(n, values, slope, radius, null, best):
 
 @device(forceinline=False)
 @compact
-def _region_step(n, slope, matrix, lower, radius, null, work, plane, cosine, sine, leg):
-    """Minimise ``g'p + p'Hp/2`` over ``p'Mp <= radius^2``; False if M is not definite.
+def _diagonal(n, slope, matrix, factor, values, size, work, plane, cosine, sine):
+    """Move a model into the eigenbasis of its curvature in the metric.
 
-    `slope` holds g, `matrix` H and `lower` M; all three are overwritten.
+    `slope` holds the gradient, `matrix` the Hessian and `factor` the metric; all are overwritten.
+    Returns the number of rotations, -1 if the metric is not definite.
     """
-    values, off, size, scratch = work[0], work[1], work[2], work[3]
-    if not cholesky(n, lower):
-        return False
-    reduce_to_standard(n, lower, matrix)
-    tridiagonalise(n, matrix, values, off, size, scratch)
-    used = diagonalise(n, values, off, plane, cosine, sine)
-    forward_substitute(n, lower, slope)
+    if not cholesky(n, factor):
+        return -1
+    reduce_to_standard(n, factor, matrix)
+    tridiagonalise(n, matrix, values, work[0], size, work[1])
+    used = diagonalise(n, values, work[0], plane, cosine, sine)
+    forward_substitute(n, factor, slope)
     reflect_into(n, matrix, size, slope)
     rotate_into(used, plane, cosine, sine, slope)
-    _eigenbasis_step(n, values, slope, radius, null, leg)
+    return used
+
+
+@device(forceinline=False)
+@compact
+def _undiagonal(n, used, matrix, factor, size, plane, cosine, sine, leg):
+    """Move a step back from the eigenbasis."""
     rotate_back(used, plane, cosine, sine, leg)
     reflect_back(n, matrix, size, leg)
-    back_substitute(n, lower, leg)
-    return True
+    back_substitute(n, factor, leg)
 
 
 @device(forceinline=False)
@@ -206,50 +212,107 @@ def _quadratic(matrix, x):
     return total
 
 
+@device(forceinline=False)
+@compact
+def _follow(n, at, leg, theta, lower, upper, step):
+    """Add a leg to the step, up to the first edge of the box.
+
+    Returns how many coordinates are left, the first of `at`, and the fraction of the leg.
+    """
+    fraction = 1.0
+    for i in range(n):
+        j = at[i]
+        room = _room(theta[j] + step[j], leg[i], lower[j], upper[j])
+        fraction = room if room < fraction else fraction
+    left = 0
+    for i in range(n):
+        j = at[i]
+        here = theta[j] + step[j]
+        step[j] += fraction * leg[i]
+        if fraction < 1.0 and _room(here, leg[i], lower[j], upper[j]) <= fraction:
+            step[j] = (upper[j] if leg[i] > 0.0 else lower[j]) - theta[j]
+        else:
+            at[left] = j
+            left += 1
+    return left, fraction
+
+
 @compile_loop
 @compact
-def _box_step_loop(theta, gradient, hessian, metric, lower, upper, radius, null, indices, step):
-    """Fill `step`; returns the decrease of the model and the length in the metric."""
-    n_params = theta.size
-    at, plane = part(indices, 0, n_params), part(indices, n_params, indices.size)
-    matrix = empty_rows(n_params, n_params)
-    factor = empty_rows(n_params, n_params)
-    work = empty_rows(6, n_params)
-    slope, leg = row(work, 4), row(work, 5)
-    rotations = empty_rows(2, plane.size)
-    cosine, sine = row(rotations, 0), row(rotations, 1)
+def _region_loop(theta, gradient, hessian, metric, lower, upper, integers, basis, rotations, step):
+    """Fill the arrays of a `Region`; returns the numbers of free coordinates and of rotations.
 
+    `step` is scratch.
+    """
+    n_params = theta.size
+    at, plane = part(integers, 0, n_params), part(integers, n_params, integers.size)
+    matrix, factor = part(basis, 0, n_params), part(basis, n_params, 2 * n_params)
+    values, slope = row(basis, 2 * n_params), row(basis, 2 * n_params + 1)
+    size, work = row(basis, 2 * n_params + 2), empty_rows(2, n_params)
     n = 0
     for j in range(n_params):
         step[j] = 0.0
         if can_descend(theta[j], gradient[j], lower[j], upper[j]):
             at[n] = j
             n += 1
-    length = 0.0
-    while n > 0 and length < 0.99 * radius:
-        _select_free(n, at, step, gradient, hessian, metric, slope, matrix, factor)
-        reach = radius - length
-        if not _region_step(n, slope, matrix, factor, reach, null, work, plane, cosine, sine, leg):
-            return np.nan, np.nan
-        fraction = 1.0
-        for i in range(n):
-            j = at[i]
-            room = _room(theta[j] + step[j], leg[i], lower[j], upper[j])
-            fraction = room if room < fraction else fraction
-        left = 0
-        for i in range(n):
-            j = at[i]
-            here = theta[j] + step[j]
-            step[j] += fraction * leg[i]
-            if fraction < 1.0 and _room(here, leg[i], lower[j], upper[j]) <= fraction:
-                step[j] = (upper[j] if leg[i] > 0.0 else lower[j]) - theta[j]
-            else:
-                at[left] = j
-                left += 1
-        n = left
-        length = math.sqrt(_quadratic(metric, step))
-        if fraction == 1.0:
-            break
+    _select_free(n, at, step, gradient, hessian, metric, slope, matrix, factor)
+    cosine, sine = row(rotations, 0), row(rotations, 1)
+    return n, _diagonal(n, slope, matrix, factor, values, size, work, plane, cosine, sine)
+
+
+@compile_loop
+@compact
+def _step_loop(
+    theta,
+    gradient,
+    hessian,
+    metric,
+    lower,
+    upper,
+    radius,
+    null,
+    n,
+    used,
+    integers,
+    basis,
+    rotations,
+    step,
+):
+    """Fill `step`; returns the decrease of the model and the length in the metric."""
+    n_params = theta.size
+    plane = part(integers, n_params, integers.size)
+    matrix, factor = part(basis, 0, n_params), part(basis, n_params, 2 * n_params)
+    values, slope = row(basis, 2 * n_params), row(basis, 2 * n_params + 1)
+    size, work = row(basis, 2 * n_params + 2), empty_rows(4, n_params)
+    cosine, sine = row(rotations, 0), row(rotations, 1)
+    scratch, leg = row(work, 2), row(work, 3)
+
+    at = empty_like(integers, n_params)
+    for j in range(n_params):
+        step[j] = 0.0
+        at[j] = integers[j]
+    if n == 0:
+        return 0.0, 0.0
+    _eigenbasis_step(n, values, slope, radius, null, scratch, leg)
+    _undiagonal(n, used, matrix, factor, size, plane, cosine, sine, leg)
+    left, fraction = _follow(n, at, leg, theta, lower, upper, step)
+    length = math.sqrt(_quadratic(metric, step))
+    if fraction < 1.0:
+        # The region's own arrays stay as they are.
+        others, turns = empty_rows(2 * n_params + 3, n_params), empty_rows(2, plane.size)
+        planes = empty_like(integers, plane.size)
+        matrix, factor = part(others, 0, n_params), part(others, n_params, 2 * n_params)
+        values, slope = row(others, 2 * n_params), row(others, 2 * n_params + 1)
+        size, cosine, sine = row(others, 2 * n_params + 2), row(turns, 0), row(turns, 1)
+        while fraction < 1.0 and left > 0 and length < 0.99 * radius:
+            _select_free(left, at, step, gradient, hessian, metric, slope, matrix, factor)
+            used = _diagonal(left, slope, matrix, factor, values, size, work, planes, cosine, sine)
+            if used < 0:
+                return np.nan, np.nan
+            _eigenbasis_step(left, values, slope, radius - length, null, scratch, leg)
+            _undiagonal(left, used, matrix, factor, size, planes, cosine, sine, leg)
+            left, fraction = _follow(left, at, leg, theta, lower, upper, step)
+            length = math.sqrt(_quadratic(metric, step))
     decrease = -0.5 * _quadratic(hessian, step)
     for j in range(n_params):
         decrease -= gradient[j] * step[j]
@@ -264,6 +327,81 @@ class BoxStep(NamedTuple):
     length: float
 
 
+class Region:
+    """The quadratic model of an objective in a box, taken apart once for steps of any length.
+
+    Parameters
+    ----------
+    theta, gradient : ndarray of shape (P,)
+        Where the model is, and its gradient there.
+    hessian, metric : ndarray of shape (P, P)
+        Curvature of the model, and the metric that lengths are measured in.
+    lower, upper : ndarray of shape (P,)
+        The box.
+
+    Attributes
+    ----------
+    n_free : int
+        Number of free coordinates: those that can move downhill.
+    at : ndarray of shape (n_free,)
+        The free coordinates.
+    factor : ndarray of shape (P, P)
+        Cholesky factor of their metric, in the leading rows and columns.
+    curvatures : ndarray of shape (n_free,)
+        Eigenvalues of the curvature in the metric, in no order.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the metric is not positive definite.
+    """
+
+    def __init__(
+        self,
+        theta: FloatArray,
+        gradient: FloatArray,
+        hessian: FloatArray,
+        metric: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> None:
+        self.theta, self.lower, self.upper = theta, lower, upper
+        n_params = theta.size
+        most = MOST_ROTATIONS * n_params * n_params
+        model = theta, gradient, hessian, metric, lower, upper
+        arrays = (
+            np.empty(n_params + most, np.int64),
+            np.empty((2 * n_params + 3, n_params)),
+            np.empty((2, most)),
+        )
+        self.n_free, used = _region_loop(*model, *arrays, np.empty(n_params))
+        if used < 0:
+            raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
+        self.at = arrays[0][: self.n_free]
+        self.factor = arrays[1][n_params : 2 * n_params]
+        self.curvatures = arrays[1][2 * n_params, : self.n_free]
+        self._model, self._state = model, (self.n_free, used, *arrays)
+
+    def step(self, radius: float, null: float = NULL_CURVATURE) -> BoxStep:
+        """A step that decreases the model inside the box and the region.
+
+        The region step of the free coordinates is followed to the first edge of the box; the
+        coordinate that met it stays there and the rest goes on within the same model.  Every leg
+        decreases the model, and there are at most P.  Curvatures below the part `null` of the
+        largest are taken for that.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the model is not finite.
+        """
+        step = np.empty(self.theta.size)
+        decrease, length = _step_loop(*self._model, float(radius), null, *self._state, step)
+        if not math.isfinite(decrease):
+            raise np.linalg.LinAlgError("the quadratic model is not finite")
+        return BoxStep(step, decrease, length)
+
+
 def box_step(
     theta: FloatArray,
     gradient: FloatArray,
@@ -272,28 +410,6 @@ def box_step(
     lower: FloatArray,
     upper: FloatArray,
     radius: float,
-    null: float = NULL_CURVATURE,
 ) -> BoxStep:
-    """A step that decreases the quadratic model inside the box and the region.
-
-    The region step of the free coordinates is followed to the first edge of the box; the
-    coordinate that met it stays there and the rest goes on within the same model.  Every leg
-    decreases the model, and there are at most P.  Curvatures below the part `null` of the largest
-    are taken for that.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the model is not finite, or the metric not positive definite.
-    """
-    n_params = theta.size
-    step, indices = (
-        np.empty(n_params),
-        np.empty((1 + MOST_ROTATIONS * n_params) * n_params, np.int64),
-    )
-    decrease, length = _box_step_loop(
-        theta, gradient, hessian, metric, lower, upper, float(radius), null, indices, step
-    )
-    if not math.isfinite(decrease):
-        raise np.linalg.LinAlgError("the quadratic model is not finite, or its metric not definite")
-    return BoxStep(step, decrease, length)
+    """The step of a `Region` that is asked only once."""
+    return Region(theta, gradient, hessian, metric, lower, upper).step(radius)

@@ -18,7 +18,7 @@ from moestat.solvers._decrease import (
 from moestat.solvers._driver import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers._kinks import has_kinks, kinked_steps
 from moestat.solvers._solution import Solution
-from moestat.solvers._trust_region import box_step
+from moestat.solvers._trust_region import Region
 
 __all__ = ["Ended", "Newton", "newton_steps"]
 
@@ -48,6 +48,7 @@ def newton_steps(
     gradient and Hessian at the trial point come together.
     """
     here = yield Request(objective, theta, level)
+    region = Region(theta, here.gradient, here.hessian, metric, lower, upper)
     radius = 1.0
     progress = 0.0
     for iteration in range(max_iterations):
@@ -55,7 +56,7 @@ def newton_steps(
             if progress < _LEAST_PROGRESS:
                 return theta, here, "stalled", iteration
             progress = 0.0
-        move = box_step(theta, here.gradient, here.hessian, metric, lower, upper, radius)
+        move = region.step(radius)
         if is_converged(move.decrease, move.length, radius, here, tolerance):
             return theta, here, "converged", iteration
         trial = np.minimum(np.maximum(theta + move.step, lower), upper)
@@ -72,6 +73,7 @@ def newton_steps(
             radius = min(3.0 * radius, _LARGEST_RADIUS)
         if ratio > _ACCEPT:
             theta, here = trial, there
+            region = Region(theta, here.gradient, here.hessian, metric, lower, upper)
             progress += decrease
         elif radius < _SMALLEST_RADIUS:
             return theta, here, "stalled", iteration + 1

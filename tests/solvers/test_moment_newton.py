@@ -12,6 +12,7 @@ from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
 from moestat.solvers._kinks import kink_locations, one_sided
 from moestat.solvers._moment_steps import _Model, moment_steps
 from moestat.solvers._moments import MomentChart, Moments
+from moestat.solvers._trust_region import Region
 from moestat.solvers._valley import Floor
 from moestat.solvers.moment_newton import _open_box
 from moestat.starts import GivenStarts, TruthStarts
@@ -322,7 +323,8 @@ def test_restorations_move_in_directions_that_are_as_stiff_as_they_were():
     _, axes = scipy.linalg.eigh(np.diag(rng.normal(size=4)), metric)
     dual, wide = metric @ axes, np.full(4, 1e3)
     before = np.array([1e6, 1e5, 1.0, -1.0])
-    floor = Floor(np.zeros(4), np.zeros(4), dual @ np.diag(before) @ dual.T, metric, -wide, wide)
+    zero = np.zeros(4)
+    floor = Floor(Region(zero, zero, dual @ np.diag(before) @ dual.T, metric, -wide, wide))
     # A step has turned the axes, and off the floor it finds other soft curvatures.
     turn = scipy.linalg.expm(0.3 * (root - root.T))
     axes, dual = axes @ turn, dual @ turn
@@ -355,7 +357,7 @@ def test_restorations_stay_in_the_box():
     theta, slope = np.zeros(2), np.array([-1.0, 0.0])
     lower, upper = np.full(2, -1.0), np.array([0.0, 1.0])
     hessian = np.array([[2e4, 9e3], [9e3, 1e4]])
-    floor = Floor(theta, slope, hessian, np.eye(2), lower, upper)
+    floor = Floor(Region(theta, slope, hessian, np.eye(2), lower, upper))
     there = Evaluation(0.0, np.array([-1.0, -1.0]), hessian)
     # The first coordinate is held by its bound, and the second moves as if it were alone.
     np.testing.assert_allclose(floor.restoration(theta, there, 1.0, 0.0).step, [0.0, 1e-4])
