@@ -462,15 +462,10 @@ class Family:
         free = self.lower < self.upper
         return np.where(free, np.cumsum(free) - 1, -1)
 
-    @property
+    @cached_property
     def n_quadratic_features(self) -> int:
         """Number of features of x that the channels read, at least 1 and the d inputs."""
         return int(max(1 + self.n_features, (self.offset + self.width).max() - 1))
-
-    def features(self, channel: int) -> IntArray:
-        """Features (width,) of x that a channel reads, 0 for the constant."""
-        slopes = int(self.offset[channel]) + np.arange(int(self.width[channel]) - 1)
-        return np.concatenate([[0], slopes])
 
     def residuals(
         self,

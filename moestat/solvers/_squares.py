@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from moestat._types import FloatArray
+from moestat._types import FloatArray, IntArray
 from moestat.families import Family
+from moestat.kernels.squares import bend_loop, collect_loop, join_loop, unfold_loop
 
 __all__ = [
     "Squares",
@@ -65,13 +66,14 @@ def gram_squares(
     nothing = np.empty((family.n_experts, 0))
     at = np.flatnonzero(family.jacobian_rows >= 0)
     last = at.size
-    rows = np.zeros((last + 1, CHUNK))
+    width = min(CHUNK, n)
+    rows = np.zeros((last + 1, width))
     syrk: Any = scipy.linalg.get_blas_funcs("syrk", (rows,))
     gram = np.zeros((last + 1, last + 1), order="F")
-    f = np.empty(CHUNK)
+    f = np.empty(width)
     for start in range(0, n, CHUNK):
         m = min(CHUNK, n - start)
-        if m < CHUNK:
+        if m < width:
             rows[:, m:] = 0.0
         family.residuals(theta, X, root, start, 1, f[:m], nothing, rows)
         np.subtract(f[:m], y[start : start + m], out=rows[last, :m])
@@ -79,9 +81,13 @@ def gram_squares(
         gram = syrk(1.0, rows.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
     gradient, hessian = np.zeros(n_params), np.zeros((n_params, n_params))
     gradient[at] = gram[:last, last]
-    upper = np.triu(gram[:last, :last])
-    hessian[np.ix_(at, at)] = upper + np.triu(upper, 1).T
+    unfold_loop(at, gram, hessian)
     return 0.5 * float(gram[last, last]), gradient, hessian
+
+
+def _reads(family: Family) -> tuple[IntArray, ...]:
+    """Position, number, first feature and row in the Jacobian of the channels' coefficients."""
+    return family.index, family.width, family.offset, family.jacobian_rows
 
 
 class _Chunks:
@@ -121,10 +127,7 @@ def slope_squares(
         slope *= pull
         sums += slope @ phi.T
     gradient = np.zeros(family.n_params)
-    for (i, c), first in np.ndenumerate(family.index):
-        reads = family.features(c)
-        gradient[first + np.arange(reads.size)] += sums[i * family.index.shape[1] + c, reads]
-    gradient[family.jacobian_rows < 0] = 0.0
+    collect_loop(*_reads(family), sums, gradient)
     return 0.5 * value, gradient, np.empty((0, 0))
 
 
@@ -137,62 +140,35 @@ def newton_squares(
     v of `moestat.kernels.regression.channel_loop` and f the gradient, takes a second dsyrk:
     ``f f' - r (v f' + f v') = (f - r v)(f - r v)' - r^2 v v'``.
     """
-    free = family.jacobian_rows
-    at = np.flatnonzero(free >= 0)
-    n_gate, joined = family.layout[0], family.gate.normalised
+    at = np.flatnonzero(family.jacobian_rows >= 0)
+    joined = family.gate.normalised
+    reads, width = _reads(family), min(CHUNK, y.size)
     root, chunks = np.sqrt(weight), _Chunks(family, X, theta, 2)
-    rows = np.zeros((at.size, CHUNK))
-    cross = np.zeros((at.size if joined else 0, CHUNK))
+    rows = np.zeros((at.size, width))
+    cross = np.zeros((at.size if joined else 0, width))
     syrk: Any = scipy.linalg.get_blas_funcs("syrk", (rows,))
     gram = np.zeros((at.size, at.size), order="F")
-    within = np.zeros((family.n_params, family.n_params))
     slopes, value = np.zeros(at.size), 0.0
     nothing = np.empty((family.n_experts, 0))
     for start in range(0, y.size, CHUNK):
         m = min(CHUNK, y.size - start)
         part = slice(start, start + m)
-        if m < CHUNK:
+        if m < width:
             rows[:, m:] = cross[:, m:] = 0.0
         f, phi, _, bend, v = chunks.at(start, m)
         family.residuals(theta, X, root, start, 1, f, nothing, rows)
         residual = root[part] * (f - y[part])
         value += float(residual @ residual)
         slopes += rows[:, :m] @ residual
-        bend *= root[part] * residual
-        _add_bends(family, phi, bend, within)
+        bend_loop(*reads, phi, bend, root[part] * residual, gram)
         if joined:
-            v *= residual
-            cross[:, :m] = 0.0
-            for (i, c), first in np.ndenumerate(family.index[:, :n_gate]):
-                reads = family.features(c)
-                own = free[first + np.arange(reads.size)]
-                cross[own[own >= 0], :m] += phi[reads[own >= 0]] * v[i * n_gate + c]
-            rows -= cross
+            join_loop(*reads, family.layout[0], phi, v, residual, cross, rows)
             gram = syrk(-1.0, cross.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
         gram = syrk(1.0, rows.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
-    gradient, hessian = np.zeros(family.n_params), np.zeros_like(within)
+    gradient, hessian = np.zeros(family.n_params), np.zeros((family.n_params, family.n_params))
     gradient[at] = slopes
-    upper = np.triu(gram)
-    block = np.ix_(at, at)
-    hessian[block] = upper + np.triu(upper, 1).T + within[block]
+    unfold_loop(at, gram, hessian)
     return 0.5 * value, gradient, hessian
-
-
-def _add_bends(family: Family, phi: FloatArray, bend: FloatArray, hessian: FloatArray) -> None:
-    """Add the part of a weighted Hessian within atoms, from derivatives (k pairs, m)."""
-    k, n_channels = family.index.shape
-    pairs = n_channels * (n_channels + 1) // 2
-    for i in range(k):
-        for c in range(n_channels):
-            reads = family.features(c)
-            own = family.index[i, c] + np.arange(reads.size)
-            for e in range(c + 1):
-                others = family.features(e)
-                other = family.index[i, e] + np.arange(others.size)
-                block = (phi[reads] * bend[i * pairs + c * (c + 1) // 2 + e]) @ phi[others].T
-                hessian[np.ix_(own, other)] += block
-                if e < c:
-                    hessian[np.ix_(other, own)] += block.T
 
 
 def variance_of(value: float, size: float) -> float:

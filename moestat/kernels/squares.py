@@ -1,0 +1,93 @@
+"""Derivatives of a sum of squares, from those of the regression function in its channels.
+
+A matrix over the rows of the Jacobian, the free coefficients, is kept as its upper triangle.
+"""
+
+from __future__ import annotations
+
+from moestat._jit import compile_loop
+from moestat.kernels.views import empty_rows, row
+
+__all__ = ["bend_loop", "collect_loop", "join_loop", "unfold_loop"]
+
+
+@compile_loop
+def bend_loop(index, width, offset, rows, phi, bend, pull, triangle):
+    """Add ``sum pull H_f``, with the second derivatives H_f of a chunk within the atoms.
+
+    The arguments are those of `moestat.kernels.regression.residual_loop`, with the row (P,) of each
+    coefficient, and the phi (features, m) and bend (pairs, m) of `channel_loop`; pull is (m,).
+    """
+    k, n_channels = index.shape
+    pairs, m = n_channels * (n_channels + 1) // 2, pull.size
+    work = empty_rows(1, m)
+    scaled = row(work, 0)
+    for i in range(k):
+        for c in range(n_channels):
+            for e in range(c + 1):
+                own = bend[i * pairs + c * (c + 1) // 2 + e]
+                for q in range(width[c]):
+                    here = rows[index[i, c] + q]
+                    if here < 0:
+                        continue
+                    feature = phi[offset[c] + q - 1 if q > 0 else 0]
+                    for b in range(m):
+                        scaled[b] = pull[b] * own[b] * feature[b]
+                    for p in range(q + 1 if e == c else width[e]):
+                        there = rows[index[i, e] + p]
+                        if there < 0:
+                            continue
+                        other = phi[offset[e] + p - 1 if p > 0 else 0]
+                        total = 0.0
+                        for b in range(m):
+                            total += scaled[b] * other[b]
+                        triangle[min(here, there), max(here, there)] += total
+
+
+@compile_loop
+def join_loop(index, width, offset, rows, n_gate, phi, v, residual, cross, jacobian):
+    """Fill ``r v`` in the coefficients of a normalised gate, and take it from the Jacobian.
+
+    v (k gate's channels, m) is that of `moestat.kernels.regression.channel_loop`, the residual r
+    (m,); outputs are (rows, at least m).
+    """
+    k, m = index.shape[0], residual.size
+    for r in range(cross.shape[0]):
+        for b in range(m):
+            cross[r, b] = 0.0
+    for i in range(k):
+        for c in range(n_gate):
+            own = v[i * n_gate + c]
+            for q in range(width[c]):
+                here = rows[index[i, c] + q]
+                if here < 0:
+                    continue
+                feature = phi[offset[c] + q - 1 if q > 0 else 0]
+                out = cross[here]
+                for b in range(m):
+                    out[b] += residual[b] * own[b] * feature[b]
+    for r in range(cross.shape[0]):
+        for b in range(m):
+            jacobian[r, b] -= cross[r, b]
+
+
+@compile_loop
+def collect_loop(index, width, offset, rows, sums, gradient):
+    """Add the free coefficients to a gradient (P,), from sums (k C, features) of slopes."""
+    k, n_channels = index.shape
+    for i in range(k):
+        for c in range(n_channels):
+            for q in range(width[c]):
+                at = index[i, c] + q
+                if rows[at] >= 0:
+                    feature = offset[c] + q - 1 if q > 0 else 0
+                    gradient[at] += sums[i * n_channels + c, feature]
+
+
+@compile_loop
+def unfold_loop(at, triangle, matrix):
+    """Write an upper triangle in both triangles of the coordinates `at` of a matrix."""
+    for i in range(at.size):
+        for j in range(i, at.size):
+            matrix[at[i], at[j]] = triangle[i, j]
+            matrix[at[j], at[i]] = triangle[i, j]
