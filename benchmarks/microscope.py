@@ -1,14 +1,16 @@
 """What a cell of a microscope costs at n = 1e5 and at n = 1e14.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/microscope.py [--replicates 20] [SPEC ...]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/microscope.py [--replicates 20] [--random 1] [SPEC ...]
 
 A cell is sampled, fitted from all its starts and scored.  The two sample sizes run in turns in
-this process; processor time counts, after one cell of each has compiled what they need.
+this process; processor time counts, after one cell of each has compiled what they need.  Beside
+them stands what a study without lattices pays: the same cell with 1e5 random inputs.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from pathlib import Path
 
@@ -16,7 +18,7 @@ import numpy as np
 from results import save
 from threadpoolctl import threadpool_limits
 
-from moestat.sweep import load_spec
+from moestat.sweep import parse_spec
 from moestat.sweep.cell import run_cell
 from moestat.sweep.plan import Cell, plan_cells
 from moestat.sweep.record import Record
@@ -26,6 +28,12 @@ SPECS = ("gaussian", "mlmoe", "mlmoe_four", "published", "published_four", "atte
 SMALL, LARGE = 1e5, 1e14
 
 
+def random_inputs(text: str) -> str:
+    """A spec with the uniform law of its lattice, and sizes that are rows."""
+    text = re.sub(r",?\s*nodes = \d+", "", text.replace('"lattice"', '"uniform"'))
+    return re.sub(r"stop = 1e14, num = 12", "stop = 1e5, num = 3", text)
+
+
 def timed(text: str, cell: Cell) -> tuple[Record, float]:
     """The record of a cell, and seconds of processor time."""
     began = time.process_time()
@@ -33,30 +41,37 @@ def timed(text: str, cell: Cell) -> tuple[Record, float]:
     return record, time.process_time() - began
 
 
-def measure(name: str, replicates: int) -> list[dict]:
+def measure(name: str, replicates: int, random: int) -> list[dict]:
     """One row per curve of a spec."""
-    path = EXPERIMENTS / f"microscope_{name}.toml"
-    text, spec = path.read_text(), load_spec(path)
-    cells = {(c.curve, c.n, c.replicate): c for c in plan_cells(spec)}
+    lattice = (EXPERIMENTS / f"microscope_{name}.toml").read_text()
+    texts = {"1e5": lattice, "1e14": lattice, "1e5, random": random_inputs(lattice)}
+    specs = {column: parse_spec(text) for column, text in texts.items()}
+    cells = {
+        column: {(c.curve, c.n, c.replicate): c for c in plan_cells(spec)}
+        for column, spec in specs.items()
+    }
     rows = []
-    for curve in spec.curves:
-        seconds: dict[float, list[float]] = {SMALL: [], LARGE: []}
+    for curve in specs["1e5"].curves:
+        seconds: dict[str, list[float]] = {column: [] for column in texts}
         certified = 0
-        for n in seconds:
-            run_cell(text, cells[curve.name, n, 0])
-        for replicate in range(min(replicates, spec.replicates)):
-            for n, spent in seconds.items():
-                record, took = timed(text, cells[curve.name, n, replicate])
-                spent.append(took)
-                certified += n == LARGE and bool(record.certified)
-        small, large = (np.array(spent) for spent in seconds.values())
+        for replicate in range(-1, replicates):
+            for column, spent in seconds.items():
+                if column == "1e5, random" and not 0 <= replicate < random:
+                    continue
+                n = LARGE if column == "1e14" else SMALL
+                cell = cells[column][curve.name, n, max(replicate, 0)]
+                record, took = timed(texts[column], cell)
+                if replicate >= 0:
+                    spent.append(took)
+                    certified += column == "1e14" and bool(record.certified)
+        small, large, sampled = (np.array(spent) for spent in seconds.values())
         row = {
             "experiment": name,
             "curve": curve.name,
-            "median at 1e5": round(float(np.median(small)), 4),
-            "median at 1e14": round(float(np.median(large)), 4),
+            **{f"median at {c}": round(float(np.median(s)), 4) for c, s in seconds.items() if s},
             "ratio of medians": round(float(np.median(large) / np.median(small)), 2),
             "ratio of means": round(float(large.mean() / small.mean()), 2),
+            "ratio to random": round(float(np.median(large) / np.median(sampled)), 3) if random else None,
             "certified at 1e14": f"{certified} of {len(large)}",
         }
         rows.append(row)
@@ -68,7 +83,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("specs", nargs="*", metavar="SPEC", help=f"of {', '.join(SPECS)}")
     parser.add_argument("--replicates", type=int, default=20)
+    parser.add_argument("--random", type=int, default=1, help="replicates with random inputs")
     options = parser.parse_args()
     with threadpool_limits(1):
-        found = [measure(name, options.replicates) for name in options.specs or SPECS]
+        found = [measure(name, options.replicates, options.random) for name in options.specs or SPECS]
     save("microscope", [row for rows in found for row in rows])
