@@ -27,6 +27,7 @@ _FAINTEST = 1e-16  # part of the largest curvature that a step may follow
 _WHOLE = 0.9  # part of a promise that is as good as all of it
 _DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there for a certificate
 _RESTORATIONS = 10
+_ALIGNED = 0.9  # cosine of the angle between two steps that go the same way
 _WORTH = 1e-3  # part of the promise worth a restoration
 _SUSPECT = 0.5  # part of a promise that may come from negative curvature
 _SETTLINGS = 2
@@ -97,11 +98,12 @@ class _Model:
 
 @dataclass(frozen=True)
 class _Proposal:
-    """A step of a model, and the path that it stands for."""
+    """A step of a model, the path that it stands for, and the point (P,) where it is tried."""
 
     model: _Model
     move: BoxStep
     path: Path
+    trial: FloatArray
 
     def ratio(self, end: FloatArray, there: Evaluation) -> float:
         """Decrease up to the end (P,), in units of the promised one."""
@@ -157,7 +159,7 @@ def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
     off the floor decreases are not what they seem, and the next model would be worthless.
     """
     model, promised, length = proposal.model, proposal.move.decrease, proposal.move.length
-    point = model.into_box(proposal.path.end)
+    point = model.into_box(proposal.trial)
     there = yield Request("observed", point, level)
     ratio = first = proposal.ratio(point, there)
     count, before = 0, np.inf
@@ -191,6 +193,22 @@ def _settle(
     there = yield Request("observed", point, level)
     ratio = last.ratio(point, there)
     return (point, there) if ratio > 0.0 and last.is_credible(ratio, there) else None
+
+
+@dataclass(frozen=True)
+class _Bend:
+    """By how much (P,) the floor has left the path of a step (P,) of some length."""
+
+    step: FloatArray
+    length: float
+    offset: FloatArray
+
+    def ahead(self, move: BoxStep, metric: FloatArray) -> FloatArray | None:
+        """By how much (P,) it will leave that of the next step; None if that goes elsewhere."""
+        share = float(self.step @ metric @ move.step) / self.length**2
+        if abs(share) * self.length < _ALIGNED * move.length:
+            return None
+        return share**2 * self.offset
 
 
 class _Radius:
@@ -242,6 +260,7 @@ def moment_steps(
     model = _Model(moments, theta, here, metric, lower, upper)
     passes, settlings, curved = 0, 0, False
     last: _Proposal | None = None
+    bend: _Bend | None = None
     while passes < max_iterations:
         move = model.shortest_step(radius.value)
         if last is not None and curved and model.is_suspect(move) and settlings < _SETTLINGS:
@@ -254,9 +273,15 @@ def moment_steps(
             continue
         if move.decrease <= _DOUBTFUL and model.is_solved(radius.value, tolerance):
             return model.theta, model.here, "converged", passes
-        proposal = _Proposal(model, move, model.chart.path(move.step))
+        path = model.chart.path(move.step)
+        ahead = bend.ahead(move, metric) if bend is not None else None
+        trial = path.end if ahead is None else model.chart.path(move.step + ahead).end
+        proposal = _Proposal(model, move, path, trial)
         landing = yield from _land(proposal, curved, level)
         passes, settlings, last = passes + 1 + landing.restorations, 0, None
+        if landing.ratio > 0.0:
+            seen = landing.restorations > 0
+            bend = _Bend(move.step, move.length, landing.theta - path.end) if seen else None
         if landing.ratio < _POOR:
             radius.cut(landing, move.length, curved)
         elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
