@@ -166,7 +166,8 @@ def two_ways(name: str, shown: dict, starts: list[dict]) -> list[str]:
 
 STARTS = [{"truth": 1, "noise": 0.2}, {"truth": 2, "noise": 0.1}]
 FAR = {"truth": 3, "noise": 0.1}
-SHARED = {"measure": 8, "noise": 0.1}
+SHARED = {"measure": 8, "noise": [0.1, 1.0]}
+APART = {"truth": 4, "noise": [0.1, 1.0]}
 COST = "d = 8, N* = 8, N = 9: about a quarter of an hour on two cores, most of it the largest n."
 
 
@@ -282,7 +283,8 @@ def microscope() -> list[str]:
                 closed = loss == "L3" and gate == "sigmoid" and kind in ("relu", "linear")
                 slow = kind == "linear" and label.startswith("sparse")
                 # Weights of softmax gates are shares of one; those of sigmoid gates are not.
-                starts = FAR if n_experts == 2 or gate == "sigmoid" else SHARED
+                more = SHARED if gate == "softmax" else APART
+                starts = FAR if n_experts == 2 else more
                 solver = "levenberg-marquardt"
                 if n_experts == 3:
                     solver = "gauss-newton-bfgs" if kind == "relu" else "moment-squares"

@@ -414,7 +414,8 @@ def make_starts(
     ----------
     options : mapping
         Counts per rule, ``{"truth": 3, "measure": 3, "random": 2, "split": 1, "cluster": 2}``,
-        and ``"noise"`` and ``"decay"`` of the truth-centred ones, "truth" and "measure".
+        and ``"noise"`` and ``"decay"`` of the truth-centred ones, "truth" and "measure".  A list
+        of noises asks for as many starts at each of them.
     truth_family, truth : Family and ndarray of shape (P*,), optional
         Needed by truth-centred starts.
 
@@ -432,6 +433,11 @@ def make_starts(
     --------
     >>> [rule.name for rule in make_starts({"random": 2, "split": 1})]
     ['split', 'random']
+    >>> from moestat import family
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> rules = make_starts({"truth": 2, "noise": [0.1, 1.0]}, F, [0.0, 0.0, 1.0, -2.0])
+    >>> [(rule.name, rule.count, rule.noise) for rule in rules]
+    [('truth', 2, 0.1), ('truth', 2, 1.0)]
     """
     centred: dict[str, type[TruthStarts]] = {"truth": TruthStarts, "measure": MeasureStarts}
     others: dict[str, type] = {
@@ -459,7 +465,17 @@ def make_starts(
         if counts[key]:
             if truth_family is None or truth is None:
                 raise ValueError("starts: truth-centred starts need a truth")
-            noise, decay = options.get("noise", 0.1), options.get("decay", 0.0)
-            rules.append(rule(truth_family, truth, counts[key], noise, decay))
+            decay = options.get("decay", 0.0)
+            for noise in _distances(options.get("noise", 0.1)):
+                rules.append(rule(truth_family, truth, counts[key], noise, decay))
     rules += [rule(counts[key]) for key, rule in others.items() if counts[key]]
     return rules
+
+
+def _distances(noise: Any) -> list[Any]:
+    """One noise or a list of them; what each of them is, the rules check."""
+    if not isinstance(noise, (list, tuple)):
+        return [noise]
+    if not noise:
+        raise ValueError("starts: noise must be a number >= 0 or a list of them, got an empty list")
+    return list(noise)

@@ -142,11 +142,13 @@ def test_starts_around_the_mixing_measure_have_the_true_density(gate, truth):
         ({}, "at least one start"),
         ({"random": -1}, "starts: random must be an integer >= 0, got -1"),
         ({"random": 1, "noise": 0.1}, "noise belongs to truth-centred starts"),
+        ({"truth": 1, "noise": []}, "noise must be a number >= 0 or a list of them"),
+        ({"truth": 1, "noise": [0.1, -1.0]}, "noise must be"),
     ],
 )
 def test_bad_start_tables_give_one_clear_error(table, message):
     with pytest.raises(ValueError, match=message):
-        make_starts(table)
+        make_starts(table, *((FAMILY, np.zeros(FAMILY.n_params)) if "noise" in table else ()))
 
 
 def test_pack_names_what_is_missing():
