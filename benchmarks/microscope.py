@@ -65,13 +65,14 @@ def measure(name: str, replicates: int, random: int) -> list[dict]:
                     spent.append(took)
                     certified += column == "1e14" and bool(record.certified)
         small, large, sampled = (np.array(spent) for spent in seconds.values())
+        to_random = round(float(np.median(large) / np.median(sampled)), 3) if random else None
         row = {
             "experiment": name,
             "curve": curve.name,
             **{f"median at {c}": round(float(np.median(s)), 4) for c, s in seconds.items() if s},
             "ratio of medians": round(float(np.median(large) / np.median(small)), 2),
             "ratio of means": round(float(large.mean() / small.mean()), 2),
-            "ratio to random": round(float(np.median(large) / np.median(sampled)), 3) if random else None,
+            "ratio to random": to_random,
             "certified at 1e14": f"{certified} of {len(large)}",
         }
         rows.append(row)
@@ -86,5 +87,6 @@ if __name__ == "__main__":
     parser.add_argument("--random", type=int, default=1, help="replicates with random inputs")
     options = parser.parse_args()
     with threadpool_limits(1):
-        found = [measure(name, options.replicates, options.random) for name in options.specs or SPECS]
+        names = options.specs or SPECS
+        found = [measure(name, options.replicates, options.random) for name in names]
     save("microscope", [row for rows in found for row in rows])

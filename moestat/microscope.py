@@ -17,6 +17,7 @@ import numpy as np
 
 from moestat._types import FloatArray
 from moestat._validate import as_floats
+from moestat.designs import Design
 from moestat.families import Family
 from moestat.information import NullDirection
 from moestat.rates import fit_rate
@@ -28,6 +29,7 @@ __all__ = [
     "exponent_name",
     "exponents_seen",
     "judge",
+    "lightest_weight",
     "local_slopes",
     "null_part",
 ]
@@ -38,6 +40,9 @@ EXPONENTS = (0.0, -1 / 12, -1 / 8, -1 / 6, -1 / 4, -1 / 2)
 _NAMES = ("0", "-1/12", "-1/8", "-1/6", "-1/4", "-1/2")
 _LATE = 1e-4
 """The last four decades decide which exponents are seen."""
+
+_NODES = 64
+"""Quadrature nodes per input."""
 
 _WIDE = 0.1
 """An interval wider than this to either side decides nothing."""
@@ -304,3 +309,40 @@ def null_part(
         parts.append((float(np.linalg.norm(rest)), float(np.linalg.norm(along))))
     across, inside = min(parts)
     return inside, across
+
+
+def lightest_weight(family: Family, theta: Any, design: Design) -> float:
+    """Mean gate weight of the atom that has the least of it.
+
+    Parameters
+    ----------
+    family : Family
+        The fitted family.
+    theta : array_like of shape (P,)
+        Packed parameters.
+    design : Design
+        Law of the inputs.
+
+    Returns
+    -------
+    float
+        ``min_i E pi_i(x)``.
+
+    Notes
+    -----
+    An over-specified fit has two ways to use an atom that the truth does not have.  It can share
+    the place of a true one: then both have weight, and merge.  Or it can fit noise anywhere else,
+    with a weight of order n^-1/2: the score of that weight is a random process over the places, and
+    the likelihood is largest where the process is (Dacunha-Castelle and Gassiat 1999, Ann. Statist.
+    27, 1178-1209, for mixtures without inputs).
+
+    Examples
+    --------
+    >>> from moestat import Uniform, family
+    >>> F = family("multinomial", gate="softmax", n_experts=2, n_classes=2)
+    >>> theta = F.pack({"beta0": [-6, 0], "beta1": [0, 0], "a": [[1], [-1]], "b": [[0], [0]]})
+    >>> round(lightest_weight(F, theta, Uniform(0, 1)), 6)
+    0.002473
+    """
+    nodes, mass = design.quadrature(family.n_features, _NODES)
+    return float((mass @ family.gate_probabilities(theta, nodes.T)).min())
