@@ -9,12 +9,11 @@ them stands what a study without lattices pays: the same cell with 1e5 random in
 
 from __future__ import annotations
 
-import argparse
 import re
 import time
-from pathlib import Path
 
 import numpy as np
+from microscopes import parser, text_of
 from results import save
 from threadpoolctl import threadpool_limits
 
@@ -23,7 +22,6 @@ from moestat.sweep.cell import run_cell
 from moestat.sweep.plan import Cell, plan_cells
 from moestat.sweep.record import Record
 
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 SPECS = ("gaussian", "mlmoe", "mlmoe_four", "published", "published_four", "attention")
 SMALL, LARGE = 1e5, 1e14
 
@@ -43,7 +41,7 @@ def timed(text: str, cell: Cell) -> tuple[Record, float]:
 
 def measure(name: str, replicates: int, random: int) -> list[dict]:
     """One row per curve of a spec."""
-    lattice = (EXPERIMENTS / f"microscope_{name}.toml").read_text()
+    lattice = text_of(name)
     texts = {"1e5": lattice, "1e14": lattice, "1e5, random": random_inputs(lattice)}
     specs = {column: parse_spec(text) for column, text in texts.items()}
     cells = {
@@ -81,12 +79,9 @@ def measure(name: str, replicates: int, random: int) -> list[dict]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help=f"of {', '.join(SPECS)}")
-    parser.add_argument("--replicates", type=int, default=20)
-    parser.add_argument("--random", type=int, default=1, help="replicates with random inputs")
-    options = parser.parse_args()
+    arguments = parser(__doc__, SPECS)
+    arguments.add_argument("--random", type=int, default=1, help="replicates with random inputs")
+    options = arguments.parse_args()
     with threadpool_limits(1):
-        names = options.specs or SPECS
-        found = [measure(name, options.replicates, options.random) for name in names]
+        found = [measure(name, options.replicates, options.random) for name in options.specs]
     save("microscope", [row for rows in found for row in rows])

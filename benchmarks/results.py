@@ -68,7 +68,7 @@ def write_table(record: dict[str, Any]) -> None:
         "fits": "Fits of one data set, n = 100,000, seconds of processor time",
         "cold start": "Cold start, seconds of processor time",
         "microscope": "A cell of a microscope, seconds of processor time",
-        "start_distance": "Over-specified fits at n = 1e14 from near starts and from far ones",
+        "start_distance": "Over-specified fits at n = 1e14, by the distance of their starts",
         "least squares": "One Levenberg-Marquardt step, d = 8, N = 9, n = 100,000, seconds",
     }
     parts = ["# Benchmarks on one core\n"]

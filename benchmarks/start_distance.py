@@ -12,10 +12,8 @@ fits with a light atom, one of less than 1e-3 of the mean gate weight
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 import numpy as np
+from microscopes import parser, text_of
 from results import save
 from threadpoolctl import threadpool_limits
 
@@ -25,7 +23,6 @@ from moestat.sweep.plan import plan_cells
 from moestat.sweep.record import Record
 from moestat.sweep.spec import parse_spec
 
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 SPECS = ("mlmoe", "mlmoe_four", "gaussian")
 DISTANCES = {"n^-1/4": "noise = 1.8, decay = 0.25", "0.1": "noise = 0.1", "1": "noise = 1.0"}
 BOTH = "noise = [0.1, 1.0]"
@@ -41,7 +38,7 @@ def fits(text: str, curve: str, replicates: int) -> list[Record]:
 
 def measure(name: str, replicates: int) -> list[dict]:
     """One row per over-specified curve of a spec whose starts have a distance to choose."""
-    given = (EXPERIMENTS / f"microscope_{name}.toml").read_text()
+    given = text_of(name)
     texts = {label: given.replace(BOTH, noise) for label, noise in DISTANCES.items()}
     spec = parse_spec(given)
     rows = []
@@ -70,10 +67,8 @@ def measure(name: str, replicates: int) -> list[dict]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help=f"of {', '.join(SPECS)}")
-    parser.add_argument("--replicates", type=int, default=20)
-    options = parser.parse_args()
+    arguments = parser(__doc__, SPECS)
+    options = arguments.parse_args()
     with threadpool_limits(1):
-        rows = [measure(name, options.replicates) for name in options.specs or SPECS]
+        rows = [measure(name, options.replicates) for name in options.specs]
     save("start_distance", [row for own in rows for row in own])

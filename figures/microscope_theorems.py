@@ -270,9 +270,10 @@ def page(found: Found) -> str:
         " narrow and holds 0 instead; *faster*, *slower*: all of it lies below or above the"
         " exponent; else *undecided*.  The theorems are upper bounds, so *faster* contradicts"
         " none of them.  The exponents 1/2, 1/4, 1/6, 1/8 and 1/12 stand for rates"
-        " of n up to powers of log n.  Fits start at a distance of 0.1 from the truth, whatever n;"
-        " over-specified ones have many maxima of almost one height, and which of them is found can"
-        " change a loss several-fold (benchmarks/start_distance.py). "
+        " of n up to powers of log n.  Fits start at distances of 0.1 and 1 from the truth,"
+        " whatever n; over-specified ones have many maxima of almost one height, and which of them"
+        " is found can change a loss several-fold (benchmarks/start_distance.py).  Many of these"
+        " fits do not merge atoms at all: see [where they put them](microscope_atoms.md). "
         " Stores read: " + ", ".join(sorted(found)) + ".",
     ]
     lines += ["", *sightings(found)]

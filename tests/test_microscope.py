@@ -15,6 +15,7 @@ from moestat.microscope import (
     exponent_name,
     exponents_seen,
     judge,
+    lightest_weight,
     local_slopes,
     null_part,
 )
@@ -190,6 +191,24 @@ def test_errors_are_split_along_what_a_ridge_leaves_free():
     assert across == pytest.approx(1e-3 * np.sqrt(2.0), rel=1e-6)
 
 
+@pytest.mark.parametrize("design", [moestat.Uniform(-1, 2), moestat.Lattice(-1, 2, nodes=48)])
+def test_the_lightest_weight_is_a_mean_over_the_inputs(design):
+    family = moestat.family("multinomial", gate="softmax", n_experts=3, n_classes=2)
+    theta = family.pin(np.random.default_rng(0).normal(size=family.n_params))
+    theta[family.blocks["beta0"][1]] -= 5.0
+    x = np.random.default_rng(1).uniform(-1, 2, size=200_000)
+    weights = family.gate_probabilities(theta, x)
+    mean, error = weights.mean(axis=0), weights.std(axis=0) / np.sqrt(x.size)
+    assert mean.argmin() == 1
+    assert lightest_weight(family, theta, design) == pytest.approx(mean[1], abs=5 * error[1])
+    # Which of the atoms it is makes no difference.
+    atoms, shared = family.split(theta)
+    turned = family.pin(family.join(atoms[[1, 2, 0]], shared))
+    assert lightest_weight(family, turned, design) == pytest.approx(
+        lightest_weight(family, theta, design), rel=1e-12
+    )
+
+
 def test_a_lattice_of_responses_must_hold_the_narrowest_atom_of_a_fit(tmp_path):
     path = ROOT / "experiments" / "microscope_gaussian.toml"
     load_spec(path)
@@ -257,6 +276,28 @@ def test_the_figure_and_its_page_come_from_the_store(records, tmp_path, monkeypa
     assert labels == ["k = 2", "k = 3"]
     levels = [line.get_ydata()[0] for line in first.lines if len(set(line.get_ydata())) == 1]
     assert set(EXPONENTS) <= set(levels)
+
+
+def test_the_page_of_atoms_comes_from_the_store(records, tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(ROOT / "figures"))
+    name = "microscope_atoms"
+    module = importlib.util.spec_from_file_location(name, ROOT / "figures" / f"{name}.py")
+    script = importlib.util.module_from_spec(module)
+    module.loader.exec_module(script)
+    with create_store(tmp_path / "microscope_small.sqlite", parse_spec(SPEC)) as store:
+        store.put(records.values())
+    monkeypatch.setattr("sys.argv", ["microscope_atoms.py", str(tmp_path)])
+    script.main()
+    assert capsys.readouterr().out.split() == [str(tmp_path / "microscope_atoms.md")]
+    page = (tmp_path / "microscope_atoms.md").read_text()
+    (line,) = [line for line in page.splitlines() if line.startswith("| k = ")]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    family = parse_spec(SPEC).fitted_family(parse_spec(SPEC).curve("k = 3"))
+    design = parse_spec(SPEC).design
+    own = [r for r in records.values() if r.curve == "k = 3" and r.n == 1e14]
+    light = [lightest_weight(family, r.params, design) < 1e14**-0.25 for r in own]
+    assert cells[0] == "k = 3"
+    assert cells[4] == f"{np.mean(light):.2f}"
 
 
 def test_every_prediction_is_about_a_quantity_of_a_shipped_curve(monkeypatch):

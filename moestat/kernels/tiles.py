@@ -35,12 +35,10 @@ __all__ = [
 GROUP, USED, PAIR, SIGN, ROWS = range(5)
 """Columns of a term, the last one that of its first working row."""
 
-_WIDE = bool(llvmlite.binding.get_host_cpu_features().get("avx512f"))
-
-LANES = 8 if _WIDE else 4
+LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 4
 """Numbers per vector."""
 
-LARGE = _WIDE
+LARGE = LANES == 8
 """Whether there are registers for squares and triangles: 32 rather than 16."""
 
 PRODUCTS = 3
