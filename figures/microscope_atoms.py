@@ -28,10 +28,13 @@ TEXT = """# Where over-specified fits put their extra atoms
 An atom that the truth does not have can share the place of a true one: the two have weight, merge,
 and their errors fall like n^-1/4 or slower, as the theorems say.  Or it can fit noise at any other
 place, with a weight of order n^-1/2 (see `moestat.microscope.lightest_weight`): then its error need
-not fall at all, the theorems' losses give it the weight that it has, and they fall like n^-1/2.  A
+not fall at all, the theorems' losses give it the weight that it has, and they fall like n^-1/2.
+The theorems take a compact parameter space, in which no mass vanishes.  The boxes of these fits are
+compact, too, but log-masses may go down to -10 with mlmoe's sigmoid gates and with Gaussian
+experts, and to -30 elsewhere, and only a sample far larger than e^20 = 5e8 or e^60 feels that.  A
 fit counts as *light* where the mean gate weight of some atom is below n^-1/4, and as *merged*
-otherwise.  Slopes are over the last four decades, n = 1e10 to 1e14, with 95% intervals: of
-the lightest weight in light fits, and of the errors of experts in Voronoi cells with more than one
+otherwise.  Slopes are over the last four decades, n = 1e10 to 1e14, with 95% intervals: of the
+lightest weight in light fits, and of the errors of experts in Voronoi cells with more than one
 atom.  A dash stands for too few fits.
 """
 
