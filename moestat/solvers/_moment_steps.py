@@ -211,6 +211,22 @@ class _Bend:
         return share**2 * self.offset
 
 
+def _propose(model: _Model, move: BoxStep, bend: _Bend | None, metric: FloatArray) -> _Proposal:
+    """A step, tried where the floor would be if the valley went on to bend as it did."""
+    path = model.chart.path(move.step)
+    ahead = bend.ahead(move, metric) if bend is not None else None
+    trial = path.end if ahead is None else model.chart.path(move.step + ahead).end
+    return _Proposal(model, move, path, trial)
+
+
+def _bend_of(proposal: _Proposal, landing: _Landing) -> _Bend | None:
+    """What restorations say about the bend of the valley; None without any."""
+    if landing.restorations == 0:
+        return None
+    move = proposal.move
+    return _Bend(move.step, move.length, landing.theta - proposal.path.end)
+
+
 class _Radius:
     """The radius of the trust region, which remembers where a step has failed."""
 
@@ -273,15 +289,11 @@ def moment_steps(
             continue
         if move.decrease <= _DOUBTFUL and model.is_solved(radius.value, tolerance):
             return model.theta, model.here, "converged", passes
-        path = model.chart.path(move.step)
-        ahead = bend.ahead(move, metric) if bend is not None else None
-        trial = path.end if ahead is None else model.chart.path(move.step + ahead).end
-        proposal = _Proposal(model, move, path, trial)
+        proposal = _propose(model, move, bend, metric)
         landing = yield from _land(proposal, curved, level)
         passes, settlings, last = passes + 1 + landing.restorations, 0, None
         if landing.ratio > 0.0:
-            seen = landing.restorations > 0
-            bend = _Bend(move.step, move.length, landing.theta - path.end) if seen else None
+            bend = _bend_of(proposal, landing)
         if landing.ratio < _POOR:
             radius.cut(landing, move.length, curved)
         elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:

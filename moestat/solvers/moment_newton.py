@@ -48,8 +48,9 @@ class MomentNewton(Newton):
     restoration before it is made. Steps along a curved valley with a second-order correction are
     those of the geodesic acceleration of Transtrum and Sethna (2012), which predicts the correction
     at the price of a pass; here it is made where it is needed, from the derivatives that a trial
-    has anyway. Gains too small to be read off the values are integrated along the path of a step,
-    from the slopes at both ends.
+    has anyway, and a step that goes the way of the last one starts with the correction that this
+    one has needed. Gains too small to be read off the values are integrated along the path of a
+    step, from the slopes at both ends.
 
     Steps follow curvatures down to 1e-16 of the largest, certificates count on those above 1e-14:
     below that their signs, at n = 1e14, are rounding.  So a ridge as flat as that counts as

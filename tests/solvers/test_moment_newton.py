@@ -10,7 +10,7 @@ import moestat
 from moestat.solvers import MomentNewton, Newton
 from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
 from moestat.solvers._kinks import kink_locations, one_sided
-from moestat.solvers._moment_steps import _Model, moment_steps
+from moestat.solvers._moment_steps import _Bend, _Model, _propose, moment_steps
 from moestat.solvers._moments import MomentChart, Moments
 from moestat.solvers._trust_region import Region
 from moestat.solvers._valley import Floor
@@ -304,6 +304,29 @@ def test_steps_are_no_longer_than_their_promise_is_worth(truth):
     move = model.shortest_step(1.0)
     assert move.length < 1e-7
     assert move.decrease >= 0.9 * model.step(1.0, 1e-16).decrease
+
+
+def test_steps_start_out_along_the_bend_of_the_last_one(truth):
+    family, theta = truth("sigmoid")
+    rng = np.random.default_rng(8)
+    size, wide = theta.size, np.full(theta.size, 1e3)
+    root = rng.normal(size=(size, size))
+    metric = 1e6 * (root @ root.T + np.eye(size))  # no atoms are close: paths are straight
+    here = Evaluation(0.0, rng.normal(size=size), metric / 1e6)
+    model = _Model(Moments(family, metric), theta, here, metric, -wide, wide)
+    move = model.step(1.0)
+    offset = rng.normal(size=size)
+    for share in (1.0, 0.5, -2.0):
+        bend = _Bend(move.step / share, move.length / abs(share), offset)
+        proposal = _propose(model, move, bend, metric)
+        np.testing.assert_allclose(proposal.path.end, theta + move.step)
+        # The displacement grows like the square of the step, whichever way it goes.
+        np.testing.assert_allclose(proposal.trial, proposal.path.end + share**2 * offset)
+    aside = rng.normal(size=size)
+    aside -= (aside @ metric @ move.step) / move.length**2 * move.step
+    for other in (None, _Bend(aside, np.sqrt(aside @ metric @ aside), offset)):
+        proposal = _propose(model, move, other, metric)
+        np.testing.assert_array_equal(proposal.trial, proposal.path.end)
 
 
 def _bowl(centre, hessian):
