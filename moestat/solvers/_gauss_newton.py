@@ -15,7 +15,7 @@ from moestat.solvers._certificate import GAIN_LIMIT, Certificate
 from moestat.solvers._driver import Evaluation, Problem, Request, Sample
 from moestat.solvers._solution import Solution
 from moestat.solvers._squares import profile_log_likelihood, rounding_level, variance_of
-from moestat.solvers._trust_region import NULL_CURVATURE, free_coordinates
+from moestat.solvers._trust_region import NULL_CURVATURE, box_step, free_coordinates
 
 __all__ = [
     "balance",
@@ -174,20 +174,26 @@ def least_squares_solution(
         )
         slope = vectors.T @ here.gradient[at] / variance
         largest = float(np.abs(values).max())
+
+        def promised(free_gradient: FloatArray) -> float:
+            """Gain of the best step of length one in the box, with another free gradient (F,)."""
+            slopes = here.gradient.copy()
+            slopes[at] = free_gradient
+            curvature = here.hessian / variance
+            return box_step(
+                theta, slopes / variance, curvature, metric, lower, upper, radius=1.0
+            ).decrease
+
         if family.has_kinked_mean:
             root = vectors / np.sqrt(np.maximum(values, max(_ZERO_CURVATURE * largest, 1e-300)))
             for reach in _REACHES:
                 found = balance(theta, here.gradient, gradients, at, root, metric, reach)
                 slope = vectors.T @ found.gradient / variance
-                gain, kinks, reach = (
-                    region_step(values, slope, 1.0)[1],
-                    found.count - 1,
-                    found.reach,
-                )
+                gain, kinks, reach = promised(found.gradient), found.count - 1, found.reach
                 if gain <= GAIN_LIMIT:
                     break
         else:
-            gain = region_step(values, slope, 1.0)[1]
+            gain = promised(here.gradient[at])
         gain = 0.0 if here.value <= nothing else gain
         gradient = float(np.linalg.norm(slope)) / size
         zero = np.abs(values) <= _ZERO_CURVATURE * largest

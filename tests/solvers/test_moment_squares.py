@@ -7,6 +7,8 @@ import pytest
 
 import moestat
 from moestat.solvers import LevenbergMarquardt, MomentSquares
+from moestat.solvers._driver import Problem, Request, Sample
+from moestat.solvers._gauss_newton import least_squares_solution
 from moestat.starts import GivenStarts, MeasureStarts, TruthStarts
 
 GRID = moestat.Lattice(-1.0, 1.0, nodes=10)
@@ -72,3 +74,29 @@ def test_experts_with_kinks_are_refused():
     X, y = moestat.sample(family, theta, 500, rng=0, design=moestat.Uniform(-1, 1), noise=0.1)
     with pytest.raises(ValueError, match="'moment-squares' needs second derivatives"):
         moestat.fit(family, X, y, solver=MomentSquares(), rng=0)
+
+
+def test_a_fit_a_hair_inside_its_bound_is_certified():
+    """What the box leaves no room for is no gain."""
+    family = moestat.family(
+        "least-squares", gate="softmax", n_experts=1, bounds={"b": (-30.0, 0.5)}
+    )
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=400)
+    y = 1.0 + 2.0 * x + 0.1 * rng.normal(size=x.size)
+    fit = moestat.fit(family, x, y, solver=MomentSquares(), rng=0)
+    assert "b[0]" in " ".join(fit.certificate.active)
+    at = int(family.blocks["b"].ravel()[0])
+    assert fit.params[at] == 0.5
+    theta = fit.params.copy()
+    theta[at] -= 1e-9
+    problem = Problem(family, Sample(x[None, :], y, np.ones(x.size)))
+    here = problem.evaluate(Request("curvature", theta))
+    certificate = least_squares_solution(problem, theta, here, "converged", 0).certificate
+    assert abs(here.gradient[at]) * 1e-9 < 1e-4 < abs(here.gradient[at])
+    assert certificate.gain < 1e-4
+    assert certificate.certified
+    # Where there is room, there is a gain.
+    theta[at] -= 0.1
+    here = problem.evaluate(Request("curvature", theta))
+    assert least_squares_solution(problem, theta, here, "converged", 0).certificate.gain > 1.0
