@@ -16,7 +16,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from microscope import CELLS, Series, series
 
-from moestat.microscope import judge, lightest_weight
+from moestat.microscope import exponents_seen, lightest_weight
 from moestat.sweep.record import Record
 from moestat.sweep.replication import entering
 from moestat.sweep.spec import Curve, Spec
@@ -45,10 +45,10 @@ def slope(found: Series) -> str:
     late = n >= 1e-4 * n.max(initial=0.0)
     if n.size == 0 or np.unique(n[late]).size < 3:
         return "-"
-    sight = judge(n, value, -1 / 4)
-    if not np.isfinite(sight.interval).all():
+    middle, interval, _ = exponents_seen(n, value)
+    if not np.isfinite(interval).all():
         return "-"
-    return "{:.2f} [{:.2f}, {:.2f}]".format(sight.slope, *sight.interval)
+    return "{:.2f} [{:.2f}, {:.2f}]".format(middle, *interval)
 
 
 def row(spec: Spec, curve: Curve, every: list[Record]) -> str | None:

@@ -169,9 +169,8 @@ def least_squares_solution(
     kinks, reach = 0, 1.0
     if at.size and np.isfinite(here.value):
         metric = feature_metric(problem)
-        values, vectors = scipy.linalg.eigh(
-            here.hessian[np.ix_(at, at)] / variance, metric[np.ix_(at, at)]
-        )
+        curvature, free = here.hessian / variance, np.ix_(at, at)
+        values, vectors = scipy.linalg.eigh(curvature[free], metric[free])
         slope = vectors.T @ here.gradient[at] / variance
         largest = float(np.abs(values).max())
 
@@ -179,7 +178,6 @@ def least_squares_solution(
             """Gain of the best step of length one in the box, with another free gradient (F,)."""
             slopes = here.gradient.copy()
             slopes[at] = free_gradient
-            curvature = here.hessian / variance
             return box_step(
                 theta, slopes / variance, curvature, metric, lower, upper, radius=1.0
             ).decrease

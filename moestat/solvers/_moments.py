@@ -106,7 +106,7 @@ def _closest_loop(theta, mass_at, other_at, metric):
 def _merges_loop(theta, mass_at, other_at, metric, movable, lower, upper, members, pairs):
     """Fill `pairs`; returns how many atoms merge, the closest two first.
 
-    `members` (2k - 1, k) says which atoms an atom is made of; a row without any is no atom.
+    `members` (2k, k) says which atoms an atom is made of; a row without any is no atom.
     """
     k, d = other_at.shape
     work, places = empty_rows(1, 2 * k), empty_rows(2 * k, d)
@@ -255,10 +255,9 @@ def _path_loop(step, mass_at, other_at, pairs, masses, places, numbers, apart, e
     """Fill `end` and `velocity`, both (P,), where a step leads."""
     k, d = other_at.shape
     n_mergers, top = pairs.shape[0], other_at.shape[0] + pairs.shape[0]
-    work, drift, place = empty_rows(3, top), empty_rows(top, d), empty_rows(top, d)
-    paces, psis, turns = empty_rows(2, top), empty_rows(top, d), empty_rows(top, d)
-    mass, growth, start = row(work, 0), row(work, 1), row(work, 2)
-    pace = row(paces, 0)
+    work, drift, place = empty_rows(4, top), empty_rows(top, d), empty_rows(top, d)
+    psis, turns = empty_rows(top, d), empty_rows(top, d)
+    mass, growth, start, pace = row(work, 0), row(work, 1), row(work, 2), row(work, 3)
     _gather(step, mass_at, other_at, growth, drift)
     for r in range(n_mergers):
         i, j = pairs[r, 0], pairs[r, 1]

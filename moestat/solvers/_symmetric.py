@@ -19,6 +19,8 @@ __all__ = [
     "cholesky",
     "diagonalise",
     "forward_substitute",
+    "into_eigenbasis",
+    "out_of_eigenbasis",
     "reduce_to_standard",
     "reflect_back",
     "reflect_into",
@@ -254,3 +256,30 @@ def rotate_back(used, plane, cosine, sine, x):
         below = x[i + 1]
         x[i + 1] = cosine[r] * below - sine[r] * x[i]
         x[i] = sine[r] * below + cosine[r] * x[i]
+
+
+@device(forceinline=False)
+@compact
+def into_eigenbasis(n, lower, matrix, slope, values, size, work, plane, cosine, sine):
+    """Move a quadratic model into the eigenbasis of its curvature in a metric ``L L'``.
+
+    `matrix` holds the curvature H and `slope` the gradient; both are overwritten.  `values` gets
+    the eigenvalues of ``L^-1 H L^-T``, in no order, and `work` (2, n) is scratch.  Returns the
+    number of rotations.
+    """
+    reduce_to_standard(n, lower, matrix)
+    tridiagonalise(n, matrix, values, work[0], size, work[1])
+    used = diagonalise(n, values, work[0], plane, cosine, sine)
+    forward_substitute(n, lower, slope)
+    reflect_into(n, matrix, size, slope)
+    rotate_into(used, plane, cosine, sine, slope)
+    return used
+
+
+@device(forceinline=False)
+@compact
+def out_of_eigenbasis(n, used, lower, matrix, size, plane, cosine, sine, step):
+    """Move a step back from the eigenbasis, in place."""
+    rotate_back(used, plane, cosine, sine, step)
+    reflect_back(n, matrix, size, step)
+    back_substitute(n, lower, step)

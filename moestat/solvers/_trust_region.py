@@ -15,18 +15,7 @@ import numpy as np
 from moestat._jit import compact, compile_loop, device
 from moestat._types import FloatArray, IntArray
 from moestat.kernels.views import empty_like, empty_rows, part, row
-from moestat.solvers._symmetric import (
-    back_substitute,
-    cholesky,
-    diagonalise,
-    forward_substitute,
-    reduce_to_standard,
-    reflect_back,
-    reflect_into,
-    rotate_back,
-    rotate_into,
-    tridiagonalise,
-)
+from moestat.solvers._symmetric import cholesky, into_eigenbasis, out_of_eigenbasis
 
 __all__ = [
     "MOST_ROTATIONS",
@@ -149,34 +138,6 @@ def _eigenbasis_step(n, curvature, slope, radius, null, values, best):
 
 @device(forceinline=False)
 @compact
-def _diagonal(n, slope, matrix, factor, values, size, work, plane, cosine, sine):
-    """Move a model into the eigenbasis of its curvature in the metric.
-
-    `slope` holds the gradient, `matrix` the Hessian and `factor` the metric; all are overwritten.
-    Returns the number of rotations, -1 if the metric is not definite.
-    """
-    if not cholesky(n, factor):
-        return -1
-    reduce_to_standard(n, factor, matrix)
-    tridiagonalise(n, matrix, values, work[0], size, work[1])
-    used = diagonalise(n, values, work[0], plane, cosine, sine)
-    forward_substitute(n, factor, slope)
-    reflect_into(n, matrix, size, slope)
-    rotate_into(used, plane, cosine, sine, slope)
-    return used
-
-
-@device(forceinline=False)
-@compact
-def _undiagonal(n, used, matrix, factor, size, plane, cosine, sine, leg):
-    """Move a step back from the eigenbasis."""
-    rotate_back(used, plane, cosine, sine, leg)
-    reflect_back(n, matrix, size, leg)
-    back_substitute(n, factor, leg)
-
-
-@device(forceinline=False)
-@compact
 def _select_free(n, at, step, gradient, hessian, metric, slope, matrix, lower):
     """Gather the model at theta + step in the n free coordinates `at`."""
     for i in range(n):
@@ -242,7 +203,7 @@ def _follow(n, at, leg, theta, lower, upper, step):
 def _region_loop(theta, gradient, hessian, metric, lower, upper, integers, basis, rotations, step):
     """Fill the arrays of a `Region`; returns the numbers of free coordinates and of rotations.
 
-    `step` is scratch.
+    The latter is -1 if the metric is not definite.  `step` is scratch.
     """
     n_params = theta.size
     at, plane = part(integers, 0, n_params), part(integers, n_params, integers.size)
@@ -256,8 +217,10 @@ def _region_loop(theta, gradient, hessian, metric, lower, upper, integers, basis
             at[n] = j
             n += 1
     _select_free(n, at, step, gradient, hessian, metric, slope, matrix, factor)
+    if not cholesky(n, factor):
+        return n, -1
     cosine, sine = row(rotations, 0), row(rotations, 1)
-    return n, _diagonal(n, slope, matrix, factor, values, size, work, plane, cosine, sine)
+    return n, into_eigenbasis(n, factor, matrix, slope, values, size, work, plane, cosine, sine)
 
 
 @compile_loop
@@ -294,7 +257,7 @@ def _step_loop(
     if n == 0:
         return 0.0, 0.0
     _eigenbasis_step(n, values, slope, radius, null, scratch, leg)
-    _undiagonal(n, used, matrix, factor, size, plane, cosine, sine, leg)
+    out_of_eigenbasis(n, used, factor, matrix, size, plane, cosine, sine, leg)
     left, fraction = _follow(n, at, leg, theta, lower, upper, step)
     length = math.sqrt(_quadratic(metric, step))
     if fraction < 1.0:
@@ -306,11 +269,13 @@ def _step_loop(
         size, cosine, sine = row(others, 2 * n_params + 2), row(turns, 0), row(turns, 1)
         while fraction < 1.0 and left > 0 and length < 0.99 * radius:
             _select_free(left, at, step, gradient, hessian, metric, slope, matrix, factor)
-            used = _diagonal(left, slope, matrix, factor, values, size, work, planes, cosine, sine)
-            if used < 0:
+            if not cholesky(left, factor):
                 return np.nan, np.nan
+            used = into_eigenbasis(
+                left, factor, matrix, slope, values, size, work, planes, cosine, sine
+            )
             _eigenbasis_step(left, values, slope, radius - length, null, scratch, leg)
-            _undiagonal(left, used, matrix, factor, size, planes, cosine, sine, leg)
+            out_of_eigenbasis(left, used, factor, matrix, size, planes, cosine, sine, leg)
             left, fraction = _follow(left, at, leg, theta, lower, upper, step)
             length = math.sqrt(_quadratic(metric, step))
     decrease = -0.5 * _quadratic(hessian, step)

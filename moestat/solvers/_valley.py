@@ -23,17 +23,7 @@ from moestat._jit import compact, compile_loop, device
 from moestat._types import FloatArray
 from moestat.kernels.views import empty_like, empty_rows, part, row
 from moestat.solvers._driver import Evaluation
-from moestat.solvers._symmetric import (
-    back_substitute,
-    diagonalise,
-    forward_substitute,
-    reduce_to_standard,
-    reflect_back,
-    reflect_into,
-    rotate_back,
-    rotate_into,
-    tridiagonalise,
-)
+from moestat.solvers._symmetric import into_eigenbasis, out_of_eigenbasis
 from moestat.solvers._trust_region import MOST_ROTATIONS, BoxStep, Region
 
 __all__ = ["Floor"]
@@ -66,8 +56,8 @@ def _restoration_loop(
         empty_rows(5, n),
         empty_like(at, n + MOST_ROTATIONS * n * n),
     )
-    values, off, size, scratch = row(work, 0), row(work, 1), row(work, 2), row(work, 3)
-    leg = row(work, 4)
+    scratch = part(work, 0, 2)
+    values, size, leg = row(work, 2), row(work, 3), row(work, 4)
     order, plane = part(integers, 0, n), part(integers, n, integers.size)
     rotations = empty_rows(2, plane.size)
     cosine, sine = row(rotations, 0), row(rotations, 1)
@@ -75,9 +65,7 @@ def _restoration_loop(
         leg[i] = gradient[at[i]]
         for j in range(n):
             matrix[i, j] = hessian[at[i], at[j]]
-    reduce_to_standard(n, factor, matrix)
-    tridiagonalise(n, matrix, values, off, size, scratch)
-    used = diagonalise(n, values, off, plane, cosine, sine)
+    used = into_eigenbasis(n, factor, matrix, leg, values, size, scratch, plane, cosine, sine)
     _ascending(n, values, order)
     soft = promise / (0.5 * (_SMALL * length) ** 2)
     first = 0
@@ -85,9 +73,6 @@ def _restoration_loop(
         value = values[order[i]]
         if abs(value - before[i]) > _CHANGE * before[i] or value < soft:
             first = i + 1
-    forward_substitute(n, factor, leg)
-    reflect_into(n, matrix, size, leg)
-    rotate_into(used, plane, cosine, sine, leg)
     for i in range(first):
         leg[order[i]] = 0.0
     decrease, square = 0.0, 0.0
@@ -98,9 +83,7 @@ def _restoration_loop(
         square += leg[order[i]] ** 2
     moved = math.sqrt(square)
     shrink = length / moved if moved > length else 1.0
-    rotate_back(used, plane, cosine, sine, leg)
-    reflect_back(n, matrix, size, leg)
-    back_substitute(n, factor, leg)
+    out_of_eigenbasis(n, used, factor, matrix, size, plane, cosine, sine, leg)
     for j in range(step.size):
         step[j] = 0.0
     for i in range(n):
