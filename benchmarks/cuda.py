@@ -150,9 +150,7 @@ def pass_operations(example: Example) -> float:
     if family.is_regression:
         rows = int(np.sum(family.jacobian_rows >= 0)) + 1
         return 1.0 * rows * (rows + 1)
-    units = mixture.score_and_curvature_units(
-        family.n_experts, family.width, family.n_features, order=2
-    )
+    units = mixture.units_of(family.n_experts, family.width, family.n_features, order=2)
     return 6.0 * len(units)
 
 

@@ -2,7 +2,7 @@
 
 Data are sent to the device once, when a group of problems is taken up, and stay there until it is
 done; responsibilities are made there and never leave.  What travels in a round is parameters out
-and values, scores and Hessians back.  The solvers' own algebra, P by P, runs on the host.
+and values with their derivatives back.  The solvers' own algebra, P by P, runs on the host.
 """
 
 from __future__ import annotations
@@ -126,6 +126,9 @@ class CudaTarget:
         return int(min(self._share * info.total, _SHARE_OF_FREE * info.free))
 
 
+_ORDERS = {"observed": 2, "complete": 2, "informed": 3}
+"""What the kernel of mixtures is asked for; of other objectives the value alone."""
+
 _ON_THE_HOST = frozenset({"slopes", "curvature"})
 """Objectives without a kernel of their own on the device."""
 
@@ -191,7 +194,7 @@ class _Session:
             sign = 1.0
         else:
             assert family.likelihood.block is not None
-            order = 2 if objective in ("observed", "complete") else 0
+            order = _ORDERS.get(objective, 0)
             codes = {"complete": launch.COMPLETE, "expectation": launch.EXPECTATION}
             found = launch.build_mixture(
                 family.gate.block,
@@ -205,7 +208,9 @@ class _Session:
             derivatives = (
                 _NOTHING if order == 0 else (sign * found.score[i], sign * found.hessian[i])
             )
-            yield Evaluation(sign * float(value), *derivatives)
+            # Products of scores have the same sign for the objective and the log-likelihood.
+            information = (found.information[i],) if order > 2 else ()
+            yield Evaluation(sign * float(value), *derivatives, *information)
 
     def _make_room(
         self,

@@ -64,14 +64,25 @@ class Loops:
         Called with (theta, index, width, layout, X, y, weight, tau, order, score, hessian).
         """
         *data, _, order, score, hessian = arguments
-        return self.complete(*data, _NO_ROWS, order, score, hessian)
+        return self._summed(*data, _NO_ROWS, order, score, hessian, _NO_ROWS)
+
+    def informed(self, *arguments: Any) -> float:
+        """As `observed`, with the sum of the outer products of the scores.
+
+        Called with (theta, index, width, layout, X, y, weight, score, hessian, information).
+        """
+        *data, score, hessian, information = arguments
+        return self._summed(*data, _NO_ROWS, 3, score, hessian, information)
 
     def complete(self, *arguments: Any) -> float:
         """Value, score and Hessian of the complete-data log-likelihood for given tau (k, n).
 
         Called as `observed`.
         """
-        _, index, width, layout, X, _, _, tau, order, _, _ = arguments
+        return self._summed(*arguments, _NO_ROWS)
+
+    def _summed(self, *arguments: Any) -> float:
+        _, index, width, layout, X, _, _, tau, order, *_ = arguments
         terms = build_terms(
             len(index), tuple(width.tolist()), layout[0], layout[1], len(X), tau.shape[1] > 0, order
         )
@@ -83,7 +94,7 @@ class Loops:
         Called with (theta, index, width, layout, X, y, prior, posterior, log_density).
         """
         *data, prior, posterior, log_density = arguments
-        none = _NO_ROW, _NO_ROWS, 0, _NO_ROW, _NO_ROWS
+        none = _NO_ROW, _NO_ROWS, 0, _NO_ROW, _NO_ROWS, _NO_ROWS
         self.mixture(*data, *none, prior, posterior, log_density, *_NO_TERMS)
 
     @cached_property

@@ -18,6 +18,7 @@ from moestat.kernels.rows import (
     fill_products,
     join_moments,
     join_shared,
+    join_slopes,
     load,
     padded,
     pairs,
@@ -60,16 +61,17 @@ def mixture_loop(
     Returns
     -------
     callable
-        ``loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian, prior,
-        posterior, log_density, score_terms, within, squares, weighted, between)`` with theta
-        (P,), the position (k, C) and number (C,) of the coefficients of each channel, the
-        `Layout`, X (d, n), y (n,), weight (n,), tau (k, n), the highest derivative wanted (0, 1
-        or 2), the outputs, which are overwritten, and the tables of `build_terms`.
+        ``loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian, information,
+        prior, posterior, log_density, score_terms, within, squares, weighted, between, outer)``
+        with theta (P,), the position (k, C) and number (C,) of the coefficients of each channel,
+        the `Layout`, X (d, n), y (n,), weight (n,), tau (k, n), the order of what is wanted, the
+        outputs, which are overwritten, and the tables of `build_terms`.
 
         Without columns in tau the value is the observed-data log-likelihood ``sum w log p``.
         With given responsibilities tau it is the complete-data one,
         ``Q = sum w (sum_i tau_i (a_i + l_i) - LSE(a))``, whose maximiser is the M-step of EM.
-        The loop returns the value and fills score (P,) and hessian (P, P) up to the order.
+        The loop returns the value and fills score (P,) and hessian (P, P) up to the order, 1 or
+        2, and from order 3 on information (P, P), the sum of the outer products of the scores.
 
         With rows in log_density (n,), the loop fills it, prior (k, n) and posterior (k, n), and
         neither reads the weights nor returns a value.
@@ -77,8 +79,8 @@ def mixture_loop(
 
     @compile_loop
     def loop(
-        theta, index, width, layout, X, y, weight, tau, order, score, hessian, prior, posterior,
-        log_density, score_terms, within, squares, weighted, between,
+        theta, index, width, layout, X, y, weight, tau, order, score, hessian, information, prior,
+        posterior, log_density, score_terms, within, squares, weighted, between, outer,
     ):  # fmt: skip
         k, n_channels = index.shape
         d, n = X.shape
@@ -112,6 +114,8 @@ def mixture_loop(
         within_sums = empty_rows(within.shape[0] * steps, PRODUCTS * LANES)
         square_sums = empty_rows(squares.shape[0] * steps, PRODUCTS * LANES)
         between_sums = empty_rows(between.shape[0] * steps, PRODUCTS * LANES)
+        outer_sums = empty_rows(outer.shape[0] * steps, PRODUCTS * LANES)
+        slopes = empty_rows(k * n_channels if order > 2 else 0, SAMPLES)
         value = 0.0
         fill(0.0, part(rows, ZEROS, ZEROS + 1))
         fill(1.0, part(rows, ONES, ONES + 1))
@@ -121,6 +125,7 @@ def mixture_loop(
         fill(0.0, within_sums)
         fill(0.0, square_sums)
         fill(0.0, between_sums)
+        fill(0.0, outer_sums)
         # Blocks of one length, of which the compiler knows that full vectors divide it; samples of
         # weight 0 fill up the last one.  No samples are no blocks, of any length.
         n_blocks = (n + SAMPLES - 1) // SAMPLES
@@ -201,6 +206,18 @@ def mixture_loop(
             sum_products(rows, score_terms, psi, size, score_sums, 0)
             if order == 1:
                 continue
+            if order > 2:
+                for i in range(k):
+                    join_slopes(
+                        row(share, i),
+                        row(excess, i),
+                        part(da, i * n_gate, (i + 1) * n_gate),
+                        part(du, i * n_channels, (i + 1) * n_channels),
+                        first,
+                        size,
+                        part(slopes, i * n_channels, (i + 1) * n_channels),
+                    )
+                sum_products(slopes, outer, psi, size, outer_sums, 0)
 
             # With du = d(a + l), the curvature in the channels of two atoms is
             # pi da pi' da' - tau du tau' du', and in those of one atom
@@ -237,6 +254,11 @@ def mixture_loop(
             join_moments(squares, square_sums, moments)
             join_moments(between, between_sums, moments)
             scatter_hessian(moments, index, width, 1 + d, hessian)
+        if order > 2:
+            products = empty_rows(pairs(k * n_channels), n_products)
+            fill(0.0, products)
+            join_moments(outer, outer_sums, products)
+            scatter_hessian(products, index, width, 1 + d, information)
         return value
 
     return loop

@@ -28,6 +28,7 @@ __all__ = [
     "fill_products",
     "join_moments",
     "join_shared",
+    "join_slopes",
     "load",
     "normalise",
     "padded",
@@ -211,6 +212,24 @@ def join_shared(share, prior, excess, da, d2a, first, m, du, d2l):
                 own = pairs(r) + e - first
                 for b in range(m):
                     d2l[own, b] = share[b] * d2l[own, b] + d2a[pair, b]
+
+
+@device(forceinline=False)
+@compact
+def join_slopes(share, excess, da, du, first, m, slopes):
+    """Slopes of the log-density in the channels of an atom: ``tau d(a + l) - pi da``.
+
+    On entry ``du`` is the likelihood's alone, in the channels from `first` on.
+    """
+    for c in range(slopes.shape[0]):
+        for b in range(m):
+            slopes[c, b] = 0.0
+        if c < da.shape[0]:
+            for b in range(m):
+                slopes[c, b] = excess[b] * da[c, b]
+        if c >= first:
+            for b in range(m):
+                slopes[c, b] += share[b] * du[c, b]
 
 
 @device

@@ -1,4 +1,4 @@
-"""Terms of score and Hessian: which working rows are multiplied, and where their sums belong.
+"""Terms of score, Hessian and information: which rows are multiplied, where their sums belong.
 
 The compiled loop knows nothing of pairs of channels: it takes the terms of these tables, group by
 group, and sums each with the products of features (see `moestat.kernels.tiles`).  Three channels
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 from typing import NamedTuple
 
 import numpy as np
@@ -74,7 +74,7 @@ def build_terms(
     complete : bool
         Whether responsibilities are given.
     order : int
-        Highest derivative wanted; tables that are not are empty.
+        Highest derivative wanted, and 3 for the information; tables that are not are empty.
 
     Returns
     -------
@@ -89,17 +89,21 @@ def build_terms(
         Rows to be replaced, before the last terms, by the product of the two other ones.
     between : array (terms, 7)
         Of two atoms, with two rows of weighted slopes.
+    outer : array (terms, 7)
+        Of any two channels, numbered atom by atom, which are the numbers of the rows, too.
     """
     atoms = _Atoms(k, widths, n_gate, first, 1 + n_features)
     score = atoms.score() if order > 0 else []
     within = [term for i in range(k if order > 1 else 0) for term in atoms.within(i)]
     squares, weighted, between = atoms.between(complete) if order > 1 else ([], [], [])
+    outer = atoms.outer() if order > 2 else []
     return (
         _array(score, ROWS + 2),
         _array(within, ROWS + 5),
         _array(squares, ROWS + 4),
         _array(weighted, 3),
         _array(between, ROWS + 2),
+        _array(outer, ROWS + 2),
     )
 
 
@@ -174,6 +178,14 @@ class _Atoms(NamedTuple):
                     terms.append((*to, excess + i, da + i * self.n_gate + c))
                 if c >= self.first:
                     terms.append((*to, tau + i, du + i * n + c))
+        return _in_threes(terms)
+
+    def outer(self) -> list[Term]:
+        """Products of the slopes of the log-density in all pairs of channels."""
+        n, terms = len(self.widths), []
+        for p, q in combinations_with_replacement(range(self.k * n), 2):
+            (j, e), (i, c) = divmod(p, n), divmod(q, n)
+            terms.append((self._used(c, e), self._pair(i, c, j, e), 1, q, p))
         return _in_threes(terms)
 
     def within(self, i: int) -> list[Term]:

@@ -46,7 +46,15 @@ _SQUARES = {
 }
 
 Objective = Literal[
-    "observed", "complete", "expectation", "value", "residuals", "slopes", "squares", "curvature"
+    "observed",
+    "informed",
+    "complete",
+    "expectation",
+    "value",
+    "residuals",
+    "slopes",
+    "squares",
+    "curvature",
 ]
 
 
@@ -57,12 +65,13 @@ class Request:
     Parameters
     ----------
     objective : str
-        The observed-data objective, the complete-data one for the current responsibilities
+        The observed-data objective, by itself ("observed") or with the information of the scores
+        ("informed"), the complete-data one for the current responsibilities
         ("complete"), the observed-data value with an update of the responsibilities (the E-step,
         "expectation"), or that value by itself ("value").
         For regression functions half the sum of squared residuals: by itself ("residuals"), with
         its gradient ("slopes"), with the Gauss-Newton matrix, too ("squares"), or with the exact
-        Hessian in its place ("curvature").
+        Hessian in its place and that matrix as the information ("curvature").
     theta : ndarray of shape (P,)
         Where.
     level : int
@@ -78,12 +87,14 @@ class Request:
 class Evaluation:
     """A minus log-likelihood (total, not per sample) with gradient (P,) and Hessian (P, P).
 
-    The E-step and "value" ask for the value alone; then both are empty.
+    The information (P, P) is the sum of the outer products of the scores: the part of the Hessian
+    that is left where the model fits.  What a request does not ask for is empty.
     """
 
     value: float
     gradient: FloatArray
     hessian: FloatArray
+    information: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
 
 Result = TypeVar("Result")
@@ -108,6 +119,11 @@ class Sample:
     def size(self) -> int:
         """Number of rows n."""
         return self.X.shape[1]
+
+    @property
+    def arrays(self) -> tuple[FloatArray, Any, FloatArray]:
+        """X, y and weight."""
+        return self.X, self.y, self.weight
 
     @cached_property
     def gram(self) -> FloatArray:
@@ -200,27 +216,21 @@ class Problem:
             return Evaluation(-float(data.weight @ log_density), np.empty(0), np.empty((0, 0)))
         if request.objective in _SQUARES:
             loop = _SQUARES[request.objective]
-            return Evaluation(*loop(self.family, data.X, data.y, data.weight, request.theta))
-        loops = self.family.loops
-        loop = loops.complete if request.objective == "complete" else loops.observed
-        order, n_params = (0, 0) if request.objective == "value" else (2, self.family.n_params)
+            return Evaluation(*loop(self.family, *data.arrays, request.theta))
+        family, loops = self.family, self.family.loops
+        inputs = request.theta, family.index, family.width, family.layout, *data.arrays
+        order, n_params = (0, 0) if request.objective == "value" else (2, family.n_params)
         score, hessian = np.empty(n_params), np.empty((n_params, n_params))
-        value = loop(
-            request.theta,
-            self.family.index,
-            self.family.width,
-            self.family.layout,
-            data.X,
-            data.y,
-            data.weight,
-            self._tau,
-            order,
-            score,
-            hessian,
-        )
+        information = np.empty((0, 0))
+        if request.objective == "informed":
+            information = np.empty((n_params, n_params))
+            value = loops.informed(*inputs, score, hessian, information)
+        else:
+            loop = loops.complete if request.objective == "complete" else loops.observed
+            value = loop(*inputs, self._tau, order, score, hessian)
         np.negative(score, out=score)
         np.negative(hessian, out=hessian)
-        return Evaluation(-value, score, hessian)
+        return Evaluation(-value, score, hessian, information)
 
 
 Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Evaluation]]

@@ -28,13 +28,14 @@ _WHOLE = 0.9  # part of a promise that is as good as all of it
 _DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there for a certificate
 _RESTORATIONS = 10
 _ALIGNED = 0.9  # cosine of the angle between two steps that go the same way
-_WORTH = 1e-3  # part of the promise worth a restoration
+_WORTH, _COARSE = 1e-3, 0.1  # parts of a promise worth a restoration: of small and large ones
+_LARGE = 10.0  # promise, in units of log-likelihood
 _SUSPECT = 0.5  # part of a promise that may come from negative curvature
 _SETTLINGS = 2
-_GROWTH = (3.0, 2.0, 2.0, 1.5, 1.2)  # of the radius, by the number of restorations
+_GROWTH = (2.0, 2.0, 2.0, 1.5, 1.2)  # of the radius, by the number of restorations
 _RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
 _AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
-_BEARABLE = 30.0  # error, in units of the promised decrease, that restorations can undo
+_SHORTEST, _LONGEST, _HALF = 0.1, 0.6, 0.5  # parts of a step that has failed, for the next one
 
 
 class _Model:
@@ -93,7 +94,7 @@ class _Model:
     @cached_property
     def floor(self) -> Floor:
         """The model's floor, which is made for the first step that needs it."""
-        return Floor(self._region)
+        return Floor(self._region, self.here)
 
 
 @dataclass(frozen=True)
@@ -105,25 +106,39 @@ class _Proposal:
     path: Path
     trial: FloatArray
 
-    def ratio(self, end: FloatArray, there: Evaluation) -> float:
-        """Decrease up to the end (P,), in units of the promised one."""
+    def ratio(self, end: FloatArray, there: Evaluation, gradient: FloatArray) -> float:
+        """Decrease up to the end (P,), with its gradient, in units of the promised one."""
         here, promised = self.model.here, self.move.decrease
-        if not (np.isfinite(there.value) and np.isfinite(there.hessian).all()):
-            return -np.inf
         decrease = here.value - there.value
         if max(promised, abs(decrease)) <= finest_decrease(here):
-            decrease = self._integral(end, there)
+            decrease = self._integral(end, gradient)
         return decrease / promised
 
-    def _integral(self, end: FloatArray, there: Evaluation) -> float:
+    def _integral(self, end: FloatArray, gradient: FloatArray) -> float:
         """The decrease from the slopes at both ends of the path.
 
         It goes on to the end as a parabola, and so leaves the floor of a valley by no more than
         third order.  Curvatures would be of no use: those along a path that leaves the floor by
         an angle are the curvatures of the walls.
         """
+        return -0.5 * sum(self._slopes(end, gradient))
+
+    def _slopes(self, end: FloatArray, gradient: FloatArray) -> tuple[float, float]:
+        """Slopes at both ends of the parabola that starts like the path and has this end (P,)."""
         velocity = self.path.velocity + 2.0 * (end - self.path.end)
-        return -0.5 * float(self.move.step @ self.model.here.gradient + velocity @ there.gradient)
+        return float(self.move.step @ self.model.here.gradient), float(velocity @ gradient)
+
+    def lowest(self, end: FloatArray, gradient: FloatArray, ratio: float) -> float:
+        """The part of the step at which the cubic with these values and slopes is lowest."""
+        start, stop = (slope / self.move.decrease for slope in self._slopes(end, gradient))
+        square, cube = -3.0 * ratio - 2.0 * start - stop, start + stop + 2.0 * ratio
+        inside = square * square - 3.0 * cube * start
+        if not (np.isfinite(inside) and inside >= 0.0):
+            return _HALF
+        # The root that does not cancel; the other one is a maximum.
+        sum_of = square + np.sqrt(inside)
+        part = -start / sum_of if sum_of > 0.0 else _HALF
+        return min(max(part, _SHORTEST), _LONGEST)
 
     def is_credible(self, ratio: float, there: Evaluation) -> bool:
         """Whether values do not contradict an integrated decrease.
@@ -141,14 +156,14 @@ class _Proposal:
 class _Landing:
     """Where a step has led, with its restorations.
 
-    Decreases are in units of the promised one: `first` before the restorations, `ratio` at the
-    end; a ratio of minus infinity is that of a step that must not be made.
+    The ratio is the decrease in units of the promised one, minus infinity for a step that must not
+    be made.  After a step that has failed, the next one is the part `lowest` of it.
     """
 
     theta: FloatArray
     evaluation: Evaluation
     ratio: float
-    first: float
+    lowest: float
     restorations: int = 0
 
 
@@ -160,21 +175,32 @@ def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
     """
     model, promised, length = proposal.model, proposal.move.decrease, proposal.move.length
     point = model.into_box(proposal.trial)
-    there = yield Request("observed", point, level)
-    ratio = first = proposal.ratio(point, there)
+    there = yield Request("informed", point, level)
+    gradient = there.gradient
+    first = proposal.ratio(point, there, gradient) if _is_finite(there) else -np.inf
     count, before = 0, np.inf
-    while np.isfinite(ratio) and (curved or first < _GOOD) and count < _RESTORATIONS:
-        move = model.floor.restoration(point, there, length, promised)
+    # Far up a valley there is no noise yet that a displacement could hide.
+    least = promised * (_WORTH if promised < _LARGE else _COARSE)
+    while _is_finite(there) and (curved or first < _GOOD):
+        back = model.floor.restoration(point, there, length, promised)
+        gradient = back.gradient
         # What a restoration promises is how far the floor is; it must come nearer.
-        if move is None or not _WORTH * promised < move.decrease <= max(before, promised):
+        comes_nearer = least < back.decrease <= max(before, promised)
+        if not comes_nearer or count == _RESTORATIONS:
             break
-        before = move.decrease
-        point = model.into_box(point + move.step)
-        there = yield Request("observed", point, level)
-        ratio, count = proposal.ratio(point, there), count + 1
+        before = back.decrease
+        point = model.into_box(point + back.step)
+        there = yield Request("informed", point, level)
+        count += 1
+    ratio = proposal.ratio(point, there, gradient) if _is_finite(there) else -np.inf
     if not proposal.is_credible(ratio, there):
         ratio = -np.inf
-    return _Landing(point, there, ratio, first, count)
+    lowest = proposal.lowest(point, gradient, ratio)
+    return _Landing(point, there, ratio, lowest, count)
+
+
+def _is_finite(there: Evaluation) -> bool:
+    return bool(np.isfinite(there.value) and np.isfinite(there.hessian).all())
 
 
 def _settle(
@@ -184,14 +210,16 @@ def _settle(
 
     None where there is nothing to restore, or the step had gained nothing.
     """
-    move = last.model.floor.restoration(
-        model.theta, model.here, last.move.length, last.move.decrease
-    )
-    if move is None:
+    floor, length, promised = last.model.floor, last.move.length, last.move.decrease
+    back = floor.restoration(model.theta, model.here, length, promised)
+    if back.length == 0.0:
         return None
-    point = model.into_box(model.theta + move.step)
-    there = yield Request("observed", point, level)
-    ratio = last.ratio(point, there)
+    point = model.into_box(model.theta + back.step)
+    there = yield Request("informed", point, level)
+    if not _is_finite(there):
+        return None
+    gradient = floor.restoration(point, there, length, promised).gradient
+    ratio = last.ratio(point, there, gradient)
     return (point, there) if ratio > 0.0 and last.is_credible(ratio, there) else None
 
 
@@ -235,15 +263,12 @@ class _Radius:
         self.ceiling = np.inf
         self.is_failing = False
 
-    def cut(self, landing: _Landing, length: float, curved: bool) -> None:
+    def cut(self, landing: _Landing, length: float) -> None:
         """After a step of some length that has failed."""
         if not self.is_failing:
             self.ceiling = length
         self.is_failing = True
-        # A displacement's cost relative to the promise grows like the third power of a step.
-        shrink = (_BEARABLE / max(1.0 - landing.first, 1.0)) ** (1.0 / 3.0)
-        factor = 0.5 if curved else min(max(shrink, 0.05), 0.5)
-        self.value = factor * min(length, self.value)
+        self.value = landing.lowest * min(length, self.value)
 
     def grow(self, landing: _Landing) -> None:
         """After a good step that was as long as the radius."""
@@ -270,7 +295,7 @@ def moment_steps(
     restorations (`moestat.solvers._valley`) before it is judged.  Iterations count passes.
     """
     moments = Moments(problem.family, metric)
-    here = yield Request("observed", theta, level)
+    here = yield Request("informed", theta, level)
     # A valley bends on the scale of the distance between the atoms that merge.
     radius = _Radius(min(max(moments.closest(theta), _CLOSEST), 1.0))
     model = _Model(moments, theta, here, metric, lower, upper)
@@ -295,7 +320,7 @@ def moment_steps(
         if landing.ratio > 0.0:
             bend = _bend_of(proposal, landing)
         if landing.ratio < _POOR:
-            radius.cut(landing, move.length, curved)
+            radius.cut(landing, move.length)
         elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
             radius.grow(landing)
         if landing.ratio > _ACCEPT:

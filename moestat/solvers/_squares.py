@@ -133,8 +133,8 @@ def slope_squares(
 
 def newton_squares(
     family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
-) -> Squares:
-    """Value, gradient and the exact Hessian ``sum w (grad f grad f' + r H_f)``.
+) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """Value, gradient, the exact Hessian ``sum w (grad f grad f' + r H_f)``, and ``J'J``.
 
     The part of H_f that joins the atoms of a normalised gate, ``-(v f' + f v')`` with the vectors
     v of `moestat.kernels.regression.channel_loop` and f the gradient, takes a second dsyrk:
@@ -147,7 +147,7 @@ def newton_squares(
     rows = np.zeros((at.size, width))
     cross = np.zeros((at.size if joined else 0, width))
     syrk: Any = scipy.linalg.get_blas_funcs("syrk", (rows,))
-    gram = np.zeros((at.size, at.size), order="F")
+    gram, plain = (np.zeros((at.size, at.size), order="F") for _ in range(2))
     slopes, value = np.zeros(at.size), 0.0
     nothing = np.empty((family.n_experts, 0))
     for start in range(0, y.size, CHUNK):
@@ -160,15 +160,18 @@ def newton_squares(
         residual = root[part] * (f - y[part])
         value += float(residual @ residual)
         slopes += rows[:, :m] @ residual
+        plain = syrk(1.0, rows.T, beta=1.0, c=plain, trans=1, overwrite_c=1)
         bend_loop(*reads, phi, bend, root[part] * residual, gram)
         if joined:
             join_loop(*reads, family.layout[0], phi, v, residual, cross, rows)
             gram = syrk(-1.0, cross.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
         gram = syrk(1.0, rows.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
-    gradient, hessian = np.zeros(family.n_params), np.zeros((family.n_params, family.n_params))
+    gradient = np.zeros(family.n_params)
+    hessian, information = (np.zeros((family.n_params, family.n_params)) for _ in range(2))
     gradient[at] = slopes
     unfold_loop(at, gram, hessian)
-    return 0.5 * value, gradient, hessian
+    unfold_loop(at, plain, information)
+    return 0.5 * value, gradient, hessian, information
 
 
 def variance_of(value: float, size: float) -> float:

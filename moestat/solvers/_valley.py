@@ -2,20 +2,25 @@
 
 A step along a valley leaves its floor, by the valley's bend: by a second-order displacement in the
 stiff directions, which costs far more likelihood than the step can gain.  A Newton step in the
-stiff directions alone undoes this and keeps what the step has gained.  A full Newton step would
-not do: off the floor the Hessian's soft curvatures mean nothing, for they are sums of the soft
-curvatures of the floor and of much larger terms that vanish with the displacement.
+stiff directions alone undoes this and keeps what the step has gained.
 
-Which directions are stiff is a matter of where the step has ended, since a valley that bends turns
-them.  They are those whose stiffness is what it was before the step: where a displacement has
-changed a curvature, the curvature says nothing about the floor.  And they are so stiff that a small
-part of the step's length costs what the step was made for: softer ones are what the step went
+Which curvature it takes decides how far it leads.  Off the floor the Hessian is no use: it is the
+information, the sum of the outer products of the scores, plus second derivatives of densities
+times what the model misses, and these change in proportion to the displacement; softer directions
+would be led astray, and be restored in turns, one after the other.  The information alone is
+nearly the same on the floor and off it, which is why Gauss-Newton steps converge so fast where a
+model nearly fits.  What is left of the Hessian on the floor is noise, of the order of the root of
+n.  It is told by where the step came from, or, once that is less, by where the step has got to.
+
+Directions are stiff where a small part of the step's length costs what the step was made for, and
+a still smaller one where they are no stiffer than the noise: softer ones are what the step went
 along, and to go there again would leave the floor again.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,110 +29,136 @@ from moestat._types import FloatArray
 from moestat.kernels.views import empty_like, empty_rows, part, row
 from moestat.solvers._driver import Evaluation
 from moestat.solvers._symmetric import into_eigenbasis, out_of_eigenbasis
-from moestat.solvers._trust_region import MOST_ROTATIONS, BoxStep, Region
+from moestat.solvers._trust_region import MOST_ROTATIONS, Region
 
-__all__ = ["Floor"]
+__all__ = ["Floor", "Restoration"]
 
-_CHANGE = 0.5  # of a stiffness, relative to what it was, that still counts as none
-_SMALL = 0.03  # part of a step's length that costs its promise in stiff directions
+_SMALL = 0.08  # part of a step's length that costs its promise in stiff directions
+_PART = 0.03  # and in those that may be softer than the noise
 
 
 @device(forceinline=False)
 @compact
-def _ascending(n, values, order):
-    """Fill `order` with the ranks' places: values[order[0]] is the lowest."""
-    for i in range(n):
-        j = i
-        while j > 0 and values[order[j - 1]] > values[i]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = i
+def _size(at, units, matrix):
+    """Root of the sum of the squared entries of a symmetric matrix, in units of coordinates."""
+    total = 0.0
+    for i in range(at.size):
+        square = 0.0
+        for j in range(i):
+            square += (units[j] * matrix[at[i], at[j]]) ** 2
+        total += units[i] ** 2 * (2.0 * square + (units[i] * matrix[at[i], at[i]]) ** 2)
+    return math.sqrt(total)
 
 
 @compile_loop
 @compact
 def _restoration_loop(
-    theta, gradient, hessian, lower, upper, length, promise, at, factor, before, step
-):
-    """Fill `step`; returns the decrease that it promises and its length, 0 for no step."""
-    n = at.size
-    matrix, work, integers = (
-        empty_rows(n, n),
-        empty_rows(5, n),
-        empty_like(at, n + MOST_ROTATIONS * n * n),
-    )
+    theta, gradient, hessian, information, lower, upper, length, promise, at, factor, noise,
+    step, slope,
+):  # fmt: skip
+    """Fill `step` and `slope`; returns the decrease that it promises and its length."""
+    n, n_params = at.size, theta.size
+    matrix, work, curvature = empty_rows(n, n), empty_rows(5, n), empty_rows(n_params, n_params)
+    for i in range(n_params):
+        for j in range(n_params):
+            curvature[i, j] = hessian[i, j] - information[i, j]
+    units = row(work, 0)
+    for i in range(n):
+        square = 0.0
+        for j in range(i + 1):
+            square += factor[i, j] ** 2
+        units[i] = 1.0 / math.sqrt(square)
+    there, here = _size(at, units, noise), _size(at, units, curvature)
+    is_far, level = there < here, min(there, here)
+    for i in range(n_params):
+        for j in range(n_params):
+            curvature[i, j] = information[i, j] + noise[i, j] if is_far else hessian[i, j]
+    integers = empty_like(at, MOST_ROTATIONS * n * n)
+    rotations = empty_rows(2, integers.size)
     scratch = part(work, 0, 2)
     values, size, leg = row(work, 2), row(work, 3), row(work, 4)
-    order, plane = part(integers, 0, n), part(integers, n, integers.size)
-    rotations = empty_rows(2, plane.size)
     cosine, sine = row(rotations, 0), row(rotations, 1)
     for i in range(n):
         leg[i] = gradient[at[i]]
         for j in range(n):
-            matrix[i, j] = hessian[at[i], at[j]]
-    used = into_eigenbasis(n, factor, matrix, leg, values, size, scratch, plane, cosine, sine)
-    _ascending(n, values, order)
-    soft = promise / (0.5 * (_SMALL * length) ** 2)
-    first = 0
-    for i in range(n):
-        value = values[order[i]]
-        if abs(value - before[i]) > _CHANGE * before[i] or value < soft:
-            first = i + 1
-    for i in range(first):
-        leg[order[i]] = 0.0
+            matrix[i, j] = curvature[at[i], at[j]]
+    used = into_eigenbasis(n, factor, matrix, leg, values, size, scratch, integers, cosine, sine)
+    # What a part of the step's length costs grows like its square.
+    dear, cheap = promise / (0.5 * (_PART * length) ** 2), promise / (0.5 * (_SMALL * length) ** 2)
+    soft = max(cheap, min(dear, level))
     decrease, square = 0.0, 0.0
-    for i in range(first, n):
-        slope = leg[order[i]]
-        leg[order[i]] = -slope / values[order[i]]
-        decrease -= 0.5 * slope * leg[order[i]]
-        square += leg[order[i]] ** 2
+    for i in range(n):
+        pull = leg[i]
+        leg[i] = -pull / values[i] if values[i] > soft else 0.0
+        decrease -= 0.5 * pull * leg[i]
+        square += leg[i] ** 2
     moved = math.sqrt(square)
     shrink = length / moved if moved > length else 1.0
-    out_of_eigenbasis(n, used, factor, matrix, size, plane, cosine, sine, leg)
-    for j in range(step.size):
+    out_of_eigenbasis(n, used, factor, matrix, size, integers, cosine, sine, leg)
+    for j in range(n_params):
         step[j] = 0.0
     for i in range(n):
         j = at[i]
         move = shrink * leg[i]
         low, high = lower[j] - theta[j], upper[j] - theta[j]
         step[j] = low if move < low else high if move > high else move
+    for i in range(n_params):
+        slope[i] = gradient[i]
+        for j in range(n_params):
+            slope[i] += curvature[i, j] * step[j]
     return (2.0 - shrink) * shrink * decrease, shrink * moved
 
 
+class Restoration(NamedTuple):
+    """A step (P,) back to the floor.
+
+    With the decrease it promises, its length in the metric, and the gradient (P,) it leads to: of
+    the slopes in stiff directions nothing is left of it, whatever rounding has made of them.
+    """
+
+    step: FloatArray
+    decrease: float
+    length: float
+    gradient: FloatArray
+
+
 class Floor:
-    """The stiffness of a quadratic model, by which the way back to its floor is found.
+    """What a point on the floor of a valley tells about the way back to it.
 
     Parameters
     ----------
     region : Region
-        The model; coordinates held by its box have no direction.
+        The model there; coordinates held by its box have no direction.
+    here : Evaluation
+        Evaluation there, with the information.
     """
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: Region, here: Evaluation) -> None:
         self.region = region
-        self.stiffness = np.sort(region.curvatures)
+        self.noise = here.hessian - here.information
 
     def restoration(
         self, theta: FloatArray, here: Evaluation, length: float, promise: float
-    ) -> BoxStep | None:
+    ) -> Restoration:
         """A step back to the floor from theta (P,), where one of some length and promise has led.
 
-        It is no longer than that step, and moves in the stiffest directions alone, down to the
-        first one that is too soft or whose stiffness is no longer what it was; a coordinate that
-        would leave the box stops at its edge.  None if there is no stiff direction.
+        It is no longer than that step, and moves in stiff directions alone: nowhere, if there are
+        none.  A coordinate that would leave the box stops at its edge.
         """
-        region, step = self.region, np.empty(theta.size)
+        region, step, slope = self.region, np.empty(theta.size), np.empty(theta.size)
         decrease, size = _restoration_loop(
             theta,
             here.gradient,
             here.hessian,
+            here.information,
             region.lower,
             region.upper,
             length,
             promise,
             region.at,
             region.factor,
-            self.stiffness,
+            self.noise,
             step,
+            slope,
         )
-        return BoxStep(step, decrease, size) if size > 0.0 else None
+        return Restoration(step, decrease, size, slope)

@@ -107,5 +107,8 @@ def _in_units(steps: Iteration[_Walk], variance: float) -> Iteration[_Walk]:
             return theta, replace(here, value=here.value * variance), status, passes
         found = yield replace(request, objective="curvature")
         there = Evaluation(
-            found.value / variance, found.gradient / variance, found.hessian / variance
+            found.value / variance,
+            found.gradient / variance,
+            found.hessian / variance,
+            found.information / variance,
         )

@@ -16,6 +16,8 @@ import numpy as np
 
 import moestat
 from moestat.devices import CudaTarget
+from moestat.kernels.cuda import launch
+from moestat.kernels.cuda.target import cuda
 from moestat.solvers._driver import Cores, Problem, Request, Sample
 from moestat.starts import TruthStarts
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells
@@ -39,7 +41,8 @@ def answers(target, problems, thetas, objectives):
         for objective in objectives:
             batch = [(p, Request(objective, t)) for p, t in zip(problems, thetas, strict=True)]
             for evaluation in answer(batch):
-                found += [evaluation.value, evaluation.gradient, evaluation.hessian]
+                found += [evaluation.value, evaluation.gradient]
+                found += [evaluation.hessian, evaluation.information]
     return found
 
 
@@ -59,7 +62,7 @@ def compare_kind(kind, k, d, K, sizes):
     family = make(kind, k, d, K)
     problems = problems_of(family, sizes, rng)
     thetas = [random_theta(family, rng) for _ in problems]
-    objectives = ("observed", "value", "expectation", "complete")
+    objectives = ("observed", "informed", "value", "expectation", "complete")
     if family.is_regression:
         objectives = ("squares", "residuals")
     device = answers(CudaTarget(), problems, thetas, objectives)
@@ -81,6 +84,39 @@ def given_responsibilities():
     thetas = [random_theta(family, rng)]
     device = answers(CudaTarget(), problems, thetas, ("complete",))
     return difference(device, answers(Cores(1), problems, thetas, ("complete",)))
+
+
+def orders():
+    """What one kernel answers at every order, for so many units that a tile makes one slice."""
+    rng = np.random.default_rng(2)
+    family = make(("gaussian", "sigmoid", "linear"), 3, 2)
+    (problem,) = problems_of(family, (70,), rng)
+    data, nothing = problem.data, np.zeros(1, dtype=np.int64)
+    flat = np.concatenate([data.X.ravel(), data.y, data.weight])
+    batch = launch.DeviceBatch(
+        cuda.to_device(flat), nothing, np.array([data.size]), cuda.device_array(1), nothing
+    )
+    shape = launch.Shape(
+        family.index, family.width, family.offset, family.layout, 2, family.n_params
+    )
+    kind = launch.build_mixture(
+        family.gate.block,
+        family.expert.block,
+        family.likelihood.block,
+        family.gate.reads_response,
+        family.gate.n_active is not None,
+    )
+    theta = random_theta(family, rng)[None]
+    found = [kind.evaluate(shape, theta, batch, order, launch.OBSERVED) for order in range(4)]
+    one, two, three = found[1:]
+    return {
+        "lengths": [[len(part) for part in answers] for answers in found],
+        # Fewer units make more slices, and their sums another order.
+        "difference": difference([*one[:2], *three[:3]], [*two[:2], *two[:3]]),
+        "same": len({answers.value[0] for answers in found}) == 1
+        and np.array_equal(three.score, two.score)
+        and np.array_equal(three.hessian, two.hessian),
+    }
 
 
 def _data(name, n, replicates, most):
@@ -213,6 +249,7 @@ def comparisons(k=2, d=2, K=3, sizes=(37, 21)):
         **named,
         "long data": long_data,
         "given responsibilities": given_responsibilities,
+        "orders": orders,
         "fits of a density": lambda: fits("multinomial"),
         "fits of a regression function": lambda: fits("regression"),
         "batching": batching,

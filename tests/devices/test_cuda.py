@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import moestat
 from moestat.devices import CudaTarget, missing, plan_memory
+from moestat.kernels.cuda.mixture import units_of
 from moestat.solvers._driver import Problem, Sample
 from moestat.sweep import SweepError, open_store
 from moestat.sweep.cli import app
@@ -56,6 +57,11 @@ def check(name, result):
     """What must hold, in the simulator and on a device."""
     if name in KINDS or name == "given responsibilities":
         assert result <= TOLERANCE
+    elif name == "orders":
+        values, scores, hessians, informations = zip(*result["lengths"], strict=True)
+        assert (values, scores) == ((1, 1, 1, 1), (0, 1, 1, 1))
+        assert (hessians, informations) == ((0, 0, 1, 1), (0, 0, 0, 1))
+        assert result["difference"] <= TOLERANCE
     elif name == "sweep":
         assert result["cells"] == 2
         assert result["statuses"] == ["done", "failed"]
@@ -78,6 +84,21 @@ def check(name, result):
 @pytest.mark.parametrize("name", comparison.NAMES)
 def test_simulator(name, simulator):
     check(name, simulator[name])
+
+
+def test_the_information_leaves_the_derivatives_as_they_are(simulator):
+    assert simulator["orders"]["same"]
+
+
+def test_units_of_an_order_come_before_those_of_the_next():
+    sizes = 3, np.array([1, 3, 3, 1]), 2
+    scores, curvature, information = (units_of(*sizes, order) for order in (1, 2, 3))
+    assert units_of(*sizes, 0).tolist() == scores.tolist()
+    assert curvature[: len(scores)].tolist() == scores.tolist()
+    assert information[: len(curvature)].tolist() == curvature.tolist()
+    # The information has the curvature's pairs, raised by the number of channels.
+    rest = information[len(curvature) :] - [0, 12, 0]
+    assert rest.tolist() == curvature[len(scores) :].tolist()
 
 
 @pytest.mark.slow

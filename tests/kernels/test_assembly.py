@@ -50,7 +50,8 @@ def assembly_of(family, monkeypatch):
     none, no_rows = np.empty(0), np.empty((0, 0))
     loop(
         np.ones(n_params), family.index, family.width, family.layout, np.zeros((1, n)),
-        family.placeholder(n), np.ones(n), no_rows, 0, none, no_rows, no_rows, no_rows, none,
+        family.placeholder(n), np.ones(n), no_rows, 0, none, no_rows, no_rows, no_rows, no_rows,
+        none,
         *build_terms(1, (), 0, 0, 1, complete=False, order=0),
     )  # fmt: skip
     (text,) = loop.inspect_asm().values()

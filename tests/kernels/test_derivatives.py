@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from moestat.information import score_rows
 from moestat.solvers._driver import Problem, Request, Sample
 from tests import oracle
 from tests.kinds import KINDS, kind_id, make, random_response, random_theta
@@ -64,6 +65,28 @@ def test_hessian_matches_differences_of_the_exact_score(kind, k, d, K):
             break
     assert np.array_equal(hessian, hessian.T)
     assert min(errors) <= 1e-7
+
+
+@every_kind
+@pytest.mark.parametrize("size", [(1, 1, 2), (3, 2, 3)], ids=str)
+def test_information_sums_the_outer_products_of_the_scores(kind, size):
+    family, theta, X, _y, weight, problem = random_problem(kind, *size, n=201)
+    found = problem.evaluate(Request("informed", theta))
+    rows = score_rows(family, theta, X, problem.data.y, np.sqrt(weight))
+    expected = rows.T @ rows
+    assert np.allclose(found.information, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+    assert np.array_equal(found.information, found.information.T)
+
+
+@every_kind
+def test_information_leaves_the_derivatives_as_they_are(kind):
+    _family, theta, _X, _y, _weight, problem = random_problem(kind, 3, 2, 3)
+    found = problem.evaluate(Request("informed", theta))
+    observed = problem.evaluate(Request("observed", theta))
+    assert found.value == observed.value
+    assert np.array_equal(found.gradient, observed.gradient)
+    assert np.array_equal(found.hessian, observed.hessian)
+    assert observed.information.size == 0
 
 
 @every_kind

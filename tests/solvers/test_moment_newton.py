@@ -329,59 +329,87 @@ def test_steps_start_out_along_the_bend_of_the_last_one(truth):
         np.testing.assert_array_equal(proposal.trial, proposal.path.end)
 
 
-def _bowl(centre, hessian):
-    """A quadratic objective with its minimum 0 at the centre."""
-
-    def evaluate(theta):
-        apart = theta - centre
-        return Evaluation(0.5 * apart @ hessian @ apart, hessian @ apart, hessian)
-
-    return evaluate
-
-
-def test_restorations_move_in_directions_that_are_as_stiff_as_they_were():
-    rng = np.random.default_rng(6)
+def _axes(rng):
+    """A metric (4, 4), and axes that are orthonormal in it, with their duals."""
     root = rng.normal(size=(4, 4))
     metric = root @ root.T + np.eye(4)
     _, axes = scipy.linalg.eigh(np.diag(rng.normal(size=4)), metric)
-    dual, wide = metric @ axes, np.full(4, 1e3)
-    before = np.array([1e6, 1e5, 1.0, -1.0])
-    zero = np.zeros(4)
-    floor = Floor(Region(zero, zero, dual @ np.diag(before) @ dual.T, metric, -wide, wide))
-    # A step has turned the axes, and off the floor it finds other soft curvatures.
-    turn = scipy.linalg.expm(0.3 * (root - root.T))
+    return metric, axes, metric @ axes
+
+
+def _floor(metric, here):
+    zero, wide = np.zeros(4), np.full(4, 1e3)
+    return Floor(Region(zero, zero, here.hessian, metric, -wide, wide), here)
+
+
+def test_restorations_undo_what_a_step_has_done_in_stiff_directions():
+    rng = np.random.default_rng(6)
+    metric, axes, dual = _axes(rng)
+    noise = dual @ np.diag([0.0, 1.0, -2.0, 3.0]) @ dual.T
+    before = dual @ np.diag([1e6, 1e5, 1.0, -1.0]) @ dual.T
+    floor = _floor(metric, Evaluation(0.0, np.zeros(4), before, before - noise))
+    # A step has turned the axes, and off the floor the Hessian means nothing.
+    turn = scipy.linalg.expm(0.3 * rng.normal(size=(4, 4)))
+    turn, _ = np.linalg.qr(turn)
     axes, dual = axes @ turn, dual @ turn
-    after = np.array([0.9e6, 1.2e5, 30.0, -200.0])
-    centre = rng.normal(size=4)
-    bowl = _bowl(centre, dual @ np.diag(after) @ dual.T)
-    theta = centre + axes @ np.array([1e-3, -2e-3, 0.7, 0.3])
-    error = 0.5 * (0.9e6 * 1e-6 + 1.2e5 * 4e-6)
-    move = floor.restoration(theta, bowl(theta), 1.0, 0.0)
-    np.testing.assert_allclose(dual.T @ (theta + move.step - centre), [0, 0, 0.7, 0.3], atol=1e-9)
-    assert move.decrease == pytest.approx(error)
-    assert floor.restoration(theta, bowl(theta), 1e-3, 0.0).length == pytest.approx(1e-3, rel=2e-3)
+    curvature = dual @ np.diag([0.9e6, 1.2e5, 30.0, 0.2]) @ dual.T
+    far = curvature + dual @ np.diag([1e4, -3e5, 2e5, -200.0]) @ dual.T
+    apart = axes @ np.array([1e-3, -2e-3, 0.7, 0.3])
+    there = Evaluation(0.0, curvature @ apart, far, curvature - noise)
+    promise = 0.5 * 1e3 * 0.03**2
+    back = floor.restoration(apart, there, 1.0, promise)
+    np.testing.assert_allclose(dual.T @ (apart + back.step), [0, 0, 0.7, 0.3], atol=1e-9)
+    assert back.decrease == pytest.approx(0.5 * (0.9e6 * 1e-6 + 1.2e5 * 4e-6))
+    np.testing.assert_allclose(axes.T @ back.gradient, [0, 0, 21, 0.06], atol=1e-6)
+    assert floor.restoration(apart, there, 1e-3, 0.0).length == pytest.approx(1e-3, rel=2e-3)
     # What costs less than the promise over a small part of the step is not stiff.
-    stiffest = floor.restoration(theta, bowl(theta), 1.0, 0.5 * 2e5 * 0.03**2)
-    np.testing.assert_allclose(
-        dual.T @ (theta + stiffest.step - centre), [0, -2e-3, 0.7, 0.3], atol=1e-9
-    )
-    assert floor.restoration(theta, bowl(theta), 1.0, 1e3) is None
-    # Nothing is left where the stiffest direction has changed, and everything where none has.
-    assert floor.restoration(theta, _bowl(centre, 3e6 * metric)(theta), 1.0, 0.0) is None
-    same = _bowl(centre, dual @ np.diag(before) @ dual.T)(theta)
-    np.testing.assert_allclose(
-        dual.T @ (theta + floor.restoration(theta, same, 1.0, 0.0).step - centre)[:, None],
-        [[0], [0], [0], [0.3]],
-        atol=1e-6,
-    )
+    stiffest = floor.restoration(apart, there, 1.0, 0.5 * 2e5 * 0.08**2)
+    np.testing.assert_allclose(dual.T @ (apart + stiffest.step), [0, -2e-3, 0.7, 0.3], atol=1e-9)
+    nowhere = floor.restoration(apart, there, 1.0, 1e4)
+    assert nowhere.length == nowhere.decrease == 0.0
+    np.testing.assert_array_equal(nowhere.step, 0.0)
+    np.testing.assert_array_equal(nowhere.gradient, there.gradient)
+
+
+def test_restorations_trust_the_smaller_noise():
+    """Where the Hessian has come nearer to the information than it was, it is the better one."""
+    rng = np.random.default_rng(7)
+    metric, axes, dual = _axes(rng)
+    information = dual @ np.diag([1e6, 1e5, 1e4, 1e3]) @ dual.T
+    noise = dual @ np.diag([900.0, -700.0, 500.0, 300.0]) @ dual.T
+    floor = _floor(metric, Evaluation(0.0, np.zeros(4), information + noise, information))
+    apart = axes @ np.array([1e-3, -2e-3, 3e-3, 1e-3])
+    for part in (0.5, -0.5, 2.0, -2.0):
+        hessian = information + part * noise
+        trusted = hessian if abs(part) < 1.0 else information + noise
+        there = Evaluation(0.0, trusted @ apart, hessian, information)
+        back = floor.restoration(apart, there, 1.0, 0.0)
+        np.testing.assert_allclose(back.step, -apart, atol=1e-9)
+        np.testing.assert_allclose(back.gradient, 0.0, atol=1e-6)
+
+
+def test_restorations_leave_more_to_the_step_where_the_noise_is():
+    rng = np.random.default_rng(8)
+    metric, axes, dual = _axes(rng)
+    apart, promise = axes @ np.array([1e-2, 0.0, 0.0, 1e-2]), 0.5 * 1e3
+    # Along the last axis 5% of the step's length costs its promise.
+    information = dual @ np.diag([1e9, 1e8, 1e7, 1e3 / 0.05**2]) @ dual.T
+    moved = []
+    for size in (1e3, 1e7):
+        hessian = information + size * dual @ np.diag([1.0, 1.0, 1.0, 0.0]) @ dual.T
+        here = Evaluation(0.0, hessian @ apart, hessian, information)
+        back = _floor(metric, here).restoration(apart, here, 1.0, promise)
+        moved.append(dual.T @ (apart + back.step))
+    np.testing.assert_allclose(moved, [[0, 0, 0, 0], [0, 0, 0, 1e-2]], atol=1e-9)
 
 
 def test_restorations_stay_in_the_box():
     theta, slope = np.zeros(2), np.array([-1.0, 0.0])
     lower, upper = np.full(2, -1.0), np.array([0.0, 1.0])
     hessian = np.array([[2e4, 9e3], [9e3, 1e4]])
-    floor = Floor(Region(theta, slope, hessian, np.eye(2), lower, upper))
-    there = Evaluation(0.0, np.array([-1.0, -1.0]), hessian)
+    here = Evaluation(0.0, slope, hessian, hessian)
+    floor = Floor(Region(theta, slope, hessian, np.eye(2), lower, upper), here)
+    there = Evaluation(0.0, np.array([-1.0, -1.0]), hessian, hessian)
     # The first coordinate is held by its bound, and the second moves as if it were alone.
     np.testing.assert_allclose(floor.restoration(theta, there, 1.0, 0.0).step, [0.0, 1e-4])
 

@@ -39,11 +39,15 @@ _MOST_PROBLEMS = 65_535  # of a grid's second dimension
 
 
 class Answers(NamedTuple):
-    """Values (B,), and as far as the order goes scores (B, P) and Hessians (B, P, P)."""
+    """Values (B,), and as far as the order goes scores (B, P) and Hessians (B, P, P).
+
+    From order 3 on there are the sums of the outer products of the scores, too (B, P, P).
+    """
 
     value: FloatArray
     score: FloatArray
     hessian: FloatArray
+    information: FloatArray = np.empty((0, 0, 0))
 
 
 @dataclass(frozen=True)
@@ -169,10 +173,10 @@ class Mixture:
         }
 
     @cache  # noqa: B019 (there is one object per kind)
-    def kernel(self, tile: int) -> Any:
-        """The kernel for blocks of `tile` threads."""
-        name = f"{self._name} {tile}"
-        return kernel(mixture.mixture_template, name, TILE=tile, **self._bound)
+    def kernel(self, tile: int, informed: bool = False) -> Any:
+        """The kernel for blocks of `tile` threads, with the information or without."""
+        name = f"{self._name} {tile}{' informed' if informed else ''}"
+        return kernel(mixture.mixture_template, name, TILE=tile, INFORMED=informed, **self._bound)
 
     def n_rows(self, shape: Shape) -> int:
         """Numbers per sample in shared memory."""
@@ -195,7 +199,7 @@ class Mixture:
         batch : DeviceBatch
             Data of the B problems.
         order : int
-            0, 1 or 2.
+            0, 1, 2 or 3.
         objective : int
             `OBSERVED`, `COMPLETE` or `EXPECTATION`.
 
@@ -206,11 +210,12 @@ class Mixture:
         """
         n_rows = self.n_rows(shape)
         tile = tile_for(n_rows)
-        units = mixture.score_and_curvature_units(shape.k, shape.width, shape.d, order)
+        units = mixture.units_of(shape.k, shape.width, shape.d, order)
         n_problems, n_params = theta.shape
         value = np.empty(n_problems)
         score = np.empty((n_problems if order > 0 else 0, n_params))
         hessian = np.empty((n_problems if order > 1 else 0, n_params, n_params))
+        information = np.empty((n_problems if order > 2 else 0, n_params, n_params))
         n_slices = max(1, tile // max(len(units), 1)) if order > 0 else 1
         runs = -(-int(batch.size.max()) // (mixture.TILES * tile))
         each = max(1, WORKSPACE_BYTES // (8 * runs * (1 + 3 * n_slices * len(units) * (order > 0))))
@@ -225,7 +230,7 @@ class Mixture:
                 (count, runs * n_slices if order > 0 else 1, 3 * len(units) if order > 0 else 1)
             )
             start_kernel(
-                self.kernel(tile), (runs, count), tile, 8 * n_rows * (tile + 1),
+                self.kernel(tile, order > 2), (runs, count), tile, 8 * n_rows * (tile + 1),
                 order, objective, cuda.to_device(np.ascontiguousarray(theta[which])), index, width,
                 *shape.layout, shape.d, some.data, cuda.to_device(some.data_at),
                 cuda.to_device(some.size), some.tau, cuda.to_device(some.tau_at),
@@ -237,9 +242,9 @@ class Mixture:
                 sums = _summed(cuda.to_device(counts * n_slices), moments, count).copy_to_host()
                 assemble(
                     units, sums.reshape(count, -1, 3), shape.index, shape.width, shape.d,
-                    score[which], hessian[which],
+                    score[which], hessian[which], information[which],
                 )  # fmt: skip
-        return Answers(value, score, hessian)
+        return Answers(value, score, hessian, information)
 
 
 @cache

@@ -1,11 +1,12 @@
-"""Log-likelihood, score, Hessian and E-step of a batch of problems in one launch.
+"""Log-likelihood, score, Hessian, information and E-step of a batch of problems in one launch.
 
 A thread block takes a run of samples of one problem, a tile of one sample per thread at a time.
 First each thread computes its own sample's atoms, as the loop on the CPU does for a block of
 samples, and leaves their derivatives, weighted by the posterior tau and the prior pi, in a column
 of shared memory.  Then each thread sums one *unit* of the result over the samples of the tile:
-three products of features of one channel (score) or of one pair of channels (Hessian).  Nothing
-that is indexed at run time lives in a thread's own memory, so that registers suffice.
+three products of features of one channel (score) or of one pair of channels (Hessian, and sum of
+the outer products of the scores).  Nothing that is indexed at run time lives in a thread's own
+memory, so that registers suffice.
 
 With ``du = d(a + l)`` the rows of the tile are, for each atom, ``T = tau du``, ``G = pi da`` and
 the curvature of its own pairs of channels,
@@ -13,7 +14,7 @@ the curvature of its own pairs of channels,
     S = tau d2(a + l) - pi d2 a + (1 - tau) tau du du' - (1 - pi) pi da da'
 
 The score of a channel is then the sum of ``T - G``, the curvature within an atom that of S, and
-between two atoms that of ``G G' - T T'``.
+between two atoms that of ``G G' - T T'``; the information is that of ``(T - G) (T - G)'``.
 
 Every sum is taken in an order that depends on the sizes of the problem alone: neither on the other
 problems of the batch, nor on the device.
@@ -40,7 +41,7 @@ from moestat.kernels.rows import (
     take_shares,
 )
 
-__all__ = ["TILES", "mixture_template", "row_starts", "score_and_curvature_units", "sum_template"]
+__all__ = ["TILES", "mixture_template", "row_starts", "sum_template", "units_of"]
 
 TILES = 16
 """Tiles per thread block: a block's sums stay on the device's multiprocessor so long."""
@@ -68,20 +69,27 @@ def row_starts(k, d, n_channels, n_gate, first, n_work):
     return y, weight, prior, posterior, g, t, s, shared, psi, work, work + max(scratch, 4)
 
 
-def score_and_curvature_units(k: int, width: IntArray, d: int, order: int) -> IntArray:
-    """What threads sum, one row (channel of an atom, other channel or -1, first product) each."""
+def units_of(k: int, width: IntArray, d: int, order: int) -> IntArray:
+    """What threads sum, one row (channel of an atom, other channel, first product) each.
+
+    In place of the other channel stand -1 for the score, and numbers from ``k C`` on, by which it
+    is raised, for the information.
+    """
     n_channels = width.size
     n_rows, n_products = k * n_channels, (1 + d) * (2 + d) // 2
     units = [(p, -1, q) for p in range(n_rows) for q in range(0, width[p % n_channels], 3)]
-    for p in range(n_rows if order > 1 else 0):
-        for other in range(p + 1):
-            c, e = width[p % n_channels], width[other % n_channels]
-            used = n_products if c > 1 and e > 1 else max(c, e)
-            units += [(p, other, q) for q in range(0, used, 3)]
+    # The curvature's, then the information's.
+    for raised in range(order - 1):
+        for p in range(n_rows):
+            for other in range(p + 1):
+                c, e = width[p % n_channels], width[other % n_channels]
+                used = n_products if c > 1 and e > 1 else max(c, e)
+                units += [(p, raised * n_rows + other, q) for q in range(0, used, 3)]
     return np.array(units, dtype=np.int64).reshape(-1, 3)
 
 
 TILE = 0  # placeholder: threads of a block, a constant so that addresses take fewer registers
+INFORMED = False  # placeholder: units of the information take registers even where there are none
 
 
 def n_work(n_channels: int, n_mean: int) -> int:
@@ -180,6 +188,30 @@ def sum_unit(memory, stride, begin, end, kind, r0, r1, r2, r3, psi, out):
     out[2] += s2
 
 
+def sum_slopes(memory, stride, begin, end, p_gate, q_gate, r0, r1, r2, r3, psi, out):
+    """Three weighted sums of ``(r0 - r2) (r1 - r3)``, as `sum_unit` has them of its kinds.
+
+    Where the gate does not read a channel, there is nothing to subtract.
+    """
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    for b in range(begin, end):
+        h = memory[r0 * stride + b]
+        if p_gate:
+            h -= memory[r2 * stride + b]
+        other = memory[r1 * stride + b]
+        if q_gate:
+            other -= memory[r3 * stride + b]
+        h *= other
+        s0 += h * memory[psi * stride + b]
+        s1 += h * memory[(psi + 1) * stride + b]
+        s2 += h * memory[(psi + 2) * stride + b]
+    out[0] += s0
+    out[1] += s1
+    out[2] += s2
+
+
 def mixture_template(
     order, objective, theta, index, width, n_gate, first, n_mean, n_active, d,
     data, data_at, size, tau, tau_at, units, value, moments,
@@ -189,7 +221,8 @@ def mixture_template(
     Parameters
     ----------
     order : int
-        Highest derivative, 0, 1 or 2.
+        Highest derivative, 0, 1 or 2; or, where the kernel is `INFORMED`, 3 for the second and the
+        information.
     objective : int
         0 for the observed-data log-likelihood; 1 for the complete-data one with the
         responsibilities in tau; 2 for the first, leaving responsibilities in tau.
@@ -203,7 +236,7 @@ def mixture_template(
     tau : array
         Of each problem, from ``tau_at[problem]`` on, (k, n).
     units : array (U, 3)
-        From `score_and_curvature_units`.
+        From `units_of`.
     value : array (B, runs)
         Output.
     moments : array (B, runs times slices, 3 U)
@@ -341,6 +374,9 @@ def mixture_template(
             for u in range(thread - own_slice * n_units, n_units, tile):
                 p = units[u, 0]
                 q = units[u, 1]
+                informs = INFORMED and q >= k * n_channels
+                if informs:
+                    q -= k * n_channels
                 i = p // n_channels
                 c = p - i * n_channels
                 j = q // n_channels
@@ -349,6 +385,22 @@ def mixture_template(
                 r1 = at_t + q
                 r2 = at_g + i * n_gate + c
                 r3 = at_g + j * n_gate + e
+                if informs:
+                    sum_slopes(
+                        memory,
+                        stride,
+                        slice_begin,
+                        slice_end,
+                        c < n_gate,
+                        e < n_gate,
+                        r0,
+                        r1,
+                        r2,
+                        r3,
+                        at_psi + units[u, 2],
+                        part(row(row(moments, problem), run), 3 * u, 3 * u + 3),
+                    )
+                    continue
                 kind = 0
                 if q < 0:
                     kind = 1 if c < n_gate else 0
