@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy
@@ -10,9 +12,9 @@ import moestat
 from moestat.solvers import MomentNewton, Newton
 from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
 from moestat.solvers._kinks import kink_locations, one_sided
-from moestat.solvers._moment_steps import _Bend, _Model, _propose, moment_steps
-from moestat.solvers._moments import MomentChart, Moments
-from moestat.solvers._trust_region import Region
+from moestat.solvers._moment_steps import _Bend, _Model, _Proposal, _propose, moment_steps
+from moestat.solvers._moments import MomentChart, Moments, Path
+from moestat.solvers._trust_region import BoxStep, Region
 from moestat.solvers._valley import Floor
 from moestat.solvers.moment_newton import _open_box
 from moestat.starts import GivenStarts, TruthStarts
@@ -412,6 +414,52 @@ def test_restorations_stay_in_the_box():
     there = Evaluation(0.0, np.array([-1.0, -1.0]), hessian, hessian)
     # The first coordinate is held by its bound, and the second moves as if it were alone.
     np.testing.assert_allclose(floor.restoration(theta, there, 1.0, 0.0).step, [0.0, 1e-4])
+
+
+@pytest.mark.parametrize(
+    ("slope", "square", "cube", "part"),
+    [
+        (-1.5, 1.0, 2.5, 1.0 / 3.0),
+        (-2.0, 0.5, 30.0, 0.143),
+        (-1.0, 40.0, 1.0, 0.1),  # shorter steps would be too timid
+        (-1.0, 0.7, 0.0, 0.6),
+        (-1.0, -5.0, -3.0, 0.5),  # falls for ever
+    ],
+)
+def test_a_failed_step_is_cut_to_where_a_cubic_is_lowest(slope, square, cube, part):
+    promise, at = 7.0, np.array([2.0])
+    here = SimpleNamespace(gradient=np.array([promise * slope]))
+    proposal = _Proposal(
+        SimpleNamespace(here=here), BoxStep(np.ones(1), promise, 1.0), Path(at, np.ones(1)), at
+    )
+    end = np.array([promise * (slope + 2.0 * square + 3.0 * cube)])
+    assert proposal.lowest(at, end, -(slope + square + cube)) == pytest.approx(part, abs=1e-3)
+    assert proposal.lowest(at, end, -np.inf) == 0.5
+
+
+def test_restorations_converge_at_once_where_the_model_nearly_fits(truth):
+    """From a billion units of log-likelihood off the floor, with the floor where it came from."""
+    family, theta = truth("softmax")
+    X, y, weight = moestat.sample_weighted(family, theta, 1e14, rng=0, design=WIDE)
+    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    metric, box = problem.metric(theta), _box(family)
+    theta, here, status, _ = drive(
+        [moment_steps(problem, theta, metric, *box, 1e-9, 100)], [problem]
+    )[0]
+    assert status == "converged"
+    model = _Model(Moments(family, metric), theta, here, metric, *box)
+    point = theta + 0.05 * np.random.default_rng(1).normal(size=theta.size) * (box[0] < box[1])
+    promised = []
+    for _ in range(5):
+        there = problem.evaluate(Request("informed", point))
+        back = model.floor.restoration(point, there, 1.0, 1e-9)
+        promised.append(back.decrease)
+        point = point + back.step
+    assert promised[0] > 1e8
+    assert np.all(np.diff(promised) < 0.0)
+    # What is left of n units is squared by the last of them, and a constant.
+    assert promised[-1] / 1e14 < 1e4 * (promised[-2] / 1e14) ** 2
+    assert promised[-1] < 1e-6
 
 
 def test_likelihoods_with_jumps_are_climbed_as_newton_does(gaussian_truth):
