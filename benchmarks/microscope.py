@@ -13,13 +13,13 @@ import re
 import time
 
 import numpy as np
-from microscopes import parser, text_of
+from microscopes import cells_of, parser, text_of
 from results import save
 from threadpoolctl import threadpool_limits
 
 from moestat.sweep import parse_spec
 from moestat.sweep.cell import run_cell
-from moestat.sweep.plan import Cell, plan_cells
+from moestat.sweep.plan import Cell
 from moestat.sweep.record import Record
 
 SPECS = ("gaussian", "mlmoe", "mlmoe_four", "published", "published_four", "attention")
@@ -43,13 +43,8 @@ def measure(name: str, replicates: int, random: int) -> list[dict]:
     """One row per curve of a spec."""
     lattice = text_of(name)
     texts = {"1e5": lattice, "1e14": lattice, "1e5, random": random_inputs(lattice)}
-    specs = {column: parse_spec(text) for column, text in texts.items()}
-    cells = {
-        column: {(c.curve, c.n, c.replicate): c for c in plan_cells(spec)}
-        for column, spec in specs.items()
-    }
     rows = []
-    for curve in specs["1e5"].curves:
+    for curve in parse_spec(lattice).curves:
         seconds: dict[str, list[float]] = {column: [] for column in texts}
         certified = 0
         for replicate in range(-1, replicates):
@@ -57,7 +52,7 @@ def measure(name: str, replicates: int, random: int) -> list[dict]:
                 if column == "1e5, random" and not 0 <= replicate < random:
                     continue
                 n = LARGE if column == "1e14" else SMALL
-                cell = cells[column][curve.name, n, max(replicate, 0)]
+                cell = cells_of(texts[column])[curve.name, n, max(replicate, 0)]
                 record, took = timed(texts[column], cell)
                 if replicate >= 0:
                     spent.append(took)

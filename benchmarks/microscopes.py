@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
-__all__ = ["parser", "text_of"]
+from moestat.sweep.plan import Cell, plan_cells
+from moestat.sweep.spec import parse_spec
+
+__all__ = ["cells_of", "parser", "text_of"]
 
 FOLDER = Path(__file__).parents[1] / "experiments"
 
@@ -14,6 +18,12 @@ FOLDER = Path(__file__).parents[1] / "experiments"
 def text_of(name: str) -> str:
     """The spec of a microscope."""
     return (FOLDER / f"microscope_{name}.toml").read_text()
+
+
+@cache
+def cells_of(text: str) -> dict[tuple[str, float, int], Cell]:
+    """The cells of a spec by curve, sample size and replicate."""
+    return {(c.curve, c.n, c.replicate): c for c in plan_cells(parse_spec(text))}
 
 
 def parser(description: str, specs: Sequence[str]) -> argparse.ArgumentParser:

@@ -4,7 +4,8 @@
 
 Kernels take the number of atoms, inputs and classes at run time: what is compiled here is what runs
 for every k.  Only the threads of a block are fixed; the report is for the blocks that four atoms
-on one input get.  Needs the packages numba-cuda and libNVVM, and a ptxas at least as new
+on one input get.  Those of mixtures come twice: "informed" ones sum the information, too.  Needs
+the packages numba-cuda and libNVVM, and a ptxas at least as new
 (``pip install "numba-cuda[cu13]" nvidia-cuda-nvcc``).  Exit code 0: nothing spills; 1: something
 does; 3: a tool is missing.  Without --json or --only, results/ptx.md is written.
 """
@@ -118,6 +119,8 @@ def kernels(only: str) -> Iterator[tuple[str, int, Any, Any]]:
             )
         tile = launch.tile_for(kind.n_rows(shape))
         yield name, tile, kind.kernel(tile), signature
+        if not family.is_regression:
+            yield f"{name}, informed", tile, kind.kernel(tile, True), signature
 
 
 def report(compiled: Any, signature: Any, arch: int, tool: str) -> dict[str, int]:

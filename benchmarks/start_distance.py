@@ -13,13 +13,12 @@ fits with a light atom, one of less than 1e-3 of the mean gate weight
 from __future__ import annotations
 
 import numpy as np
-from microscopes import parser, text_of
+from microscopes import cells_of, parser, text_of
 from results import save
 from threadpoolctl import threadpool_limits
 
 from moestat.microscope import lightest_weight
 from moestat.sweep.cell import run_cell
-from moestat.sweep.plan import plan_cells
 from moestat.sweep.record import Record
 from moestat.sweep.spec import parse_spec
 
@@ -31,9 +30,8 @@ SIZE, LIGHT = 1e14, 1e-3
 
 def fits(text: str, curve: str, replicates: int) -> list[Record]:
     """The records of the replicates of a curve at the largest size."""
-    cells = plan_cells(parse_spec(text))
-    own = {c.replicate: c for c in cells if (c.curve, c.n) == (curve, SIZE)}
-    return [run_cell(text, own[replicate]) for replicate in range(replicates)]
+    cells = cells_of(text)
+    return [run_cell(text, cells[curve, SIZE, replicate]) for replicate in range(replicates)]
 
 
 def measure(name: str, replicates: int) -> list[dict]:
