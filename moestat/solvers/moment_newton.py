@@ -25,9 +25,9 @@ class MomentNewton(Newton):
     With more experts than the truth has, atoms merge, and the likelihood is a narrow curved
     valley: `Newton` creeps along it, in a number of iterations that grows like a power of n
     between 1/4 and 1/3.  In the moments of close atoms (`moestat.solvers._moments`) the valley is
-    nearly straight.  What bend is left is met by restorations: Newton steps in the stiff
-    directions alone, which lead a step that has left the floor of the valley back to it
-    (`moestat.solvers._valley`).
+    nearly straight.  What bend is left is met by restorations: steps in the stiff directions
+    alone, by the information of the scores, which lead a step that has left the floor of the
+    valley back to it (`moestat.solvers._valley`).
 
     Parameters
     ----------
@@ -50,7 +50,9 @@ class MomentNewton(Newton):
     at the price of a pass; here it is made where it is needed, from the derivatives that a trial
     has anyway, and a step that goes the way of the last one starts with the correction that this
     one has needed. Gains too small to be read off the values are integrated along the path of a
-    step, from the slopes at both ends.
+    step, from the slopes at both ends, without those in stiff directions, which on the floor are
+    rounding. A step that has failed is cut to where the cubic with the values and slopes at both
+    ends of its path is lowest.
 
     Steps follow curvatures down to 1e-16 of the largest, certificates count on those above 1e-14:
     below that their signs, at n = 1e14, are rounding.  So a ridge as flat as that counts as
