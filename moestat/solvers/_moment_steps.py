@@ -128,8 +128,11 @@ class _Proposal:
         velocity = self.path.velocity + 2.0 * (end - self.path.end)
         return float(self.move.step @ self.model.here.gradient), float(velocity @ gradient)
 
-    def lowest(self, end: FloatArray, gradient: FloatArray, ratio: float) -> float:
-        """The part of the step at which the cubic with these values and slopes is lowest."""
+    def shortened(self, end: FloatArray, gradient: FloatArray, ratio: float) -> float:
+        """The part of a step that has failed at which a cubic is lowest.
+
+        It has the values and slopes of both ends.
+        """
         start, stop = (slope / self.move.decrease for slope in self._slopes(end, gradient))
         square, cube = -3.0 * ratio - 2.0 * start - stop, start + stop + 2.0 * ratio
         inside = square * square - 3.0 * cube * start
@@ -156,14 +159,14 @@ class _Proposal:
 class _Landing:
     """Where a step has led, with its restorations.
 
-    The ratio is the decrease in units of the promised one, minus infinity for a step that must not
-    be made.  After a step that has failed, the next one is the part `lowest` of it.
+    The gradient (P,) is without the slopes in stiff directions.  The ratio is the decrease in units
+    of the promised one, minus infinity for a step that must not be made.
     """
 
     theta: FloatArray
     evaluation: Evaluation
+    gradient: FloatArray
     ratio: float
-    lowest: float
     restorations: int = 0
 
 
@@ -176,12 +179,12 @@ def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
     model, promised, length = proposal.model, proposal.move.decrease, proposal.move.length
     point = model.into_box(proposal.trial)
     there = yield Request("informed", point, level)
-    gradient = there.gradient
-    first = proposal.ratio(point, there, gradient) if _is_finite(there) else -np.inf
+    gradient, finite = there.gradient, _is_finite(there)
+    first = proposal.ratio(point, there, gradient) if finite else -np.inf
     count, before = 0, np.inf
     # Far up a valley there is no noise yet that a displacement could hide.
     least = promised * (_WORTH if promised < _LARGE else _COARSE)
-    while _is_finite(there) and (curved or first < _GOOD):
+    while finite and (curved or first < _GOOD):
         back = model.floor.restoration(point, there, length, promised)
         gradient = back.gradient
         # What a restoration promises is how far the floor is; it must come nearer.
@@ -191,12 +194,11 @@ def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
         before = back.decrease
         point = model.into_box(point + back.step)
         there = yield Request("informed", point, level)
-        count += 1
-    ratio = proposal.ratio(point, there, gradient) if _is_finite(there) else -np.inf
+        finite, count = _is_finite(there), count + 1
+    ratio = proposal.ratio(point, there, gradient) if finite else -np.inf
     if not proposal.is_credible(ratio, there):
         ratio = -np.inf
-    lowest = proposal.lowest(point, gradient, ratio)
-    return _Landing(point, there, ratio, lowest, count)
+    return _Landing(point, there, gradient, ratio, count)
 
 
 def _is_finite(there: Evaluation) -> bool:
@@ -263,12 +265,12 @@ class _Radius:
         self.ceiling = np.inf
         self.is_failing = False
 
-    def cut(self, landing: _Landing, length: float) -> None:
-        """After a step of some length that has failed."""
+    def cut(self, part: float, length: float) -> None:
+        """To a part of a step of some length that has failed."""
         if not self.is_failing:
             self.ceiling = length
         self.is_failing = True
-        self.value = landing.lowest * min(length, self.value)
+        self.value = part * min(length, self.value)
 
     def grow(self, landing: _Landing) -> None:
         """After a good step that was as long as the radius."""
@@ -320,7 +322,8 @@ def moment_steps(
         if landing.ratio > 0.0:
             bend = _bend_of(proposal, landing)
         if landing.ratio < _POOR:
-            radius.cut(landing, move.length)
+            part = proposal.shortened(landing.theta, landing.gradient, landing.ratio)
+            radius.cut(part, move.length)
         elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
             radius.grow(landing)
         if landing.ratio > _ACCEPT:

@@ -433,8 +433,9 @@ def test_a_failed_step_is_cut_to_where_a_cubic_is_lowest(slope, square, cube, pa
         SimpleNamespace(here=here), BoxStep(np.ones(1), promise, 1.0), Path(at, np.ones(1)), at
     )
     end = np.array([promise * (slope + 2.0 * square + 3.0 * cube)])
-    assert proposal.lowest(at, end, -(slope + square + cube)) == pytest.approx(part, abs=1e-3)
-    assert proposal.lowest(at, end, -np.inf) == 0.5
+    ratio = -(slope + square + cube)
+    assert proposal.shortened(at, end, ratio) == pytest.approx(part, abs=1e-3)
+    assert proposal.shortened(at, end, -np.inf) == 0.5
 
 
 def test_restorations_converge_at_once_where_the_model_nearly_fits(truth):
