@@ -6,14 +6,15 @@ led back to the floor of the valley (`moestat.solvers._valley`) before it is jud
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from moestat._types import FloatArray
 from moestat.solvers._decrease import finest_decrease, is_converged, smallest_decrease
-from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
+from moestat.solvers._driver import Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers._moments import Moments, Path
 from moestat.solvers._trust_region import NULL_CURVATURE, BoxStep, Region
 from moestat.solvers._valley import Floor
@@ -27,6 +28,7 @@ _FAINTEST = 1e-16  # part of the largest curvature that a step may follow
 _WHOLE = 0.9  # part of a promise that is as good as all of it
 _DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there for a certificate
 _RESTORATIONS = 10
+_FEW_ROWS = 1000
 _ALIGNED = 0.9  # cosine of the angle between two steps that go the same way
 _WORTH, _COARSE = 1e-3, 0.1  # parts of a promise worth a restoration: of small and large ones
 _LARGE = 10.0  # promise, in units of log-likelihood
@@ -36,6 +38,9 @@ _GROWTH = (2.0, 2.0, 2.0, 1.5, 1.2)  # of the radius, by the number of restorati
 _RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
 _AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
 _SHORTEST, _LONGEST, _HALF = 0.1, 0.6, 0.5  # parts of a step that has failed, for the next one
+
+
+_Ask = Callable[[FloatArray], Request]
 
 
 class _Model:
@@ -170,7 +175,7 @@ class _Landing:
     restorations: int = 0
 
 
-def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
+def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
     """Go where the proposal leads, and from there back to the floor of the valley.
 
     Where the step before had to be restored (`curved`), this one is, too, however good it looks:
@@ -178,7 +183,7 @@ def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
     """
     model, promised, length = proposal.model, proposal.move.decrease, proposal.move.length
     point = model.into_box(proposal.trial)
-    there = yield Request("informed", point, level)
+    there = yield ask(point)
     gradient, finite = there.gradient, _is_finite(there)
     first = proposal.ratio(point, there, gradient) if finite else -np.inf
     count, before = 0, np.inf
@@ -193,7 +198,7 @@ def _land(proposal: _Proposal, curved: bool, level: int) -> Iteration[_Landing]:
             break
         before = back.decrease
         point = model.into_box(point + back.step)
-        there = yield Request("informed", point, level)
+        there = yield ask(point)
         finite, count = _is_finite(there), count + 1
     ratio = proposal.ratio(point, there, gradient) if finite else -np.inf
     if not proposal.is_credible(ratio, there):
@@ -206,7 +211,7 @@ def _is_finite(there: Evaluation) -> bool:
 
 
 def _settle(
-    last: _Proposal, model: _Model, level: int
+    last: _Proposal, model: _Model, ask: _Ask
 ) -> Iteration[tuple[FloatArray, Evaluation] | None]:
     """Go on with the restorations of the last step, from the model where it has ended.
 
@@ -217,7 +222,7 @@ def _settle(
     if back.length == 0.0:
         return None
     point = model.into_box(model.theta + back.step)
-    there = yield Request("informed", point, level)
+    there = yield ask(point)
     if not _is_finite(there):
         return None
     gradient = floor.restoration(point, there, length, promised).gradient
@@ -255,6 +260,15 @@ def _bend_of(proposal: _Proposal, landing: _Landing) -> _Bend | None:
         return None
     move = proposal.move
     return _Bend(move.step, move.length, landing.theta - proposal.path.end)
+
+
+def _objective(data: Sample) -> Objective:
+    """Whether to ask for the information, too, which tells the way back to the floor.
+
+    With few rows it costs little next to the steps.  With many it adds up to three quarters to the
+    cost of a pass, which is most of the cost, and saves fewer passes than that.
+    """
+    return "informed" if data.size <= _FEW_ROWS else "observed"
 
 
 class _Radius:
@@ -297,7 +311,8 @@ def moment_steps(
     restorations (`moestat.solvers._valley`) before it is judged.  Iterations count passes.
     """
     moments = Moments(problem.family, metric)
-    here = yield Request("informed", theta, level)
+    ask = partial(Request, _objective(problem.data.levels[level]), level=level)
+    here = yield ask(theta)
     # A valley bends on the scale of the distance between the atoms that merge.
     radius = _Radius(min(max(moments.closest(theta), _CLOSEST), 1.0))
     model = _Model(moments, theta, here, metric, lower, upper)
@@ -307,7 +322,7 @@ def moment_steps(
     while passes < max_iterations:
         move = model.shortest_step(radius.value)
         if last is not None and curved and model.is_suspect(move) and settlings < _SETTLINGS:
-            settled = yield from _settle(last, model, level)
+            settled = yield from _settle(last, model, ask)
             passes, settlings = passes + 1, settlings + 1
             if settled is None:
                 last = None
@@ -317,7 +332,7 @@ def moment_steps(
         if move.decrease <= _DOUBTFUL and model.is_solved(radius.value, tolerance):
             return model.theta, model.here, "converged", passes
         proposal = _propose(model, move, bend, metric)
-        landing = yield from _land(proposal, curved, level)
+        landing = yield from _land(proposal, curved, ask)
         passes, settlings, last = passes + 1 + landing.restorations, 0, None
         if landing.ratio > 0.0:
             bend = _bend_of(proposal, landing)

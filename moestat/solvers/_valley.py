@@ -109,6 +109,10 @@ def _restoration_loop(
     return (2.0 - shrink) * shrink * decrease, shrink * moved
 
 
+def _information(here: Evaluation) -> FloatArray:
+    return here.information if here.information.size else here.hessian
+
+
 class Restoration(NamedTuple):
     """A step (P,) back to the floor.
 
@@ -130,12 +134,12 @@ class Floor:
     region : Region
         The model there; coordinates held by its box have no direction.
     here : Evaluation
-        Evaluation there, with the information.
+        Evaluation there.  Without the information Hessians are taken for it.
     """
 
     def __init__(self, region: Region, here: Evaluation) -> None:
         self.region = region
-        self.noise = here.hessian - here.information
+        self.noise = here.hessian - _information(here)
 
     def restoration(
         self, theta: FloatArray, here: Evaluation, length: float, promise: float
@@ -150,7 +154,7 @@ class Floor:
             theta,
             here.gradient,
             here.hessian,
-            here.information,
+            _information(here),
             region.lower,
             region.upper,
             length,

@@ -26,8 +26,8 @@ class MomentNewton(Newton):
     valley: `Newton` creeps along it, in a number of iterations that grows like a power of n
     between 1/4 and 1/3.  In the moments of close atoms (`moestat.solvers._moments`) the valley is
     nearly straight.  What bend is left is met by restorations: steps in the stiff directions
-    alone, by the information of the scores, which lead a step that has left the floor of the
-    valley back to it (`moestat.solvers._valley`).
+    alone, which lead a step that has left the floor of the valley back to it
+    (`moestat.solvers._valley`).
 
     Parameters
     ----------
@@ -42,17 +42,19 @@ class MomentNewton(Newton):
     is `Newton` with restorations, one pass each. Where the likelihood has kinks, steps across them
     (`moestat.solvers._kinks`) and steps in the moments between them take turns. The first radius is
     the distance of the two closest atoms, the scale on which a valley bends. A step is as short as
-    nine tenths of its promise allow. Once a step has needed a restoration, the next one is restored
-    until the floor is near, and only then judged: off the floor values and curvatures are those of
-    the walls. A step whose promise is mostly that of a negative curvature gets a further
-    restoration before it is made. Steps along a curved valley with a second-order correction are
-    those of the geodesic acceleration of Transtrum and Sethna (2012), which predicts the correction
-    at the price of a pass; here it is made where it is needed, from the derivatives that a trial
-    has anyway, and a step that goes the way of the last one starts with the correction that this
-    one has needed. Gains too small to be read off the values are integrated along the path of a
-    step, from the slopes at both ends, without those in stiff directions, which on the floor are
-    rounding. A step that has failed is cut to where the cubic with the values and slopes at both
-    ends of its path is lowest.
+    nine tenths of its promise allow. Up to a thousand rows, as lattices with classes have them,
+    restorations go by the information of the scores; beyond that, where it costs more than it
+    saves, by the Hessian. Once a step has needed a restoration, the next one is restored until the
+    floor is near, and only then judged: off the floor values and curvatures are those of the walls.
+    A step whose promise is mostly that of a negative curvature gets a further restoration before it
+    is made. Steps along a curved valley with a second-order correction are those of the geodesic
+    acceleration of Transtrum and Sethna (2012), which predicts the correction at the price of a
+    pass; here it is made where it is needed, from the derivatives that a trial has anyway, and a
+    step that goes the way of the last one starts with the correction that this one has needed.
+    Gains too small to be read off the values are integrated along the path of a step, from the
+    slopes at both ends, without those in stiff directions, which on the floor are rounding. A step
+    that has failed is cut to where the cubic with the values and slopes at both ends of its path is
+    lowest.
 
     Steps follow curvatures down to 1e-16 of the largest, certificates count on those above 1e-14:
     below that their signs, at n = 1e14, are rounding.  So a ridge as flat as that counts as

@@ -12,7 +12,14 @@ import moestat
 from moestat.solvers import MomentNewton, Newton
 from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
 from moestat.solvers._kinks import kink_locations, one_sided
-from moestat.solvers._moment_steps import _Bend, _Model, _Proposal, _propose, moment_steps
+from moestat.solvers._moment_steps import (
+    _Bend,
+    _Model,
+    _objective,
+    _Proposal,
+    _propose,
+    moment_steps,
+)
 from moestat.solvers._moments import MomentChart, Moments, Path
 from moestat.solvers._trust_region import BoxStep, Region
 from moestat.solvers._valley import Floor
@@ -403,6 +410,20 @@ def test_restorations_leave_more_to_the_step_where_the_noise_is():
         back = _floor(metric, here).restoration(apart, here, 1.0, promise)
         moved.append(dual.T @ (apart + back.step))
     np.testing.assert_allclose(moved, [[0, 0, 0, 0], [0, 0, 0, 1e-2]], atol=1e-9)
+
+
+def test_restorations_go_by_the_hessian_where_the_information_is_dear():
+    few, many = (Sample(np.zeros((1, n)), np.zeros(n), np.ones(n)) for n in (1000, 1001))
+    assert (_objective(few), _objective(many)) == ("informed", "observed")
+    rng = np.random.default_rng(9)
+    metric, axes, dual = _axes(rng)
+    before = dual @ np.diag([1e6, 1e5, 1e4, 1e3]) @ dual.T
+    hessian = dual @ np.diag([2e6, 5e4, 3e4, 4e3]) @ dual.T
+    apart = axes @ np.array([1e-3, -2e-3, 3e-3, 1e-3])
+    back = _floor(metric, Evaluation(0.0, np.zeros(4), before)).restoration(
+        apart, Evaluation(0.0, hessian @ apart, hessian), 1.0, 0.5 * 1e4 * 0.08**2
+    )
+    np.testing.assert_allclose(dual.T @ (apart + back.step), [0, 0, 0, 1e-3], atol=1e-9)
 
 
 def test_restorations_stay_in_the_box():
