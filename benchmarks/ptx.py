@@ -77,7 +77,7 @@ def families() -> Iterator[Any]:
 
 def kernels(only: str) -> Iterator[tuple[str, int, Any, Any]]:
     """Name, threads of a block, kernel and signature."""
-    from moestat.devices.cuda import _shape
+    from moestat.devices.cuda import kernels_of, shape_of
     from moestat.kernels.cuda import launch, mixture, regression
     from moestat.kernels.cuda.translate import kernel
 
@@ -96,28 +96,18 @@ def kernels(only: str) -> Iterator[tuple[str, int, Any, Any]]:
         name = f"{family.likelihood.name}, {family.gate.name}, {family.expert.name}"
         if only not in name:
             continue
-        shape = _shape(family)
+        kind = kernels_of(family)
         if family.is_regression:
-            kind = launch.build_regression(
-                family.gate.block, family.expert.block, family.gate.normalised
-            )
             signature = (
                 *(integer, types.boolean, matrix, table, integers, integers, *sizes, integer),
                 *(integers, vector, integers, integers, integer, cube, cube),
             )
         else:
-            kind = launch.build_mixture(
-                family.gate.block,
-                family.expert.block,
-                family.likelihood.block,
-                family.gate.reads_response,
-                family.gate.n_active is not None,
-            )
             signature = (
                 *(integer, integer, matrix, table, integers, *sizes),
                 *(vector, integers, integers, vector, integers, table, matrix, cube),
             )
-        tile = launch.tile_for(kind.n_rows(shape))
+        tile = launch.tile_for(kind.n_rows(shape_of(family)))
         yield name, tile, kind.kernel(tile), signature
         if not family.is_regression:
             yield f"{name}, informed", tile, kind.kernel(tile, True), signature

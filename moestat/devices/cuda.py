@@ -21,7 +21,7 @@ from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
 from moestat.solvers._driver import Answer, Evaluation, Problem, Request, Sample
 
-__all__ = ["CudaTarget", "device_name", "missing"]
+__all__ = ["CudaTarget", "device_name", "kernels_of", "missing", "shape_of"]
 
 _log = logging.getLogger(__name__)
 _SHARE_OF_FREE = 0.9
@@ -185,24 +185,16 @@ class _Session:
             self._tau,
             np.array([self._tau_at[id(problem)] for problem, _ in batch], dtype=np.int64),
         )
-        shape = _shape(family)
+        shape, kernels = shape_of(family), kernels_of(family)
         if objective in ("squares", "residuals"):
             order = 1 if objective == "squares" else 0
-            found = launch.build_regression(
-                family.gate.block, family.expert.block, family.gate.normalised
-            ).evaluate(shape, family.jacobian_rows, theta, held, order)
+            found = kernels.evaluate(shape, family.jacobian_rows, theta, held, order)
             sign = 1.0
         else:
-            assert family.likelihood.block is not None
             order = _ORDERS.get(objective, 0)
             codes = {"complete": launch.COMPLETE, "expectation": launch.EXPECTATION}
-            found = launch.build_mixture(
-                family.gate.block,
-                family.expert.block,
-                family.likelihood.block,
-                family.gate.reads_response,
-                family.gate.n_active is not None,
-            ).evaluate(shape, theta, held, order, codes.get(objective, launch.OBSERVED))
+            code = codes.get(objective, launch.OBSERVED)
+            found = kernels.evaluate(shape, theta, held, order, code)
             sign = -1.0
         for i, value in enumerate(found.value):
             derivatives = (
@@ -255,7 +247,16 @@ def _shape_of(
     return launch.Shape(table.reshape(k, n_channels), widths, offsets, layout, d, n_params)
 
 
-def _shape(family: Family) -> Any:
+def kernels_of(family: Family) -> Any:
+    """The kernels of a family: those of its mixture, or of its regression function."""
+    gate, expert, likelihood = family.gate, family.expert.block, family.likelihood.block
+    if likelihood is None:
+        return launch.build_regression(gate.block, expert, gate.normalised)
+    sparse = gate.n_active is not None
+    return launch.build_mixture(gate.block, expert, likelihood, gate.reads_response, sparse)
+
+
+def shape_of(family: Family) -> Any:
     """The sizes of a family, on the device once for all families that share them."""
     return _shape_of(
         family.index.tobytes(),

@@ -34,7 +34,7 @@ from moestat.solvers._trust_region import MOST_ROTATIONS, Region
 __all__ = ["Floor", "Restoration"]
 
 _SMALL = 0.08  # part of a step's length that costs its promise in stiff directions
-_PART = 0.03  # and in those that may be softer than the noise
+_SMALLER = 0.03  # and in those that may be softer than the noise
 
 
 @device(forceinline=False)
@@ -84,7 +84,8 @@ def _restoration_loop(
             matrix[i, j] = curvature[at[i], at[j]]
     used = into_eigenbasis(n, factor, matrix, leg, values, size, scratch, integers, cosine, sine)
     # What a part of the step's length costs grows like its square.
-    dear, cheap = promise / (0.5 * (_PART * length) ** 2), promise / (0.5 * (_SMALL * length) ** 2)
+    cheap = promise / (0.5 * (_SMALL * length) ** 2)
+    dear = promise / (0.5 * (_SMALLER * length) ** 2)
     soft = max(cheap, min(dear, level))
     decrease, square = 0.0, 0.0
     for i in range(n):

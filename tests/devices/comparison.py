@@ -16,6 +16,7 @@ import numpy as np
 
 import moestat
 from moestat.devices import CudaTarget
+from moestat.devices.cuda import kernels_of, shape_of
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import cuda
 from moestat.solvers._driver import Cores, Problem, Request, Sample
@@ -96,16 +97,7 @@ def orders():
     batch = launch.DeviceBatch(
         cuda.to_device(flat), nothing, np.array([data.size]), cuda.device_array(1), nothing
     )
-    shape = launch.Shape(
-        family.index, family.width, family.offset, family.layout, 2, family.n_params
-    )
-    kind = launch.build_mixture(
-        family.gate.block,
-        family.expert.block,
-        family.likelihood.block,
-        family.gate.reads_response,
-        family.gate.n_active is not None,
-    )
+    shape, kind = shape_of(family), kernels_of(family)
     theta = random_theta(family, rng)[None]
     found = [kind.evaluate(shape, theta, batch, order, launch.OBSERVED) for order in range(4)]
     one, two, three = found[1:]

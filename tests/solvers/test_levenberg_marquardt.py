@@ -122,9 +122,10 @@ def test_minimum_agrees_with_scipy(solver, gate, expert):
     assert solution.certificate.certified
     theirs, free = scipy_minimum(family, X, y, start)
     mine = problem.evaluate(Request("residuals", solution.theta)).value
-    # Solvers may end in one of two neighbouring minima, whose likelihoods hardly differ: gains are
-    # in units of the residual variance, half the sum of squares over n / 2.
-    assert mine <= theirs.cost + 0.1 * 2 * mine / 1500
+    # Gains are in units of the residual variance, half the sum of squares over n / 2.  The steps of
+    # one solver may end in a neighbouring minimum, whose likelihood hardly differs.
+    least = 0.1 if solver.name == "moment-squares" else solver.tolerance
+    assert mine <= theirs.cost * (1 + 1e-10) + least * 2 * mine / 1500
     polished, _ = scipy_minimum(family, X, y, solution.theta)
     assert polished.cost == pytest.approx(mine, rel=1e-9)
     inner = np.all((solution.theta[free] > -29.9) & (solution.theta[free] < 29.9))
