@@ -30,7 +30,7 @@ _DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there f
 _RESTORATIONS = 10
 _FEW_ROWS = 1000
 _ALIGNED = 0.9  # cosine of the angle between two steps that go the same way
-_WORTH, _COARSE = 1e-3, 0.1  # parts of a promise worth a restoration: of small and large ones
+_WORTH, _COARSE = 1e-2, 0.1  # parts of a promise worth a restoration: of small and large ones
 _LARGE = 10.0  # promise, in units of log-likelihood
 _SUSPECT = 0.5  # part of a promise that may come from negative curvature
 _SETTLINGS = 2
@@ -190,7 +190,7 @@ def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
     # Far up a valley there is no noise yet that a displacement could hide.
     least = promised * (_WORTH if promised < _LARGE else _COARSE)
     while finite and (curved or first < _GOOD):
-        back = model.floor.restoration(point, there, length, promised)
+        back = model.floor.restoration(point, there, length, promised, count)
         gradient = back.gradient
         # What a restoration promises is how far the floor is; it must come nearer.
         comes_nearer = least < back.decrease <= max(before, promised)
@@ -218,14 +218,14 @@ def _settle(
     None where there is nothing to restore, or the step had gained nothing.
     """
     floor, length, promised = last.model.floor, last.move.length, last.move.decrease
-    back = floor.restoration(model.theta, model.here, length, promised)
+    back = floor.restoration(model.theta, model.here, length, promised, _RESTORATIONS)
     if back.length == 0.0:
         return None
     point = model.into_box(model.theta + back.step)
     there = yield ask(point)
     if not _is_finite(there):
         return None
-    gradient = floor.restoration(point, there, length, promised).gradient
+    gradient = floor.restoration(point, there, length, promised, _RESTORATIONS).gradient
     ratio = last.ratio(point, there, gradient)
     return (point, there) if ratio > 0.0 and last.is_credible(ratio, there) else None
 

@@ -177,16 +177,16 @@ def reflect_back(n, matrix, size, x):
 
 @device(forceinline=False)
 @compact
-def diagonalise(n, diagonal, off, plane, cosine, sine):
+def diagonalise(n, diagonal, off, negligible, plane, cosine, sine):
     """Implicit QL: a tridiagonal matrix becomes ``R' T R``, diagonal, in place.
 
     Rotation r turns coordinates (plane[r], plane[r] + 1) by (cosine[r], sine[r]).  Returns their
-    number.  Off-diagonals are iterated until they are below rounding; a full store of rotations
-    or too many sweeps end it early, which only NaN has been seen to do.
+    number.  Off-diagonals are iterated until they are `negligible` or below rounding; a full store
+    of rotations or too many sweeps end it early, which only NaN has been seen to do.
     """
     # What the reduction to tridiagonal form has blurred anyway needs no iteration; without this
     # floor, sweeps over a null space would underflow and never end.
-    floor = 0.0
+    floor = negligible
     for i in range(n):
         size = 0.01 * _EPSILON * (abs(diagonal[i]) + abs(off[i]))
         floor = size if size > floor else floor
@@ -260,16 +260,16 @@ def rotate_back(used, plane, cosine, sine, x):
 
 @device(forceinline=False)
 @compact
-def into_eigenbasis(n, lower, matrix, slope, values, size, work, plane, cosine, sine):
+def into_eigenbasis(n, lower, matrix, slope, values, size, work, negligible, plane, cosine, sine):
     """Move a quadratic model into the eigenbasis of its curvature in a metric ``L L'``.
 
     `matrix` holds the curvature H and `slope` the gradient; both are overwritten.  `values` gets
-    the eigenvalues of ``L^-1 H L^-T``, in no order, and `work` (2, n) is scratch.  Returns the
-    number of rotations.
+    the eigenvalues of ``L^-1 H L^-T``, in no order, up to what is `negligible` next to them, and
+    `work` (2, n) is scratch.  Returns the number of rotations.
     """
     reduce_to_standard(n, lower, matrix)
     tridiagonalise(n, matrix, values, work[0], size, work[1])
-    used = diagonalise(n, values, work[0], plane, cosine, sine)
+    used = diagonalise(n, values, work[0], negligible, plane, cosine, sine)
     forward_substitute(n, lower, slope)
     reflect_into(n, matrix, size, slope)
     rotate_into(used, plane, cosine, sine, slope)

@@ -220,7 +220,9 @@ def _region_loop(theta, gradient, hessian, metric, lower, upper, integers, basis
     if not cholesky(n, factor):
         return n, -1
     cosine, sine = row(rotations, 0), row(rotations, 1)
-    return n, into_eigenbasis(n, factor, matrix, slope, values, size, work, plane, cosine, sine)
+    return n, into_eigenbasis(
+        n, factor, matrix, slope, values, size, work, 0.0, plane, cosine, sine
+    )
 
 
 @compile_loop
@@ -272,7 +274,7 @@ def _step_loop(
             if not cholesky(left, factor):
                 return np.nan, np.nan
             used = into_eigenbasis(
-                left, factor, matrix, slope, values, size, work, planes, cosine, sine
+                left, factor, matrix, slope, values, size, work, 0.0, planes, cosine, sine
             )
             _eigenbasis_step(left, values, slope, radius - length, null, scratch, leg)
             out_of_eigenbasis(left, used, factor, matrix, size, planes, cosine, sine, leg)

@@ -14,7 +14,11 @@ n.  It is told by where the step came from, or, once that is less, by where the 
 
 Directions are stiff where a small part of the step's length costs what the step was made for, and
 a still smaller one where they are no stiffer than the noise: softer ones are what the step went
-along, and to go there again would leave the floor again.
+along, and to go there again would leave the floor again.  A restoration leaves it, too, by the
+bend of the valley along the softest directions that it takes, and by less the stiffer these are.
+So each turn takes fewer directions than the one before.  The last ones are for the curvature: that
+of the soft directions is wrong by the slope that is left in the stiffest, times the bend, long
+after what this slope could gain has become nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moestat._jit import compact, compile_loop, device
+from moestat._jit import compile_loop, device
 from moestat._types import FloatArray
 from moestat.kernels.views import empty_like, empty_rows, part, row
 from moestat.solvers._driver import Evaluation
@@ -33,12 +37,13 @@ from moestat.solvers._trust_region import MOST_ROTATIONS, Region
 
 __all__ = ["Floor", "Restoration"]
 
-_SMALL = 0.08  # part of a step's length that costs its promise in stiff directions
-_SMALLER = 0.03  # and in those that may be softer than the noise
+_SMALL = 0.32  # part of a step's length that costs its promise in stiff directions
+_SMALLER = 0.12  # and in those that may be softer than the noise
+_FINER, _FINEST = 1.0 / 3.0, 1.0 / 40.0  # parts of these: from turn to turn, and at last
+_NEGLIGIBLE = 1e-4  # couplings of directions, as a part of the least stiff curvature
 
 
 @device(forceinline=False)
-@compact
 def _size(at, units, matrix):
     """Root of the sum of the squared entries of a symmetric matrix, in units of coordinates."""
     total = 0.0
@@ -51,10 +56,9 @@ def _size(at, units, matrix):
 
 
 @compile_loop
-@compact
 def _restoration_loop(
-    theta, gradient, hessian, information, lower, upper, length, promise, at, factor, noise,
-    step, slope,
+    theta, gradient, hessian, information, lower, upper, length, promise, share, at, factor,
+    noise, step, slope,
 ):  # fmt: skip
     """Fill `step` and `slope`; returns the decrease that it promises and its length."""
     n, n_params = at.size, theta.size
@@ -82,11 +86,13 @@ def _restoration_loop(
         leg[i] = gradient[at[i]]
         for j in range(n):
             matrix[i, j] = curvature[at[i], at[j]]
-    used = into_eigenbasis(n, factor, matrix, leg, values, size, scratch, integers, cosine, sine)
     # What a part of the step's length costs grows like its square.
-    cheap = promise / (0.5 * (_SMALL * length) ** 2)
-    dear = promise / (0.5 * (_SMALLER * length) ** 2)
+    cheap = promise / (0.5 * (_SMALL * share * length) ** 2)
+    dear = promise / (0.5 * (_SMALLER * share * length) ** 2)
     soft = max(cheap, min(dear, level))
+    used = into_eigenbasis(
+        n, factor, matrix, leg, values, size, scratch, _NEGLIGIBLE * soft, integers, cosine, sine
+    )
     decrease, square = 0.0, 0.0
     for i in range(n):
         pull = leg[i]
@@ -143,12 +149,12 @@ class Floor:
         self.noise = here.hessian - _information(here)
 
     def restoration(
-        self, theta: FloatArray, here: Evaluation, length: float, promise: float
+        self, theta: FloatArray, here: Evaluation, length: float, promise: float, turn: int = 0
     ) -> Restoration:
         """A step back to the floor from theta (P,), where one of some length and promise has led.
 
-        It is no longer than that step, and moves in stiff directions alone: nowhere, if there are
-        none.  A coordinate that would leave the box stops at its edge.
+        It is no longer than that step, and moves in stiff directions alone, fewer with each turn:
+        nowhere, if there are none.  A coordinate that would leave the box stops at its edge.
         """
         region, step, slope = self.region, np.empty(theta.size), np.empty(theta.size)
         decrease, size = _restoration_loop(
@@ -160,6 +166,7 @@ class Floor:
             region.upper,
             length,
             promise,
+            max(_FINER**turn, _FINEST),
             region.at,
             region.factor,
             self.noise,

@@ -44,17 +44,19 @@ class MomentNewton(Newton):
     the distance of the two closest atoms, the scale on which a valley bends. A step is as short as
     nine tenths of its promise allow. Up to a thousand rows, as lattices with classes have them,
     restorations go by the information of the scores; beyond that, where it costs more than it
-    saves, by the Hessian. Once a step has needed a restoration, the next one is restored until the
-    floor is near, and only then judged: off the floor values and curvatures are those of the walls.
-    A step whose promise is mostly that of a negative curvature gets a further restoration before it
-    is made. Steps along a curved valley with a second-order correction are those of the geodesic
-    acceleration of Transtrum and Sethna (2012), which predicts the correction at the price of a
-    pass; here it is made where it is needed, from the derivatives that a trial has anyway, and a
-    step that goes the way of the last one starts with the correction that this one has needed.
-    Gains too small to be read off the values are integrated along the path of a step, from the
-    slopes at both ends, without those in stiff directions, which on the floor are rounding. A step
-    that has failed is cut to where the cubic with the values and slopes at both ends of its path is
-    lowest.
+    saves, by the Hessian. Each one goes in fewer directions than the one before, from those that
+    cost a step's promise over a third of its length to the stiffest. Once a step has needed a
+    restoration, the next one is restored until the floor is near, and only then judged: off the
+    floor values and curvatures are those of the walls. A step whose promise is mostly that of a
+    negative curvature gets a further restoration, in the stiffest directions alone, before it is
+    made: the slightest slope left in these shows as a curvature of the soft ones. Steps along a
+    curved valley with a second-order correction are those of the geodesic acceleration of Transtrum
+    and Sethna (2012), which predicts the correction at the price of a pass; here it is made where
+    it is needed, from the derivatives that a trial has anyway, and a step that goes the way of the
+    last one starts with the correction that this one has needed. Gains too small to be read off the
+    values are integrated along the path of a step, from the slopes at both ends, without those in
+    stiff directions, which on the floor are rounding. A step that has failed is cut to where the
+    cubic with the values and slopes at both ends of its path is lowest.
 
     Steps follow curvatures down to 1e-16 of the largest, certificates count on those above 1e-14:
     below that their signs, at n = 1e14, are rounding.  So a ridge as flat as that counts as

@@ -365,19 +365,36 @@ def test_restorations_undo_what_a_step_has_done_in_stiff_directions():
     far = curvature + dual @ np.diag([1e4, -3e5, 2e5, -200.0]) @ dual.T
     apart = axes @ np.array([1e-3, -2e-3, 0.7, 0.3])
     there = Evaluation(0.0, curvature @ apart, far, curvature - noise)
-    promise = 0.5 * 1e3 * 0.03**2
+    promise = 0.5 * 1e3 * 0.12**2
     back = floor.restoration(apart, there, 1.0, promise)
     np.testing.assert_allclose(dual.T @ (apart + back.step), [0, 0, 0.7, 0.3], atol=1e-9)
     assert back.decrease == pytest.approx(0.5 * (0.9e6 * 1e-6 + 1.2e5 * 4e-6))
     np.testing.assert_allclose(axes.T @ back.gradient, [0, 0, 21, 0.06], atol=1e-6)
     assert floor.restoration(apart, there, 1e-3, 0.0).length == pytest.approx(1e-3, rel=2e-3)
     # What costs less than the promise over a small part of the step is not stiff.
-    stiffest = floor.restoration(apart, there, 1.0, 0.5 * 2e5 * 0.08**2)
+    stiffest = floor.restoration(apart, there, 1.0, 0.5 * 2e5 * 0.32**2)
     np.testing.assert_allclose(dual.T @ (apart + stiffest.step), [0, -2e-3, 0.7, 0.3], atol=1e-9)
-    nowhere = floor.restoration(apart, there, 1.0, 1e4)
+    nowhere = floor.restoration(apart, there, 1.0, 1e5)
     assert nowhere.length == nowhere.decrease == 0.0
     np.testing.assert_array_equal(nowhere.step, 0.0)
     np.testing.assert_array_equal(nowhere.gradient, there.gradient)
+
+
+def test_each_turn_of_restorations_takes_fewer_directions():
+    rng = np.random.default_rng(10)
+    metric, axes, dual = _axes(rng)
+    # Stiff in the first turn, up to the second, up to the third, and always.
+    edge = 1e3 / 0.32**2
+    stiffness = edge * np.array([3.0, 30.0, 300.0, 1e4])
+    curvature = dual @ np.diag(stiffness) @ dual.T
+    floor = _floor(metric, Evaluation(0.0, np.zeros(4), curvature, curvature))
+    apart = axes @ np.full(4, 1e-3)
+    there = Evaluation(0.0, curvature @ apart, curvature, curvature)
+    for turn, left in enumerate([0, 1, 2, 3, 3, 3, 3]):
+        back = floor.restoration(apart, there, 1.0, 0.5 * 1e3, turn)
+        # Couplings of up to 1e-4 of the least stiff curvature count as none.
+        expected = 1e-3 * (np.arange(4) < left)
+        np.testing.assert_allclose(dual.T @ (apart + back.step), expected, atol=1e-7)
 
 
 def test_restorations_trust_the_smaller_noise():
@@ -401,8 +418,8 @@ def test_restorations_leave_more_to_the_step_where_the_noise_is():
     rng = np.random.default_rng(8)
     metric, axes, dual = _axes(rng)
     apart, promise = axes @ np.array([1e-2, 0.0, 0.0, 1e-2]), 0.5 * 1e3
-    # Along the last axis 5% of the step's length costs its promise.
-    information = dual @ np.diag([1e9, 1e8, 1e7, 1e3 / 0.05**2]) @ dual.T
+    # Along the last axis 20% of the step's length costs its promise.
+    information = dual @ np.diag([1e9, 1e8, 1e7, 1e3 / 0.2**2]) @ dual.T
     moved = []
     for size in (1e3, 1e7):
         hessian = information + size * dual @ np.diag([1.0, 1.0, 1.0, 0.0]) @ dual.T
@@ -421,7 +438,7 @@ def test_restorations_go_by_the_hessian_where_the_information_is_dear():
     hessian = dual @ np.diag([2e6, 5e4, 3e4, 4e3]) @ dual.T
     apart = axes @ np.array([1e-3, -2e-3, 3e-3, 1e-3])
     back = _floor(metric, Evaluation(0.0, np.zeros(4), before)).restoration(
-        apart, Evaluation(0.0, hessian @ apart, hessian), 1.0, 0.5 * 1e4 * 0.08**2
+        apart, Evaluation(0.0, hessian @ apart, hessian), 1.0, 0.5 * 1e4 * 0.32**2
     )
     np.testing.assert_allclose(dual.T @ (apart + back.step), [0, 0, 0, 1e-3], atol=1e-9)
 

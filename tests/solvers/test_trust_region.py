@@ -62,7 +62,7 @@ def test_diagonalisation(kind, n, seed):
     values, off, size, scratch = np.zeros((4, n))
     plane, cosine, sine = np.zeros(2 * n * n, int), np.zeros(2 * n * n), np.zeros(2 * n * n)
     _symmetric.tridiagonalise(n, work, values, off, size, scratch)
-    used = _symmetric.diagonalise(n, values, off, plane, cosine, sine)
+    used = _symmetric.diagonalise(n, values, off, 0.0, plane, cosine, sine)
     assert used < plane.size or n == 1
     norm = max(np.abs(values).max(), 1e-300)
     assert np.allclose(np.sort(values), np.linalg.eigvalsh(matrix), rtol=0, atol=1e-14 * n * norm)
@@ -83,7 +83,7 @@ def test_diagonalisation(kind, n, seed):
 def test_diagonalisation_ends_where_squares_underflow():
     values, off = np.zeros(4), np.array([1e-200, 1.0, 1e-180, 0.0])
     plane, cosine, sine = np.zeros(32, int), np.zeros(32), np.zeros(32)
-    _symmetric.diagonalise(4, values, off, plane, cosine, sine)
+    _symmetric.diagonalise(4, values, off, 0.0, plane, cosine, sine)
     assert np.allclose(np.sort(values), [-1, 0, 0, 1], rtol=0, atol=1e-15)
 
 
