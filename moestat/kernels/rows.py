@@ -298,18 +298,20 @@ def scatter_hessian(moments, index, width, n_phi, hessian):
     Adding a pair of two channels on both sides is right for a parameter that atoms share.
     """
     hessian[:, :] = 0.0
-    n_channels = index.shape[1]
+    k, n_channels = index.shape
     pair = 0
-    for p in range(index.size):
-        i, c = p // n_channels, p % n_channels
-        for q in range(p + 1):
-            j, e = q // n_channels, q % n_channels
-            for f in range(width[c]):
-                for g in range(width[e]):
-                    low = f if f < g else g
-                    product = low * n_phi - low * (low - 1) // 2 + abs(f - g)
-                    v = moments[pair, product]
-                    hessian[index[i, c] + f, index[j, e] + g] += v
-                    if p != q:
-                        hessian[index[j, e] + g, index[i, c] + f] += v
-            pair += 1
+    for i in range(k):
+        for c in range(n_channels):
+            to = index[i, c]
+            for j in range(i + 1):
+                for e in range(c + 1 if j == i else n_channels):
+                    other = index[j, e]
+                    for f in range(width[c]):
+                        for g in range(width[e]):
+                            low = f if f < g else g
+                            product = low * n_phi - (low * (low - 1) >> 1) + abs(f - g)
+                            v = moments[pair, product]
+                            hessian[to + f, other + g] += v
+                            if i != j or c != e:
+                                hessian[other + g, to + f] += v
+                    pair += 1

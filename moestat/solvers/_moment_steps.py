@@ -6,6 +6,7 @@ led back to the floor of the valley (`moestat.solvers._valley`) before it is jud
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -207,7 +208,8 @@ def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
 
 
 def _is_finite(there: Evaluation) -> bool:
-    return bool(np.isfinite(there.value) and np.isfinite(there.hessian).all())
+    # A sum of squares is finite only where its terms are.
+    return math.isfinite(there.value) and math.isfinite(np.vdot(there.hessian, there.hessian))
 
 
 def _settle(
