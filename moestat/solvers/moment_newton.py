@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moestat._types import FloatArray
-from moestat.solvers._driver import Evaluation, Iteration, Problem
-from moestat.solvers._kinks import OneSided, has_kinks, kink_locations, kinked_steps, one_sided
+from moestat.solvers._decrease import finest_decrease, smallest_decrease
+from moestat.solvers._driver import Evaluation, Iteration, Problem, Request
+from moestat.solvers._kinks import (
+    KinkModel,
+    OneSided,
+    has_kinks,
+    kink_locations,
+    kinked_steps,
+    one_sided,
+)
 from moestat.solvers._moment_steps import model_hessian, moment_steps
 from moestat.solvers.newton import Ended, Newton
 
@@ -40,23 +48,24 @@ class MomentNewton(Newton):
     -----
     For gates with jumps it is `Newton`; without close atoms, and for gates without free masses, it
     is `Newton` with restorations, one pass each. Where the likelihood has kinks, steps across them
-    (`moestat.solvers._kinks`) and steps in the moments between them take turns. The first radius is
-    the distance of the two closest atoms, the scale on which a valley bends. A step is as short as
-    nine tenths of its promise allow. Up to a thousand rows, as lattices with classes have them,
-    restorations go by the information of the scores; beyond that, where it costs more than it
-    saves, by the Hessian. Each one goes in fewer directions than the one before, from those that
-    cost a step's promise over a third of its length to the stiffest. Once a step has needed a
-    restoration, the next one is restored until the floor is near, and only then judged: off the
-    floor values and curvatures are those of the walls. A step whose promise is mostly that of a
-    negative curvature gets a further restoration, in the stiffest directions alone, before it is
-    made: the slightest slope left in these shows as a curvature of the soft ones. Steps along a
-    curved valley with a second-order correction are those of the geodesic acceleration of Transtrum
-    and Sethna (2012), which predicts the correction at the price of a pass; here it is made where
-    it is needed, from the derivatives that a trial has anyway, and a step that goes the way of the
-    last one starts with the correction that this one has needed. Gains too small to be read off the
-    values are integrated along the path of a step, from the slopes at both ends, without those in
-    stiff directions, which on the floor are rounding. A step that has failed is cut to where the
-    cubic with the values and slopes at both ends of its path is lowest.
+    (`moestat.solvers._kinks`) and steps in the moments between them take turns; what the model in
+    the moments promises across kinks in the end is tried, too. The first radius is the distance of
+    the two closest atoms, the scale on which a valley bends. A step is as short as nine tenths of
+    its promise allow. Up to a thousand rows, as lattices with classes have them, restorations go by
+    the information of the scores; beyond that, where it costs more than it saves, by the Hessian.
+    Each one goes in fewer directions than the one before, from those that cost a step's promise
+    over a third of its length to the stiffest. Once a step has needed a restoration, the next one
+    is restored until the floor is near, and only then judged: off the floor values and curvatures
+    are those of the walls. A step whose promise is mostly that of a negative curvature gets a
+    further restoration, in the stiffest directions alone, before it is made: the slightest slope
+    left in these shows as a curvature of the soft ones. Steps along a curved valley with a
+    second-order correction are those of the geodesic acceleration of Transtrum and Sethna (2012),
+    which predicts the correction at the price of a pass; here it is made where it is needed, from
+    the derivatives that a trial has anyway, and a step that goes the way of the last one starts
+    with the correction that this one has needed. Gains too small to be read off the values are
+    integrated along the path of a step, from the slopes at both ends, without those in stiff
+    directions, which on the floor are rounding. A step that has failed is cut to where the cubic
+    with the values and slopes at both ends of its path is lowest.
 
     Steps follow curvatures down to 1e-16 of the largest, certificates count on those above 1e-14:
     below that their signs, at n = 1e14, are rounding.  So a ridge as flat as that counts as
@@ -139,8 +148,43 @@ def _kinked_moment_steps(
         closed = np.where(theta <= lower, cell.lower, np.where(theta >= upper, cell.upper, theta))
         is_done = made == 0 and status == ended == "converged"
         if is_done and (at_edge or (closed == theta).all()):
-            return theta, here, ended, spent, reach
+            point, reach, tried = yield from _try_jumps(
+                problem, level, theta, here, metric, tolerance, reach
+            )
+            spent += tried
+            if (point == theta).all() or spent >= max_iterations:
+                return theta, here, ended, spent, reach
+            closed, is_done = point, False
         theta, at_edge = closed, is_done
+
+
+def _try_jumps(
+    problem: Problem,
+    level: int,
+    theta: FloatArray,
+    here: Evaluation,
+    metric: FloatArray,
+    tolerance: float,
+    reach: float,
+) -> Iteration[tuple[FloatArray, float, int]]:
+    """Try what the model in the moments promises across kinks, as a certificate will ask for it.
+
+    Steps across kinks know nothing of moments, and with these a curvature may have another sign.
+    Returns where to go on, theta (P,) itself if nothing was gained, the length up to which jumps
+    promise nothing or were tried and lost, and the number of passes.
+    """
+    box = _open_box(problem, one_sided(problem, level, theta, here, metric, reach))
+    model = replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
+    tried = 0
+    while True:
+        move = KinkModel(problem, level, theta, model, metric, reach).step(1.0, reach)
+        if move.jump == 0.0 or move.decrease <= smallest_decrease(here, tolerance):
+            return theta, reach, tried
+        there = yield Request("observed", move.point, level)
+        tried += 1
+        if here.value - there.value > finest_decrease(here):
+            return move.point, reach, tried
+        reach = 0.25 * min(move.jump, reach)
 
 
 def _open_box(problem: Problem, cell: OneSided) -> tuple[FloatArray, FloatArray]:

@@ -527,6 +527,18 @@ def test_atoms_merge_between_kinks(truth):
     assert (heights["moment-newton"] > heights["newton"] - 0.01).all()
 
 
+@pytest.mark.parametrize("seed", [24, 56])
+def test_promises_across_kinks_are_tried(truth, seed):
+    """The model in the moments promises hundreds of units here, by a step across kinks."""
+    family, theta = truth("sigmoid-euclidean")
+    X, y, weight = moestat.sample_weighted(family, theta, 1e13, rng=seed, design=WIDE)
+    starts = [TruthStarts(family, theta, 2, 0.1)]
+    options = {"sample_weight": weight, "starts": starts, "rng": 0, "solver": MomentNewton()}
+    certificate = moestat.fit(family.with_experts(4), X, y, **options).certificate
+    assert certificate.certified
+    assert certificate.reach < 1.0
+
+
 def test_maxima_on_a_kink_are_found_from_beside_it(truth):
     """With a location a hair's breadth off the kink that holds it, curvatures are negative."""
     family, theta = truth("sigmoid-euclidean")
