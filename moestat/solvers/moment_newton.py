@@ -113,9 +113,9 @@ class MomentNewton(Newton):
     ) -> Evaluation:
         if problem.family.has_jumps:
             return here
-        box = problem.family.box_at(theta)
         if has_kinks(problem):
-            box = _open_box(problem, one_sided(problem, -1, theta, here, metric, 1.0))
+            return _between_kinks(problem, -1, theta, here, metric)
+        box = problem.family.box_at(theta)
         return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
 
 
@@ -173,9 +173,7 @@ def _try_jumps(
     Returns where to go on, theta (P,) itself if nothing was gained, the length up to which jumps
     promise nothing or were tried and lost, and the number of passes.
     """
-    box = _open_box(problem, one_sided(problem, level, theta, here, metric, reach))
-    model = replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
-    tried = 0
+    model, tried = _between_kinks(problem, level, theta, here, metric), 0
     while True:
         move = KinkModel(problem, level, theta, model, metric, reach).step(1.0, reach)
         if move.jump == 0.0 or move.decrease <= smallest_decrease(here, tolerance):
@@ -185,6 +183,14 @@ def _try_jumps(
         if here.value - there.value > finest_decrease(here):
             return move.point, reach, tried
         reach = 0.25 * min(move.jump, reach)
+
+
+def _between_kinks(
+    problem: Problem, level: int, theta: FloatArray, here: Evaluation, metric: FloatArray
+) -> Evaluation:
+    """The quadratic model in the moments, with the open cell around theta (P,) as its box."""
+    box = _open_box(problem, one_sided(problem, level, theta, here, metric, 1.0))
+    return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
 
 
 def _open_box(problem: Problem, cell: OneSided) -> tuple[FloatArray, FloatArray]:
