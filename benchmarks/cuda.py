@@ -29,11 +29,11 @@ from results import machine, markdown
 sys.path = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).parent.resolve()]
 
 import moestat
-from moestat.devices import CudaTarget, device_name, missing
+from moestat.estimation.starts import TruthStarts
 from moestat.kernels.cuda import mixture
 from moestat.kernels.cuda.target import SIMULATED, cuda
-from moestat.solvers._driver import Cores, Problem, Request, Sample, Target
-from moestat.starts import TruthStarts
+from moestat.solvers.problem import Cores, Problem, Request, Sample, Target
+from moestat.solvers.targets import CudaTarget, device_name, missing
 
 NO_DEVICE = 3
 _RESULTS = Path(__file__).with_name("results")

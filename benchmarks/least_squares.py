@@ -21,9 +21,9 @@ from results import save
 from scipy.linalg.blas import dsyrk
 
 import moestat
-from moestat.solvers._driver import Problem, Request, Sample
-from moestat.solvers._squares import CHUNK
-from moestat.solvers.levenberg_marquardt import _damped_step
+from moestat.solvers.least_squares.levenberg_marquardt import _damped_step
+from moestat.solvers.least_squares.squares import CHUNK
+from moestat.solvers.problem import Problem, Request, Sample
 
 GATES = ("sigmoid-quadratic", "softmax-quadratic")
 RELU = {"name": "activation", "activation": "relu", "weighted": False}

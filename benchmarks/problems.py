@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import moestat
-from moestat.families import Family
+from moestat.model.family import Family
 
 __all__ = ["Example", "gaussian_example", "sigmoid_example", "two_lines"]
 

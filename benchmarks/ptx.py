@@ -29,9 +29,9 @@ from typing import Any
 sys.path = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).parent.resolve()]
 
 import moestat
-from moestat.experts import EXPERTS
-from moestat.gates import GATES
 from moestat.kernels.cuda.target import COMPILES
+from moestat.model.experts import EXPERTS
+from moestat.model.gates import GATES
 
 RESULTS = Path(__file__).with_name("results") / "ptx.md"
 MISSING = 3
@@ -77,9 +77,9 @@ def families() -> Iterator[Any]:
 
 def kernels(only: str) -> Iterator[tuple[str, int, Any, Any]]:
     """Name, threads of a block, kernel and signature."""
-    from moestat.devices.cuda import kernels_of, shape_of
     from moestat.kernels.cuda import launch, mixture, regression
     from moestat.kernels.cuda.translate import kernel
+    from moestat.solvers.targets.cuda import kernels_of, shape_of
 
     types = import_module("numba.cuda.types")
     number, integer = types.float64, types.int64

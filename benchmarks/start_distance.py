@@ -7,7 +7,7 @@ as many in each case, and all fit the same data.  Shown are how far the best log
 the highest of the three, on average; geometric means of the loss, in units of that from 0.1: a loss
 that the distance of the starts decides would differ by the ratio of the distances; and the share of
 fits with a light atom, one of less than 1e-3 of the mean gate weight
-(`moestat.microscope.lightest_weight`).
+(`moestat.rates.local_slopes.lightest_weight`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from microscopes import cells_of, parser, text_of
 from results import save
 from threadpoolctl import threadpool_limits
 
-from moestat.microscope import lightest_weight
+from moestat.rates.local_slopes import lightest_weight
 from moestat.sweep.cell import run_cell
 from moestat.sweep.record import Record
 from moestat.sweep.spec import parse_spec

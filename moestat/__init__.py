@@ -11,43 +11,55 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from moestat.comparisons import compare_rates
-    from moestat.compression import compress
-    from moestat.designs import Lattice, Uniform
-    from moestat.distances import hellinger, regression_error, total_variation
-    from moestat.estimators import MoEClassifier, MoERegressor
-    from moestat.families import Family, family
-    from moestat.figures import plot_rates
-    from moestat.fitting import fit, fit_many
-    from moestat.generate import sample, sample_weighted
-    from moestat.information import expected_information, information_spectrum
-    from moestat.losses import voronoi_loss, voronoi_terms
-    from moestat.mixing import MixingMeasure
-    from moestat.rates import fit_rate
+    from moestat.estimation.estimators import MoEClassifier, MoERegressor
+    from moestat.estimation.fitting import fit, fit_many
+    from moestat.metrics.distances import hellinger, regression_error, total_variation
+    from moestat.metrics.information import expected_information, information_spectrum
+    from moestat.metrics.losses import voronoi_loss, voronoi_terms
+    from moestat.model.compression import compress
+    from moestat.model.designs import Lattice, Uniform
+    from moestat.model.family import Family, family
+    from moestat.model.generate import sample, sample_weighted
+    from moestat.model.measure import MixingMeasure
+    from moestat.rates.comparisons import compare_rates
+    from moestat.rates.plots import plot_rates
+    from moestat.rates.rate import fit_rate
+
+# Rooms that are reached as attributes, by a shorter name than that of their place.
+_ROOMS = {
+    "attention": "moestat.model.attention",
+    "designs": "moestat.model.designs",
+    "experts": "moestat.model.experts",
+    "gates": "moestat.model.gates",
+    "likelihoods": "moestat.model.likelihoods",
+    "losses": "moestat.metrics.losses",
+    "solvers": "moestat.solvers",
+    "starts": "moestat.estimation.starts",
+}
 
 _HOMES = {
-    "Family": "moestat.families",
-    "Lattice": "moestat.designs",
-    "MixingMeasure": "moestat.mixing",
-    "MoEClassifier": "moestat.estimators",
-    "MoERegressor": "moestat.estimators",
-    "Uniform": "moestat.designs",
-    "compare_rates": "moestat.comparisons",
-    "compress": "moestat.compression",
-    "family": "moestat.families",
-    "fit": "moestat.fitting",
-    "fit_many": "moestat.fitting",
-    "expected_information": "moestat.information",
-    "fit_rate": "moestat.rates",
-    "hellinger": "moestat.distances",
-    "information_spectrum": "moestat.information",
-    "plot_rates": "moestat.figures",
-    "regression_error": "moestat.distances",
-    "sample": "moestat.generate",
-    "sample_weighted": "moestat.generate",
-    "total_variation": "moestat.distances",
-    "voronoi_loss": "moestat.losses",
-    "voronoi_terms": "moestat.losses",
+    "Family": "moestat.model.family",
+    "Lattice": "moestat.model.designs",
+    "MixingMeasure": "moestat.model.measure",
+    "MoEClassifier": "moestat.estimation.estimators",
+    "MoERegressor": "moestat.estimation.estimators",
+    "Uniform": "moestat.model.designs",
+    "compare_rates": "moestat.rates.comparisons",
+    "compress": "moestat.model.compression",
+    "family": "moestat.model.family",
+    "expected_information": "moestat.metrics.information",
+    "fit": "moestat.estimation.fitting",
+    "fit_many": "moestat.estimation.fitting",
+    "fit_rate": "moestat.rates.rate",
+    "hellinger": "moestat.metrics.distances",
+    "information_spectrum": "moestat.metrics.information",
+    "plot_rates": "moestat.rates.plots",
+    "regression_error": "moestat.metrics.distances",
+    "sample": "moestat.model.generate",
+    "sample_weighted": "moestat.model.generate",
+    "total_variation": "moestat.metrics.distances",
+    "voronoi_loss": "moestat.metrics.losses",
+    "voronoi_terms": "moestat.metrics.losses",
 }
 
 __all__ = [
@@ -77,10 +89,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(_ROOMS[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'moestat' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_ROOMS, *_HOMES])

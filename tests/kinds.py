@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import moestat
-from moestat.experts import EXPERTS
-from moestat.gates import GATES
+from moestat.model.experts import EXPERTS
+from moestat.model.gates import GATES
 
 QUADRATIC = [name for name, g in GATES.items() if any(c.products for c in g.channels(1))]
 MIXING = [name for name in GATES if name not in QUADRATIC]

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import moestat
-from moestat._registry import Registry, UnknownNameError
-from moestat.designs import DESIGNS, make_design
-from moestat.experts import EXPERTS
-from moestat.gates import GATES
-from moestat.likelihoods import LIKELIHOODS
-from moestat.losses import LOSSES
+from moestat.base.registry import Registry, UnknownNameError
+from moestat.estimation.starts import TruthStarts
+from moestat.metrics.losses import LOSSES
+from moestat.model.designs import DESIGNS, make_design
+from moestat.model.experts import EXPERTS
+from moestat.model.gates import GATES
+from moestat.model.likelihoods import LIKELIHOODS
 from moestat.solvers import LEAST_SQUARES, SOLVERS, make_solver
-from moestat.starts import TruthStarts
 from moestat.sweep.executors import EXECUTORS
 from tests import oracle
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM, WELL_CONDITIONED, WIDE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from moestat._jit import device
+from moestat.compiler.jit import device
 from moestat.kernels.views import part, row
 
 __all__ = ["Layout", "build_atom"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat._jit import BLOCK, compile_loop, device
+from moestat.compiler.jit import BLOCK, compile_loop, device
 from moestat.kernels.atom import build_atom
 
 __all__ = ["segment_loop"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from moestat._jit import BLOCK, compile_loop
-from moestat._math import log
+from moestat.compiler.jit import BLOCK, compile_loop
+from moestat.compiler.math import log
 from moestat.kernels.rows import (
     bend,
     expect,

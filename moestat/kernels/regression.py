@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from moestat._jit import BLOCK, compile_loop, device
-from moestat._math import exp
+from moestat.compiler.jit import BLOCK, compile_loop, device
+from moestat.compiler.math import exp
 from moestat.kernels.rows import normalise
 from moestat.kernels.views import empty_like, empty_rows
 

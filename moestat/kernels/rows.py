@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 
-from moestat._jit import compact, device
-from moestat._math import decay, log
+from moestat.compiler.jit import compact, device
+from moestat.compiler.math import decay, log
 from moestat.kernels.tiles import GROUP, LANES, PAIR, PRODUCTS, SIGN, USED, sum_curvature
 from moestat.kernels.views import part, row
 

@@ -5,7 +5,7 @@ A matrix over the rows of the Jacobian, the free coefficients, is kept as its up
 
 from __future__ import annotations
 
-from moestat._jit import compile_loop
+from moestat.compiler.jit import compile_loop
 from moestat.kernels.views import empty_rows, row
 
 __all__ = ["bend_loop", "collect_loop", "join_loop", "unfold_loop"]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moestat._jit import device
+from moestat.compiler.jit import device
 from moestat.kernels.rows import pairs
 from moestat.kernels.tiles import LARGE, PRODUCTS, ROWS, SQUARE, TRIANGLE, Tile
 

@@ -24,8 +24,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from moestat._jit import FASTMATH, device, primitive
-from moestat._lowering import DATA, STRIDES
+from moestat.compiler.jit import FASTMATH, device, primitive
+from moestat.compiler.lowering import DATA, STRIDES
 
 __all__ = [
     *("GROUP", "LANES", "LARGE", "PAIR", "PRODUCTS", "ROWS", "SIGN", "USED"),

@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from moestat._jit import primitive
-from moestat._lowering import DATA, ITEMSIZE, SHAPE, STRIDES, UNOWNED
+from moestat.compiler.jit import primitive
+from moestat.compiler.lowering import DATA, ITEMSIZE, SHAPE, STRIDES, UNOWNED
 
 __all__ = ["empty_like", "empty_rows", "part", "row"]
 

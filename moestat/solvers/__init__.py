@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from moestat._registry import Maker, Registry, made
-from moestat._types import FloatArray
-from moestat.solvers._certificate import Certificate
-from moestat.solvers._driver import Iteration, Problem
-from moestat.solvers._solution import Solution
-from moestat.solvers.em import EM
-from moestat.solvers.gauss_newton_bfgs import GaussNewtonBFGS
-from moestat.solvers.levenberg_marquardt import LevenbergMarquardt
-from moestat.solvers.moment_newton import MomentNewton
-from moestat.solvers.moment_squares import MomentSquares
+from moestat.base.registry import Maker, Registry, made
+from moestat.base.types import FloatArray
+from moestat.solvers.certificate import Certificate
+from moestat.solvers.em.em import EM
+from moestat.solvers.em.squarem import SQUAREM
+from moestat.solvers.least_squares.gauss_newton_bfgs import GaussNewtonBFGS
+from moestat.solvers.least_squares.levenberg_marquardt import LevenbergMarquardt
+from moestat.solvers.least_squares.sgd import SGD
+from moestat.solvers.merging_atoms.moment_newton import MomentNewton
+from moestat.solvers.merging_atoms.moment_squares import MomentSquares
 from moestat.solvers.newton import Newton
+from moestat.solvers.problem import Iteration, Problem
 from moestat.solvers.search import Search
-from moestat.solvers.sgd import SGD
-from moestat.solvers.squarem import SQUAREM
+from moestat.solvers.solution import Solution
 
 __all__ = [
     "EM",

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moestat._types import FloatArray
-from moestat._validate import positive_int, real_in
-from moestat.solvers._certificate import certify
-from moestat.solvers._decrease import (
+from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int, real_in
+from moestat.solvers.certificate import certify
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.solution import Solution
+from moestat.solvers.trust_region.decrease import (
     PREVIEW_TOLERANCE,
     finest_decrease,
     is_converged,
     straight_decrease,
 )
-from moestat.solvers._driver import Evaluation, Iteration, Objective, Problem, Request
-from moestat.solvers._kinks import has_kinks, kinked_steps
-from moestat.solvers._solution import Solution
-from moestat.solvers._trust_region import Region
+from moestat.solvers.trust_region.kinks import has_kinks, kinked_steps
+from moestat.solvers.trust_region.region import Region
 
 __all__ = ["Ended", "Newton", "newton_steps"]
 
@@ -93,12 +93,12 @@ class Newton:
 
     Notes
     -----
-    The subproblem is solved exactly in the metric of `moestat.solvers._trust_region`, so
+    The subproblem is solved exactly in the metric of `moestat.solvers.trust_region.region`, so
     negative curvature is used and not repaired.  Where the data can be compressed (see
-    `moestat.compression`) the iteration runs on the compressed data first; it then goes on, and
-    ends, on all of them.  Status "stalled" means that steps shrank, or stopped gaining, before
+    `moestat.model.compression`) the iteration runs on the compressed data first; it then goes on,
+    and ends, on all of them.  Status "stalled" means that steps shrank, or stopped gaining, before
     the tolerance was met.  A likelihood with kinks (the Euclidean gate with one input) is climbed
-    by a model that knows them, see `moestat.solvers._kinks`.
+    by a model that knows them, see `moestat.solvers.trust_region.kinks`.
 
     Examples
     --------

@@ -19,14 +19,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from moestat._types import FloatArray, IntArray
-from moestat._validate import positive_int, real_in
-from moestat.solvers._certificate import GAIN_LIMIT, Certificate
-from moestat.solvers._collapse import collapsed_atoms
-from moestat.solvers._driver import Evaluation, Iteration, Problem, Request, Sample
-from moestat.solvers._solution import Solution
-from moestat.solvers._trust_region import free_coordinates
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import positive_int, real_in
+from moestat.solvers.certificate import GAIN_LIMIT, Certificate
+from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.newton import Newton, newton_steps
+from moestat.solvers.problem import Evaluation, Iteration, Problem, Request, Sample
+from moestat.solvers.solution import Solution
+from moestat.solvers.trust_region.region import free_coordinates
 
 __all__ = ["Search"]
 
@@ -373,7 +373,7 @@ class Search:
     Examples
     --------
     >>> from moestat import Uniform, family, fit, sample
-    >>> from moestat.starts import TruthStarts
+    >>> from moestat.estimation.starts import TruthStarts
     >>> F = family("gaussian", gate="competition-top", n_experts=2)
     >>> theta = F.pack({"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]})
     >>> X, y = sample(F, theta, n=500, rng=0, design=Uniform(-2, 2))

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from moestat._types import FloatArray, IntArray
-from moestat.rates import RateResult, fit_rate
+from moestat.base.types import FloatArray, IntArray
+from moestat.rates.rate import RateResult, fit_rate
 from moestat.sweep.evidence import Evidence, gather
 from moestat.sweep.record import DONE, FAILED, Record
 from moestat.sweep.replication import Replication, entering, replication

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from moestat._types import FloatArray
-from moestat.distances import expert_errors, hellinger, regression_error, total_variation
-from moestat.fitting import FitJob, fit_jobs
-from moestat.generate import sample_weighted
-from moestat.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
-from moestat.mixing import MixingMeasure
-from moestat.results import MoEResults
+from moestat.base.types import FloatArray
+from moestat.estimation.fitting import FitJob, fit_jobs
+from moestat.estimation.results import MoEResults
+from moestat.metrics.distances import expert_errors, hellinger, regression_error, total_variation
+from moestat.metrics.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
+from moestat.model.generate import sample_weighted
+from moestat.model.measure import MixingMeasure
 from moestat.solvers import make_solver
-from moestat.solvers._driver import Cores, Target
+from moestat.solvers.problem import Cores, Target
 from moestat.sweep.plan import Cell
 from moestat.sweep.record import DONE, FAILED, Record, plain, record_of
 from moestat.sweep.spec import REGRESSION_ERROR, Curve, Spec, Truth, loss_label, parse_spec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moestat.comparisons import RateDifference, compare_rates
+from moestat.rates.comparisons import RateDifference, compare_rates
 from moestat.sweep.errors import SweepError
 from moestat.sweep.plan import find_cell
 from moestat.sweep.record import Record

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from rich import box
 from rich.table import Table
 
-from moestat.rates import RateResult
+from moestat.rates.rate import RateResult
 from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.progress import duration
 from moestat.sweep.spec import Spec

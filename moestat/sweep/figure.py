@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from moestat.figures import RateCurve, plot_rates, save_figure
+from moestat.rates.plots import RateCurve, plot_rates, save_figure
 from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.errors import SweepError
 

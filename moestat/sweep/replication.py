@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moestat.rates import fit_rate
+from moestat.rates.rate import fit_rate
 from moestat.sweep.record import DONE, Record
 from moestat.sweep.spec import Curve, Spec
 

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from moestat._registry import configured, table_of
-from moestat._types import FloatArray
-from moestat.designs import Design, Lattice, make_design
-from moestat.experts import EXPERTS
-from moestat.families import Family, family
-from moestat.gates import GATES
-from moestat.generate import check_size
-from moestat.lattice import check_step
-from moestat.likelihoods import LIKELIHOODS
-from moestat.losses import make_loss, voronoi_terms
-from moestat.mixing import MixingMeasure
+from moestat.base.registry import configured, table_of
+from moestat.base.types import FloatArray
+from moestat.estimation.starts import StartRule, make_starts
+from moestat.metrics.losses import make_loss, voronoi_terms
+from moestat.model.designs import Design, Lattice, make_design
+from moestat.model.experts import EXPERTS
+from moestat.model.family import Family, family
+from moestat.model.gates import GATES
+from moestat.model.generate import check_size
+from moestat.model.lattice import check_step
+from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.measure import MixingMeasure
 from moestat.solvers import LEAST_SQUARES, make_solver
-from moestat.starts import StartRule, make_starts
 from moestat.sweep.errors import SweepError
 from moestat.sweep.identity import canonical_json, digest
 from moestat.sweep.tables import Table
@@ -93,9 +93,9 @@ class Curve:
     gate : str, mapping or None
         Gate of the fitted family; None for the truth's.
     loss : str or mapping
-        Voronoi loss, as `moestat.losses.make_loss` takes it.
+        Voronoi loss, as `moestat.metrics.losses.make_loss` takes it.
     solver, starts : mapping
-        Tables of `moestat.solvers.make_solver` and `moestat.starts.make_starts`.
+        Tables of `moestat.solvers.make_solver` and `moestat.estimation.starts.make_starts`.
     require_certificate : bool
         Whether only certified fits enter the rate.  False replays a published procedure.
     theory : float or None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from moestat.rates import RateResult, holm
+from moestat.rates.rate import RateResult, holm
 
 __all__ = ["LEVEL", "Verdict", "judge"]
 
@@ -62,7 +62,7 @@ def judge(rates: Sequence[RateResult | None]) -> list[Verdict]:
 
     Examples
     --------
-    >>> from moestat.rates import fit_rate
+    >>> from moestat.rates.rate import fit_rate
     >>> n, wobble = [10, 100, 1000, 10000], [1.0, 1.1, 0.9, 1.0]
     >>> loss = [w * size**-0.5 for w, size in zip(wobble, n)]
     >>> judge([fit_rate(n, loss, theory=-0.5), fit_rate(n, loss, theory=-0.1), None])[1].theory

@@ -1,7 +1,7 @@
 """The rate calculator: a family and the sizes of its Voronoi cells in, predicted exponents out.
 
 What it returns is what the papers state, exponents of n with log factors left out; whether a
-statement holds is another matter, see `moestat.theory.claims`.
+statement holds is another matter, see `moestat.papers.claims`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from moestat._validate import positive_int
-from moestat.families import Family
+from moestat.base.validate import positive_int
+from moestat.model.family import Family
 from moestat.theory.polynomial_systems import rbar
 
 __all__ = ["CellExponents", "PredictedExponents", "predicted_exponents"]

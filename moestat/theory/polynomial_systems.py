@@ -39,7 +39,7 @@ from itertools import product
 from math import factorial, prod
 from typing import Any
 
-from moestat._validate import positive_int
+from moestat.base.validate import positive_int
 from moestat.theory.trivial_solutions import SHOWN, no_solution, sympy_or_why_not
 
 __all__ = [

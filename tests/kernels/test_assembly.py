@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from moestat._jit import OPTIONS
+from moestat.compiler.jit import OPTIONS
 from moestat.kernels import cpu
 from moestat.kernels.atom import build_atom
 from moestat.kernels.terms import build_terms

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moestat.information import score_rows
-from moestat.solvers._driver import Problem, Request, Sample
+from moestat.metrics.information import score_rows
+from moestat.solvers.problem import Problem, Request, Sample
 from tests import oracle
 from tests.kinds import KINDS, kind_id, make, random_response, random_theta
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.symmetric import pack_symmetric, unpack_symmetric
+from moestat.base.symmetric import pack_symmetric, unpack_symmetric
 from tests import oracle
 from tests.kinds import MIXING, QUADRATIC, REGRESSION, kind_id, make, random_theta
 

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from moestat._jit import OPTIONS
+from moestat.compiler.jit import OPTIONS
 from moestat.kernels import build, terms
 from moestat.kernels.tiles import (
     GROUP,
@@ -21,7 +21,7 @@ from moestat.kernels.tiles import (
     sum_curvature,
     sum_products,
 )
-from moestat.solvers._driver import Request
+from moestat.solvers.problem import Request
 from tests.kernels.test_derivatives import random_problem
 from tests.kinds import kind_id
 

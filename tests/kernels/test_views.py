@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from moestat._jit import BLOCK, OPTIONS
+from moestat.compiler.jit import BLOCK, OPTIONS
 from moestat.kernels.views import empty_rows, part, row
 
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.estimation.starts import MeasureStarts, TruthStarts
 from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt
-from moestat.solvers._driver import Problem, Request, Sample, drive
-from moestat.solvers._gauss_newton import (
+from moestat.solvers.least_squares.gauss_newton import (
     feature_metric,
     last_look,
     least_squares_solution,
     region_step,
 )
-from moestat.solvers._trust_region import box_step
-from moestat.solvers.gauss_newton_bfgs import _held, _root
-from moestat.starts import MeasureStarts, TruthStarts
+from moestat.solvers.least_squares.gauss_newton_bfgs import _held, _root
+from moestat.solvers.problem import Problem, Request, Sample, drive
+from moestat.solvers.trust_region.region import box_step
 
 WIDE = moestat.Uniform(-1, 1)
 LINEAR = {"name": "polynomial", "degree": 1}

@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import minimize
 
 import moestat
+from moestat.estimation.starts import ClusterStarts, SplitStarts, TruthStarts
 from moestat.solvers import EM, Newton
-from moestat.solvers._certificate import GAIN_LIMIT
-from moestat.solvers._collapse import collapsed_atoms
-from moestat.solvers._driver import Problem, Request, Sample, drive
-from moestat.solvers._least_squares import has_closed_form, regress
-from moestat.starts import ClusterStarts, SplitStarts, TruthStarts
+from moestat.solvers.certificate import GAIN_LIMIT
+from moestat.solvers.collapse import collapsed_atoms
+from moestat.solvers.em.weighted_least_squares import has_closed_form, regress
+from moestat.solvers.problem import Problem, Request, Sample, drive
 from tests import oracle
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM
 

@@ -11,12 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import moestat
+from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, Newton
-from moestat.solvers._certificate import GAIN_LIMIT
-from moestat.solvers._driver import Problem, Request, Sample, drive
-from moestat.solvers._kinks import KinkModel, _best_cell, _Corners, has_kinks, kinked_steps
+from moestat.solvers.certificate import GAIN_LIMIT
 from moestat.solvers.newton import newton_steps
-from moestat.starts import TruthStarts
+from moestat.solvers.problem import Problem, Request, Sample, drive
+from moestat.solvers.trust_region.kinks import (
+    KinkModel,
+    _best_cell,
+    _Corners,
+    has_kinks,
+    kinked_steps,
+)
 from tests.conftest import WELL_CONDITIONED, WIDE
 
 

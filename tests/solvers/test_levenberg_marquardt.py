@@ -7,10 +7,10 @@ import pytest
 from scipy import optimize
 
 import moestat
+from moestat.estimation.starts import TruthStarts, make_starts
 from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt, MomentSquares, Newton
-from moestat.solvers._driver import Problem, Request, Sample, drive
-from moestat.solvers._squares import CHUNK
-from moestat.starts import TruthStarts, make_starts
+from moestat.solvers.least_squares.squares import CHUNK
+from moestat.solvers.problem import Problem, Request, Sample, drive
 from tests import oracle
 from tests.kinds import REGRESSION, kind_id, make, random_theta
 

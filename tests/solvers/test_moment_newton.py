@@ -9,10 +9,12 @@ import pytest
 import scipy
 
 import moestat
+from moestat.estimation.starts import GivenStarts, TruthStarts
 from moestat.solvers import MomentNewton, Newton
-from moestat.solvers._driver import Evaluation, Problem, Request, Sample, drive
-from moestat.solvers._kinks import kink_locations, one_sided
-from moestat.solvers._moment_steps import (
+from moestat.solvers.merging_atoms.corrector import Floor
+from moestat.solvers.merging_atoms.moment_newton import _open_box
+from moestat.solvers.merging_atoms.moments import MomentChart, Moments, Path
+from moestat.solvers.merging_atoms.steps import (
     _Bend,
     _Model,
     _objective,
@@ -20,11 +22,9 @@ from moestat.solvers._moment_steps import (
     _propose,
     moment_steps,
 )
-from moestat.solvers._moments import MomentChart, Moments, Path
-from moestat.solvers._trust_region import BoxStep, Region
-from moestat.solvers._valley import Floor
-from moestat.solvers.moment_newton import _open_box
-from moestat.starts import GivenStarts, TruthStarts
+from moestat.solvers.problem import Evaluation, Problem, Request, Sample, drive
+from moestat.solvers.trust_region.kinks import kink_locations, one_sided
+from moestat.solvers.trust_region.region import BoxStep, Region
 from tests.conftest import GAUSSIAN_TRUTHS
 
 MEDIUM = moestat.Lattice(-2.0, 2.0, nodes=16)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.estimation.starts import GivenStarts, MeasureStarts, TruthStarts
 from moestat.solvers import LevenbergMarquardt, MomentSquares
-from moestat.solvers._driver import Problem, Request, Sample
-from moestat.solvers._gauss_newton import least_squares_solution
-from moestat.starts import GivenStarts, MeasureStarts, TruthStarts
+from moestat.solvers.least_squares.gauss_newton import least_squares_solution
+from moestat.solvers.problem import Problem, Request, Sample
 
 GRID = moestat.Lattice(-1.0, 1.0, nodes=10)
 GELU = {"name": "activation", "activation": "gelu", "weighted": False}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, Newton, Search
-from moestat.solvers._driver import Problem, Request, Sample, drive
+from moestat.solvers.problem import Problem, Request, Sample, drive
 from moestat.solvers.search import _Model
-from moestat.starts import TruthStarts
 from tests import oracle
 from tests.conftest import MEDIUM
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.estimation.starts import TruthStarts
 from moestat.solvers import SGD
-from moestat.solvers._driver import Problem, Sample, drive
-from moestat.starts import TruthStarts
+from moestat.solvers.problem import Problem, Sample, drive
 from tests import oracle
 
 RELU = {"name": "activation", "activation": "relu", "weighted": False}
@@ -52,7 +52,7 @@ def test_the_antisymmetric_part_is_all_that_a_full_matrix_would_add():
     )
     rng = np.random.default_rng(1)
     theta, A = rng.normal(size=family.n_params), rng.normal(size=(1, d, d))
-    theta[family.blocks["A"]] = moestat.symmetric.pack_symmetric(A)
+    theta[family.blocks["A"]] = moestat.base.symmetric.pack_symmetric(A)
     X, y = rng.uniform(-1, 1, (50, d)), rng.normal(size=50)
     packed = one_batch(family, theta, X, y, rate)[family.blocks["A"]]
     r = oracle.regression(family, theta, X) - y
@@ -60,7 +60,7 @@ def test_the_antisymmetric_part_is_all_that_a_full_matrix_would_add():
     w = oracle.weights(family, blocks, X)[0]
     pull = r * w * (1 - w) * oracle.means(family, blocks, X)[0]
     full = A[0] - rate * 2.0 * np.einsum("n,nf,ng->fg", pull, X, X) / 50
-    assert np.allclose(moestat.symmetric.pack_symmetric(full), packed[0], atol=1e-13)
+    assert np.allclose(moestat.base.symmetric.pack_symmetric(full), packed[0], atol=1e-13)
 
 
 def test_runs_again_alike_and_differs_by_start():

@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import minimize
 
 import moestat
-from moestat.compression import gauss_compress
+from moestat.estimation.starts import RandomStarts, SplitStarts, TruthStarts
+from moestat.model.compression import gauss_compress
 from moestat.solvers import EM, Newton
-from moestat.solvers._certificate import GAIN_LIMIT, certify
-from moestat.solvers._driver import Problem, Request, Sample, drive
-from moestat.solvers._trust_region import box_step, free_coordinates
-from moestat.starts import RandomStarts, SplitStarts, TruthStarts
+from moestat.solvers.certificate import GAIN_LIMIT, certify
+from moestat.solvers.problem import Problem, Request, Sample, drive
+from moestat.solvers.trust_region.region import box_step, free_coordinates
 from tests import oracle
 from tests.conftest import WELL_CONDITIONED, WIDE
 

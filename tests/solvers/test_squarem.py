@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, SQUAREM, Newton
-from moestat.solvers._driver import Problem, Sample, drive
-from moestat.starts import TruthStarts
+from moestat.solvers.problem import Problem, Sample, drive
 from tests.conftest import MEDIUM, WELL_CONDITIONED, WIDE
 
 

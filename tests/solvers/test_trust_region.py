@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg
 
-from moestat.solvers import _symmetric
-from moestat.solvers._trust_region import box_step, free_coordinates
+from moestat.solvers.trust_region import eigen as _symmetric
+from moestat.solvers.trust_region.region import box_step, free_coordinates
 from tests.solvers import region_oracle
 
 KINDS = ("definite", "indefinite", "singular", "graded", "repeated", "zero", "vanishing")

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from moestat.rates import fit_rate
+from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells, summarise
 from moestat.sweep.evidence import gather
 from tests.sweep.cells import exact_rate

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from moestat import MixingMeasure, sample_weighted, voronoi_loss, voronoi_terms
-from moestat.distances import expert_errors
-from moestat.losses import cell_errors
+from moestat.metrics.distances import expert_errors
+from moestat.metrics.losses import cell_errors
 from moestat.sweep import cell as cells
 from moestat.sweep import parse_spec, plan_cells, run_cell
 

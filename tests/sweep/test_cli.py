@@ -8,7 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from moestat.rates import fit_rate
+from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, load_spec, open_cells, open_store, parse_spec, run_cells
 from moestat.sweep.cli import app
 from moestat.sweep.lock import exclusive

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from moestat._registry import UnknownNameError
+from moestat.base.registry import UnknownNameError
 from moestat.sweep import SweepError, create_store, open_cells, open_store, run_cells
 from moestat.sweep.executors import EXECUTORS, Executor, Lost
 from tests.sweep.cells import exact_rate, stored_numbers

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moestat.distances import regression_error
-from moestat.information import information_spectrum
-from moestat.losses import voronoi_loss
-from moestat.report import write_report
+from moestat.metrics.distances import regression_error
+from moestat.metrics.information import information_spectrum
+from moestat.metrics.losses import voronoi_loss
 from moestat.sweep import (
     create_store,
     open_cells,
@@ -18,6 +17,7 @@ from moestat.sweep import (
     run_cells,
 )
 from moestat.sweep.errors import SweepError
+from moestat.sweep.report import write_report
 
 SPEC = """
 title = "regression functions"

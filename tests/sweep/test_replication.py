@@ -149,6 +149,6 @@ def test_intervals_still_cover_where_the_rule_stopped(adaptive):
 
 
 def summarise_one(records):
-    from moestat.rates import fit_rate
+    from moestat.rates.rate import fit_rate
 
     return fit_rate([r.n for r in records], [r.loss for r in records], n_bootstrap=0)

@@ -10,11 +10,12 @@ import typer
 from typer.testing import CliRunner
 
 import moestat
-from moestat._registry import UnknownNameError
-from moestat.distances import regression_error
-from moestat.theory.explorer import CASES, deviation_loss, explore, run_case
-from moestat.theory.explorer.__main__ import main
-from moestat.theory.explorer._report import as_expected
+from moestat.base.registry import UnknownNameError
+from moestat.metrics.distances import regression_error
+from moestat.papers.explorer import CASES, run_case
+from moestat.papers.explorer.__main__ import main
+from moestat.papers.explorer.report import as_expected
+from moestat.theory.explorer import deviation_loss, explore
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM
 
 

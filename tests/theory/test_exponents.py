@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from moestat import family
-from moestat.losses import LOSSES
+from moestat.metrics.losses import LOSSES
 from moestat.theory import exponents
 from moestat.theory.exponents import predicted_exponents
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat._jit import compile_loop
+from moestat.compiler.jit import compile_loop
 from moestat.kernels.rows import padded, scatter_hessian, scatter_score
 
 __all__ = ["assemble"]

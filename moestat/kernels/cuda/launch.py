@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from moestat._types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.atom import Layout, build_atom
 from moestat.kernels.cuda import mixture, regression
 from moestat.kernels.cuda.assembly import assemble
@@ -57,7 +57,7 @@ class Shape:
     Parameters
     ----------
     index, width, offset : ndarray of shape (k, C), (C,), (C,)
-        As `moestat.families.Family` has them.
+        As `moestat.model.family.Family` has them.
     layout : Layout
         Which channels the gate and the expert read.
     d, n_params : int

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numba import float64
 
-from moestat._math import log
-from moestat._types import IntArray
+from moestat.base.types import IntArray
+from moestat.compiler.math import log
 from moestat.kernels.cuda.target import cuda
 from moestat.kernels.cuda.views import column, part, row
 from moestat.kernels.rows import (

@@ -1,13 +1,13 @@
 """Device functions from the Python source of the CPU's: nothing is written twice.
 
-The functions under ``moestat._jit.device`` are plain Python over scalars and small views, so the
-CUDA target compiles the very same source.  A function is rebuilt with the moestat functions that
-it calls, through globals or closure cells, replaced by their device counterparts; the few
+The functions under ``moestat.compiler.jit.device`` are plain Python over scalars and small views,
+so the CUDA target compiles the very same source.  A function is rebuilt with the moestat functions
+that it calls, through globals or closure cells, replaced by their device counterparts; the few
 primitives that are machine instructions have device instructions in their place.
 
-Exponentials and logarithms stay the polynomials of `moestat._math`: they are fused multiply-adds
-without a branch, which is what a device does best, and results differ from the CPU's by rounding
-only, not by the accuracy of another library.
+Exponentials and logarithms stay the polynomials of `moestat.compiler.math`: they are fused
+multiply-adds without a branch, which is what a device does best, and results differ from the CPU's
+by rounding only, not by the accuracy of another library.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from importlib.metadata import version
 from types import CellType, FunctionType
 from typing import Any
 
-from moestat import _math
-from moestat._jit import cache_directory
+from moestat.compiler import math as _math
+from moestat.compiler.jit import cache_directory
 from moestat.kernels import views
 from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
 from moestat.kernels.cuda.views import part, row

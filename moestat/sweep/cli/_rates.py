@@ -79,7 +79,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write a report: figure (PNG, PDF), Markdown page with the evidence, LaTeX table."""
-    from moestat.report import write_report
+    from moestat.sweep.report import write_report
     from moestat.sweep.store import open_store
 
     with open_store(store) as opened:

@@ -99,7 +99,7 @@ def run(
 
 def _executor(name: str, scheduler: str | None, progress: Console) -> Executor:
     """The executor called `name`; without a device, that of the processor in place of ``cuda``."""
-    from moestat._registry import UnknownNameError
+    from moestat.base.registry import UnknownNameError
     from moestat.sweep.executors import EXECUTORS, dask_executor
 
     try:

@@ -1,6 +1,6 @@
 """Executors: how the cells of a sweep are scheduled; a new one is registered here."""
 
-from moestat._registry import Registry
+from moestat.base.registry import Registry
 from moestat.sweep.executors import cuda, dask, process, serial
 from moestat.sweep.executors._types import Executor, Lost
 from moestat.sweep.executors.dask import dask_executor

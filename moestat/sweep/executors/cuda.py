@@ -25,7 +25,7 @@ _SHARE = 0.7  # of the device's memory, for all processes together
 
 
 def _unavailable() -> str:
-    from moestat.devices import missing
+    from moestat.solvers.targets import missing
 
     reason = missing()
     return f"no CUDA device: {reason}" if reason else ""
@@ -58,7 +58,7 @@ def _share(function: Callable[[Any], Any], workers: int, task: Any) -> Any:
 @lru_cache(maxsize=1)
 def _target() -> Any:
     """The target of one process, with its part of the memory."""
-    from moestat.devices import CudaTarget
+    from moestat.solvers.targets import CudaTarget
 
     return CudaTarget(share=_SHARE / _sharing)
 
@@ -69,7 +69,7 @@ def together(text: str, cells: Sequence[Any]) -> list[Any]:
     Where a batch fails as a whole, for want of memory or for a family that the device cannot
     take, its cells are computed one by one; one that fails by itself has a failed record.
     """
-    from moestat.devices import device_name
+    from moestat.solvers.targets import device_name
     from moestat.sweep.cell import run_cells_on
     from moestat.sweep.record import FAILED, record_of
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from moestat._types import FloatArray
+from moestat.base.types import FloatArray
 from moestat.theory.explorer._model import Derivatives, Deviation, Model, free_columns
 
 __all__ = ["LEAST_SHARE", "REACH", "Coordinates"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moestat._types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray
 
 __all__ = ["Descent", "descend"]
 

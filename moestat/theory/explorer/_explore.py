@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat._types import FloatArray
-from moestat._validate import as_floats, positive_int
-from moestat.designs import Design, Uniform
-from moestat.families import Family
-from moestat.losses import VoronoiLoss, make_loss, voronoi_terms
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_floats, positive_int
+from moestat.metrics.losses import VoronoiLoss, make_loss, voronoi_terms
+from moestat.model.designs import Design, Uniform
+from moestat.model.family import Family
 from moestat.theory.explorer._coordinates import Coordinates
 from moestat.theory.explorer._exact import exact_root
 from moestat.theory.explorer._model import Model
@@ -38,7 +38,7 @@ def deviation_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
     Parameters
     ----------
     loss : str, mapping or VoronoiLoss
-        As `moestat.losses.make_loss` takes it.
+        As `moestat.metrics.losses.make_loss` takes it.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def explore(
     truth : array_like of shape (P*,)
         Packed parameters of the truth.
     loss : str, mapping or VoronoiLoss
-        D, as `moestat.losses.make_loss` takes it.
+        D, as `moestat.metrics.losses.make_loss` takes it.
     radii : sequence of float
         Decreasing positive values of D.
     design : Design, optional

@@ -27,9 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moestat._types import FloatArray, IntArray
-from moestat.families import Family
+from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.atoms import segment_loop
+from moestat.model.family import Family
 from moestat.theory.explorer._nodes import Nodes
 from moestat.theory.explorer._reference import Reference
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moestat._types import FloatArray, IntArray
-from moestat.designs import Design, Uniform
-from moestat.families import Family
-from moestat.quadrature import response_rules
+from moestat.base.types import FloatArray, IntArray
+from moestat.metrics.quadrature import response_rules
+from moestat.model.designs import Design, Uniform
+from moestat.model.family import Family
 
 __all__ = ["Nodes", "make_nodes"]
 

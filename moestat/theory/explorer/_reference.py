@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moestat._types import FloatArray, IntArray
-from moestat.families import Family
+from moestat.base.types import FloatArray, IntArray
+from moestat.model.family import Family
 
 __all__ = ["Reference", "references"]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moestat._types import FloatArray
-from moestat.families import Family
+from moestat.base.types import FloatArray
+from moestat.model.family import Family
 
 __all__ = ["WIDE", "ZERO", "Exploration", "Rung"]
 

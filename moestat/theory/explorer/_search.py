@@ -20,9 +20,9 @@ from functools import cached_property
 
 import numpy as np
 
-from moestat._types import FloatArray
-from moestat.losses import VoronoiLoss, voronoi_terms
-from moestat.mixing import MixingMeasure
+from moestat.base.types import FloatArray
+from moestat.metrics.losses import VoronoiLoss, voronoi_terms
+from moestat.model.measure import MixingMeasure
 from moestat.theory.explorer._coordinates import Coordinates
 from moestat.theory.explorer._descent import descend
 

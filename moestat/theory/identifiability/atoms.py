@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from moestat._registry import configured
-from moestat._types import Channel, Expert, FloatArray, Gate, Likelihood
-from moestat._validate import positive_int
-from moestat.experts import EXPERTS
-from moestat.gates import GATES
-from moestat.likelihoods import LIKELIHOODS
+from moestat.base.registry import configured
+from moestat.base.types import Channel, Expert, FloatArray, Gate, Likelihood
+from moestat.base.validate import positive_int
+from moestat.model.experts import EXPERTS
+from moestat.model.gates import GATES
+from moestat.model.likelihoods import LIKELIHOODS
 
 __all__ = ["Atom", "Jet", "Parameter", "atom_of"]
 
@@ -293,10 +293,11 @@ def atom_of(
     Parameters
     ----------
     gate, expert : str or mapping
-        Names in ``moestat.gates.GATES`` and ``moestat.experts.EXPERTS``, or tables with ``name``
-        and options, as in `moestat.family`; here every gate goes with every expert.
+        Names in ``moestat.model.gates.GATES`` and ``moestat.model.experts.EXPERTS``, or tables with
+        ``name`` and options, as in `moestat.family`; here every gate goes with every expert.
     likelihood : str
-        Name in ``moestat.likelihoods.LIKELIHOODS``; ``"least-squares"`` for regression functions.
+        Name in ``moestat.model.likelihoods.LIKELIHOODS``; ``"least-squares"`` for regression
+        functions.
     n_features : int
         Number of inputs d.
     n_classes : int, optional

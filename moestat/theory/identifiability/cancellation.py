@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moestat._types import FloatArray
-from moestat.information import named_basis
+from moestat.base.types import FloatArray
+from moestat.metrics.information import named_basis
 from moestat.theory.identifiability.derivatives import Term
 
 __all__ = ["Cancellation", "find_cancellation"]

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from moestat._registry import Registry
-from moestat._types import FloatArray
-from moestat._validate import positive_int
+from moestat.base.registry import Registry
+from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int
 from moestat.theory.identifiability.atoms import Atom, atom_of
 from moestat.theory.identifiability.dependencies import Dependencies, dependencies_among
 from moestat.theory.identifiability.derivatives import Derivatives, Term

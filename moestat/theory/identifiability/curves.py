@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moestat._types import FloatArray
+from moestat.base.types import FloatArray
 from moestat.theory.identifiability.laws import Target
 
 __all__ = ["Curve", "Tangent", "descend", "follow", "generic", "joined", "project", "tangent"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from moestat._types import FloatArray
-from moestat._validate import positive_int
+from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int
 from moestat.theory.identifiability.atoms import atom_of
 from moestat.theory.identifiability.cancellation import Cancellation, find_cancellation
 from moestat.theory.identifiability.derivatives import Derivatives, Term

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moestat._types import FloatArray
+from moestat.base.types import FloatArray
 from moestat.theory.identifiability.atoms import Atom, Jet
 from moestat.theory.identifiability.rank import Rank, numerical_rank
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat._types import FloatArray
-from moestat.designs import Design
-from moestat.families import Family
-from moestat.information import score_rows
-from moestat.quadrature import log_densities, response_rules
+from moestat.base.types import FloatArray
+from moestat.metrics.information import score_rows
+from moestat.metrics.quadrature import log_densities, response_rules
+from moestat.model.designs import Design
+from moestat.model.family import Family
 
 __all__ = ["Target"]
 

@@ -12,8 +12,8 @@ from itertools import combinations
 import numpy as np
 from scipy.special import softmax
 
-from moestat._types import FloatArray
-from moestat.families import Family
+from moestat.base.types import FloatArray
+from moestat.model.family import Family
 
 __all__ = ["name_direction", "name_representation"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from moestat._types import FloatArray
-from moestat._validate import as_floats, as_generator, positive_int, real_in
-from moestat.designs import Design, Uniform
-from moestat.families import Family
-from moestat.information import named_basis
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_floats, as_generator, positive_int, real_in
+from moestat.metrics.information import named_basis
+from moestat.model.designs import Design, Uniform
+from moestat.model.family import Family
 from moestat.theory.identifiability.curves import (
     Curve,
     Tangent,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moestat._types import FloatArray
+from moestat.base.types import FloatArray
 
 __all__ = ["Rank", "numerical_rank"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat._types import FloatArray
+from moestat.base.types import FloatArray
 from moestat.theory.identifiability.derivatives import Term
 from moestat.theory.identifiability.rank import Rank
 

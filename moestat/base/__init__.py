@@ -1,0 +1,1 @@
+"""What every room uses: registries, records, argument checks, symmetric matrices."""

@@ -1,0 +1,133 @@
+"""Registries: the one list of members on each axis of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+__all__ = ["Maker", "Registry", "UnknownNameError", "configured", "made", "table_of"]
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Named)
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Named members of one axis, in the order of registration.
+
+    Parameters
+    ----------
+    kind : str
+        What the members are, as error messages call them ("gate", "loss").
+
+    Examples
+    --------
+    >>> from moestat.model.gates import GATES
+    >>> GATES["softmax"].name, "hard" in GATES
+    ('softmax', False)
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._members: dict[str, T] = {}
+
+    def register(self, member: T) -> T:
+        """Add `member` under its own name and hand it back.
+
+        Raises
+        ------
+        ValueError
+            If the name is taken.
+        """
+        if member.name in self._members:
+            raise ValueError(f"{self.kind} {member.name!r} is registered already")
+        self._members[member.name] = member
+        return member
+
+    def __getitem__(self, name: str) -> T:
+        try:
+            return self._members[name]
+        except (KeyError, TypeError):
+            known = ", ".join(repr(known) for known in self._members)
+            raise UnknownNameError(f"unknown {self.kind} {name!r}; known: {known}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+class UnknownNameError(KeyError, ValueError):
+    """A name that no registry knows."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def _called(kind: str, name: str, make: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
+    """``make(**options)``, or one clear error about options that it does not take."""
+    refusal = f"{kind} {name!r} does not take these options: {', '.join(sorted(options))}"
+    if make is None:
+        raise ValueError(refusal)
+    try:
+        return make(**options)
+    except TypeError:
+        raise ValueError(refusal) from None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A class under the name that specs call it by."""
+
+    name: str
+    make: Callable[..., Any]
+
+
+def made(registry: Registry[Maker], name: str, options: Mapping[str, Any]) -> Any:
+    """An object of the class called `name`, with its options.
+
+    Raises
+    ------
+    ValueError
+        If the name or an option is unknown, or an option out of range.
+    """
+    return _called(registry.kind, name, registry[name].make, dict(options))
+
+
+class _Configurable(_Named, Protocol):
+    @property
+    def options(self) -> Mapping[str, Any]: ...
+
+    @property
+    def configure(self) -> Callable[..., Any] | None: ...
+
+
+C = TypeVar("C", bound=_Configurable)
+
+
+def configured(registry: Registry[C], given: str | Mapping[str, Any]) -> C:
+    """A member by its name, or a variant of it by a table with ``name`` and options.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or missing, or an option unknown or out of range.
+    """
+    table = {"name": given} if isinstance(given, str) else dict(given)
+    if "name" not in table:
+        raise ValueError(f"{registry.kind}: the table needs a name; known: {', '.join(registry)}")
+    member = registry[table.pop("name")]
+    if not table:
+        return member
+    return _called(registry.kind, member.name, member.configure, table)
+
+
+def table_of(member: _Configurable) -> str | dict[str, Any]:
+    """The name or the table that makes `member`, the inverse of `configured`."""
+    return {"name": member.name, **member.options} if member.options else member.name

@@ -1,0 +1,239 @@
+"""Frozen records that every layer shares: what a gate, an expert and a likelihood are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Channel", "Expert", "FloatArray", "Gate", "IntArray", "Likelihood", "Symmetry"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One predictor of an atom, linear in its parameters: ``eta = c + b' x + x' A x``.
+
+    The features of x are ``phi = (1, x, products)`` with the products of `moestat.base.symmetric`;
+    a channel reads 1 and a range of the others.  Gates, experts and likelihoods are scalar
+    functions of a few channels; how a channel depends on x and on the parameters is written once,
+    in the kernels.  A parameter that enters by itself is a channel without slope.
+
+    Parameters
+    ----------
+    intercept : str
+        Block of the coefficient of 1.
+    slope : str or None
+        Block of the d coefficients of x; None for a channel that does not see x.
+    component : int or None
+        Position in a vector-valued block; None for a block of its own.
+    shared : bool
+        True for one parameter that all atoms share, such as a temperature.
+    axis : int or None
+        The input in whose units the parameter is measured, when it is a place in the space of x.
+    log : bool
+        True for a positive parameter whose logarithm is the coefficient.
+    response : bool
+        True when the channel is measured in units of the response.
+    products : str or None
+        Block of the d (d + 1) / 2 coefficients of the products of inputs, a packed symmetric
+        matrix; None for a channel that is linear in x.
+    """
+
+    intercept: str
+    slope: str | None = None
+    component: int | None = None
+    shared: bool = False
+    axis: int | None = None
+    log: bool = False
+    response: bool = False
+    products: str | None = None
+
+    def width(self, n_features: int) -> int:
+        """Number of coefficients with `n_features` = d inputs."""
+        products = 0 if self.products is None else n_features * (n_features + 1) // 2
+        return 1 + (0 if self.slope is None else n_features) + products
+
+    def offset(self, n_features: int) -> int:
+        """Position in phi of the first feature after 1."""
+        return 1 if self.products is None or self.slope is not None else 1 + n_features
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A gate: the log-score ``a(eta)`` of one atom and its first two derivatives.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry.
+    channels : callable
+        ``channels(n_features)``: the gate's own predictors, shared ones last.
+    block : callable
+        ``block(eta, phi, m, order, a, da, d2a)`` on the first m samples of a block, with the
+        channels eta (C, m) and the features phi = (1, x) (1 + d, m).
+    mass : str or None
+        Block whose exponential is the mass of an atom; None when all atoms have `fixed_mass`.
+        Of a gate that is not `normalised` its sigmoid is the mass, and it is a parameter besides.
+    translations : tuple of str
+        Blocks to which a common vector may be added without changing the density.  The last
+        atom's are pinned to 0 as the reference.
+    bounds : mapping
+        Block -> (lower, upper): the default box of the compact parameter space.
+    source : str
+        Paper and equation.
+    scaling : tuple of str
+        Blocks that a common positive factor may multiply without changing the density.  The last
+        of them represents the scale; solvers hold it where they start.
+    reads_response : bool
+        Whether ``block`` reads the expert's mean as one more channel, after its own: competition.
+    n_active : int or None
+        Number K of atoms with the largest log-scores that take part at each x; None for all.
+    fixed_mass : callable
+        ``fixed_mass(k)``: the mass of every atom of a gate without a mass block.
+    options : mapping
+        Options that made this variant of the gate.
+    configure : callable or None
+        ``configure(**options)``: another variant; None for a gate without options.
+    normalised : bool
+        Whether the weights ``exp(a_i)`` are divided by their sum, so that they are probabilities.
+        Only a regression function can have others.
+    kink : tuple of (str, str) or None
+        A block and its offset, when moving the block across a sample x turns the sign of its
+        derivative: the log-score is then a function of ``||block - x|| + offset`` there.
+    """
+
+    name: str
+    channels: Callable[[int], tuple[Channel, ...]]
+    block: Callable[..., None]
+    mass: str | None
+    translations: tuple[str, ...]
+    bounds: Mapping[str, tuple[float, float]]
+    source: str
+    scaling: tuple[str, ...] = ()
+    reads_response: bool = False
+    n_active: int | None = None
+    fixed_mass: Callable[[int], float] = field(default=lambda k: 1.0, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    configure: Callable[..., Gate] | None = field(default=None, repr=False)
+    normalised: bool = True
+    kink: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Moves of one atom's parameters that leave the mean of its expert as it is.
+
+    Parameters
+    ----------
+    units : tuple of str
+        Blocks with one component per hidden unit; the units may change places.
+    flips : tuple of str
+        Blocks that may change sign together; with `units`, in each unit by itself.
+    free : str
+        A move by a continuous amount, in words; empty without one.
+    linear_in : tuple of str
+        Blocks in which the mean is linear: means of atoms with all else equal add up.
+    positive_in : tuple of str
+        Blocks in which the mean is positively homogeneous: a positive factor passes through.
+    """
+
+    units: tuple[str, ...] = ()
+    flips: tuple[str, ...] = ()
+    free: str = ""
+    linear_in: tuple[str, ...] = ()
+    positive_in: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Expert:
+    """The predictors that an expert supplies to the likelihood, as functions of channels.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry.
+    channels : callable
+        ``channels(n_features, n_responses)``; `n_responses` is None for one scalar predictor.
+    block : callable or None
+        ``block(eta, m, order, mean, d1, d2)``: one scalar predictor of the channels eta (C, m)
+        with its derivatives; None when the channels are the predictors.
+    bounds : mapping
+        Block -> (lower, upper).
+    source : str
+        Paper and equation.
+    symmetry : Symmetry
+        Moves of an atom's parameters that do not change the mean.
+    kinked : bool
+        Whether the mean has corners, where its derivatives jump.
+    options : mapping
+        Options that made this variant of the expert.
+    configure : callable or None
+        ``configure(**options)``: another variant; None for an expert without options.
+    """
+
+    name: str
+    channels: Callable[[int, int | None], tuple[Channel, ...]]
+    block: Callable[..., None] | None
+    bounds: Mapping[str, tuple[float, float]]
+    source: str
+    symmetry: Symmetry = Symmetry()
+    kinked: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    configure: Callable[..., Expert] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The log-density ``l(y | eta)`` of one expert and its first two derivatives.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry.
+    n_responses : callable
+        ``n_responses(n_classes)``: length of the vector of predictors that the expert supplies;
+        None when it is a scalar, the mean.
+    channels : tuple of Channel
+        Predictors of its own, after the expert's.
+    block : callable or None
+        ``block(eta, y, m, order, value, d1, d2)`` on the first m samples of a block; None when
+        only the regression function is modelled, which is fitted by least squares.
+    encode : callable
+        ``encode(y, n_classes)`` checks a response and returns what ``block`` reads.
+    decode : callable
+        The inverse of ``encode``.
+    draw : callable
+        ``draw(eta, rng)``: one response per column of the predictors (n_predictors, n).
+    dtype : type
+        Type of the encoded response.
+    support : callable or None
+        ``support(n_classes)``: the values of y to sum over; None for a continuous response.
+    spread : callable or None
+        ``spread(eta)``: mean and standard deviation of a continuous response.
+    bounds : mapping
+        Block -> (lower, upper) of the likelihood's own channels.
+    source : str
+        Paper and equation.
+    collapse : str or None
+        Block of a scale whose lower bound only a degenerate atom reaches; None without one.
+    """
+
+    name: str
+    n_responses: Callable[[int], int | None]
+    channels: tuple[Channel, ...]
+    block: Callable[..., None] | None
+    encode: Callable[..., Any] = field(repr=False)
+    decode: Callable[..., Any] = field(repr=False)
+    draw: Callable[..., Any] = field(repr=False)
+    dtype: type = field(repr=False)
+    support: Callable[[int], IntArray] | None = field(default=None, repr=False)
+    spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    source: str = ""
+    collapse: str | None = None

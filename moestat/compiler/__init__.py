@@ -1,0 +1,1 @@
+"""How functions become compiled loops, and the mathematics they may call."""

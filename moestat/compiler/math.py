@@ -1,0 +1,250 @@
+"""Branch-free exponentials and logarithms that LLVM turns into vector code.
+
+numba's ``math.exp`` is a call per number.  These functions are polynomials in plain arithmetic,
+so a loop over a block of samples becomes full-width vector instructions.  They are safe under
+the reordering that ``FASTMATH`` allows: every step whose rounding matters goes through a fused
+multiply-add or a bit pattern, which the optimiser may not reassociate.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from moestat.compiler.jit import device, primitive
+
+__all__ = [
+    *(
+        "decay",
+        "decay_less_one",
+        "exp",
+        "log",
+        "log1p_inverse",
+        "log1p_unit",
+        "log_sigmoid",
+        "logistic",
+    ),
+    *("sigmoid", "softplus", "tempered_log_sigmoid"),
+]
+
+
+def fma(a: float, b: float, c: float) -> float:
+    """``a * b + c`` (rounded once in compiled code, twice in plain Python)."""
+    return a * b + c
+
+
+def to_bits(x: float) -> int:
+    """The bit pattern of a float64, as int64."""
+    return int(np.float64(x).view(np.int64))
+
+
+def from_bits(k: int) -> float:
+    """The float64 with the bit pattern of the lowest 64 bits of `k`."""
+    return float(np.uint64(k & 0xFFFFFFFFFFFFFFFF).view(np.float64))
+
+
+def _three_floats(a: Any, b: Any, c: Any) -> Any:
+    return types.float64(types.float64, types.float64, types.float64)
+
+
+@primitive(fma, _three_floats, types.float64, types.float64, types.float64)
+def _fma(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.fma(*args)
+
+
+@primitive(to_bits, lambda x: types.int64(types.float64), types.float64)
+def _to_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.bitcast(args[0], ir.IntType(64))
+
+
+@primitive(from_bits, lambda k: types.float64(types.int64), types.int64)
+def _from_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.bitcast(args[0], ir.DoubleType())
+
+
+# Adding 1.5 * 2^52 leaves the nearest integer in the low bits of the mantissa.
+_SHIFT = 6755399441055744.0
+_SHIFT_BITS = to_bits(_SHIFT)
+_LOG2_E = 1.4426950408889634
+_LN2_HI = 6.93147180369123816490e-01  # the last 20 bits are zero: n * _LN2_HI is exact
+_LN2_LO = 1.90821492927058770002e-10
+_LN2 = 0.6931471805599453
+_BIAS = 1023
+
+_ONE_BITS = to_bits(1.0)
+
+# exp: (e^r - 1 - r) / r^2 on |r| <= ln(2)/2 by interpolation at Chebyshev points; with it e^r is
+# accurate to 2e-17, as the Taylor series is two degrees later.
+_E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11 = (
+    *(0.5000000000000001, 0.16666666666666669, 0.04166666666662413, 0.00833333333333005),
+    *(0.0013888888917214307, 0.0001984126986308101, 2.480152129524637e-05, 2.75572684328091e-06),
+    *(2.762008870206642e-07, 2.5100395134700142e-08),
+)
+
+
+@device
+def _exp_parts(x: float) -> tuple[float, int]:
+    """``e^x = (1 + t) 2^n``: t, and a number whose lowest 12 bits are n."""
+    shifted = fma(x, _LOG2_E, _SHIFT)
+    n = shifted - _SHIFT
+    r = fma(-n, _LN2_LO, fma(-n, _LN2_HI, x))
+    q = fma(_E11, r, _E10)
+    q = fma(q, r, _E9)
+    q = fma(q, r, _E8)
+    q = fma(q, r, _E7)
+    q = fma(q, r, _E6)
+    q = fma(q, r, _E5)
+    q = fma(q, r, _E4)
+    q = fma(q, r, _E3)
+    q = fma(q, r, _E2)
+    return fma(r * r, q, r), to_bits(shifted)
+
+
+@device
+def exp(x: float) -> float:
+    """Exponential; 0 below -745, inf above 709.8, NaN for NaN."""
+    x = -1000.0 if x < -1000.0 else x
+    x = 1000.0 if x > 1000.0 else x
+    t, n = _exp_parts(x)
+    p = 1.0 + t
+    # 2^n in two factors: the first keeps p in range when 2^n alone would leave it.
+    k = n - _SHIFT_BITS
+    half = k >> 1
+    p = fma(p, from_bits((half + _BIAS) << 52), 0.0)
+    return fma(p, from_bits((k - half + _BIAS) << 52), 0.0)
+
+
+_LEAST_NORMAL = -708.0
+
+
+@device
+def decay(x: float) -> float:
+    """``e^x`` for x <= 0; 0 below -708, NaN for NaN.
+
+    There the result would be subnormal, and processors take a hundred times as long for those.
+    """
+    t, n = _exp_parts(x)
+    return 0.0 if x < _LEAST_NORMAL else from_bits(to_bits(1.0 + t) + (n << 52))
+
+
+@device
+def decay_less_one(x: float) -> float:
+    """``e^x - 1`` for x <= 0, accurate near 0."""
+    x = -60.0 if x < -60.0 else x
+    t, n = _exp_parts(x)
+    power = from_bits(_ONE_BITS + (n << 52))
+    return fma(t, power, power - 1.0)
+
+
+# log: 2 atanh(s) = 2 s + s z q(z) with z = s^2, |s| <= 0.1716 after the range reduction, and q the
+# polynomial of fdlibm's e_log.c (Sun Microsystems, 1993), accurate to 2^-58.
+_A3, _A5, _A7, _A9, _A11, _A13, _A15 = (
+    *(6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01),
+    *(2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01),
+    1.479819860511658591e-01,
+)
+
+
+@device
+def _log1p_series(f: float, s: float) -> float:
+    """``log(1 + f)`` for sqrt(1/2) <= 1 + f <= sqrt(2), given ``s = f / (2 + f)``."""
+    z = s * s
+    q = fma(_A15, z, _A13)
+    q = fma(q, z, _A11)
+    q = fma(q, z, _A9)
+    q = fma(q, z, _A7)
+    q = fma(q, z, _A5)
+    q = fma(q, z, _A3)
+    # 2 s = f - s f exactly, so the leading term carries no division error.
+    return f - fma(s, f, -s * z * q)
+
+
+_SQRT_HALF_BITS = to_bits(math.sqrt(0.5))
+
+
+@device
+def log(x: float) -> float:
+    """Natural logarithm of a normal number; -inf for 0, inf for inf, NaN below 0."""
+    bits = to_bits(x)
+    e = (bits - _SQRT_HALF_BITS) >> 52
+    f = from_bits(bits - (e << 52)) - 1.0
+    n = float(e)
+    value = fma(n, _LN2_HI, fma(n, _LN2_LO, _log1p_series(f, f / (2.0 + f))))
+    value = value if x > 0.0 else math.nan
+    value = -math.inf if x == 0.0 else value
+    return x if x == math.inf else value
+
+
+@device
+def log1p_inverse(y: float) -> tuple[float, float]:
+    """``log(1 + y)`` and ``1 / (1 + y)`` for 0 <= y <= 1, with one division for both."""
+    large = y > 0.41421356237309503
+    f = 0.5 * (y - 1.0) if large else y
+    one = 1.0 + y
+    two = 2.0 + f
+    # fma hides the product: the optimiser would split the quotient into two divisions.
+    inverse = 1.0 / fma(one, two, 0.0)
+    value = (_LN2 if large else 0.0) + _log1p_series(f, f * (one * inverse))
+    return value, two * inverse
+
+
+@device
+def log1p_unit(y: float) -> float:
+    """``log(1 + y)`` for 0 <= y <= 1, accurate for small y."""
+    large = y > 0.41421356237309503
+    f = 0.5 * (y - 1.0) if large else y
+    return (_LN2 if large else 0.0) + _log1p_series(f, f / (2.0 + f))
+
+
+@device
+def logistic(s: float) -> tuple[float, float]:
+    """``log sigma(s)`` and its derivative ``sigma(-s)``."""
+    e = decay(-abs(s))
+    value, inverse = log1p_inverse(e)
+    return (s if s < 0.0 else 0.0) - value, (inverse if s <= 0.0 else e * inverse)
+
+
+@device
+def sigmoid(s: float) -> float:
+    """``1 / (1 + exp(-s))`` without overflow."""
+    e = decay(-abs(s))
+    return (1.0 if s >= 0.0 else e) / (1.0 + e)
+
+
+@device
+def log_sigmoid(s: float) -> float:
+    """``log(1 / (1 + exp(-s)))`` without overflow or cancellation."""
+    return (s if s < 0.0 else 0.0) - log1p_unit(decay(-abs(s)))
+
+
+@device
+def softplus(s: float) -> float:
+    """``log(1 + exp(s))`` without overflow or cancellation."""
+    return (s if s > 0.0 else 0.0) + log1p_unit(decay(-abs(s)))
+
+
+@device
+def tempered_log_sigmoid(s, tau):
+    """Value and derivatives (s, tau, ss, s tau, tau tau) of ``log sigma(s / tau)``.
+
+    With u = s / tau, p = sigma(-u) and v = p (1 - p):
+    ``d_s = p / tau``, ``d_tau = -p u / tau``, ``d_ss = -v / tau^2``,
+    ``d_s_tau = (v u - p) / tau^2``, ``d_tau_tau = (2 p u - v u^2) / tau^2``.
+    """
+    inverse = 1.0 / tau
+    u = s * inverse
+    value, p = logistic(u)
+    v = p * (1.0 - p)
+    square = inverse * inverse
+    return (
+        value,
+        p * inverse,
+        -p * u * inverse,
+        -v * square,
+        (v * u - p) * square,
+        (2.0 * p - v * u) * u * square,
+    )

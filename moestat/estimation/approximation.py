@@ -1,0 +1,131 @@
+"""Best approximations of a regression function by another family, found numerically."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_floats, as_generator, positive_int
+from moestat.estimation.fitting import fit
+from moestat.estimation.starts import StartRule, TruthStarts
+from moestat.metrics.distances import regression_error
+from moestat.model.designs import Design
+from moestat.model.family import Family
+from moestat.model.generate import sample
+from moestat.solvers import GaussNewtonBFGS, Solver
+
+__all__ = ["Approximation", "best_approximations"]
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """One local best approximation.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (P,)
+        Packed parameters.
+    error : float
+        ``||f - f*||`` in L2 of the inputs' law, on other inputs than those of the fit.
+    status : str
+        How its fit ended.
+    gap : float
+        Euclidean distance of the packed parameters to those of the best one, atoms matched: how
+        far from unique the best approximation is.
+    """
+
+    theta: FloatArray = field(repr=False)
+    error: float
+    status: str
+    gap: float
+
+
+def best_approximations(
+    family: Family,
+    truth_family: Family,
+    truth: Any,
+    design: Design | None = None,
+    *,
+    n: int = 20_000,
+    starts: Sequence[StartRule] | None = None,
+    solver: Solver | None = None,
+    rng: Any = None,
+) -> list[Approximation]:
+    """The measures of `family` whose regression functions are nearest to a truth of another one.
+
+    Parameters
+    ----------
+    family : Family
+        Family of regression functions that approximates.
+    truth_family : Family
+        Model of the truth.
+    truth : array_like of shape (P*,)
+        Its packed parameters.
+    design : Design, optional
+        Law of X; uniform on [0, 1]^d by default.
+    n : int
+        Inputs of the noiseless sample that is fitted.
+    starts : sequence of StartRule, optional
+        One fit from each rule; by default three around the truth, as far as blocks have the same
+        names.
+    solver : Solver, optional
+        `moestat.solvers.GaussNewtonBFGS` by default.
+    rng : numpy.random.Generator, int or None
+        Source of inputs and starts.
+
+    Returns
+    -------
+    list of Approximation
+        One per start rule, the nearest first.  Where errors agree and gaps do not, the best
+        approximation is not unique.
+
+    Raises
+    ------
+    ValueError
+        If a family is not of regression functions, or sizes do not fit.
+
+    Notes
+    -----
+    attention (004), Sec. 3: the measures in ``argmin ||f_G - f_G*||`` that fits of the dense
+    regime are compared with.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> line = family("least-squares", gate="softmax", n_experts=1)
+    >>> two = line.with_experts(2)
+    >>> theta = two.pack({"beta0": [0, 0], "beta1": [0, 0], "a": [1, 2], "b": [0, 1]})
+    >>> near = TruthStarts(line, [0, 0, 0, 0])
+    >>> found = best_approximations(line, two, theta, n=500, starts=[near], rng=0)
+    >>> found[0].theta.round(6).tolist(), found[0].error < 1e-9
+    ([0.0, 0.0, 0.5, 1.5], True)
+    """
+    vector = as_floats("truth", truth, (truth_family.n_params,))
+    generator = as_generator(rng)
+    X, y = sample(truth_family, vector, positive_int("n", n), generator, design, noise=0.0)
+    rules = starts or [TruthStarts(truth_family, vector) for _ in range(3)]
+    found = []
+    for rule in rules:
+        result = fit(family, X, y, solver=solver or GaussNewtonBFGS(), starts=[rule], rng=generator)
+        distance = regression_error(family, result.params, truth_family, vector, design)
+        found.append((distance.value, result.params, result.certificate.status))
+    found.sort(key=lambda item: item[0])
+    best = found[0][1]
+    return [
+        Approximation(theta, error, status, _gap(family, theta, best))
+        for error, theta, status in found
+    ]
+
+
+def _gap(family: Family, theta: FloatArray, other: FloatArray) -> float:
+    """Euclidean distance of packed parameters with the atoms matched."""
+    from scipy.optimize import linear_sum_assignment
+
+    one, two = (family.split(family.canonical(value))[0] for value in (theta, other))
+    squares = np.sum((one[:, None] - two) ** 2, axis=-1)
+    rows, columns = linear_sum_assignment(squares)
+    return float(np.sqrt(squares[rows, columns].sum()))

@@ -1,0 +1,438 @@
+"""The public fit: validate once, start many times, keep the best, certify it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_design, as_generator, as_weights
+from moestat.estimation.results import MoEResults
+from moestat.estimation.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
+from moestat.model.compression import compress as compressed
+from moestat.model.family import Family
+from moestat.solvers import GaussNewtonBFGS, Newton, Search, Solution, Solver
+from moestat.solvers.certificate import GAIN_LIMIT
+from moestat.solvers.problem import Cores, Iteration, Problem, Sample, Target, attempt
+
+__all__ = ["FitJob", "fit", "fit_jobs", "fit_many"]
+
+_SAME_OPTIMUM = 1e-2
+"""Log-likelihoods closer than this, in natural-log units, count as one optimum."""
+
+_WORTH_OF_A_COLLAPSE = 100.0
+"""More than a collapsed atom gains on its few samples, in natural-log units."""
+
+
+def _checked_problem(
+    family: Family, X: Any, y: Any, sample_weight: Any, whole: bool = False
+) -> Problem:
+    """Data as the loops read it, after every check that does not depend on the solver."""
+    design = as_design(X, family.n_features)
+    response = family.likelihood.encode(y, family.n_classes)
+    n = design.shape[1]
+    if response.shape[0] != n:
+        raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
+    weight = as_weights(sample_weight, n)
+    size = float(weight.sum())
+    if size < family.n_free_params:
+        raise ValueError(
+            f"n = {size:g} samples cannot determine {family.n_free_params} free parameters"
+        )
+    used = weight > 0
+    constant = np.flatnonzero(np.ptp(design[:, used], axis=1) == 0)
+    if constant.size:
+        raise ValueError(
+            f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
+        )
+    _check_response(family, response[used])
+    return Problem(family, Sample(design, response, weight, whole=whole))
+
+
+def _check_response(family: Family, response: Any) -> None:
+    """Responses whose maximum-likelihood estimate would not exist for want of variety."""
+    likelihood = family.likelihood
+    if likelihood.support is None:
+        if np.ptp(response) == 0:
+            raise ValueError("y is constant; its variance would be 0")
+        return
+    labels = np.asarray(likelihood.decode(likelihood.support(family.n_classes)))
+    absent = np.setdiff1d(labels, likelihood.decode(np.unique(response)))
+    if absent.size:
+        raise ValueError(
+            f"y: class {absent[0]} of 1..{family.n_classes} never occurs; its logits would"
+            " diverge. Recode y or lower n_classes"
+        )
+
+
+def _variance(data: Sample) -> float:
+    """Variance of a continuous response, nan for classes."""
+    if np.issubdtype(data.y.dtype, np.integer):
+        return float("nan")
+    mean = np.average(data.y, weights=data.weight)
+    return float(np.average((data.y - mean) ** 2, weights=data.weight))
+
+
+def _default_starts(family: Family) -> list[StartRule]:
+    """Clusters find regression lines; for classes random gates are better."""
+    if family.is_regression:
+        return [SplitStarts(2), RandomStarts(6)]
+    if family.likelihood.support is None:
+        return [SplitStarts(2), ClusterStarts(6)]
+    return [SplitStarts(4), RandomStarts(4)]
+
+
+def _default_solver(family: Family) -> Solver:
+    """Newton's method, a search where it would end at the first jump, or least squares."""
+    if family.is_regression:
+        return GaussNewtonBFGS()
+    return Search() if family.has_jumps else Newton()
+
+
+def _into_box(family: Family, starts: FloatArray) -> FloatArray:
+    pinned = np.array([family.pin(start) for start in starts])
+    return np.clip(pinned, family.lower, family.upper)
+
+
+def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) -> Solution:
+    """The certified solution of highest likelihood, else the highest, with the batch's record.
+
+    A solution with a collapsed atom is set aside when another is not far below: its likelihood
+    is high because the atom fits a few samples, not because it is near the truth.
+    """
+    heights = np.array([solution.log_likelihood for solution in solutions])
+    certified = np.array([solution.certificate.certified for solution in solutions])
+    sound = np.array([not solution.certificate.collapsed for solution in solutions])
+    heights = np.where(np.isfinite(heights), heights, -np.inf)
+    eligible = sound & (heights >= heights.max() - _WORTH_OF_A_COLLAPSE)
+    if not eligible.any():
+        eligible = np.ones_like(sound)
+    top = float(heights[eligible].max())
+    near = eligible & (heights >= top - _SAME_OPTIMUM)
+    # An uncertified fit that is higher shows that no certified one is the maximum.
+    pool = np.flatnonzero(near & certified if np.any(near & certified) else eligible)
+    winner = int(pool[np.argmax(heights[pool])])
+    optima = np.sort(heights[certified])
+    n_optima = int(np.sum(np.diff(optima) > _SAME_OPTIMUM) + (optima.size > 0))
+    certificate = replace(
+        solutions[winner].certificate,
+        seconds=seconds,
+        start=labels[winner],
+        n_starts=len(solutions),
+        n_optima=n_optima,
+        n_collapsed=int(np.sum(~sound)),
+        agreement=float(np.mean(near)),
+    )
+    return replace(solutions[winner], certificate=certificate)
+
+
+@dataclass(frozen=True)
+class FitJob:
+    """One data set to be fitted; the arguments are those of `fit`.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    X, y : array_like of shape (n, d), (n,)
+        Data.
+    solver : Solver, optional
+        As in `fit`.
+    starts : sequence of StartRule, optional
+        As in `fit`.
+    sample_weight : array_like of shape (n,), optional
+        As in `fit`.
+    rng : numpy.random.Generator, int or None
+        Source of the random starts.
+    """
+
+    family: Family
+    X: Any
+    y: Any
+    solver: Solver | None = None
+    starts: Sequence[StartRule] | None = None
+    sample_weight: Any = None
+    rng: Any = None
+
+
+@dataclass
+class _Begun:
+    """A data set with one iteration, on a problem of its own, from each start."""
+
+    family: Family
+    solver: Solver
+    problems: list[Problem] = field(default_factory=list)
+    iterations: list[Iteration[Solution]] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+
+    def end(self, solutions: Sequence[Solution], seconds: float) -> MoEResults:
+        """The best of the solutions, one per iteration."""
+        best = _best(solutions, self.labels, seconds)
+        data = self.problems[0].data
+        return MoEResults(self.family, best, self.solver.name, data.weight, _variance(data))
+
+
+def _checked_starts(starts: Any) -> list[StartRule]:
+    rules = list(starts) if isinstance(starts, Sequence) and not isinstance(starts, str) else []
+    if not rules or not all(hasattr(rule, "draw") for rule in rules):
+        raise ValueError(
+            "starts must be a list of one or more rules of moestat.estimation.starts, such as"
+            " [RandomStarts(4)] or, for values of one's own, [GivenStarts([theta])],"
+            f" got {starts!r}"
+        )
+    return rules
+
+
+def _begin(job: FitJob, whole: bool) -> _Begun:
+    """Check a job and draw its starts."""
+    family = job.family
+    rules = _checked_starts(job.starts) if job.starts is not None else _default_starts(family)
+    solver = job.solver or _default_solver(family)
+    if not hasattr(solver, "steps"):
+        raise ValueError(
+            "solver must be a solver such as moestat.solvers.Newton(), or what make_solver of that"
+            f" module makes of a name, got {solver!r}"
+        )
+    problem = _checked_problem(family, job.X, job.y, job.sample_weight, whole)
+    begun = _Begun(family, solver)
+    child = as_generator(job.rng)
+    for rule in rules:
+        for j, start in enumerate(_into_box(family, rule.draw(problem, child))):
+            begun.problems.append(Problem(family, problem.data))
+            begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
+            begun.labels.append(f"{rule.name} {j}")
+    return begun
+
+
+def fit_jobs(jobs: Sequence[FitJob], target: Target | None = None) -> list[MoEResults | Exception]:
+    """Fit data sets, of one family or of several, in one batch.
+
+    Parameters
+    ----------
+    jobs : sequence of FitJob
+        Data sets that share a family are evaluated together.
+    target : Target, optional
+        Where passes over the data run; all of the processor's cores by default.
+
+    Returns
+    -------
+    list of MoEResults or Exception
+        One per job: a fit, or what went wrong with this one.  ``certificate.seconds`` of a fit is
+        the batch's time per job.
+
+    Examples
+    --------
+    >>> from moestat import family, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> X, y = sample(F, [0, 0, 1, -2], n=300, rng=0)
+    >>> good, bad = fit_jobs([FitJob(F, X, y, rng=0), FitJob(F, X, y[:7], rng=0)])
+    >>> round(good.log_likelihood), bad
+    (-190, ValueError('X has 300 samples but y has 7'))
+    """
+    where = target or Cores()
+    began = time.perf_counter()
+    started: list[_Begun | Exception] = []
+    for job in jobs:
+        try:
+            started.append(_begin(job, where.whole))
+        except Exception as error:
+            started.append(error)
+    return _end(started, where, began)
+
+
+def _end(
+    started: Sequence[_Begun | Exception], target: Target, began: float
+) -> list[MoEResults | Exception]:
+    """Run what has begun, all in one batch, and choose the best solution of each."""
+    running = [begun for begun in started if isinstance(begun, _Begun)]
+    ends = iter(
+        attempt(
+            [iteration for begun in running for iteration in begun.iterations],
+            [problem for begun in running for problem in begun.problems],
+            target,
+        )
+    )
+    seconds = (time.perf_counter() - began) / max(len(started), 1)
+    results: list[MoEResults | Exception] = []
+    for begun in started:
+        if isinstance(begun, Exception):
+            results.append(begun)
+            continue
+        own = list(islice(ends, len(begun.iterations)))
+        errors = [end for end in own if isinstance(end, Exception)]
+        solutions = [end for end in own if not isinstance(end, Exception)]
+        results.append(errors[0] if errors else begun.end(solutions, seconds))
+    return results
+
+
+def fit_many(
+    family: Family,
+    data: Sequence[tuple[Any, Any]],
+    *,
+    solver: Solver | None = None,
+    starts: Sequence[StartRule] | None = None,
+    sample_weights: Sequence[Any] | None = None,
+    rng: Any = None,
+    threads: int | None = None,
+    target: Target | None = None,
+) -> list[MoEResults]:
+    """Fit one family to many data sets in one batch.
+
+    Parameters
+    ----------
+    family : Family
+        The model, the same for all.
+    data : sequence of (X, y)
+        X (n, d), y (n,), sizes may differ.
+    solver, starts, rng, threads, target
+        As in `fit`; each data set draws its starts from its own child of `rng`.
+    sample_weights : sequence, optional
+        One weight vector (n,) or None per data set.
+
+    Returns
+    -------
+    list of MoEResults
+        One per data set.  Its ``certificate.seconds`` is the batch's time per data set.
+
+    Raises
+    ------
+    ValueError
+        As `fit`, with the position of the data set.
+
+    Examples
+    --------
+    >>> from moestat import family, fit_many, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> sets = [sample(F, [0, 0, 1, -2], n=300, rng=seed) for seed in range(3)]
+    >>> [round(r.log_likelihood) for r in fit_many(F, sets, rng=0)]
+    [-190, -196, -188]
+    """
+    data = list(data)
+    if not data:
+        raise ValueError("data must hold at least one (X, y)")
+    weights = [None] * len(data) if sample_weights is None else list(sample_weights)
+    if len(weights) != len(data):
+        raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
+    where = target or Cores(threads)
+    began = time.perf_counter()
+    started: list[_Begun | Exception] = []
+    for position, ((X, y), weight, child) in enumerate(
+        zip(data, weights, as_generator(rng).spawn(len(data)), strict=True)
+    ):
+        try:
+            job = FitJob(family, X, y, solver, starts, weight, child)
+            started.append(_begin(job, where.whole))
+        except ValueError as error:
+            if len(data) == 1:
+                raise
+            raise ValueError(f"data set {position}: {error}") from None
+    results: list[MoEResults] = []
+    for result in _end(started, where, began):
+        if isinstance(result, Exception):
+            raise result
+        results.append(result)
+    return results
+
+
+def fit(
+    family: Family,
+    X: Any,
+    y: Any,
+    *,
+    solver: Solver | None = None,
+    starts: Sequence[StartRule] | None = None,
+    sample_weight: Any = None,
+    rng: Any = None,
+    threads: int | None = None,
+    target: Target | None = None,
+    compress: str | None = None,
+) -> MoEResults:
+    """Maximum-likelihood fit of a mixture of experts, with a certificate.
+
+    Parameters
+    ----------
+    family : Family
+        The model, from `moestat.family`.
+    X : array_like of shape (n, d)
+        Inputs; (n,) when d = 1.
+    y : array_like of shape (n,)
+        Responses; class labels 1..K, or real numbers for the Gaussian likelihood.
+    solver : Solver, optional
+        By default `moestat.solvers.Newton`, and `moestat.solvers.Search` for a gate whose
+        likelihood jumps; there other solvers stay in the smooth piece where they start, and
+        their fits are not certified.
+    starts : sequence of StartRule, optional
+        By default four split and four random starts; for a continuous response two split and
+        six cluster starts.
+    sample_weight : array_like of shape (n,), optional
+        Non-negative counts or frequency weights.
+    rng : numpy.random.Generator, int or None
+        Source of the random starts.
+    threads : int, optional
+        Threads over starts; all cores by default.  The result does not depend on it.
+    target : Target, optional
+        Where passes over the data run, such as `moestat.solvers.targets.CudaTarget`, in place of
+        the processor's cores.
+    compress : {"auto", None}
+        With "auto" the fit is one to the data as `moestat.compress` makes them: equal rows as
+        one, and classes over one input as Gauss nodes.  It ends on these, without a look at all
+        of the data; what that can cost, twice the bound on the error of the log-likelihood, is
+        added to the certificate's gain.  Where the sum is not below 1e-4 the data are fitted as
+        they are.  Without it solvers climb on compressed data, too, but end on all of them.
+
+    Returns
+    -------
+    MoEResults
+        Parameters, standard errors, log-likelihood, certificate, ``summary()``.
+
+    Raises
+    ------
+    ValueError
+        For NaN or inf, wrong shapes, labels outside 1..K, an absent class, a constant column,
+        or fewer samples than free parameters.
+
+    Notes
+    -----
+    mlmoe (003), eq. (2), over the compact box of the family; for regression functions least
+    squares, attention (004), eq. (6), by `moestat.solvers.GaussNewtonBFGS`.
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> X, y = sample(F, [0, 0, 1, -2], n=500, rng=0)
+    >>> result = fit(F, X, y, rng=0)
+    >>> result.certificate.certified
+    True
+    """
+    if compress not in (None, "auto"):
+        raise ValueError(f'compress must be "auto" or None, got {compress!r}')
+    options = {"solver": solver, "starts": starts, "threads": threads, "target": target}
+    if compress == "auto":
+        # A generator would have moved on if the data are fitted as they are after all.
+        rng = as_generator(rng)
+        result = _fit_compressed(family, X, y, sample_weight, {**options, "rng": rng.spawn(1)[0]})
+        if result is not None:
+            return result
+    return fit_many(family, [(X, y)], sample_weights=[sample_weight], rng=rng, **options)[0]
+
+
+def _fit_compressed(
+    family: Family, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]
+) -> MoEResults | None:
+    """The fit to compressed data; None where it is not certain to be as good."""
+    short = compressed(X, y, sample_weight)
+    weights = [short.weight]
+    result = fit_many(family, [(short.X, short.y)], sample_weights=weights, **options)[0]
+    if short.lossless:
+        return result
+    gain = result.certificate.gain + 2.0 * short.error_bound(family, result.params)
+    if not gain <= GAIN_LIMIT:
+        return None
+    certificate = replace(result.certificate, gain=gain)
+    return replace(result, solution=replace(result.solution, certificate=certificate))

@@ -1,0 +1,481 @@
+"""Start rules: where the solvers begin.  A new rule is one class and a line in `make_starts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from moestat.base.registry import UnknownNameError
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import as_floats, positive_int, real_in
+from moestat.model.family import Family
+from moestat.solvers import GaussNewtonBFGS, Newton
+from moestat.solvers.newton import newton_steps
+from moestat.solvers.problem import Problem, Sample, drive
+
+__all__ = [
+    "ClusterStarts",
+    "GivenStarts",
+    "MeasureStarts",
+    "RandomStarts",
+    "SplitStarts",
+    "StartRule",
+    "TruthStarts",
+    "make_starts",
+]
+
+_CLUSTERED, _CLUSTER_STEPS = 2000, 15
+
+
+class StartRule(Protocol):
+    """A rule that draws starting values for a problem."""
+
+    @property
+    def name(self) -> str:
+        """What the certificate calls its starts."""
+        ...
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P), not yet put into the box."""
+        ...
+
+
+@dataclass(frozen=True)
+class TruthStarts:
+    """Around the truth, as the papers start.
+
+    The fitted atoms are assigned to the true ones at random with no Voronoi cell empty; then
+    every parameter gets independent Gaussian noise.  Blocks that only the fitted family has, such
+    as free masses, are 0 in the truth.
+
+    Parameters
+    ----------
+    truth_family : Family
+        Family of the truth, with k* experts.
+    truth : ndarray of shape (P*,)
+        Its packed parameters.
+    count : int
+        Number of starts.
+    noise : float
+        Standard deviation of the noise, in the units of the parameters.
+    decay : float
+        The noise is multiplied by ``n^-decay``: what a start that comes nearer the truth with the
+        sample size does to a rate.
+
+    Notes
+    -----
+    mlmoe (003), Sec. 5, "Initialization".  The paper says "a small variance" and no number;
+    attention (004), App. E.1.2, says "near their ground-truth values".
+    """
+
+    truth_family: Family
+    truth: FloatArray = field(repr=False)
+    count: int = 1
+    noise: float = 0.1
+    decay: float = 0.0
+    name: str = "truth"
+
+    def __post_init__(self) -> None:
+        as_floats("truth", self.truth, (self.truth_family.n_params,))
+        positive_int("starts: truth", self.count)
+        real_in("starts: noise", self.noise, 0.0)
+        real_in("starts: decay", self.decay, 0.0)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        family = problem.family
+        k, k_true = family.n_experts, self.truth_family.n_experts
+        fitted = family.with_experts(k_true)
+        atoms, shared = fitted.split(fitted.embed(self.truth_family, self.truth))
+        noise = self.noise * float(problem.data.weight.sum()) ** -self.decay
+        starts = np.empty((self.count, family.n_params))
+        for start in starts:
+            if k >= k_true:
+                extra = rng.integers(0, k_true, size=k - k_true)
+                cells = rng.permutation(np.concatenate([np.arange(k_true), extra]))
+            else:
+                cells = rng.choice(k_true, size=k, replace=False)
+            start[:] = family.join(self._atoms(family, atoms, cells), shared)
+            start += noise * rng.standard_normal(start.size)
+        return starts
+
+    def _atoms(self, family: Family, atoms: FloatArray, cells: IntArray) -> FloatArray:
+        """The fitted atoms (k, C) around true ones (k*, C), of which they are in the cells (k,)."""
+        return atoms[cells]
+
+
+@dataclass(frozen=True)
+class MeasureStarts(TruthStarts):
+    """Around mixing measures that are the truth's.
+
+    As `TruthStarts`, with the true atom's mass shared by the fitted atoms of its Voronoi cell, so
+    that without noise the density is the true one.  With a `decay` of 1/4 these starts are as far
+    from the truth as an estimate with two atoms in a cell is, whatever the sample size: fits are
+    cheaper then, but end in maxima near the truth, which are not always the highest.  Gates
+    without free masses have nothing to share.
+
+    Parameters
+    ----------
+    truth_family, truth, count, noise, decay
+        As of `TruthStarts`.
+
+    Notes
+    -----
+    That masses add up over a Voronoi cell is what the losses compare, as of mlmoe (003), eq. (4).
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=2, n_classes=2)
+    >>> theta = [1.0, 3.0, 0.0, 2.0, 0.0, 0.0, 1.0, -1.0]
+    >>> X, y = sample(F, theta, n=500, rng=0)
+    >>> fit(F.with_experts(3), X, y, starts=[MeasureStarts(F, theta)], rng=0).certificate.start
+    'measure 0'
+    """
+
+    name: str = "measure"
+
+    def _atoms(self, family: Family, atoms: FloatArray, cells: IntArray) -> FloatArray:
+        shared = atoms[cells]
+        if family.mass_column is not None:
+            shared[:, family.mass_column] -= np.log(np.bincount(cells)[cells])
+        return shared
+
+
+@dataclass(frozen=True)
+class GivenStarts:
+    """Starting values of the user's own.
+
+    Parameters
+    ----------
+    points : array_like of shape (count, P)
+        Packed parameters of the family that is fitted, one start per row.
+
+    Raises
+    ------
+    ValueError
+        If a value is nan or infinite, there is no row, or, when a fit begins, P is another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from moestat import family, fit
+    >>> F = family("gaussian", n_experts=1)
+    >>> F = family("multinomial", n_experts=1, n_classes=2)
+    >>> own = GivenStarts(np.zeros((1, F.n_params)))
+    >>> fit(F, [0, 1, 2, 3, 4], [1, 2, 1, 2, 2], starts=[own]).certificate.start
+    'given 0'
+    """
+
+    points: Any
+    name: str = "given"
+
+    def __post_init__(self) -> None:
+        points = as_floats("starts: points", self.points, (None, None))
+        if not len(points):
+            raise ValueError("starts: points must hold at least one row")
+        object.__setattr__(self, "points", points)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        n_params = self.points.shape[1]
+        if n_params != problem.family.n_params:
+            raise ValueError(
+                f"starts: points have {n_params} parameters, the family {problem.family.n_params}"
+            )
+        return self.points.copy()
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Typical sizes of the predictors of a problem: where starts are drawn."""
+
+    problem: Problem
+
+    @cached_property
+    def inputs(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of each input, shapes (d,)."""
+        X, weight = self.problem.data.X, self.problem.data.weight
+        centre = np.average(X, axis=1, weights=weight)
+        return centre, np.sqrt(np.average((X.T - centre) ** 2, axis=0, weights=weight))
+
+    @cached_property
+    def features(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of inputs and products, shapes (d + d (d + 1) / 2,)."""
+        X, weight = self.problem.data.X, self.problem.data.weight
+        rows, columns = np.triu_indices(X.shape[0])
+        scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
+        pairs = zip(scale, rows, columns, strict=True)
+        moments = []
+        for feature in (*X, *(s * X[i] * X[j] for s, i, j in pairs)):
+            mean = np.average(feature, weights=weight)
+            moments.append((mean, np.sqrt(np.average((feature - mean) ** 2, weights=weight))))
+        centre, spread = np.array(moments).T
+        return centre, spread
+
+    @cached_property
+    def response(self) -> tuple[float, float]:
+        """Mean and standard deviation of a continuous response; 0 and 1 for classes."""
+        if self.problem.family.likelihood.support is not None:
+            return 0.0, 1.0
+        y, weight = self.problem.data.y, self.problem.data.weight
+        centre = float(np.average(y, weights=weight))
+        return centre, float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
+
+    def centre(self, family: Family) -> FloatArray:
+        """Middle of the parameters (P,): places in x, means and logarithms of variances."""
+        theta = np.zeros(family.n_params)
+        mean, deviation = self.response
+        for (_, c), first in np.ndenumerate(family.index):
+            channel = family.channels[c]
+            if channel.axis is not None:
+                theta[first] = self.inputs[0][channel.axis]
+            elif channel.log:
+                theta[first] = 2.0 * np.log(deviation)
+            elif channel.response and channel.slope is not None:
+                theta[first] = mean
+        return theta
+
+    def noise(self, family: Family, rng: np.random.Generator) -> FloatArray:
+        """Parameters (P,) of random predictors around 0.
+
+        Each channel is standard normal at the centre of the inputs and changes by a normal
+        amount, of standard deviation 2, per standard deviation of each input, in units of the
+        response where it has them.  A quadratic channel changes so for all its features together.
+        """
+        theta = np.empty(family.n_params)
+        quadratic = any(channel.products is not None for channel in family.channels)
+        centre, spread = self.features if quadratic else self.inputs
+        for (_, c), first in np.ndenumerate(family.index):
+            channel, width = family.channels[c], family.width[c]
+            unit = self.response[1] if channel.response and not channel.log else 1.0
+            slope = unit * rng.standard_normal(width - 1)
+            at = family.offset[c] - 1 + np.arange(slope.size)
+            slope = slope * 2.0 / np.maximum(spread[at], 1e-12)
+            if channel.products is not None:
+                slope /= np.sqrt(slope.size)
+            theta[first] = unit * rng.standard_normal() - slope @ centre[at]
+            theta[first + 1 : first + width] = slope
+            if channel.axis is not None:
+                theta[first] *= 2.0 * spread[channel.axis]
+        return theta
+
+
+@dataclass(frozen=True)
+class RandomStarts:
+    """Predictors drawn at random.
+
+    Each channel is standard normal at the centre of the inputs and changes by a normal amount,
+    of standard deviation 2, per standard deviation of each input; means are so in units of a
+    continuous response.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    """
+
+    count: int = 1
+    name: str = "random"
+
+    def __post_init__(self) -> None:
+        positive_int("starts: random", self.count)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        family, scale = problem.family, _Scale(problem)
+        starts = np.empty((self.count, family.n_params))
+        positive = (family.lower > 0.0) & (family.lower < family.upper)
+        for start in starts:
+            start[:] = scale.centre(family) + scale.noise(family, rng)
+            start[positive] = np.exp(0.5 * rng.standard_normal(int(positive.sum())))
+        return starts
+
+
+@dataclass(frozen=True)
+class SplitStarts:
+    """Noisy copies of the one-expert fit: every atom is that fit, split by Gaussian noise.
+
+    The noise is scaled per predictor like that of `RandomStarts`, so it does not depend on the
+    units of the data.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    noise : float
+        Standard deviation of the predictors around the one-expert fit.
+    """
+
+    count: int = 1
+    noise: float = 0.5
+    name: str = "split"
+
+    def __post_init__(self) -> None:
+        positive_int("starts: split", self.count)
+        real_in("starts: noise", self.noise, 0.0, open_low=True)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        family, scale = problem.family, _Scale(problem)
+        single = Problem(family.with_experts(1), problem.data)
+        origin = scale.centre(single.family)
+        if single.family.expert.block is not None:
+            # Zero coefficients of a curved expert are a saddle point.
+            origin += scale.noise(single.family, rng)
+        origin = np.clip(origin, single.family.lower, single.family.upper)
+        solver = GaussNewtonBFGS() if family.is_regression else Newton()
+        (solution,) = drive([solver.steps(single, origin)], [single], threads=1)
+        atom, shared = single.family.split(solution.theta)
+        centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
+        return np.array([centre + self.noise * scale.noise(family, rng) for _ in range(self.count)])
+
+
+@dataclass(frozen=True)
+class ClusterStarts:
+    """The complete-data fit to clusters of the samples.
+
+    Seeds are drawn as in k-means++ (Arthur and Vassilvitskii 2007) from the standardised inputs
+    and continuous response; every sample belongs to its nearest seed, and gate and experts are
+    fitted to these memberships by a few Newton steps.  At most 2000 samples are looked at;
+    weighted ones are drawn by their weights.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    """
+
+    count: int = 1
+    name: str = "cluster"
+
+    def __post_init__(self) -> None:
+        positive_int("starts: cluster", self.count)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        family, data = problem.family, problem.data
+        if np.ptp(data.weight) == 0.0:
+            at = rng.permutation(data.size)[:_CLUSTERED]
+        else:
+            at = rng.choice(data.size, _CLUSTERED, p=data.weight / data.weight.sum())
+        some = Problem(family, Sample(data.X[:, at].copy(), data.y[at].copy(), np.ones(at.size)))
+        scale = _Scale(some)
+        points = (some.data.X - scale.inputs[0][:, None]) / scale.inputs[1][:, None]
+        if family.likelihood.support is None:
+            mean, deviation = scale.response
+            points = np.vstack([points, (some.data.y - mean) / deviation])
+        starts = np.empty((self.count, family.n_params))
+        for start in starts:
+            origin = scale.centre(family)
+            if family.expert.block is not None:
+                origin += scale.noise(family, rng)
+            origin = np.clip(family.pin(origin), family.lower, family.upper)
+            some.assign(_memberships(points, family.n_experts, rng))
+            steps = newton_steps(
+                "complete",
+                origin,
+                some.metric(origin),
+                family.lower,
+                family.upper,
+                tolerance=1e-3,
+                max_iterations=_CLUSTER_STEPS,
+            )
+            start[:] = drive([steps], [some], threads=1)[0][0]
+        return starts
+
+
+def _memberships(points: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+    """One row per atom, 1 for the points (q, n) nearest to its k-means++ seed, else 0."""
+    n = points.shape[1]
+    distance = np.full((k, n), np.inf)
+    chance = np.full(n, 1.0 / n)
+    for i in range(k):
+        seed = points[:, rng.choice(n, p=chance)]
+        distance[i] = np.sum((points - seed[:, None]) ** 2, axis=0)
+        nearest = distance.min(axis=0)
+        total = nearest.sum()
+        chance = nearest / total if total > 0.0 else np.full(n, 1.0 / n)
+    return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
+
+
+def make_starts(
+    options: Mapping[str, Any],
+    truth_family: Family | None = None,
+    truth: FloatArray | None = None,
+) -> list[StartRule]:
+    """Start rules from their table in a spec.
+
+    Parameters
+    ----------
+    options : mapping
+        Counts per rule, ``{"truth": 3, "measure": 3, "random": 2, "split": 1, "cluster": 2}``,
+        and ``"noise"`` and ``"decay"`` of the truth-centred ones, "truth" and "measure".  A list
+        of noises asks for as many starts at each of them.
+    truth_family, truth : Family and ndarray of shape (P*,), optional
+        Needed by truth-centred starts.
+
+    Returns
+    -------
+    list of StartRule
+        In the order truth, measure, split, cluster, random; rules with count 0 are left out.
+
+    Raises
+    ------
+    ValueError
+        If a key is unknown, a count negative, no start remains, or the truth is missing.
+
+    Examples
+    --------
+    >>> [rule.name for rule in make_starts({"random": 2, "split": 1})]
+    ['split', 'random']
+    >>> from moestat import family
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> rules = make_starts({"truth": 2, "noise": [0.1, 1.0]}, F, [0.0, 0.0, 1.0, -2.0])
+    >>> [(rule.name, rule.count, rule.noise) for rule in rules]
+    [('truth', 2, 0.1), ('truth', 2, 1.0)]
+    """
+    centred: dict[str, type[TruthStarts]] = {"truth": TruthStarts, "measure": MeasureStarts}
+    others: dict[str, type] = {
+        "split": SplitStarts,
+        "cluster": ClusterStarts,
+        "random": RandomStarts,
+    }
+    known = (*centred, *others, "noise", "decay")
+    for key in options:
+        if key not in known:
+            raise UnknownNameError(f"unknown start rule {key!r}; known: {', '.join(known)}")
+    counts = {key: options.get(key, 0) for key in (*centred, *others)}
+    for key, count in counts.items():
+        positive_int(f"starts: {key}", count, 0)
+    if not any(counts.values()):
+        raise ValueError(f"starts must ask for at least one start, got {dict(options)}")
+    around = any(counts[key] for key in centred)
+    for key in ("noise", "decay"):
+        if key in options and not around:
+            raise ValueError(
+                f"starts: {key} belongs to truth-centred starts, but truth and measure are 0"
+            )
+    rules: list[StartRule] = []
+    for key, rule in centred.items():
+        if counts[key]:
+            if truth_family is None or truth is None:
+                raise ValueError("starts: truth-centred starts need a truth")
+            decay = options.get("decay", 0.0)
+            for noise in _distances(options.get("noise", 0.1)):
+                rules.append(rule(truth_family, truth, counts[key], noise, decay))
+    rules += [rule(counts[key]) for key, rule in others.items() if counts[key]]
+    return rules
+
+
+def _distances(noise: Any) -> list[Any]:
+    """One noise or a list of them; what each of them is, the rules check."""
+    if not isinstance(noise, (list, tuple)):
+        return [noise]
+    if not noise:
+        raise ValueError("starts: noise must be a number >= 0 or a list of them, got an empty list")
+    return list(noise)

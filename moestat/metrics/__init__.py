@@ -1,0 +1,1 @@
+"""How far estimates are from a truth: Voronoi losses, distances of densities, information."""

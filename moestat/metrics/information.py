@@ -1,0 +1,267 @@
+"""Fisher information at a truth: conditioning, and the directions the density does not see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_floats, positive_int, real_in
+from moestat.metrics.quadrature import log_densities, response_rules
+from moestat.model.designs import Design, Uniform
+from moestat.model.family import Family
+from moestat.model.generate import check_noise
+
+__all__ = ["NullDirection", "Spectrum", "expected_information", "information_spectrum"]
+
+_REFINEMENT = 2  # of the rule over a continuous response
+
+
+@dataclass(frozen=True)
+class NullDirection:
+    """A direction along which the density, or regression function, does not change to first order.
+
+    Parameters
+    ----------
+    components : mapping of str to float
+        Parameter name -> component, scaled so that the direction's own parameter moves by 1;
+        components below 1e-6 are left out.
+    """
+
+    components: dict[str, float]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{value:+.3g} {name}" for name, value in self.components.items())
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues of the expected information per sample, and its null directions.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (F,)
+        Ascending, over the F parameters that are not pinned.
+    null_directions : tuple of NullDirection
+        A basis of the directions whose scores vanish, each with a parameter of its own.
+    gap : float
+        Smallest singular value of the scores that counts as positive over the largest that counts
+        as null: how clear the decision was.  It is inf without null directions.
+    """
+
+    eigenvalues: FloatArray
+    null_directions: tuple[NullDirection, ...]
+    gap: float
+
+    @property
+    def identified(self) -> FloatArray:
+        """Eigenvalues of the identified directions, ascending."""
+        return self.eigenvalues[len(self.null_directions) :]
+
+    @property
+    def condition(self) -> float:
+        """Largest over smallest eigenvalue of the identified directions."""
+        return float(self.identified[-1] / self.identified[0])
+
+    def sample_size(self, standard_error: float) -> float:
+        """The n at which every identified direction has at most this standard error.
+
+        Below it the asymptotic theory says nothing about the weakest direction.
+        """
+        target = real_in("standard_error", standard_error, 0.0, open_low=True)
+        return float(1.0 / (self.identified[0] * target**2))
+
+
+def _weighted_scores(
+    family: Family, theta: Any, design: Design | None, n_nodes: int, noise: float | None
+) -> Iterator[FloatArray]:
+    """Rows (rows, P), chunk by chunk, whose products sum to the information.
+
+    They are the scores at nodes over x and y times the root of their weight; for a regression
+    function the gradients at nodes over x, over the standard deviation of the errors too.
+    """
+    vector = as_floats("theta", theta, (family.n_params,))
+    variance = check_noise(family, noise)
+    nodes, mass = (design or Uniform()).quadrature(
+        family.n_features, positive_int("n_nodes", n_nodes)
+    )
+    if variance is not None:
+        real_in("noise", variance, 0.0, open_low=True)
+        yield _gradient_rows(family, vector, nodes, np.sqrt(mass / variance))
+        return
+    for chunk, rule in response_rules([(family, vector)], nodes, _REFINEMENT):
+        x = np.ascontiguousarray(nodes[:, chunk])
+        density = np.exp(log_densities(family, vector, x, rule))
+        weight = (density * rule.weight * mass[chunk][rule.owner, None]).ravel()
+        inputs = np.ascontiguousarray(np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1).T)
+        used = np.flatnonzero(weight > 0.0)
+        yield score_rows(family, vector, inputs[used], rule.y.ravel()[used], np.sqrt(weight[used]))
+
+
+def score_rows(
+    family: Family, theta: FloatArray, inputs: FloatArray, y: Any, factor: FloatArray
+) -> FloatArray:
+    """Score of each sample times its factor, shape (n, P); inputs are (n, d)."""
+    n, d = inputs.shape
+    rows = np.empty((n, family.n_params))
+    unused = np.empty((0, 0))
+    sizes = (family.index, family.width, family.layout)
+    score = family.loops.observed
+    for t in range(n):
+        x, one = inputs[t].reshape(d, 1), factor[t : t + 1]
+        score(theta, *sizes, x, y[t : t + 1], one, unused, 1, rows[t], unused)
+    return rows
+
+
+def _gradient_rows(
+    family: Family, theta: FloatArray, X: FloatArray, factor: FloatArray
+) -> FloatArray:
+    """Gradient of a regression function at each node times its factor, shape (n, P)."""
+    n = factor.size
+    columns = np.empty((family.n_params, n))
+    every = np.arange(family.n_params)
+    sizes = family.index, family.width, family.offset, family.layout
+    f, unused = np.empty(n), np.empty((family.n_experts, 0))
+    X = np.ascontiguousarray(X)
+    family.loops.residuals(theta, *sizes, every, X, factor, 0, 1, f, unused, columns)
+    return columns.T
+
+
+def expected_information(
+    family: Family,
+    theta: Any,
+    design: Design | None = None,
+    n_nodes: int = 100,
+    *,
+    noise: float | None = None,
+) -> FloatArray:
+    """Expected Fisher information of one sample.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    theta : array_like of shape (P,)
+        Packed parameters at which it is taken, and which generate the data.
+    design : Design, optional
+        Law of X; uniform on [0, 1]^d by default.
+    n_nodes : int
+        Quadrature nodes per input.
+    noise : float, optional
+        Variance of the errors, in squared units of y: needed for a regression function, and for
+        nothing else.
+
+    Returns
+    -------
+    ndarray of shape (P, P)
+        ``E_X sum_y p(y | X) score score'``, in natural-log units per sample, pinned coordinates
+        included; the packed parameter of a variance is its logarithm.  For a regression function
+        f with normal errors it is ``E_X grad f grad f' / noise``.
+
+    Raises
+    ------
+    ValueError
+        If theta has another length or holds NaN, `n_nodes` < 1, or `noise` is missing, not
+        positive, or given to a family with a density.
+
+    Notes
+    -----
+    The sum over classes is exact; over a continuous response it is a quadrature with the rule of
+    `moestat.metrics.quadrature.response_rules`.  The mean over X is the design's own rule.  A top-K
+    gate has a score at almost every x, and the expectation is that of its outer product; where the
+    active set changes the density jumps in theta, and the information is no bound there.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> expected_information(F, [0, 0, 0, 0]).round(4).diagonal().tolist()
+    [0.0, 0.0, 0.25, 0.0833]
+
+    A normal response with variance 1/4: intercept, slope and the logarithm of the variance.
+
+    >>> F = family("gaussian", gate="competition", n_experts=1)
+    >>> theta = F.pack({"b": [1], "a": [2], "nu": [0.25]})
+    >>> expected_information(F, theta).round(4).diagonal().tolist()
+    [4.0, 1.3333, 0.5]
+    """
+    parts = _weighted_scores(family, theta, design, n_nodes, noise)
+    return sum((rows.T @ rows for rows in parts), np.zeros((family.n_params, family.n_params)))
+
+
+def information_spectrum(
+    family: Family,
+    theta: Any,
+    design: Design | None = None,
+    *,
+    tolerance: float = 1e-12,
+    n_nodes: int = 100,
+    noise: float | None = None,
+) -> Spectrum:
+    """What a sample can tell about each direction at a truth, and what it can never tell.
+
+    The known translations are pinned away first, so whatever null direction remains belongs to
+    this truth or to a scaling of the gate.  The singular values of the scores are used, not the
+    eigenvalues of their products: they resolve eigenvalues down to 1e-30 of the largest.
+
+    Parameters
+    ----------
+    family, theta, design, n_nodes, noise
+        As in `expected_information`.
+    tolerance : float
+        Singular values below this share of the largest count as null.
+
+    Returns
+    -------
+    Spectrum
+        Eigenvalues, named null directions, condition.
+
+    Raises
+    ------
+    ValueError
+        As `expected_information`.
+
+    Examples
+    --------
+    With one expert the density sees nothing of the gate.
+
+    >>> from moestat import family
+    >>> F = family("multinomial", gate="sigmoid", n_experts=1, n_classes=2)
+    >>> spectrum = information_spectrum(F, [0, 1, 1, 0, 0])
+    >>> [str(direction) for direction in spectrum.null_directions]
+    ['+1 beta[0]', '+1 alpha[0,0]']
+    """
+    share = real_in("tolerance", tolerance, 0.0, 1.0, open_low=True)
+    at = np.flatnonzero(family.lower < family.upper)
+    scores = np.empty((0, at.size))
+    for rows in _weighted_scores(family, theta, design, n_nodes, noise):
+        # The triangular factor has the singular values of all rows so far.
+        scores = np.linalg.qr(np.concatenate([scores, rows[:, at]]), mode="r")
+    _, singular, vectors = np.linalg.svd(scores, full_matrices=False)
+    null = singular <= share * singular[0]
+    gap = np.inf
+    if null.any():
+        largest = max(float(singular[null][0]), np.finfo(float).tiny)
+        gap = float(singular[~null][-1] / largest)
+    names = [family.param_names[j] for j in at]
+    directions = (
+        NullDirection({names[j]: float(v) for j, v in enumerate(column) if abs(v) > 1e-6})
+        for column in named_basis(vectors[null].T).T
+    )
+    return Spectrum(singular[::-1] ** 2, tuple(directions), gap)
+
+
+def named_basis(space: FloatArray) -> FloatArray:
+    """A basis (F, q) of the columns' span in which each vector has a parameter of its own."""
+    count = space.shape[1]
+    if count == 0:
+        return space
+    # Of parameters that move alike the later one is taken, whatever rounding does.
+    later = 1.0 + 1e-9 * np.arange(space.shape[0])
+    pivots: Any = scipy.linalg.qr(space.T * later, mode="r", pivoting=True)
+    own = np.sort(pivots[1][:count])
+    return space @ np.linalg.inv(space[own])

@@ -1,0 +1,117 @@
+"""The errors of a Voronoi loss cell by cell, free of masses and exponents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from moestat.metrics.losses._engine import (
+    BlockTerm,
+    VoronoiResult,
+    block_cost,
+    check_measures,
+    scaled,
+    term_gaps,
+)
+from moestat.model.measure import MixingMeasure
+
+__all__ = ["CellErrors", "cell_errors"]
+
+
+@dataclass(frozen=True)
+class CellErrors:
+    """How far the fitted atoms in the cell of one true atom are from it.
+
+    Parameters
+    ----------
+    size : int
+        Number of fitted atoms in the cell.
+    mass_error : float
+        ``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total
+        unless the loss takes them as given; 0 for a loss without masses.
+    errors : mapping of str to float
+        For each block that the loss scores, the largest distance over the fitted atoms of the
+        cell: a Euclidean norm for a vector, a sum of such norms over the classes.  A norm over
+        all blocks of the expert is followed by the norm of each of them.  NaN where the cell is
+        empty.
+    """
+
+    size: int
+    mass_error: float
+    errors: Mapping[str, float]
+
+
+def cell_errors(
+    estimate: MixingMeasure, truth: MixingMeasure, result: VoronoiResult
+) -> tuple[CellErrors, ...]:
+    """Errors of masses and blocks in the Voronoi cell of each true atom.
+
+    The theorems give one rate to cells of one atom and another to larger ones; these are the
+    errors themselves, without the masses and exponents with which the loss adds them up.
+
+    Parameters
+    ----------
+    estimate, truth : MixingMeasure
+        The measures that the loss was evaluated for.
+    result : VoronoiResult
+        Their result, whose cells, translation and scale are applied.
+
+    Returns
+    -------
+    tuple of CellErrors
+        One per true atom.
+
+    Raises
+    ------
+    ValueError
+        If the measures are not of the result's loss, or not of its numbers of atoms.
+
+    Notes
+    -----
+    mlmoe (003), after Theorem 1: ``max_(i in A_j) |dalpha_ij|``, and so on for every block.
+
+    Examples
+    --------
+    >>> from moestat import family, voronoi_terms
+    >>> F = family("multinomial", gate="sigmoid", n_experts=2, n_classes=2)
+    >>> truth = F.measure([0, 0, 1, 0, 1, 0, 1, -1, 2, -1])
+    >>> fit = F.measure([0, 0, 1, 0, 1, 0, 1, -1, 2.5, -1])
+    >>> first, second = cell_errors(fit, truth, voronoi_terms(fit, truth))
+    >>> second.size, second.errors["alpha"], second.errors["b"]
+    (1, 0.0, 0.5)
+    """
+    loss, cells = result.loss, result.assignment
+    check_measures(loss, estimate, truth)
+    if (estimate.n_atoms, truth.n_atoms) != (cells.size, result.cell_sizes.size):
+        raise ValueError(
+            f"result is of {cells.size} fitted and {result.cell_sizes.size} true atoms, but the "
+            f"measures have {estimate.n_atoms} and {truth.n_atoms}"
+        )
+    if loss.scaling is not None:
+        estimate = scaled(estimate, loss.scaling.blocks, result.scale)
+    distances = {}
+    all_gaps = term_gaps(loss, estimate, truth)
+    terms = []
+    for term in loss.terms:
+        terms.append(term)
+        if term.joint:
+            terms += [BlockTerm(name, all_gaps[name].ndim - 2) for name in truth.expert_blocks]
+    for term in terms:
+        gaps = all_gaps[term.block][np.arange(cells.size), cells]
+        shift = result.translation.get(term.block)
+        distances[term.block] = block_cost(term, gaps if shift is None else gaps - shift, 1.0)
+    return tuple(
+        CellErrors(
+            size=int(size),
+            mass_error=float(mass_error),
+            errors={
+                name: float(np.max(distance[cells == j])) if size else float("nan")
+                for name, distance in distances.items()
+            },
+        )
+        for j, (size, mass_error) in enumerate(
+            zip(result.cell_sizes, result.mass_errors, strict=True)
+        )
+    )

@@ -1,0 +1,589 @@
+"""The one engine that evaluates every Voronoi loss; a loss itself is data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, Gate, IntArray
+from moestat.base.validate import positive_int, real_in
+from moestat.metrics.losses._gaps import pair_gaps
+from moestat.metrics.losses._problem import Translations
+from moestat.metrics.losses._scaling import Orbit, Scaling
+from moestat.model.measure import MixingMeasure
+
+__all__ = [
+    "BlockTerm",
+    "VoronoiLoss",
+    "VoronoiResult",
+    "block_cost",
+    "check_measures",
+    "evaluate",
+    "scaled",
+    "term_gaps",
+]
+
+
+# Cells of more atoms than this have their masses compared.
+_MASS_LEVELS = {"all": 0, "shared": 1, "none": 1 << 30}
+
+
+@dataclass(frozen=True)
+class BlockTerm:
+    """How one block of an atom enters a Voronoi loss.
+
+    Parameters
+    ----------
+    block : str
+        Name of the block in the mixing measure, or a name of the term's own when it is `joint`.
+    vector_axes : int
+        Number of trailing axes inside one Euclidean norm: 1 for ``alpha`` (k, d), 0 for
+        ``beta`` (k,).
+    summed_axes : int
+        Number of axes between the atoms and the norm, over which norms are summed: 1 (classes)
+        for ``a`` (k, K - 1, d) and ``b`` (k, K - 1).
+    joint : bool
+        Whether the term is one Euclidean norm over all blocks of the expert, whatever they are.
+    over_share : float
+        Factor of the loss's exponents in cells of several atoms.
+    in_cells : bool
+        Whether the block is part of the distance that makes the cells.
+    exact_only : bool
+        Whether the block enters in cells of one atom only.
+    log_mass : bool
+        Whether the block is the logarithm of the masses, as the loss reads them.
+    """
+
+    block: str
+    vector_axes: int
+    summed_axes: int = 0
+    joint: bool = False
+    over_share: float = 1.0
+    in_cells: bool = True
+    exact_only: bool = False
+    log_mass: bool = False
+
+
+@dataclass(frozen=True)
+class VoronoiLoss:
+    """A Voronoi loss between mixing measures, as data.
+
+    With the Voronoi cells ``A_j`` of the true atoms, masses m_i and exponent ``kappa_j`` =
+    `exact_exponent` where ``|A_j| <= 1`` and `over_exponent` where ``|A_j| > 1``, the loss is
+    ``sum_j |sum_(i in A_j) m_i - m*_j| + sum_j sum_(i in A_j) m_i sum_terms |delta_ij|^kappa_j``,
+    minimised over a common translation of the blocks in `translated`, or taken at the common
+    factor of some blocks that `scaling` chooses.  Every difference ``delta_ij`` is taken at the
+    best of the expert's symmetries, such as an order of its hidden units.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry.
+    terms : tuple of BlockTerm
+        The blocks that enter, which must be all blocks of the measures, up to the last block of
+        `scaling`.
+    exact_exponent : float
+        Exponent in cells of one atom.
+    over_exponent : float or tuple of float
+        Exponent in cells of several atoms; a tuple has one for cells of two atoms, three and so
+        on, and the loss refuses larger cells.
+    translated : tuple of str
+        Blocks over whose common translation the infimum is taken; their terms have no summed
+        axes.
+    source : str
+        Paper and equation.
+    free_order : bool
+        Whether the order r is the caller's choice; then both exponents are r.
+    scaling : Scaling or None
+        Blocks of the estimate that are multiplied by a common factor first, and which factor;
+        None for a loss that takes the estimate as it is.
+    masses : str or None
+        ``"normalised"`` when the estimate's masses are scaled to the truth's total first,
+        ``"given"`` when they are taken as they are, None when the loss has no masses: then all
+        ``m_i`` are 1 and the first sum is left out.
+    weighted : bool
+        Whether the costs of an atom have its mass as a factor.
+    mass_cells : {"all", "shared", "none"}
+        Cells whose masses are compared: all, those of several atoms, or none.
+    represent : callable or None
+        ``represent(estimate, truth)``: the member of a set of truths that is nearest to the
+        estimate, atom by atom; it takes the place of the truth, and its atoms are the cells.
+    active : int or None
+        Number of cells that enter, those with the largest sums: the maximum over all subsets of
+        this many cells.  None for all.
+    gates : tuple of str
+        Names of the gates that the loss was made for; empty for any with its blocks.
+    options : mapping
+        Options that made this variant of the loss.
+    configure : callable or None
+        ``configure(**options)``: another variant; None for a loss without options but `r`.
+
+    Raises
+    ------
+    ValueError
+        If there are both translated and scaled blocks, or either in a loss without masses or of
+        some cells only, or an unknown kind of masses.
+    """
+
+    name: str
+    terms: tuple[BlockTerm, ...]
+    exact_exponent: float
+    over_exponent: float | tuple[float, ...]
+    translated: tuple[str, ...]
+    source: str
+    free_order: bool = False
+    scaling: Scaling | None = None
+    masses: str | None = "normalised"
+    weighted: bool = True
+    mass_cells: str = "all"
+    represent: Callable[[MixingMeasure, MixingMeasure], MixingMeasure] | None = field(
+        default=None, repr=False
+    )
+    active: int | None = None
+    gates: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    configure: Callable[..., VoronoiLoss] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.translated and self.scaling is not None:
+            raise ValueError(f"loss {self.name!r}: blocks are translated or scaled, not both")
+        if self.masses not in ("normalised", "given", None):
+            raise ValueError(f"masses must be 'normalised' or 'given', got {self.masses!r}")
+        if self.mass_cells not in _MASS_LEVELS:
+            raise ValueError(f"mass_cells must be one of {list(_MASS_LEVELS)}: {self.mass_cells!r}")
+        if self.active is not None:
+            positive_int("active", self.active)
+        moves = self.translated or self.scaling is not None
+        if moves and (self.masses is None or self.active is not None):
+            raise ValueError(f"loss {self.name!r}: an infimum takes the masses and all cells")
+
+    @property
+    def joint(self) -> bool:
+        """Whether all blocks of the expert enter in one norm."""
+        return any(term.joint for term in self.terms)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """Names of all blocks that the measures must have, besides those of a joint term."""
+        names = [term.block for term in self.terms if not term.joint and not term.log_mass]
+        return tuple(dict.fromkeys([*names, *(self.scaling.blocks if self.scaling else ())]))
+
+    def exponents(self, term: BlockTerm) -> tuple[float, ...]:
+        """Exponents of one term in cells of one atom, of two, and so on; the last for all more."""
+        over = (
+            self.over_exponent if isinstance(self.over_exponent, tuple) else (self.over_exponent,)
+        )
+        return (float(self.exact_exponent), *(term.over_share * float(power) for power in over))
+
+    def check_gate(self, gate: Gate) -> None:
+        """Raise unless what this loss does not see is invisible in the gate's density, too.
+
+        Two gates may have the same blocks, so that their measures do not tell them apart.
+
+        Parameters
+        ----------
+        gate : Gate
+            Gate of the fitted model.
+
+        Raises
+        ------
+        ValueError
+            If the loss takes an infimum over translations or factors that change the density, or
+            takes masses as given although a common factor does not change it, or was made for
+            other gates or for another number of active experts.
+
+        Examples
+        --------
+        >>> from moestat.model.gates import GATES
+        >>> from moestat.metrics.losses import LOSSES
+        >>> LOSSES["D2r-orbit"].check_gate(GATES["sigmoid-inner"])
+        >>> LOSSES["D2r-orbit"].check_gate(GATES["sigmoid-euclidean"])
+        Traceback (most recent call last):
+        ...
+        ValueError: loss 'D2r-orbit' does not see a common factor of alpha, beta, tau, but it \
+changes the density of gate 'sigmoid-euclidean'
+        """
+        if self.gates and gate.name not in self.gates:
+            raise ValueError(
+                f"loss {self.name!r} was made for {' and '.join(map(repr, self.gates))} "
+                f"({self.source}), not for gate {gate.name!r}"
+            )
+        if self.active is not None and gate.n_active != self.active:
+            raise ValueError(
+                f"loss {self.name!r} has active = {self.active}, but gate {gate.name!r} has "
+                f"{gate.n_active}: they must be the same number"
+            )
+        if self.masses == "given" and gate.mass in gate.translations:
+            raise ValueError(
+                f"loss {self.name!r} takes the masses as given, but a common factor of them does "
+                f"not change the density of gate {gate.name!r}: take masses = 'normalised'"
+            )
+        factors = self.scaling.blocks if self.scaling else ()
+        for what, blocks, free in (
+            ("shift", self.translated, gate.translations),
+            ("factor", factors, gate.scaling),
+        ):
+            if not set(blocks) <= set(free):
+                raise ValueError(
+                    f"loss {self.name!r} does not see a common {what} of {', '.join(blocks)}, but "
+                    f"it changes the density of gate {gate.name!r}"
+                )
+
+    def with_order(self, r: float) -> VoronoiLoss:
+        """The same loss with the order r >= 1 in every cell.
+
+        Raises
+        ------
+        ValueError
+            If the loss has no free order, or r < 1.
+        """
+        if not self.free_order:
+            raise ValueError(f"r: loss {self.name!r} has fixed exponents and takes no order r")
+        order = real_in("r", r, 1.0)
+        return replace(self, exact_exponent=order, over_exponent=order, options={"r": order})
+
+
+@dataclass(frozen=True)
+class VoronoiResult:
+    """A Voronoi loss and the parts it is made of.
+
+    ``value == mass_errors.sum() + sum(block_errors[name].sum() for name in block_errors)``.
+
+    Parameters
+    ----------
+    value : float
+        The loss.
+    translation : mapping of str to ndarray
+        Block -> the common vector t that was taken off the estimate, ``estimate - t ~ truth``;
+        empty for a loss without translations.
+    assignment : ndarray of shape (k,)
+        True atom whose cell holds each fitted atom.
+    cell_sizes : ndarray of shape (k*,)
+        Number of fitted atoms in each cell.
+    mass_errors : ndarray of shape (k*,)
+        ``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total
+        unless the loss takes them as given; 0 for a loss without masses.
+    block_errors : mapping of str to ndarray of shape (k*,)
+        Contribution of each block and cell to the value; 0 for a cell that does not enter.
+    empty_cells : int
+        Cells without a fitted atom.  They add only their mass to the value.
+    coverage : float
+        Sum over true atoms of the Euclidean distance to the nearest fitted atom, after the
+        translation or scaling.  Unlike the loss it sees how far an empty cell is from the
+        estimate.
+    loss : VoronoiLoss
+        The loss that was evaluated.
+    scale : float
+        Factor by which the scaled blocks of the estimate were multiplied, 1 for a loss without
+        scaling.  0 says that the infimum is only approached as the factor goes to 0; then the
+        parts are those of the limit, in which the scaled blocks are 0.
+    """
+
+    value: float
+    translation: Mapping[str, FloatArray]
+    assignment: IntArray
+    cell_sizes: IntArray
+    mass_errors: FloatArray
+    block_errors: Mapping[str, FloatArray]
+    empty_cells: int
+    coverage: float
+    loss: VoronoiLoss
+    scale: float = 1.0
+
+
+def check_measures(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> None:
+    """Raise ValueError unless the loss can compare these measures."""
+    for role, measure in (("estimate", estimate), ("truth", truth)):
+        if not isinstance(measure, MixingMeasure):
+            raise ValueError(f"{role} must be a MixingMeasure, got {type(measure).__name__}")
+        if loss.joint and not measure.expert_blocks:
+            raise ValueError(
+                f"loss {loss.name!r} takes all blocks of the expert in one norm, but {role} does "
+                "not say which they are: take it from Family.measure, or set expert_blocks"
+            )
+        if measure.symmetry.free:
+            raise ValueError(
+                f"the expert of {role} leaves {measure.symmetry.free} undetermined, and no loss "
+                "takes an infimum over that"
+            )
+        needed = dict.fromkeys([*(measure.expert_blocks if loss.joint else ()), *loss.blocks])
+        if set(needed) != set(measure.atoms):
+            blocks = ", ".join(needed)
+            raise ValueError(
+                f"loss {loss.name!r} needs the blocks {blocks} ({loss.source}); {role} has "
+                f"{', '.join(measure.atoms)}: the gate must be the one this loss was made for"
+            )
+        if loss.scaling is not None:
+            name = loss.scaling.blocks[-1]
+            values = measure.atoms[name]
+            if values.ndim != 1 or not values[0] > 0.0 or np.any(values != values[0]):
+                raise ValueError(
+                    f"loss {loss.name!r}: block {name!r} must hold one positive value that all "
+                    f"atoms share, got {values.tolist()} in {role}"
+                )
+    if estimate.symmetry != truth.symmetry or (
+        loss.joint and set(estimate.expert_blocks) != set(truth.expert_blocks)
+    ):
+        raise ValueError("estimate and truth must be of the same expert with the same options")
+    for name, block in truth.atoms.items():
+        fitted, true = estimate.atoms[name].shape, block.shape
+        if fitted[1:] != true[1:]:
+            raise ValueError(
+                f"estimate and truth must have the same sizes, but block {name!r} has "
+                f"shape {fitted} in the estimate and {true} in the truth"
+            )
+    for term in loss.terms:
+        axes = 1 + term.summed_axes + term.vector_axes
+        named = not term.joint and not term.log_mass
+        if named and truth.atoms[term.block].ndim != axes:
+            shape = truth.atoms[term.block].shape
+            raise ValueError(f"block {term.block!r} must have {axes} axes, got shape {shape}")
+
+
+def term_gaps(
+    loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure
+) -> dict[str, FloatArray]:
+    """Estimate less truth of every pair of atoms, by block, and by name for a joint term."""
+    gaps = pair_gaps(estimate, truth)
+    for term in loss.terms:
+        if term.log_mass:
+            fitted, true = (np.log(masses) for masses in _masses(loss, estimate, truth))
+            gaps[term.block] = fitted[:, None] - true
+        if term.joint:
+            parts = [gaps[name] for name in truth.expert_blocks]
+            rows = [part.reshape(*part.shape[:2], -1) for part in parts]
+            gaps[term.block] = np.concatenate(rows, axis=-1)
+    return gaps
+
+
+def _masses(
+    loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure
+) -> tuple[FloatArray, FloatArray]:
+    """Masses of the estimate and the truth as the loss reads them."""
+    if loss.masses is None:
+        return np.ones(estimate.n_atoms), np.ones(truth.n_atoms)
+    if loss.masses == "given":
+        return estimate.masses, truth.masses
+    # A common factor of all masses (a shift of gamma or beta0) leaves the density unchanged, so
+    # it is fixed here by giving both measures the same total.  It must not be minimised over:
+    # the second sum of the loss has the masses as weights, so that scaling them to 0 makes it
+    # vanish and a bad estimate would be charged the truth's total mass at most (the convention
+    # gamma_k* = 0 of mlmoe (003), A.3, in turn depends on the labels when k > k*).
+    return estimate.masses * (truth.total_mass / estimate.total_mass), truth.masses
+
+
+def _parts(
+    loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure, moves: Iterable[str]
+) -> dict[str, Any]:
+    """The fields of a `Problem` in which the blocks `moves` move."""
+    masses, true_masses = _masses(loss, estimate, truth)
+    k, true_k = masses.size, true_masses.size
+    n_levels = len(loss.exponents(loss.terms[0]))
+    fixed_squares = np.zeros((k, true_k))
+    fixed_costs = np.zeros((n_levels, k, true_k))
+    moving: list[FloatArray] = []
+    powers: list[tuple[float, ...]] = []
+    all_gaps = term_gaps(loss, estimate, truth)
+    for term in loss.terms:
+        gaps, exponents = all_gaps[term.block], loss.exponents(term)
+        if term.block in moves:
+            moving.append(gaps.reshape(k, true_k, -1))
+            powers.append(exponents)
+            continue
+        if term.in_cells:
+            fixed_squares += np.sum(gaps.reshape(k, true_k, -1) ** 2, axis=-1)
+        for level, exponent in enumerate(exponents[:1] if term.exact_only else exponents):
+            fixed_costs[level] += block_cost(term, gaps, exponent)
+    widths = [part.shape[-1] for part in moving]
+    return {
+        "masses": masses,
+        "true_masses": true_masses,
+        "exponents": np.array(powers).reshape(-1, n_levels).T,
+        "fixed_squares": fixed_squares,
+        "fixed_costs": fixed_costs,
+        "moving": np.concatenate([np.zeros((k, true_k, 0)), *moving], axis=-1),
+        "starts": np.array([sum(widths[:b]) for b in range(len(widths))], dtype=np.int64),
+        "weights": masses if loss.weighted else np.ones(k),
+        "mass_level": _MASS_LEVELS[loss.mass_cells],
+    }
+
+
+def _problem(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> Translations:
+    return Translations(**_parts(loss, estimate, truth, loss.translated))
+
+
+def _scale(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> float:
+    """The factor that the scaling of the loss chooses, 1 without one."""
+    if loss.scaling is None:
+        return 1.0
+    blocks = loss.scaling.blocks
+    # The search starts from the truth's scale, so that the estimate's own cannot matter.
+    match = float(truth.atoms[blocks[-1]][0] / estimate.atoms[blocks[-1]][0])
+    estimate = scaled(estimate, blocks, match)
+    rows = [
+        estimate.atoms[term.block].reshape(estimate.n_atoms, -1)
+        for term in loss.terms
+        if term.block in blocks
+    ]
+    orbit = Orbit(**_parts(loss, estimate, truth, blocks), path=np.concatenate(rows, axis=-1))
+    return match * loss.scaling.choose(orbit)
+
+
+def scaled(measure: MixingMeasure, blocks: tuple[str, ...], scale: float) -> MixingMeasure:
+    """The measure with some blocks multiplied by a factor."""
+    atoms = {name: scale * x if name in blocks else x for name, x in measure.atoms.items()}
+    return replace(measure, atoms=atoms)
+
+
+def block_cost(term: BlockTerm, gaps: FloatArray, exponent: FloatArray | float) -> FloatArray:
+    """Sum over classes of ``|gap|^exponent``; `gaps` has the term's axes last."""
+    lead = gaps.ndim - term.summed_axes - term.vector_axes
+    split = lead + term.summed_axes
+    norms = np.sqrt(np.sum(gaps.reshape((*gaps.shape[:split], -1)) ** 2, axis=-1))
+    norms = norms.reshape((*gaps.shape[:lead], -1))
+    return np.sum(norms ** np.asarray(exponent)[..., None], axis=-1)
+
+
+def _sorted(measure: MixingMeasure) -> tuple[MixingMeasure, IntArray]:
+    """The measure with its atoms in an order that does not depend on their labels."""
+    order = np.lexsort([measure.masses, *measure.coordinates().T[::-1]])
+    atoms = {name: block[order] for name, block in measure.atoms.items()}
+    return replace(measure, masses=measure.masses[order], atoms=atoms), order
+
+
+def _centred(
+    measure: MixingMeasure, blocks: tuple[str, ...]
+) -> tuple[MixingMeasure, dict[str, FloatArray]]:
+    """The measure with the mean over atoms of the blocks taken off, and those means."""
+    means = {name: np.mean(measure.atoms[name], axis=0) for name in blocks}
+    atoms = {
+        name: block - means[name] if name in means else block
+        for name, block in measure.atoms.items()
+    }
+    return replace(measure, atoms=atoms), means
+
+
+def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> VoronoiResult:
+    """A Voronoi loss between an estimate and the truth, with its parts.
+
+    Fitted atom i falls in the cell of the nearest true atom, by the Euclidean distance in all
+    coordinates; ties (up to rounding) go to the lowest index.  The estimate's masses are scaled
+    to the truth's total, unless the loss takes them as given.  For a loss with translated or
+    scaled blocks the cells depend on the translation t or the factor c, which are searched (see
+    Notes).  Distances are infima over the symmetries of the expert: its hidden units in any
+    order, and signs that do not matter.
+
+    Parameters
+    ----------
+    loss : VoronoiLoss
+        The loss, as data.
+    estimate, truth : MixingMeasure
+        Measures with k and k* atoms and the same blocks.
+
+    Returns
+    -------
+    VoronoiResult
+        The value and its parts.
+
+    Raises
+    ------
+    ValueError
+        If the blocks are not those of the loss, or have different sizes, or a scaled loss meets
+        a scale that is not positive or not shared by all atoms, or the estimate has a cell of
+        more atoms than the loss has exponents for.
+
+    Notes
+    -----
+    Cells: mlmoe (003), eq. (3).  The value does not depend on the labels of the fitted atoms, on
+    a common factor of their masses, or on a common shift of translated blocks.  With translated
+    blocks the value is an upper bound of the infimum, found by search.  In one dimension it is
+    exact up to 1e-9 of the atoms' spread.  In more dimensions it is exact where the minimiser
+    keeps its cells, as it does near the truth; where the infimum sits at a jump of the loss, far
+    from the truth, it was found up to 1% too large in random tests.
+
+    A common factor has one dimension.  The walls between cells are known in closed form, and
+    between two of them the loss is convex, so that every interval is searched to its minimum.
+    The value is an upper bound of the infimum: it may miss what happens between walls closer
+    than 1e-9 (relative).  It does not depend on the estimate's own scale, because the search
+    starts from the truth's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss, evaluate
+    >>> from moestat.model.measure import MixingMeasure
+    >>> loss = VoronoiLoss("example", (BlockTerm("b", 0),), 1, 2, (), "example")
+    >>> truth = MixingMeasure(np.array([1.0, 1.0]), {"b": np.array([0.0, 4.0])})
+    >>> fit = MixingMeasure(np.array([1.0, 0.5, 0.5]), {"b": np.array([0.5, 4.0, 4.2])})
+    >>> round(evaluate(loss, fit, truth).value, 12)
+    0.52
+    """
+    check_measures(loss, estimate, truth)
+    estimate, order = _sorted(estimate)
+    if loss.represent is not None:
+        truth = loss.represent(estimate, truth)
+    scale = _scale(loss, estimate, truth)
+    if loss.scaling is not None:
+        estimate = scaled(estimate, loss.scaling.blocks, scale)
+    estimate, fitted_mean = _centred(estimate, loss.translated)
+    truth, true_mean = _centred(truth, loss.translated)
+    problem = _problem(loss, estimate, truth)
+    t = problem.search()
+    cells = problem.cells(t[None])[0]
+    if loss.represent is not None:
+        cells = np.arange(estimate.n_atoms)
+    level = problem.level(cells[None])[0]
+    sizes = np.bincount(cells, minlength=truth.n_atoms)
+    if isinstance(loss.over_exponent, tuple) and sizes.max() > 1 + len(loss.over_exponent):
+        raise ValueError(
+            f"loss {loss.name!r} has exponents for cells of up to {1 + len(loss.over_exponent)} "
+            f"atoms, but {sizes.max()} fitted atoms share a cell ({loss.source})"
+        )
+    translation: dict[str, FloatArray] = {}
+    block_errors: dict[str, FloatArray] = {}
+    used = 0
+    squares = np.zeros((estimate.n_atoms, truth.n_atoms))
+    all_gaps = term_gaps(loss, estimate, truth)
+    for term in loss.terms:
+        gaps = all_gaps[term.block]
+        if term.block in loss.translated:
+            size = gaps[0, 0].size
+            shift = t[used : used + size].reshape(gaps.shape[2:])
+            used += size
+            translation[term.block] = shift + fitted_mean[term.block] - true_mean[term.block]
+            gaps = gaps - shift
+        if term.in_cells:
+            squares += np.sum(gaps.reshape(*squares.shape, -1) ** 2, axis=-1)
+        exponent = np.array(loss.exponents(term))[level]
+        cost = problem.weights * block_cost(term, gaps[np.arange(cells.size), cells], exponent)
+        if term.exact_only:
+            cost = np.where(level > 0, 0.0, cost)
+        errors = np.bincount(cells, weights=cost, minlength=truth.n_atoms)
+        block_errors[term.block] = errors.astype(np.float64)
+    in_cell = np.bincount(cells, weights=problem.masses, minlength=truth.n_atoms)
+    mass_errors = np.abs(in_cell - problem.true_masses)
+    mass_errors[sizes <= problem.mass_level if problem.mass_level else slice(0)] = 0.0
+    if loss.masses is None:
+        mass_errors = np.zeros(truth.n_atoms)
+    if loss.active is not None:
+        total = mass_errors + np.sum(list(block_errors.values()), axis=0)
+        out = np.argsort(-total, kind="stable")[loss.active :]
+        for errors in (mass_errors, *block_errors.values()):
+            errors[out] = 0.0
+    assignment = np.empty_like(cells)
+    assignment[order] = cells
+    return VoronoiResult(
+        value=float(mass_errors.sum() + sum(part.sum() for part in block_errors.values())),
+        translation=translation,
+        assignment=assignment,
+        cell_sizes=sizes,
+        mass_errors=mass_errors,
+        block_errors=block_errors,
+        empty_cells=int(np.sum(sizes == 0)),
+        coverage=float(np.sum(np.sqrt(squares.min(axis=0)))),
+        loss=loss,
+        scale=scale,
+    )

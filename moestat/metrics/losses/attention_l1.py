@@ -1,0 +1,68 @@
+"""Voronoi losses L1 and L4 of regression mixtures with quadratic gates, any expert.
+
+``L1 = sum_(j over) |sum_(i in A_j) sigma(c_i) - sigma(c*_j)| + sum_(j over) sum_(i in A_j)
+(|dA|^2 + |db|^2 + |deta|^2) + sum_(j exact) sum_(i in A_j) (|dA| + |db| + |dc| + |deta|)``, where
+the over-specified cells have several atoms, the exact ones one, and eta are all parameters of the
+expert in one norm.  L4 is the same without b.  The cells are of (A, b, eta), without c.
+
+An empty cell costs nothing, so L1 is 0 when all fitted atoms sit on one true atom and their masses
+add up: look at ``empty_cells`` and ``coverage`` of the result.
+
+The softmax gate is invariant to a common (A, b, c).  Its losses, which the paper leaves to its
+reference [1], are read here in the same way: masses exp(c) scaled to the truth's total, c the
+logarithm of such a mass, and the infimum over a common translation of (A, b).
+
+Source: attention (004), eq. (9) and the display after it for L1; eqs. (52) and (53) for L4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+
+_A = BlockTerm("A", vector_axes=1)
+_B = BlockTerm("b", vector_axes=1)
+_C = BlockTerm("c", vector_axes=0, in_cells=False, exact_only=True)
+_LOG_MASS = replace(_C, log_mass=True)
+_ETA = BlockTerm("eta", vector_axes=1, joint=True)
+
+LOSS = VoronoiLoss(
+    name="L1",
+    terms=(_A, _B, _C, _ETA),
+    exact_exponent=1.0,
+    over_exponent=2.0,
+    translated=(),
+    source="attention (004), Sec. 4.1.1",
+    masses="given",
+    weighted=False,
+    mass_cells="shared",
+    gates=("sigmoid-quadratic",),
+)
+
+PARTIAL = replace(
+    LOSS,
+    name="L4",
+    terms=(_A, _C, _ETA),
+    source="attention (004), eq. (53)",
+    gates=("sigmoid-partial",),
+)
+
+SOFTMAX = replace(
+    LOSS,
+    name="softmax-L1",
+    terms=(_A, _B, _LOG_MASS, _ETA),
+    translated=("A", "b"),
+    source="attention (004), Sec. 4.1.1, up to translations",
+    masses="normalised",
+    gates=("softmax-quadratic",),
+)
+
+SOFTMAX_PARTIAL = replace(
+    SOFTMAX,
+    name="softmax-L4",
+    terms=(_A, _LOG_MASS, _ETA),
+    translated=("A",),
+    source="attention (004), eq. (53), up to translations",
+    gates=("softmax-partial",),
+)

@@ -1,0 +1,32 @@
+"""Voronoi losses L3 and L5 of regression mixtures with quadratic gates, for the dense regime.
+
+``L3 = sum_j sum_(i in A_j) (|dA| + |db| + |dc| + |deta|)`` in cells of any size, without masses; L5
+is the same without b.  The paper takes them to a best approximation with as many atoms as the fit;
+such measures form a set, see `attention_dense`.
+
+Source: attention (004), eq. (12) for L3, eq. (54) for L5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moestat.metrics.losses import attention_l1
+from moestat.metrics.losses._engine import VoronoiLoss
+
+
+def _dense(loss: VoronoiLoss, name: str, source: str) -> VoronoiLoss:
+    terms = tuple(replace(term, exact_only=False) for term in loss.terms)
+    return replace(
+        loss, name=name, terms=terms, over_exponent=1.0, mass_cells="none", source=source
+    )
+
+
+LOSS = _dense(attention_l1.LOSS, "L3", "attention (004), eq. (12)")
+PARTIAL = _dense(attention_l1.PARTIAL, "L5", "attention (004), eq. (54)")
+SOFTMAX = _dense(
+    attention_l1.SOFTMAX, "softmax-L3", "attention (004), eq. (12), up to translations"
+)
+SOFTMAX_PARTIAL = _dense(
+    attention_l1.SOFTMAX_PARTIAL, "softmax-L5", "attention (004), eq. (54), up to translations"
+)

@@ -1,0 +1,34 @@
+"""Voronoi loss L2 of the Gaussian mixture of linear experts with competition.
+
+As L1 (eq. (6)), but with the norms of slope and intercept apart: ``|a_i - a*_j|^kappa +
+|b_i - b*_j|^kappa + |nu_i - nu*_j|^kappa``.  What `competition_l1` says about the masses holds
+here, too.
+
+Source: compete (000), eq. (14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moestat.metrics.losses import competition_l1
+from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+
+
+def configure(masses: str = "normalised") -> VoronoiLoss:
+    """The loss with masses scaled to the truth's total, or as given."""
+    return replace(LOSS, masses=masses, options={"masses": masses})
+
+
+LOSS = replace(
+    competition_l1.LOSS,
+    name="competition-L2",
+    terms=(
+        BlockTerm("a", vector_axes=1),
+        BlockTerm("b", vector_axes=0),
+        BlockTerm("nu", vector_axes=0),
+    ),
+    source="compete (000), eq. (14)",
+    options={"masses": "normalised"},
+    configure=configure,
+)

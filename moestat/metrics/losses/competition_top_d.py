@@ -1,0 +1,39 @@
+"""Voronoi loss D of the Gaussian mixture of experts with top-K competition, any expert.
+
+``D = max_(tau_1 .. tau_K) sum_(j <= K) sum_(i in A_(tau_j)) (|W_i - W*_(tau_j)| +
+|sigma_i - sigma*_(tau_j)|)``: the K cells with the largest sums, without masses.  sigma is the
+variance, the block nu here.
+
+The theorem is for as many fitted as true atoms, when every cell ends up with one.  The formula
+itself allows empty cells, which cost nothing, so that a fit that leaves a true atom alone can have
+a small loss: look at ``empty_cells`` and ``coverage`` of the result.
+
+K is the number of active experts of the gate; with K above the number of cells all of them count.
+
+Source: compete-v1 (001), eqs. (8) and (9).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moestat.metrics.losses import competition_l1
+from moestat.metrics.losses._engine import VoronoiLoss
+
+
+def configure(active: int = 1) -> VoronoiLoss:
+    """The loss of K = `active` cells."""
+    return replace(LOSS, active=active, options={"active": active})
+
+
+LOSS = replace(
+    competition_l1.LOSS,
+    name="competition-top-D",
+    over_exponent=1.0,
+    source="compete-v1 (001), eq. (9)",
+    masses=None,
+    active=1,
+    gates=("competition-top",),
+    options={"active": 1},
+    configure=configure,
+)

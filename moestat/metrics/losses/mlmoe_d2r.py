@@ -1,0 +1,31 @@
+"""Voronoi loss D2r of the multinomial mixture of experts, inner-product score with a temperature.
+
+``D2r = sum_j |sum_(i in A_j) exp(gamma_i) - exp(gamma*_j)| + sum_j sum_(i in A_j) exp(gamma_i)
+(|dalpha|^r + |dbeta|^r + |dtau|^r + sum_l |da_l|^r + |db_l|^r)``, r >= 1 in all cells.
+
+As published it takes the estimate's own (alpha, beta, tau), although the density of the
+inner-product gate is the same for all (c alpha, c beta, c tau), c > 0: the value then depends on
+which of them a solver happens to return.
+
+Source: mlmoe (003), eq. (9).
+"""
+
+from __future__ import annotations
+
+from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+
+LOSS = VoronoiLoss(
+    name="D2r",
+    terms=(
+        BlockTerm("alpha", vector_axes=1),
+        BlockTerm("beta", vector_axes=0),
+        BlockTerm("tau", vector_axes=0),
+        BlockTerm("a", vector_axes=1, summed_axes=1),
+        BlockTerm("b", vector_axes=0, summed_axes=1),
+    ),
+    exact_exponent=2.0,
+    over_exponent=2.0,
+    translated=(),
+    source="mlmoe (003), eq. (9)",
+    free_order=True,
+)

@@ -1,0 +1,22 @@
+"""Voronoi loss D3 of the multinomial mixture of experts, Euclidean score with a temperature.
+
+``D3 = sum_j |sum_(i in A_j) exp(gamma_i) - exp(gamma*_j)| + sum_j sum_(i in A_j) exp(gamma_i)
+(|dalpha|^kappa + |dbeta|^kappa + |dtau|^kappa + sum_l |da_l|^kappa + |db_l|^kappa)`` with kappa = 1
+in cells of one atom and 2 in larger ones.
+
+Source: mlmoe (003), eq. (12).
+"""
+
+from __future__ import annotations
+
+from moestat.metrics.losses import mlmoe_d2r
+from moestat.metrics.losses._engine import VoronoiLoss
+
+LOSS = VoronoiLoss(
+    name="D3",
+    terms=mlmoe_d2r.LOSS.terms,
+    exact_exponent=1.0,
+    over_exponent=2.0,
+    translated=(),
+    source="mlmoe (003), eq. (12)",
+)

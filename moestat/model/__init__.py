@@ -1,0 +1,1 @@
+"""Mixtures of experts as models: gates, experts, likelihoods, families, designs, samples."""

@@ -1,0 +1,109 @@
+"""Activation functions with two derivatives, for experts and for competing gates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from moestat.base.registry import UnknownNameError
+from moestat.compiler.jit import device
+from moestat.compiler.math import decay, decay_less_one, exp, log1p_inverse
+
+__all__ = ["ACTIVATIONS", "KINKED", "activation"]
+
+_INVERSE_ROOT_2 = 1.0 / math.sqrt(2.0)
+_INVERSE_ROOT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+@device
+def softplus(s):
+    """``log(1 + e^s)`` with ``sigma(s)`` and ``sigma(s) sigma(-s)``."""
+    e = decay(-abs(s))
+    value, inverse = log1p_inverse(e)
+    p = inverse if s >= 0.0 else e * inverse
+    return (s if s > 0.0 else 0.0) + value, p, p * (1.0 - p)
+
+
+@device
+def sigmoid(s):
+    """``1 / (1 + e^-s)``."""
+    e = decay(-abs(s))
+    p = (1.0 if s >= 0.0 else e) / (1.0 + e)
+    v = p * (1.0 - p)
+    return p, v, v * (1.0 - 2.0 * p)
+
+
+@device
+def silu(s):
+    """``s sigma(s)``."""
+    e = decay(-abs(s))
+    p = (1.0 if s >= 0.0 else e) / (1.0 + e)
+    v = p * (1.0 - p)
+    return s * p, p + s * v, v * (2.0 + s * (1.0 - 2.0 * p))
+
+
+@device
+def relu(s):
+    """``max(s, 0)``; at 0 the derivative is 0, one of its subgradients."""
+    return (s if s > 0.0 else 0.0), (1.0 if s > 0.0 else 0.0), 0.0
+
+
+@device
+def norm(s):
+    """``|s|``, the norm of a scalar; at 0 the derivative is 0, one of its subgradients."""
+    return abs(s), (1.0 if s > 0.0 else (-1.0 if s < 0.0 else 0.0)), 0.0
+
+
+@device
+def exponential(s):
+    """``e^s``."""
+    e = exp(s)
+    return e, e, e
+
+
+@device
+def tanh(s):
+    """``tanh(s) = (1 - e^-2s) / (1 + e^-2s)``."""
+    less_one = decay_less_one(-2.0 * abs(s))
+    t = -less_one / (2.0 + less_one)
+    t = t if s >= 0.0 else -t
+    return t, 1.0 - t * t, -2.0 * t * (1.0 - t * t)
+
+
+@device
+def gelu(s):
+    """``s Phi(s)`` with the normal distribution function Phi."""
+    upper = 0.5 * math.erfc(-s * _INVERSE_ROOT_2)
+    density = _INVERSE_ROOT_2PI * decay(-0.5 * s * s)
+    return s * upper, upper + s * density, density * (2.0 - s * s)
+
+
+ACTIVATIONS: dict[str, Callable[..., Any]] = {
+    "softplus": softplus,
+    "sigmoid": sigmoid,
+    "relu": relu,
+    "silu": silu,
+    "exp": exponential,
+    "norm": norm,
+    "tanh": tanh,
+    "gelu": gelu,
+}
+"""Functions ``f(s) -> (f, f', f'')``, by name."""
+
+KINKED = frozenset({"relu", "norm"})
+"""Those with a corner at 0."""
+
+
+def activation(name: str) -> Callable[..., Any]:
+    """The activation called `name`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none.
+    """
+    if name not in ACTIVATIONS:
+        known = ", ".join(map(repr, ACTIVATIONS))
+        raise UnknownNameError(f"unknown activation {name!r}; known: {known}")
+    return ACTIVATIONS[name]

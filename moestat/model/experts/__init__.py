@@ -1,0 +1,13 @@
+"""Experts: how the predictors of the likelihood depend on x; a new expert is registered here."""
+
+from moestat.base.registry import Registry
+from moestat.base.types import Expert
+from moestat.model.experts import activation, ffn, linear, polynomial
+
+__all__ = ["EXPERTS"]
+
+EXPERTS: Registry[Expert] = Registry("expert")
+EXPERTS.register(linear.EXPERT)
+EXPERTS.register(polynomial.EXPERT)
+EXPERTS.register(activation.EXPERT)
+EXPERTS.register(ffn.EXPERT)

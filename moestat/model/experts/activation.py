@@ -1,0 +1,111 @@
+"""One-neuron experts: ``mean = lambda phi(alpha' x + beta)``, or without the output weight lambda.
+
+Source: attention (004), Sec. 4.1, the examples after Definition 1; eq. (84) for experts without
+an output weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from moestat.base.types import Channel, Expert, Symmetry
+from moestat.compiler.jit import device
+from moestat.model.activations import KINKED
+from moestat.model.activations import activation as activation_named
+
+_FACTOR = "a positive factor of alpha and beta, against lambda"
+# What leaves lambda phi(alpha' x + beta) as it is: an odd or even phi, a homogeneous one, exp.
+_SYMMETRIES = {
+    "tanh": Symmetry(flips=("alpha", "beta", "lambda")),
+    "norm": Symmetry(flips=("alpha", "beta"), free=_FACTOR),
+    "relu": Symmetry(free=_FACTOR),
+    "exp": Symmetry(free="a shift of beta, against lambda"),
+}
+
+
+# The same without lambda.
+_PLAIN_SYMMETRIES = {
+    "norm": Symmetry(flips=("alpha", "beta"), positive_in=("alpha", "beta")),
+    "relu": Symmetry(positive_in=("alpha", "beta")),
+}
+_BOUND = (-30.0, 30.0)
+
+
+@cache
+def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
+    """The expert with one activation function, with or without an output weight."""
+    phi = activation_named(activation)
+    if not isinstance(weighted, bool):
+        raise ValueError(f"weighted must be true or false, got {weighted!r}")
+    if not weighted:
+        return _plain(activation, phi)
+
+    @device
+    def block(eta, m, order, mean, d1, d2):
+        """Mean and derivatives; channels are (s, w): ``mean = w phi(s)``."""
+        for b in range(m):
+            f, f1, f2 = phi(eta[0, b])
+            mean[b] = eta[1, b] * f
+        if order > 0:
+            for b in range(m):
+                f, f1, f2 = phi(eta[0, b])
+                d1[0, b] = eta[1, b] * f1
+                d1[1, b] = f
+        if order > 1:
+            for b in range(m):
+                f, f1, f2 = phi(eta[0, b])
+                d2[0, b] = eta[1, b] * f2
+                d2[1, b] = f1
+                d2[2, b] = 0.0
+
+    return Expert(
+        name="activation",
+        channels=lambda n_features, n_responses: (
+            Channel("beta", "alpha"),
+            Channel("lambda", response=True),
+        ),
+        block=block,
+        bounds={"alpha": _BOUND, "beta": _BOUND, "lambda": _BOUND},
+        source="attention (004), Sec. 4.1",
+        symmetry=replace(_SYMMETRIES.get(activation, Symmetry()), linear_in=("lambda",)),
+        kinked=activation in KINKED,
+        options={"activation": activation},
+        configure=neuron,
+    )
+
+
+def _plain(activation: str, phi: Callable[..., Any]) -> Expert:
+    """The expert without an output weight."""
+
+    @device
+    def block(eta, m, order, mean, d1, d2):
+        """Mean and derivatives; the one channel is s: ``mean = phi(s)``."""
+        for b in range(m):
+            f, f1, f2 = phi(eta[0, b])
+            mean[b] = f
+        if order > 0:
+            for b in range(m):
+                f, f1, f2 = phi(eta[0, b])
+                d1[0, b] = f1
+        if order > 1:
+            for b in range(m):
+                f, f1, f2 = phi(eta[0, b])
+                d2[0, b] = f2
+
+    return Expert(
+        name="activation",
+        channels=lambda n_features, n_responses: (Channel("beta", "alpha"),),
+        block=block,
+        bounds={"alpha": _BOUND, "beta": _BOUND},
+        source="attention (004), eq. (84)",
+        symmetry=_PLAIN_SYMMETRIES.get(activation, Symmetry()),
+        kinked=activation in KINKED,
+        options={"activation": activation, "weighted": False},
+        configure=neuron,
+    )
+
+
+EXPERT = neuron()

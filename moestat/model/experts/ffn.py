@@ -1,0 +1,71 @@
+"""Feed-forward experts: ``mean = W2' softplus(W1' x + b1)`` with H hidden units.
+
+Source: compete (000), Sec. 2.2 and Sec. 3.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from moestat.base.types import Channel, Expert, Symmetry
+from moestat.base.validate import positive_int
+from moestat.compiler.jit import device
+from moestat.compiler.math import logistic
+
+
+@device
+def block(eta, m, order, mean, d1, d2):
+    """Mean and derivatives; channels are (s_1 .. s_H, w_1 .. w_H) with ``s = W1' x + b1``.
+
+    ``d_s = w sigma(s)``, ``d_w = softplus(s)``, ``d_s_s = w sigma(s) sigma(-s)``,
+    ``d_s_w = sigma(s)``; pairs of different units have no curvature.
+    """
+    n_hidden = eta.shape[0] // 2
+    for b in range(m):
+        mean[b] = 0.0
+    if order > 1:
+        for q in range(n_hidden * (2 * n_hidden + 1)):
+            for b in range(m):
+                d2[q, b] = 0.0
+    for h in range(n_hidden):
+        w = n_hidden + h
+        for b in range(m):
+            value, p = logistic(-eta[h, b])
+            d1[w, b] = -value
+            d1[h, b] = p
+            mean[b] -= eta[w, b] * value
+        if order > 1:
+            for b in range(m):
+                p = d1[h, b]
+                d2[h * (h + 1) // 2 + h, b] = eta[w, b] * p * (1.0 - p)
+                d2[w * (w + 1) // 2 + h, b] = p
+        if order > 0:
+            for b in range(m):
+                d1[h, b] *= eta[w, b]
+
+
+@cache
+def ffn(hidden: int = 2) -> Expert:
+    """The expert with `hidden` units."""
+    n_hidden = positive_int("hidden", hidden)
+
+    def channels(n_features: int, n_responses: int | None) -> tuple[Channel, ...]:
+        units = range(n_hidden)
+        return (
+            *(Channel("b1", "W1", component=h) for h in units),
+            *(Channel("W2", component=h, response=True) for h in units),
+        )
+
+    return Expert(
+        name="ffn",
+        channels=channels,
+        block=block,
+        bounds={"b1": (-30.0, 30.0), "W1": (-30.0, 30.0), "W2": (-30.0, 30.0)},
+        source="compete (000), Sec. 3",
+        symmetry=Symmetry(units=("W1", "b1", "W2")),
+        options={"hidden": n_hidden},
+        configure=ffn,
+    )
+
+
+EXPERT = ffn()

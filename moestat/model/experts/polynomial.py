@@ -1,0 +1,47 @@
+"""Polynomial experts: ``mean = (alpha' x + beta)^p``.
+
+Source: attention (004), Sec. 4.1, the examples after Definition 1.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from moestat.base.types import Channel, Expert, Symmetry
+from moestat.base.validate import positive_int
+from moestat.compiler.jit import device
+
+
+@cache
+def polynomial(degree: int = 2) -> Expert:
+    """The expert of one degree p."""
+    p = positive_int("degree", degree)
+
+    @device
+    def block(eta, m, order, mean, d1, d2):
+        """Powers of the one channel s: ``s^p``, ``p s^(p - 1)``, ``p (p - 1) s^(p - 2)``."""
+        for b in range(m):
+            mean[b] = eta[0, b] ** p
+        if order > 0:
+            for b in range(m):
+                d1[0, b] = p * eta[0, b] ** (p - 1)
+        if order > 1:
+            for b in range(m):
+                d2[0, b] = p * (p - 1) * eta[0, b] ** (p - 2) if p > 1 else 0.0
+
+    return Expert(
+        name="polynomial",
+        channels=lambda n_features, n_responses: (Channel("beta", "alpha"),),
+        block=block,
+        bounds={"alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
+        source="attention (004), Sec. 4.1",
+        symmetry=Symmetry(
+            flips=() if p % 2 else ("alpha", "beta"),
+            linear_in=("alpha", "beta") if p == 1 else (),
+        ),
+        options={"degree": p},
+        configure=polynomial,
+    )
+
+
+EXPERT = polynomial()

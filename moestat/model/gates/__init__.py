@@ -1,0 +1,29 @@
+"""Gates: each one file with the log-score of an atom; a new gate is registered here."""
+
+from moestat.base.registry import Registry
+from moestat.base.types import Gate
+from moestat.model.gates import (
+    competition,
+    quadratic,
+    sigmoid,
+    sigmoid_euclidean,
+    sigmoid_inner,
+    softmax,
+)
+
+__all__ = ["GATES"]
+
+GATES: Registry[Gate] = Registry("gate")
+GATES.register(softmax.GATE)
+GATES.register(softmax.TOP)
+GATES.register(sigmoid.GATE)
+GATES.register(sigmoid_inner.GATE)
+GATES.register(sigmoid_euclidean.GATE)
+GATES.register(competition.UNIT)
+GATES.register(competition.NORMALISED)
+GATES.register(competition.FREE)
+GATES.register(competition.TOP)
+GATES.register(quadratic.SIGMOID)
+GATES.register(quadratic.SIGMOID_PARTIAL)
+GATES.register(quadratic.SOFTMAX)
+GATES.register(quadratic.SOFTMAX_PARTIAL)

@@ -1,0 +1,97 @@
+"""Gates with quadratic scores, as self-attention has them.
+
+The full score is ``s = x'Ax + b'x + c``, the partial one ``s = x'Ax + c``.  The sigmoid gates are
+raw: ``w_i(x) = sigma(s_i(x))``, each atom by itself, so that the weights have no fixed sum.  The
+softmax gates are normalised, and a common (A, b, c) may be added to all atoms.  A is symmetric
+and packed as in `moestat.base.symmetric`: the norm of its block is the Frobenius norm.
+
+Source: attention (004), Sec. 3, the two types of affinity scores; App. C, eq. (49) for the
+partial one.
+"""
+
+from __future__ import annotations
+
+from moestat.base.types import Channel, Gate
+from moestat.compiler.jit import device
+from moestat.compiler.math import exp, log1p_unit
+
+_BOUND = (-30.0, 30.0)
+
+
+@device
+def sigmoid_block(eta, phi, m, order, a, da, d2a):
+    """Log-score ``a = log sigma(s)`` with ``sigma(-s)`` and ``-sigma(s) sigma(-s)``."""
+    for b in range(m):
+        s = eta[0, b]
+        a[b] = (s if s < 0.0 else 0.0) - log1p_unit(exp(-abs(s)))
+    if order > 0:
+        for b in range(m):
+            e = exp(-abs(eta[0, b]))
+            da[0, b] = (e if eta[0, b] >= 0.0 else 1.0) / (1.0 + e)
+    if order > 1:
+        for b in range(m):
+            d2a[0, b] = -da[0, b] * (1.0 - da[0, b])
+
+
+@device
+def softmax_block(eta, phi, m, order, a, da, d2a):
+    """Log-score ``a = s``, with derivative 1 and no curvature."""
+    for b in range(m):
+        a[b] = eta[0, b]
+    if order > 0:
+        for b in range(m):
+            da[0, b] = 1.0
+    if order > 1:
+        for b in range(m):
+            d2a[0, b] = 0.0
+
+
+def _full(n_features: int) -> tuple[Channel, ...]:
+    return (Channel("c", "b", products="A"),)
+
+
+def _partial(n_features: int) -> tuple[Channel, ...]:
+    return (Channel("c", products="A"),)
+
+
+SIGMOID = Gate(
+    name="sigmoid-quadratic",
+    channels=_full,
+    block=sigmoid_block,
+    mass="c",
+    translations=(),
+    bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
+    source="attention (004), Sec. 3, eq. (5) with score (i)",
+    normalised=False,
+)
+
+SIGMOID_PARTIAL = Gate(
+    name="sigmoid-partial",
+    channels=_partial,
+    block=sigmoid_block,
+    mass="c",
+    translations=(),
+    bounds={"A": _BOUND, "c": _BOUND},
+    source="attention (004), App. C, eq. (49)",
+    normalised=False,
+)
+
+SOFTMAX = Gate(
+    name="softmax-quadratic",
+    channels=_full,
+    block=softmax_block,
+    mass="c",
+    translations=("A", "b", "c"),
+    bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
+    source="attention (004), Sec. 5.1 and App. E.1",
+)
+
+SOFTMAX_PARTIAL = Gate(
+    name="softmax-partial",
+    channels=_partial,
+    block=softmax_block,
+    mass="c",
+    translations=("A", "c"),
+    bounds={"A": _BOUND, "c": _BOUND},
+    source="attention (004), App. C.1.2, the comparison after Theorem 4",
+)

@@ -1,0 +1,39 @@
+"""Modified sigmoid gate: ``pi_i(x) ~ exp(gamma_i) sigma(alpha_i' x + beta_i)``.
+
+Source: mlmoe (003), eq. (1).
+"""
+
+from __future__ import annotations
+
+from moestat.base.types import Channel, Gate
+from moestat.compiler.jit import device
+from moestat.compiler.math import logistic
+
+
+@device
+def block(eta, phi, m, order, a, da, d2a):
+    """Log-score ``a = gamma + log sigma(s)``; channels are (gamma, s).
+
+    ``da/ds = sigma(-s)`` and ``d2a/ds2 = -sigma(s) sigma(-s)``.
+    """
+    for b in range(m):
+        value, slope = logistic(eta[1, b])
+        a[b] = eta[0, b] + value
+        da[0, b] = 1.0
+        da[1, b] = slope
+    if order > 1:
+        for b in range(m):
+            d2a[0, b] = 0.0
+            d2a[1, b] = 0.0
+            d2a[2, b] = da[1, b] * (da[1, b] - 1.0)
+
+
+GATE = Gate(
+    name="sigmoid",
+    channels=lambda n_features: (Channel("gamma"), Channel("beta", "alpha")),
+    block=block,
+    mass="gamma",
+    translations=("gamma",),
+    bounds={"gamma": (-10.0, 10.0), "alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
+    source="mlmoe (003), eq. (1)",
+)

@@ -1,0 +1,61 @@
+"""Sigmoid gate with a temperature on the inner product.
+
+``pi_i(x) ~ exp(gamma_i) sigma((alpha_i' x + beta_i) / tau)`` with one tau > 0 for all atoms.
+
+The density depends on (alpha / tau, beta / tau) only: multiplying alpha, beta and tau by a common
+positive factor changes nothing, which is the exact content of the PDE (8) of the paper.  (As
+printed it lacks the factor 1 / tau of the beta term.)
+
+Source: mlmoe (003), eq. (6).
+"""
+
+from __future__ import annotations
+
+from moestat.base.types import Channel, Gate
+from moestat.compiler.jit import device
+from moestat.compiler.math import tempered_log_sigmoid
+
+
+@device
+def block(eta, phi, m, order, a, da, d2a):
+    """Log-score ``a = gamma + log sigma(s / tau)``; channels are (gamma, s, tau)."""
+    for b in range(m):
+        value, d_s, d_t, d_ss, d_st, d_tt = tempered_log_sigmoid(eta[1, b], eta[2, b])
+        a[b] = eta[0, b] + value
+    if order > 0:
+        for b in range(m):
+            value, d_s, d_t, d_ss, d_st, d_tt = tempered_log_sigmoid(eta[1, b], eta[2, b])
+            da[0, b] = 1.0
+            da[1, b] = d_s
+            da[2, b] = d_t
+    if order > 1:
+        for b in range(m):
+            value, d_s, d_t, d_ss, d_st, d_tt = tempered_log_sigmoid(eta[1, b], eta[2, b])
+            d2a[2, b] = d_ss
+            d2a[4, b] = d_st
+            d2a[5, b] = d_tt
+        for b in range(m):
+            d2a[0, b] = 0.0
+            d2a[1, b] = 0.0
+            d2a[3, b] = 0.0
+
+
+GATE = Gate(
+    name="sigmoid-inner",
+    channels=lambda n_features: (
+        Channel("gamma"),
+        Channel("beta", "alpha"),
+        Channel("tau", shared=True),
+    ),
+    block=block,
+    mass="gamma",
+    translations=("gamma",),
+    bounds={
+        "gamma": (-10.0, 10.0),
+        "alpha": (-30.0, 30.0),
+        "beta": (-30.0, 30.0),
+        "tau": (0.01, 10.0),
+    },
+    source="mlmoe (003), eq. (6)",
+    scaling=("alpha", "beta", "tau"),
+)

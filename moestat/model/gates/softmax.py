@@ -1,0 +1,55 @@
+"""Softmax gate: ``pi_i(x) ~ exp(beta1_i' x + beta0_i)``, over all atoms or the K of largest score.
+
+The top-K gate jumps where two scores change places, so its likelihood is smooth only between
+such places, and its maximiser may lie on one.
+
+Source: arXiv 2310.14188, eq. (1), the gate that mlmoe (003), Sec. 5.1 compares with;
+compete-v1 (001), eqs. (1) and (2) for top-K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from moestat.base.types import Channel, Gate
+from moestat.base.validate import positive_int
+from moestat.compiler.jit import device
+
+
+@device
+def block(eta, phi, m, order, a, da, d2a):
+    """Log-score ``a = eta``, with derivative 1 and no curvature."""
+    for b in range(m):
+        a[b] = eta[0, b]
+    if order > 0:
+        for b in range(m):
+            da[0, b] = 1.0
+    if order > 1:
+        for b in range(m):
+            d2a[0, b] = 0.0
+
+
+GATE = Gate(
+    name="softmax",
+    channels=lambda n_features: (Channel("beta0", "beta1"),),
+    block=block,
+    mass="beta0",
+    translations=("beta0", "beta1"),
+    bounds={"beta0": (-30.0, 30.0), "beta1": (-30.0, 30.0)},
+    source="arXiv 2310.14188, eq. (1)",
+)
+
+
+def top(active: int = 1) -> Gate:
+    """The gate over the K = `active` atoms of largest score."""
+    return replace(
+        GATE,
+        name="softmax-top",
+        source="compete-v1 (001), eqs. (1) and (2)",
+        n_active=positive_int("active", active),
+        options={"active": active},
+        configure=top,
+    )
+
+
+TOP = top()

@@ -1,0 +1,12 @@
+"""Likelihoods: the log-density of a response given its predictors; new ones are registered here."""
+
+from moestat.base.registry import Registry
+from moestat.base.types import Likelihood
+from moestat.model.likelihoods import gaussian, least_squares, multinomial
+
+__all__ = ["LIKELIHOODS"]
+
+LIKELIHOODS: Registry[Likelihood] = Registry("likelihood")
+LIKELIHOODS.register(multinomial.LIKELIHOOD)
+LIKELIHOODS.register(gaussian.LIKELIHOOD)
+LIKELIHOODS.register(least_squares.LIKELIHOOD)

@@ -1,0 +1,86 @@
+"""Gaussian experts: ``f(y | mu, nu)`` with mean mu and variance nu.
+
+The variance is a parameter of each expert; its logarithm is the coefficient that solvers see.
+
+Source: compete (000), Sec. 3, eq. (3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import Channel, FloatArray, Likelihood
+from moestat.base.validate import as_floats
+from moestat.compiler.jit import device
+from moestat.compiler.math import exp
+
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@device
+def block(eta, y, m, order, value, d1, d2):
+    """Log-density at y; predictors are (mu, t) with ``t = log nu``, the same for all samples.
+
+    With ``r = y - mu``: ``d_mu = r / nu``, ``d_t = (r^2 / nu - 1) / 2``, ``d_mu_mu = -1 / nu``,
+    ``d_mu_t = -r / nu``, ``d_t_t = -r^2 / (2 nu)``.
+    """
+    precision = exp(-eta[1, 0])
+    top = -_HALF_LOG_2PI - 0.5 * eta[1, 0]
+    for b in range(m):
+        r = y[b] - eta[0, b]
+        slope = precision * r
+        square = 0.5 * slope * r
+        value[b] = top - square
+        d1[0, b] = slope
+        d1[1, b] = square - 0.5
+    if order > 1:
+        for b in range(m):
+            d2[0, b] = -precision
+            d2[1, b] = -d1[0, b]
+            d2[2, b] = -0.5 - d1[1, b]
+
+
+def encode(y: Any, n_classes: int) -> FloatArray:
+    """Real responses (n,), checked.
+
+    Raises
+    ------
+    ValueError
+        If y is not a vector of finite numbers.
+    """
+    return as_floats("y", y, (None,))
+
+
+def decode(y: FloatArray) -> FloatArray:
+    """Responses as they are."""
+    return y
+
+
+def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of the response, from predictors (..., 2, n)."""
+    return eta[..., 0, :], np.exp(0.5 * eta[..., 1, :])
+
+
+def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Responses with the predictors `eta`, shape (2, n)."""
+    mean, deviation = spread(eta)
+    return mean + deviation * rng.standard_normal(eta.shape[1])
+
+
+LIKELIHOOD = Likelihood(
+    name="gaussian",
+    n_responses=lambda n_classes: None,
+    channels=(Channel("nu", log=True, response=True),),
+    block=block,
+    encode=encode,
+    decode=decode,
+    draw=draw,
+    dtype=np.float64,
+    spread=spread,
+    bounds={"nu": (1e-6, 1e6)},
+    source="compete (000), eq. (3)",
+    collapse="nu",
+)

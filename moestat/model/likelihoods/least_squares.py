@@ -1,0 +1,57 @@
+"""Least squares: the regression function ``f(x) = sum_i w_i(x) g_i(x)``, errors of one variance.
+
+``Y = f(X) + eps`` with errors of mean 0 and variance nu, which is no parameter of the family: its
+estimate is the mean square of the residuals, and the truth's is given to `moestat.sample`.  The
+log-likelihood of a fit is the Gaussian one at that estimate, ``-n/2 (log(2 pi nu) + 1)``.
+
+Source: attention (004), Sec. 3, eqs. (4) and (6).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, Likelihood
+from moestat.base.validate import as_floats
+
+
+def encode(y: Any, n_classes: int) -> FloatArray:
+    """Real responses (n,), checked.
+
+    Raises
+    ------
+    ValueError
+        If y is not a vector of finite numbers.
+    """
+    return np.ascontiguousarray(as_floats("y", y, (None,)))
+
+
+def decode(y: FloatArray) -> FloatArray:
+    """Responses as they are."""
+    return y
+
+
+def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean of each expert, from predictors (..., 1, n), and no standard deviation of its own."""
+    return eta[..., 0, :], np.full_like(eta[..., 0, :], np.nan)
+
+
+def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Responses with regression function ``eta[0]`` (n,) and variance ``eta[1]`` (n,)."""
+    return eta[0] + np.sqrt(eta[1]) * rng.standard_normal(eta.shape[1])
+
+
+LIKELIHOOD = Likelihood(
+    name="least-squares",
+    n_responses=lambda n_classes: None,
+    channels=(),
+    block=None,
+    encode=encode,
+    decode=decode,
+    draw=draw,
+    dtype=np.float64,
+    spread=spread,
+    source="attention (004), eqs. (4) and (6)",
+)

@@ -1,0 +1,124 @@
+"""Multinomial logistic experts: K classes, the last one the reference.
+
+``f(y = s | eta) = exp(eta_s) / sum_l exp(eta_l)`` with ``eta_K = 0``.
+
+Source: mlmoe (003), Sec. 3 (display after eq. (1)) with assumption (A.3).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray, Likelihood
+from moestat.compiler.jit import device
+from moestat.compiler.math import decay, log, logistic
+
+
+@device
+def block(eta, y, m, order, value, d1, d2):
+    """Log-probability of class y and its derivatives in the predictors.
+
+    ``d1_l = 1[y = l] - p_l`` and ``d2_lm = p_l p_m - 1[l = m] p_l``.
+    """
+    if eta.shape[0] == 1:
+        two_classes(eta[0], y, m, value, d1[0])
+    else:
+        many_classes(eta, y, m, value, d1, d2[0])
+    if order > 1:
+        q = 0
+        for c in range(eta.shape[0]):
+            for e in range(c + 1):
+                # From d1 = 1[y = l] - p_l.
+                for b in range(m):
+                    one = (1.0 if y[b] == c else 0.0) - d1[c, b]
+                    other = (1.0 if y[b] == e else 0.0) - d1[e, b]
+                    d2[q, b] = one * (other - (1.0 if c == e else 0.0))
+                q += 1
+
+
+@device
+def two_classes(eta, y, m, value, d1):
+    """Of two classes the log-odds are the predictor, with its sign turned for the second."""
+    for b in range(m):
+        sign = 1.0 if y[b] == 0 else -1.0
+        value[b], slope = logistic(sign * eta[b])
+        d1[b] = sign * slope
+
+
+@device
+def many_classes(eta, y, m, value, d1, total):
+    """``value`` first holds the largest predictor and ``d1`` the exponentials."""
+    n_predictors = eta.shape[0]
+    for b in range(m):
+        value[b] = 0.0
+    for c in range(n_predictors):
+        for b in range(m):
+            value[b] = eta[c, b] if eta[c, b] > value[b] else value[b]
+    for b in range(m):
+        total[b] = decay(-value[b])
+    for c in range(n_predictors):
+        for b in range(m):
+            d1[c, b] = decay(eta[c, b] - value[b])
+            total[b] += d1[c, b]
+    for b in range(m):
+        value[b] = -value[b] - log(total[b])
+        total[b] = 1.0 / total[b]
+    for c in range(n_predictors):
+        for b in range(m):
+            chosen = y[b] == c
+            value[b] += eta[c, b] if chosen else 0.0
+            d1[c, b] = (1.0 if chosen else 0.0) - d1[c, b] * total[b]
+
+
+def encode(y: Any, n_classes: int) -> IntArray:
+    """Class labels 1..K, as the paper writes them, to indices 0..K-1.
+
+    Raises
+    ------
+    ValueError
+        If a label is not one of 1..K.
+    """
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must have shape (n,), got {labels.shape}")
+    if not (np.issubdtype(labels.dtype, np.number) or labels.dtype == bool):
+        raise ValueError(f"y must hold integer class labels, got dtype {labels.dtype}")
+    as_float = labels.astype(np.float64)
+    if not np.all(np.isfinite(as_float)):
+        raise ValueError("y holds NaN or infinite values; class labels are the integers 1..K")
+    bad = (as_float != np.floor(as_float)) | (as_float < 1) | (as_float > n_classes)
+    if np.any(bad):
+        given = ", ".join(f"{value:g}" for value in np.unique(as_float[bad])[:5])
+        hint = " (labels start at 1, not at 0)" if np.any(as_float == 0) else ""
+        raise ValueError(f"y must hold class labels in 1..{n_classes}; got {given}{hint}")
+    return as_float.astype(np.int64) - 1
+
+
+def decode(index: IntArray) -> IntArray:
+    """Class indices 0..K-1 to labels 1..K."""
+    return np.asarray(index + 1, dtype=np.int64)
+
+
+def draw(eta: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Class indices drawn with the probabilities of the predictors `eta`, shape (K - 1, n)."""
+    logits = np.vstack([eta, np.zeros((1, eta.shape[1]))])
+    logits -= logits.max(axis=0)
+    cumulative = np.cumsum(np.exp(logits), axis=0)
+    threshold = rng.random(eta.shape[1]) * cumulative[-1]
+    return np.asarray((threshold >= cumulative[:-1]).sum(axis=0), dtype=np.int64)
+
+
+LIKELIHOOD = Likelihood(
+    name="multinomial",
+    n_responses=lambda n_classes: n_classes - 1,
+    channels=(),
+    block=block,
+    encode=encode,
+    decode=decode,
+    draw=draw,
+    dtype=np.int64,
+    support=lambda n_classes: np.arange(n_classes, dtype=np.int64),
+    source="mlmoe (003), Sec. 3",
+)

@@ -1,0 +1,82 @@
+"""Mixing measures: the atoms with masses that the theory speaks about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from moestat.base.types import FloatArray, Symmetry
+
+__all__ = ["MixingMeasure"]
+
+
+@dataclass(frozen=True)
+class MixingMeasure:
+    """A discrete measure ``G = sum_i m_i delta_(theta_i)`` over the parameters of one expert.
+
+    Parameters
+    ----------
+    masses : ndarray of shape (k,)
+        Positive masses, ``exp(gamma_i)`` or ``exp(beta0_i)``.
+    atoms : mapping of str to ndarray of shape (k, ...)
+        The other blocks of each atom: ``alpha`` (k, d), ``beta`` (k,), ``a`` (k, K - 1, d),
+        ``b`` (k, K - 1) for the modified sigmoid gate.  Classes are contrasts to the last one.
+    expert_blocks : tuple of str
+        Blocks that are parameters of the expert's mean; empty where that is not known.
+    symmetry : Symmetry
+        Moves of those blocks that leave the mean as it is.
+
+    Raises
+    ------
+    ValueError
+        If a block has another number of atoms, a mass is not positive or a value not finite.
+
+    Notes
+    -----
+    mlmoe (003), Sec. 3: ``G* = sum_i exp(gamma_i*) delta_(alpha_i*, beta_i*, a_i*, b_i*)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> G = MixingMeasure(np.array([1.0, 0.5]), {"beta": np.array([0.0, 2.0])})
+    >>> G.n_atoms, G.total_mass
+    (2, 1.5)
+    """
+
+    masses: FloatArray
+    atoms: Mapping[str, FloatArray]
+    expert_blocks: tuple[str, ...] = field(default=(), repr=False)
+    symmetry: Symmetry = field(default=Symmetry(), repr=False)
+
+    def __post_init__(self) -> None:
+        masses = np.asarray(self.masses, dtype=np.float64)
+        if masses.ndim != 1 or masses.size == 0:
+            raise ValueError(f"masses must have shape (k,) with k >= 1, got {masses.shape}")
+        if not np.all(np.isfinite(masses)) or np.any(masses <= 0):
+            raise ValueError(f"masses must be positive and finite, got {masses}")
+        object.__setattr__(self, "masses", masses)
+        atoms = {name: np.asarray(block, dtype=np.float64) for name, block in self.atoms.items()}
+        for name, block in atoms.items():
+            if block.ndim == 0 or block.shape[0] != masses.size:
+                raise ValueError(
+                    f"block {name!r} must have {masses.size} atoms, got shape {block.shape}"
+                )
+            if not np.all(np.isfinite(block)):
+                raise ValueError(f"block {name!r} holds NaN or infinite values")
+        object.__setattr__(self, "atoms", atoms)
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms k."""
+        return int(self.masses.size)
+
+    @property
+    def total_mass(self) -> float:
+        """Sum of the masses."""
+        return float(self.masses.sum())
+
+    def coordinates(self) -> FloatArray:
+        """Atoms as rows of one matrix (k, p), blocks side by side in their order."""
+        return np.hstack([block.reshape(self.n_atoms, -1) for block in self.atoms.values()])

@@ -1,0 +1,1 @@
+"""Sigmoid self-attention as a mixture of experts."""

@@ -1,0 +1,467 @@
+"""Claims of attention (004), on regression functions with quadratic gates."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from moestat.papers.claims.checks import (
+    Bound,
+    Check,
+    Condition,
+    Identity,
+    Orbit,
+    Sequence,
+    Slope,
+    Witness,
+)
+from moestat.papers.claims.claim import Claim
+from moestat.papers.claims.rules import SUPPORTS
+
+__all__ = ["CLAIMS"]
+
+HALF, QUARTER, SLOW = Fraction(-1, 2), Fraction(-1, 4), Fraction(0)
+_FULL = "regression, raw sigmoid gate, full quadratic score"
+_PARTIAL = "regression, raw sigmoid gate, partial quadratic score"
+_SOFTMAX = "regression, softmax gate, full quadratic score"
+_ERROR = "regression-error"
+_NAMED = "ReLU and GELU networks lambda phi(alpha' x + beta)"
+_OF_REFERENCE_1 = (
+    "a statement of its reference [1] on the worst truth, whose theorem is not printed here;"
+    " the sweep microscope_attention shows slopes at drawn truths, which say nothing against it"
+)
+
+
+def _fit(gate: str, expert: str, regime: str) -> tuple[str, str]:
+    """Experiment and curve of fits with one atom too many, full scores."""
+    return "microscope_attention", f"{gate}, {expert}, {regime}, N* + 1"
+
+
+def _network(activation: str, weighted: bool = True) -> dict[str, Any]:
+    return {"name": "activation", "activation": activation, "weighted": weighted}
+
+
+def _polynomial(degree: int) -> dict[str, Any]:
+    return {"name": "polynomial", "degree": degree}
+
+
+def _attack(*pairs: str) -> tuple[Check, ...]:
+    return tuple(Witness(pair, required=False) for pair in pairs)
+
+
+def _conditions(name: str, *experts: dict[str, Any], claimed: bool = True) -> tuple[Check, ...]:
+    return tuple(Condition(name, expert, claimed) for expert in experts)
+
+
+_RELU, _GELU = _network("relu"), _network("gelu")
+_RATE_NOTE = "Where two measures have one regression function, no estimator converges to both."
+
+CLAIMS = (
+    Claim(
+        "attention.table-1.sigmoid.networks.sparse",
+        "Table 1, SigmoidAttn, ReLU and GELU, sparse",
+        f"{_NAMED} are estimated to eps from eps^-4 samples.",
+        _FULL,
+        "L1",
+        {"over": QUARTER},
+        (
+            Slope(*_fit("sigmoid", "gelu", "sparse"), (2, "expert"), QUARTER),
+            *_attack("shared-weights"),
+            Sequence("opposite-slopes", required=False),
+        ),
+        note="The sweep's experts have no output weight.",
+    ),
+    Claim(
+        "attention.table-1.sigmoid.networks.dense",
+        "Table 1, SigmoidAttn, ReLU and GELU, dense",
+        f"{_NAMED} are estimated to eps from eps^-2 samples.",
+        _FULL,
+        "L3",
+        {"over": HALF},
+        (
+            Slope(*_fit("sigmoid", "relu", "dense"), "dense-L3", HALF),
+            *_attack("shared-weights-dense"),
+        ),
+    ),
+    Claim(
+        "attention.table-1.sigmoid.polynomial.sparse",
+        "Table 1, SigmoidAttn, polynomial, sparse",
+        "Polynomial experts need exp(eps^(-1/tau)) samples.",
+        _FULL,
+        "L2r",
+        {"over": SLOW},
+        (Witness("linear-split", SUPPORTS), Witness("square-split", SUPPORTS)),
+        note="Not slow but not at all: two measures have one regression function.",
+    ),
+    Claim(
+        "attention.table-1.sigmoid.polynomial.dense",
+        "Table 1, SigmoidAttn, polynomial, dense",
+        "Polynomial experts are estimated to eps from eps^-2 samples.",
+        _FULL,
+        "L3",
+        {"over": HALF},
+        _attack("linear-split-dense", "linear-flip"),
+    ),
+    Claim(
+        "attention.table-1.softmax.networks.sparse",
+        "Table 1, SoftmaxAttn, ReLU and GELU, sparse (of its reference [1])",
+        "ReLU and GELU experts are estimated to eps from eps^-4 samples.",
+        _SOFTMAX,
+        "softmax-L1",
+        {"over": QUARTER},
+        (Slope(*_fit("softmax", "gelu", "sparse"), (2, "expert"), QUARTER),),
+    ),
+    Claim(
+        "attention.table-1.softmax.networks.dense",
+        "Table 1, SoftmaxAttn, ReLU and GELU, dense (of its reference [1])",
+        "ReLU and GELU experts are estimated to eps from eps^-2 samples.",
+        _SOFTMAX,
+        "softmax-L1",
+        {"over": HALF},
+        (Slope(*_fit("softmax", "gelu", "dense"), (2, "expert"), HALF),),
+        note="Sec. 4.2 and App. C.1.3 print eps^-4 for the same entry.",
+    ),
+    Claim(
+        "attention.table-1.softmax.polynomial.sparse",
+        "Table 1, SoftmaxAttn, polynomial, sparse (of its reference [1])",
+        "Polynomial experts need exp(eps^(-1/tau)) samples.",
+        _SOFTMAX,
+        "softmax-L2r",
+        {"over": SLOW},
+        untested=_OF_REFERENCE_1,
+    ),
+    Claim(
+        "attention.table-1.softmax.polynomial.dense",
+        "Table 1, SoftmaxAttn, polynomial, dense (of its reference [1])",
+        "Polynomial experts need exp(eps^(-1/tau)) samples.",
+        _SOFTMAX,
+        "softmax-L2r",
+        {"over": SLOW},
+        untested=_OF_REFERENCE_1,
+    ),
+    Claim(
+        "attention.proposition-1",
+        "Proposition 1, eq. (7)",
+        "In the sparse regime the error of the regression function falls at (log n / n)^(1/2).",
+        _FULL,
+        "L2",
+        {"density": HALF},
+        tuple(
+            Slope("attention_table1", f"sigmoid, sparse, {expert}", _ERROR, HALF)
+            for expert in ("gelu", "linear")
+        ),
+    ),
+    Claim(
+        "attention.section-3.sparse",
+        "Sec. 3, before Proposition 1",
+        "Only with over-specified gates at A = b = 0 can N > N* atoms have the true regression"
+        " function.",
+        _FULL,
+        "L2",
+        checks=(
+            Orbit("attention-3", over=True),
+            *_attack("shared-weights-dense-truth", "linear-flip"),
+        ),
+        note="Printed under the premise that both atoms keep the true expert; nothing makes them.",
+    ),
+    Claim(
+        "attention.corollary-1",
+        "Corollary 1",
+        "In the dense regime the regression function converges to the best approximations by"
+        " more than N* atoms at (log n / n)^(1/2).",
+        _FULL,
+        "L2",
+        {"density": HALF},
+        tuple(
+            Slope("attention_table1", f"sigmoid, dense, {expert}", _ERROR, HALF)
+            for expert in ("gelu", "linear")
+        ),
+        note="These approximations are exact, see attention.section-3.sparse, so the error to the"
+        " truth is the one measured.",
+    ),
+    Claim(
+        "attention.definition-1.networks",
+        "Definition 1, Examples",
+        f"{_NAMED} are strongly identifiable.",
+        _FULL,
+        checks=_conditions("strong", _RELU, _GELU),
+    ),
+    Claim(
+        "attention.definition-1.polynomial",
+        "Definition 1, Examples",
+        "Polynomial experts are not strongly identifiable.",
+        _FULL,
+        checks=_conditions("strong", _polynomial(1), _polynomial(2), claimed=False),
+    ),
+    Claim(
+        "attention.equation-8",
+        "eq. (8)",
+        "Three equations between second derivatives of F, for linear experts.",
+        _FULL,
+        checks=tuple(Identity(f"attention-8-{which}") for which in ("first", "second", "third")),
+    ),
+    Claim(
+        "attention.theorem-1",
+        "Theorem 1",
+        f"For strongly identifiable experts, such as {_NAMED}, the L2 distance is at least a"
+        " constant times L1.",
+        _FULL,
+        "L1",
+        {"loss": HALF},
+        (
+            Bound("attention-1"),
+            Bound("attention-1-weighted", required=False),
+            Sequence("opposite-slopes", required=False),
+            *_attack("shared-weights"),
+        ),
+    ),
+    Claim(
+        "attention.theorem-1.rate",
+        "Theorem 1, display",
+        "L1 of the least-squares estimate falls at (log n / n)^(1/2).",
+        _FULL,
+        "L1",
+        {"loss": HALF, "exact": HALF, "over": QUARTER},
+        (
+            Slope(*_fit("sigmoid", "gelu", "sparse"), "loss", HALF),
+            *_attack("shared-weights"),
+        ),
+        note=_RATE_NOTE,
+    ),
+    Claim(
+        "attention.theorem-1.experts",
+        "Sec. 4.1.1, remark (ii)",
+        "Exact-specified experts need eps^-2 samples, over-specified ones eps^-4.",
+        _FULL,
+        "expert error in sup norm",
+        {"exact": HALF, "over": QUARTER},
+        (
+            Slope(*_fit("sigmoid", "gelu", "sparse"), (1, "expert"), HALF),
+            Slope(*_fit("sigmoid", "gelu", "sparse"), (2, "expert"), QUARTER),
+            *_attack("shared-weights"),
+        ),
+    ),
+    Claim(
+        "attention.theorem-2",
+        "Theorem 2, eq. (11)",
+        "For polynomial experts and every r, the minimax risk in L2r is at least of order"
+        " n^(-1/2).",
+        _FULL,
+        "L2r",
+        {"over": SLOW},
+        (Witness("linear-split", SUPPORTS), Witness("square-split", SUPPORTS)),
+        note="By Le Cam's two points: two measures with one regression function keep the risk"
+        " above a constant, whatever n and r.",
+    ),
+    Claim(
+        "attention.definition-2.networks",
+        "Definition 2, Examples",
+        f"{_NAMED} are weakly identifiable.",
+        _FULL,
+        checks=_conditions("weak", _RELU, _GELU),
+    ),
+    Claim(
+        "attention.definition-2.polynomial",
+        "Definition 2, Examples",
+        "Polynomial experts are weakly identifiable.",
+        _FULL,
+        checks=_conditions("weak", _polynomial(1), _polynomial(2)),
+    ),
+    Claim(
+        "attention.theorem-3",
+        "Theorem 3, eq. (12)",
+        "For weakly identifiable experts, the distance to the best approximations is at least a"
+        " constant times L3.",
+        _FULL,
+        "L3",
+        {"loss": HALF},
+        (
+            Bound("attention-3"),
+            Sequence("junction", required=False, note="L3 to the nearest exact representation"),
+            *_attack("shared-weights-dense", "linear-split-dense"),
+        ),
+        note="As printed L3 is to one best approximation of many.",
+    ),
+    Claim(
+        "attention.theorem-3.rate",
+        "Theorem 3, display",
+        "The least L3 of the estimate to a best approximation falls at (log n / n)^(1/2).",
+        _FULL,
+        "dense-L3",
+        {"loss": HALF},
+        tuple(
+            Slope(*_fit("sigmoid", expert, "dense"), "dense-L3", HALF)
+            for expert in ("relu", "linear")
+        ),
+    ),
+    Claim(
+        "attention.proposition-2",
+        "Proposition 2, App. B.2",
+        "Two measures with one regression function are equal.",
+        _FULL,
+        "L3",
+        checks=(
+            Orbit("attention-3", over=True),
+            *_attack("linear-flip", "shared-weights-dense-truth", "shared-weights"),
+        ),
+    ),
+    Claim(
+        "attention.lemma-1",
+        "Lemma 1, App. B.1 (after van de Geer, Theorems 7.4 and 9.2)",
+        "A tail bound of the error of the regression function from an entropy integral.",
+        untested="a theorem of the empirical-process literature, quoted; its consequence is"
+        " attention.proposition-1",
+    ),
+    Claim(
+        "attention.lemma-2",
+        "Lemma 2, App. B.3, eq. (39)",
+        "For polynomial experts and every r, the infimum of the distance over L2r <= eps,"
+        " relative to L2r, goes to 0 with eps.",
+        _FULL,
+        "L2r",
+        checks=(Bound("attention-2", SUPPORTS), Witness("linear-split", SUPPORTS)),
+        note="The distance is 0 along the sequence, for every r alike.",
+    ),
+    Claim(
+        "attention.proposition-3",
+        "Proposition 3, eq. (51)",
+        "Partial score, sparse regime: the error of the regression function falls at"
+        " (log n / n)^(1/2).",
+        _PARTIAL,
+        "L2",
+        {"density": HALF},
+        tuple(
+            Slope("attention_partial", f"sigmoid, sparse, {expert}", _ERROR, HALF)
+            for expert in ("gelu", "linear")
+        ),
+    ),
+    Claim(
+        "attention.corollary-2",
+        "Corollary 2",
+        "Partial score, dense regime: it converges to the best approximations by more than N*"
+        " atoms at (log n / n)^(1/2).",
+        _PARTIAL,
+        "L2",
+        {"density": HALF},
+        tuple(
+            Slope("attention_partial", f"sigmoid, dense, {expert}", _ERROR, HALF)
+            for expert in ("gelu", "linear")
+        ),
+        note="These approximations are exact, so the error to the truth is the one measured.",
+    ),
+    Claim(
+        "attention.definition-3.networks",
+        "Definition 3, Examples",
+        f"{_NAMED} are partial-strongly identifiable.",
+        _PARTIAL,
+        checks=_conditions("partial-strong", _RELU, _GELU),
+        note="As printed, with derivatives in (A, c).",
+    ),
+    Claim(
+        "attention.definition-3.networks.eta",
+        "Definition 3, Examples",
+        f"{_NAMED} are partial-strongly identifiable, with eta in place of c.",
+        _PARTIAL,
+        checks=_conditions("partial-strong-eta", _RELU, _GELU),
+        note="The printed exponents are in N^q, as those of eta are.",
+    ),
+    Claim(
+        "attention.definition-3.polynomial",
+        "Definition 3, after the Examples",
+        "Polynomial experts are partial-strongly identifiable.",
+        _PARTIAL,
+        checks=_conditions("partial-strong-eta", _polynomial(1), _polynomial(2)),
+        note="With eta in place of c.",
+    ),
+    Claim(
+        "attention.theorem-4",
+        "Theorem 4, eq. (53)",
+        f"For partial-strongly identifiable experts, such as {_NAMED}, the L2 distance is at"
+        " least a constant times L4.",
+        _PARTIAL,
+        "L4",
+        {"loss": HALF},
+        (Bound("attention-4"), *_attack("shared-weights-partial")),
+        note="The explorer's GELU experts have no output weight.",
+    ),
+    Claim(
+        "attention.theorem-4.polynomial",
+        "App. C.1.2, Sample efficiency comparison",
+        "Polynomial experts are estimated to eps from eps^-4 samples.",
+        _PARTIAL,
+        "L4",
+        {"over": QUARTER},
+        (Bound("attention-4-linear"), *_attack("linear-split-partial")),
+    ),
+    Claim(
+        "attention.theorem-4.rate",
+        "Theorem 4, display",
+        "L4 of the least-squares estimate falls at (log n / n)^(1/2).",
+        _PARTIAL,
+        "L4",
+        {"loss": HALF, "exact": HALF, "over": QUARTER},
+        (
+            Slope("attention_partial", "sigmoid, sparse, gelu", "loss", HALF),
+            *_attack("shared-weights-partial"),
+        ),
+        note=_RATE_NOTE,
+    ),
+    Claim(
+        "attention.definition-4.networks",
+        "Definition 4, Examples",
+        f"{_NAMED} are partial-weakly identifiable.",
+        _PARTIAL,
+        checks=_conditions("partial-weak", _RELU, _GELU),
+    ),
+    Claim(
+        "attention.definition-4.polynomial",
+        "Definition 4, Examples",
+        "Polynomial experts are partial-weakly identifiable.",
+        _PARTIAL,
+        checks=_conditions("partial-weak", _polynomial(1), _polynomial(2)),
+    ),
+    Claim(
+        "attention.theorem-5",
+        "Theorem 5, eq. (54)",
+        "For partial-weakly identifiable experts, the distance to the best approximations is at"
+        " least a constant times L5.",
+        _PARTIAL,
+        "L5",
+        {"loss": HALF},
+        (
+            Bound("attention-5"),
+            Sequence(
+                "junction-partial", required=False, note="L5 to the nearest exact representation"
+            ),
+            *_attack("shared-weights-partial-dense", "linear-split-partial-dense"),
+        ),
+        note="As printed L5 is to one best approximation of many.",
+    ),
+    Claim(
+        "attention.theorem-5.rate",
+        "Theorem 5, display",
+        "The least L5 of the estimate to a best approximation falls at (log n / n)^(1/2).",
+        _PARTIAL,
+        "dense-L5",
+        {"loss": HALF},
+        tuple(
+            Slope("attention_partial", f"sigmoid, dense, {expert}", "dense-L5", HALF)
+            for expert in ("relu", "linear")
+        ),
+    ),
+    Claim(
+        "attention.proposition-4",
+        "Proposition 4, App. C.2.2",
+        "Partial score: two measures with one regression function are equal.",
+        _PARTIAL,
+        "L5",
+        checks=(
+            Orbit("attention-5", over=True),
+            *_attack(
+                "shared-weights-partial-dense-truth",
+                "shared-weights-partial",
+                "linear-split-partial",
+            ),
+        ),
+    ),
+)

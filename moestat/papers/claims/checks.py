@@ -1,0 +1,347 @@
+"""Checks: where a claim's evidence comes from, and the rule that reads it.
+
+A check is plain data.  It names a sweep's curve, a case of the bound explorer, a witness, a
+condition or a polynomial system; who has the evidence hands it to `judge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from moestat.papers.claims import rules
+from moestat.papers.claims.equations import EQUATIONS
+from moestat.papers.claims.evidence import (
+    DependenceEvidence,
+    Evidence,
+    IdentityEvidence,
+    Missing,
+    OrbitEvidence,
+    OrderEvidence,
+    PairEvidence,
+    PlateauEvidence,
+    SequenceEvidence,
+    SlopeEvidence,
+)
+from moestat.papers.claims.witnesses import PAIRS, SEQUENCES
+
+__all__ = [
+    "Bound",
+    "Check",
+    "Condition",
+    "Exponent",
+    "Identity",
+    "Orbit",
+    "Order",
+    "Plateau",
+    "Sequence",
+    "Slope",
+    "Witness",
+]
+
+Quantity = str | tuple[int, str]
+"""As `moestat.sweep.quantities.quantity` takes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What all checks share.
+
+    Parameters
+    ----------
+    required : bool
+        Whether the claim holds only if this check supports it.  One that is not required is an
+        attack: it may refute, and says nothing when it does not.
+    note : str
+        What a reader should know.
+    """
+
+    required: bool = True
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        raise NotImplementedError
+
+    @property
+    def about(self) -> str:
+        """What a reader should know, beside the note; empty for most."""
+        return ""
+
+    def judge(self, evidence: Evidence) -> str:
+        """The outcome, by the rule of this kind of check; ``open`` without evidence."""
+        return rules.OPEN if isinstance(evidence, Missing) else self._rule(evidence)
+
+    def _rule(self, evidence: Any) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Slope(Check):
+    """The slope of an error against n in a sweep, `moestat.papers.claims.rules.judge_slope`.
+
+    Parameters
+    ----------
+    experiment, curve : str
+        Shipped experiment and one of its curves.
+    quantity : str or (int, str)
+        The error.
+    exponent : Fraction
+        Predicted exponent of n.
+    """
+
+    experiment: str
+    curve: str
+    quantity: Quantity
+    exponent: Fraction
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"{self.experiment}, {self.curve}: {_named(self.quantity)}"
+
+    def _rule(self, evidence: SlopeEvidence) -> str:
+        return rules.judge_slope(evidence, self.exponent)
+
+
+@dataclass(frozen=True)
+class Plateau(Slope):
+    """A plateau of an error and of the density in a sweep, `rules.judge_plateau`."""
+
+    required: bool = field(default=False, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"{self.experiment}, {self.curve}: {_named(self.quantity)} stays"
+
+    def _rule(self, evidence: PlateauEvidence) -> str:
+        return rules.judge_plateau(evidence, self.exponent)
+
+
+def _named(quantity: Quantity) -> str:
+    return quantity if isinstance(quantity, str) else f"{quantity[1]} in cells of {quantity[0]}"
+
+
+@dataclass(frozen=True)
+class Bound(Check):
+    """The bound ``d >~ D`` at one truth, searched by the explorer, `rules.judge_infimum`.
+
+    Parameters
+    ----------
+    case : str
+        A name in `moestat.theory.explorer.CASES`.
+    shows : str
+        What a ratio that goes to 0 says about the claim.
+    """
+
+    case: str
+    shows: str = rules.REFUTES
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"explorer, {self.case}"
+
+    def _rule(self, evidence: SequenceEvidence) -> str:
+        if self.shows == rules.SUPPORTS:
+            return rules.judge_sequence(evidence, self.shows)
+        return rules.judge_infimum(evidence)
+
+
+@dataclass(frozen=True)
+class Exponent(Check):
+    """The power of the deviations by which the least distance falls, `rules.judge_exponent`.
+
+    Parameters
+    ----------
+    case : str
+        A name in `moestat.theory.explorer.CASES`.
+    power : int
+        The power expected: an error of order ``n^(-1 / (2 power))``.
+    """
+
+    case: str
+    power: int
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"explorer, {self.case}"
+
+    def _rule(self, evidence: SequenceEvidence) -> str:
+        return rules.judge_exponent(evidence, self.power)
+
+
+@dataclass(frozen=True)
+class Witness(Check):
+    """Two explicit measures with one density, `rules.judge_pair`.
+
+    Parameters
+    ----------
+    pair : str
+        A name in `moestat.papers.claims.witnesses.PAIRS`.
+    shows : str
+        What such a pair says about the claim.
+    """
+
+    pair: str
+    shows: str = rules.REFUTES
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"pair, {self.pair}"
+
+    @property
+    def about(self) -> str:
+        """How the measures meet the assumptions, and why their densities agree."""
+        return PAIRS[self.pair].allows
+
+    def _rule(self, evidence: PairEvidence) -> str:
+        return rules.judge_pair(evidence, self.shows)
+
+
+@dataclass(frozen=True)
+class Sequence(Check):
+    """Explicit measures near a truth, `rules.judge_sequence`.
+
+    Parameters
+    ----------
+    sequence : str
+        A name in `moestat.papers.claims.witnesses.SEQUENCES`.
+    shows : str
+        What a ratio that goes to 0 says about the claim.
+    """
+
+    sequence: str
+    shows: str = rules.REFUTES
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"sequence, {self.sequence}"
+
+    @property
+    def about(self) -> str:
+        """What moves, and how the assumptions are met."""
+        return SEQUENCES[self.sequence].allows
+
+    def _rule(self, evidence: SequenceEvidence) -> str:
+        return rules.judge_sequence(evidence, self.shows)
+
+
+@dataclass(frozen=True)
+class Condition(Check):
+    """A condition on an expert, checked as printed, `rules.judge_dependence`.
+
+    Parameters
+    ----------
+    condition : str
+        A name in `moestat.theory.identifiability.CONDITIONS`.
+    expert : str or mapping
+        The expert.
+    claimed : bool
+        Whether the claim is that the expert satisfies the condition.
+    """
+
+    condition: str
+    expert: str | Mapping[str, Any]
+    claimed: bool = True
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        expert = self.expert if isinstance(self.expert, str) else _told(self.expert)
+        return f"condition {self.condition}, {expert}"
+
+    def _rule(self, evidence: DependenceEvidence) -> str:
+        return rules.judge_dependence(evidence, self.claimed)
+
+
+def _told(table: Mapping[str, Any]) -> str:
+    options = ", ".join(f"{key} {value}" for key, value in table.items() if key != "name")
+    return f"{table['name']} ({options})"
+
+
+@dataclass(frozen=True)
+class Identity(Check):
+    """An equation between derivatives, evaluated as printed, `rules.judge_identity`.
+
+    Parameters
+    ----------
+    equation : str
+        A name in `moestat.papers.claims.equations.EQUATIONS`.
+    claimed : bool
+        Whether the claim is that it holds.
+    """
+
+    equation: str
+    claimed: bool = True
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"equation, {self.equation}"
+
+    @property
+    def about(self) -> str:
+        """The equation."""
+        return EQUATIONS[self.equation].text
+
+    def _rule(self, evidence: IdentityEvidence) -> str:
+        return rules.judge_identity(evidence, self.claimed)
+
+
+@dataclass(frozen=True)
+class Orbit(Check):
+    """A search for other parameters with the law of a truth, `rules.judge_orbit`.
+
+    Parameters
+    ----------
+    case : str
+        A name in `moestat.theory.explorer.CASES`, whose truth it is.
+    over : bool
+        Whether parameters of as many atoms as the case fits are searched, or as the truth has.
+    """
+
+    case: str
+    over: bool = False
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"orbits, truth of {self.case}{', over-specified' if self.over else ''}"
+
+    def _rule(self, evidence: OrbitEvidence) -> str:
+        return rules.judge_orbit(evidence)
+
+
+@dataclass(frozen=True)
+class Order(Check):
+    """The order rbar(m) of a polynomial system, `rules.judge_order`.
+
+    Parameters
+    ----------
+    m : int
+        Atoms in the cell.
+    claimed : int
+        The order, or a lower bound of it.
+    at_least : bool
+        Whether it is a lower bound.
+    """
+
+    m: int
+    claimed: int
+    at_least: bool = False
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"polynomial system, rbar({self.m})"
+
+    def _rule(self, evidence: OrderEvidence) -> str:
+        return rules.judge_order(evidence, self.claimed, self.at_least)

@@ -1,0 +1,320 @@
+"""The decision rules, fixed before any evidence: numbers in, outcome out.
+
+An outcome is what one piece of evidence says about a claim; `decide` makes a verdict of all of
+them.  Slopes of sampled losses never refute: a curve may be pre-asymptotic at any n.  What refutes
+is an explicit pair of measures with one density, a sequence of measures along which a bound fails,
+a computed order, or a plateau of the density itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from moestat.papers.claims.evidence import (
+    DependenceEvidence,
+    IdentityEvidence,
+    OrbitEvidence,
+    OrderEvidence,
+    PairEvidence,
+    PlateauEvidence,
+    SequenceEvidence,
+    SlopeEvidence,
+)
+
+__all__ = [
+    "HOLDS",
+    "OPEN",
+    "REFUTED",
+    "REFUTES",
+    "SUPPORTS",
+    "UNDECIDED",
+    "Fit",
+    "decide",
+    "judge_dependence",
+    "judge_exponent",
+    "judge_identity",
+    "judge_infimum",
+    "judge_orbit",
+    "judge_order",
+    "judge_pair",
+    "judge_plateau",
+    "judge_sequence",
+    "judge_slope",
+    "sequence_exponent",
+]
+
+SUPPORTS, REFUTES, OPEN = "supports", "refutes", "open"
+HOLDS, REFUTED, UNDECIDED = "holds", "refuted as printed", "undecided"
+
+WIDE = 0.15
+"""A slope supports a claim only if its 95% interval is at most this wide to either side."""
+PLATEAU = -0.25
+"""A density whose Hellinger distance falls more slowly than n to this does not converge."""
+CERTIFIED = 0.9
+"""Share of the estimates that must be certified."""
+SAME = 1e-12
+"""Two densities at most this far apart, numerical error included, are one."""
+APART = 1e-3
+"""Two measures with at least this loss between them are two."""
+STEEP, FLAT = 1.25, 1.1
+"""A distance that falls like loss^r refutes `distance >= C loss` from STEEP on; at most FLAT
+supports it."""
+STRAIGHT = 0.1
+"""Largest residual, in log10, of the line through a sequence."""
+DECADES = 1.0
+"""Decades of loss that a sequence must span."""
+ZERO = 1e-10
+"""Distances at or below this share of a loss are 0."""
+GAP = 1e3
+"""Least ratio of the singular values on the two sides of a rank."""
+EQUAL, UNEQUAL = 1e-6, 1e-2
+"""Relative residuals up to which an equation holds, and from which on it does not."""
+LAW, STARTS = 1e-8, 2
+"""Largest discrepancy of one law, and starts that must have come back to a truth alone."""
+NEAR = 0.1
+"""How far an order may be from the one expected, relative."""
+
+
+def judge_slope(evidence: SlopeEvidence, exponent: Fraction) -> str:
+    """A rate n^exponent, up to its log factor, at the sizes seen.
+
+    ``supports`` if the 95% interval reaches down to ``exponent (1 - 1 / log n)``, the local slope
+    of ``(log n / n)^-exponent`` in the middle of the sizes, lies below 0, is no wider than 0.15
+    to either side, and nine estimates out of ten are certified.  Else ``open``: a slope never
+    refutes.
+
+    Examples
+    --------
+    >>> seen = SlopeEvidence(-0.47, (-0.53, -0.41), (1e10, 1e14), 100, 100, 0, 0)
+    >>> judge_slope(seen, Fraction(-1, 2))
+    'supports'
+    """
+    low, high = evidence.interval
+    if math.isnan(low) or math.isnan(high):
+        return OPEN
+    trusted = high - low <= 2.0 * WIDE and _certified(evidence)
+    return SUPPORTS if low <= _local(evidence, exponent) and high < 0.0 and trusted else OPEN
+
+
+def _certified(evidence: SlopeEvidence) -> bool:
+    return evidence.n_certified >= CERTIFIED * evidence.n_fits > 0
+
+
+def _local(evidence: SlopeEvidence, exponent: Fraction) -> float:
+    middle = math.sqrt(evidence.n[0] * evidence.n[1])
+    return float(exponent) * (1.0 - 1.0 / math.log(middle))
+
+
+def judge_plateau(evidence: PlateauEvidence, exponent: Fraction) -> str:
+    """An error that stays because the density does: ``refutes``, else ``open``.
+
+    The intervals of both slopes must lie above what they should reach, -0.25 for the Hellinger
+    distance, and at least nine fits out of ten be certified: then no measure in reach of the fits
+    has the true density, at any n.
+
+    Examples
+    --------
+    >>> flat = SlopeEvidence(-0.01, (-0.02, 0.0), (1e10, 1e14), 100, 100, 0, 0)
+    >>> judge_plateau(PlateauEvidence(flat, flat, 0.07), Fraction(-1, 2))
+    'refutes'
+    """
+    error, density = evidence.error, evidence.density
+    stays = error.interval[0] > _local(error, exponent) and density.interval[0] > PLATEAU
+    return REFUTES if _certified(error) and stays else OPEN
+
+
+def judge_pair(evidence: PairEvidence, shows: str) -> str:
+    """Two measures with one density: `shows` if they are that, else ``open``.
+
+    Examples
+    --------
+    >>> judge_pair(PairEvidence(distance=2e-17, error=1e-17, loss=2.0), REFUTES)
+    'refutes'
+    """
+    one = evidence.distance + evidence.error <= SAME
+    return shows if one and evidence.loss >= APART else OPEN
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The line through log distance against log loss.
+
+    Parameters
+    ----------
+    exponent : float
+        r of ``distance ~ loss^r``.
+    residual : float
+        Largest residual, in log10.
+    decades : float
+        Decades of loss.
+    """
+
+    exponent: float
+    residual: float
+    decades: float
+
+
+def sequence_exponent(evidence: SequenceEvidence) -> Fit:
+    """The exponent of a sequence, over the members whose distance is not rounding.
+
+    Examples
+    --------
+    >>> sequence_exponent(SequenceEvidence((1e-1, 1e-2, 1e-3), (1e-2, 1e-4, 1e-6))).exponent
+    2.0
+    """
+    loss, distance = np.array(evidence.losses), np.array(evidence.distances)
+    kept = (distance > evidence.rounding) & (loss > 0.0)
+    if np.sum(kept) < 3:
+        return Fit(math.nan, math.nan, 0.0)
+    x, y = np.log10(loss[kept]), np.log10(distance[kept])
+    slope, intercept = np.polyfit(x, y, 1)
+    residual = float(np.max(np.abs(y - intercept - slope * x)))
+    return Fit(round(float(slope), 6), residual, float(x.max() - x.min()))
+
+
+def judge_sequence(evidence: SequenceEvidence, shows: str = REFUTES) -> str:
+    """Measures along which ``distance >= C loss`` fails: `shows`, else ``open``.
+
+    Either all distances are 0, at most 1e-10 of the loss, or the distance falls like loss^r with
+    r of at least 1.25 on a straight line over at least a decade of loss: no constant C is left.
+
+    Examples
+    --------
+    >>> judge_sequence(SequenceEvidence((1e-1, 1e-2, 1e-3), (1e-2, 1e-4, 1e-6)))
+    'refutes'
+    """
+    pairs = list(zip(evidence.losses, evidence.distances, strict=True))
+    if pairs and all(loss > 0.0 and distance <= ZERO * loss for loss, distance in pairs):
+        return shows
+    fit = sequence_exponent(evidence)
+    fails = fit.exponent >= STEEP and fit.residual <= STRAIGHT and fit.decades >= DECADES
+    return shows if fails else OPEN
+
+
+def judge_infimum(evidence: SequenceEvidence) -> str:
+    """The bound ``distance >= C loss`` from the smallest distances at each loss.
+
+    ``refutes`` as `judge_sequence`.  ``supports`` if the smallest distances fall like loss^r with
+    r at most 1.1 on a straight line over at least a decade of loss.
+
+    Examples
+    --------
+    >>> judge_infimum(SequenceEvidence((1e-1, 1e-2, 1e-3), (1e-2, 1e-3, 1e-4), smallest=True))
+    'supports'
+    """
+    if judge_sequence(evidence) == REFUTES:
+        return REFUTES
+    fit = sequence_exponent(evidence)
+    holds = fit.exponent <= FLAT and fit.residual <= STRAIGHT and fit.decades >= DECADES
+    return SUPPORTS if evidence.smallest and holds else OPEN
+
+
+def judge_dependence(evidence: DependenceEvidence, independent: bool) -> str:
+    """A family of functions that a claim says is linearly `independent`, or is not.
+
+    The singular values must jump by a factor of a thousand at the rank, else ``open``.
+
+    Examples
+    --------
+    >>> judge_dependence(DependenceEvidence(5, 4, 1e12, ("F_bb = F_A",)), independent=True)
+    'refutes'
+    """
+    if evidence.gap < GAP:
+        return OPEN
+    return SUPPORTS if (evidence.rank == evidence.n_functions) == independent else REFUTES
+
+
+def judge_identity(evidence: IdentityEvidence, holds: bool = True) -> str:
+    """An equation between functions that a claim says `holds`, or does not.
+
+    Examples
+    --------
+    >>> judge_identity(IdentityEvidence(residual=0.4))
+    'refutes'
+    """
+    if EQUAL < evidence.residual < UNEQUAL or math.isnan(evidence.residual):
+        return OPEN
+    return SUPPORTS if (evidence.residual <= EQUAL) == holds else REFUTES
+
+
+def judge_orbit(evidence: OrbitEvidence) -> str:
+    """A claim that a truth is identified.
+
+    ``refutes`` if other parameters have its law, to a discrepancy of at most 1e-8 and with a
+    clear rank; ``supports`` if at least two starts reached the law and all came back to the
+    truth, with a clear rank; else ``open``.
+
+    Examples
+    --------
+    >>> judge_orbit(OrbitEvidence(False, 5, 1e8, 1e-15, ("true atom split",)))
+    'refutes'
+    """
+    if evidence.gap < GAP or evidence.discrepancy > LAW:
+        return OPEN
+    if not evidence.identified:
+        return REFUTES
+    return SUPPORTS if evidence.n_reached >= STARTS else OPEN
+
+
+def judge_exponent(evidence: SequenceEvidence, expected: int) -> str:
+    """A claim that the smallest distances fall like the `expected` power of the deviations.
+
+    ``supports`` if the power is within a tenth of it, on a straight line over at least a decade;
+    else ``open``.
+
+    Examples
+    --------
+    >>> found = SequenceEvidence((1e-1, 1e-2), (1e-4, 1e-8), smallest=True)
+    >>> judge_exponent(found, 4)
+    'open'
+    """
+    fit = sequence_exponent(evidence)
+    near = abs(fit.exponent - expected) <= NEAR * expected
+    straight = fit.residual <= STRAIGHT and fit.decades >= 0.99 * DECADES
+    return SUPPORTS if evidence.smallest and near and straight else OPEN
+
+
+def judge_order(evidence: OrderEvidence, claimed: int, at_least: bool = False) -> str:
+    """A claim that rbar(m) is a number, or `at_least` that number.
+
+    Examples
+    --------
+    >>> judge_order(OrderEvidence(2, 4, 4), claimed=4)
+    'supports'
+    >>> judge_order(OrderEvidence(4, 8, 8), claimed=7, at_least=True)
+    'supports'
+    """
+    if at_least:
+        if evidence.at_least >= claimed:
+            return SUPPORTS
+        return REFUTES if evidence.at_most < claimed else OPEN
+    if evidence.at_least == evidence.at_most == claimed:
+        return SUPPORTS
+    return OPEN if evidence.at_least <= claimed <= evidence.at_most else REFUTES
+
+
+def decide(outcomes: Sequence[tuple[str, bool]]) -> str:
+    """The verdict on a claim from its outcomes, each with whether it is required.
+
+    ``refuted as printed`` if any outcome refutes; ``holds`` if all required ones support, and
+    there is one; else ``undecided``.  A check that is not required is an attack: it may refute,
+    and when it does not, the claim has withstood it.
+
+    Examples
+    --------
+    >>> decide([(SUPPORTS, True), (OPEN, False)])
+    'holds'
+    >>> decide([(SUPPORTS, True), (REFUTES, False)])
+    'refuted as printed'
+    >>> decide([])
+    'undecided'
+    """
+    if any(outcome == REFUTES for outcome, _ in outcomes):
+        return REFUTED
+    required = [outcome for outcome, needed in outcomes if needed]
+    return HOLDS if required and all(each == SUPPORTS for each in required) else UNDECIDED

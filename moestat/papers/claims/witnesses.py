@@ -1,0 +1,469 @@
+"""Explicit measures that decide claims: pairs with one density, and sequences near a truth.
+
+Every witness has one input and is built to meet the assumptions that its paper states; `allows`
+says how.  Nothing here is an outcome: distances and losses are computed when a witness is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from moestat.base.registry import Registry
+from moestat.base.types import FloatArray
+from moestat.metrics.distances import Distance, regression_error, total_variation
+from moestat.metrics.losses import voronoi_loss
+from moestat.model.designs import Uniform
+from moestat.model.family import Family, family
+from moestat.papers.claims.evidence import PairEvidence, SequenceEvidence
+
+__all__ = ["PAIRS", "SEQUENCES", "Pair", "Path"]
+
+Blocks = Mapping[str, Any]
+_RADII = (0.3, 0.1, 0.03, 0.01, 0.003)
+
+
+def _distance(
+    model: Family, theta: FloatArray, truth: Family, true_theta: FloatArray, design: Uniform
+) -> Distance:
+    """Total variation, or the L2 distance of regression functions."""
+    measure = regression_error if model.is_regression else total_variation
+    return measure(model, theta, truth, true_theta, design)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two measures said to have one density.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry.
+    truth, other : Family
+        Families of the two measures.
+    true_blocks, other_blocks : mapping
+        Their parameters by block.
+    loss : str
+        Voronoi loss of the claim.
+    allows : str
+        How the measures meet the assumptions of the claims, and why their densities agree.
+    low, high : float
+        The inputs' interval.
+    options : mapping
+        Options of the loss.
+    """
+
+    name: str
+    truth: Family
+    other: Family
+    true_blocks: Blocks
+    other_blocks: Blocks
+    loss: str
+    allows: str
+    low: float = -1.0
+    high: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def evidence(self) -> PairEvidence:
+        """Distance and loss of the two measures."""
+        theta, star = self.other.pack(self.other_blocks), self.truth.pack(self.true_blocks)
+        design = Uniform(self.low, self.high)
+        apart = _distance(self.other, theta, self.truth, star, design)
+        measures = self.other.measure(theta), self.truth.measure(star)
+        loss = float(voronoi_loss(*measures, self.loss, **self.options))
+        return PairEvidence(apart.value, apart.error, loss)
+
+
+@dataclass(frozen=True)
+class Path:
+    """Measures that run into a truth as epsilon falls.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry.
+    truth, other : Family
+        Families of the truth and of the measures.
+    true_blocks : mapping
+        Parameters of the truth by block.
+    at : callable
+        ``at(epsilon)``: blocks of the measure.
+    loss : str
+        Voronoi loss of the claim.
+    allows : str
+        What moves, and how the assumptions are met.
+    low, high : float
+        The inputs' interval.
+    """
+
+    name: str
+    truth: Family
+    other: Family
+    true_blocks: Blocks
+    at: Callable[[float], Blocks]
+    loss: str
+    allows: str
+    low: float = -1.0
+    high: float = 1.0
+
+    def evidence(self) -> SequenceEvidence:
+        """Losses and distances for epsilon = 0.3, 0.1, .., 0.003."""
+        star = self.truth.pack(self.true_blocks)
+        target, design = self.truth.measure(star), Uniform(self.low, self.high)
+        losses, distances = [], []
+        for epsilon in _RADII:
+            theta = self.other.pack(self.at(epsilon))
+            losses.append(float(voronoi_loss(self.other.measure(theta), target, self.loss)))
+            distances.append(_distance(self.other, theta, self.truth, star, design).value)
+        return SequenceEvidence(tuple(losses), tuple(distances), directions=self.allows)
+
+
+PAIRS: Registry[Pair] = Registry("pair of measures")
+SEQUENCES: Registry[Path] = Registry("sequence of measures")
+
+
+@cache
+def _classes(gate: str, n_experts: int) -> Family:
+    return family("multinomial", gate=gate, n_experts=n_experts, n_classes=3)
+
+
+@cache
+def _squares(gate: str, n_experts: int, expert: str, option: Any = None) -> Family:
+    tables = {
+        "polynomial": {"name": "polynomial", "degree": option},
+        "neuron": {"name": "activation", "activation": option, "weighted": False},
+        "weighted": {"name": "activation", "activation": option, "weighted": True},
+    }
+    return family("least-squares", gate=gate, expert=tables[expert], n_experts=n_experts)
+
+
+def _logit(p: float) -> float:
+    return float(np.log(p / (1.0 - p)))
+
+
+_EXPERTS = {"a": [[2.0, -1.0, 0.0], [-1.0, 1.5, 0.0]], "b": [[0.5, -1.0, 0.0], [0.3, 1.0, 0.0]]}
+
+PAIRS.register(
+    Pair(
+        "opposite-scores",
+        _classes("sigmoid", 2),
+        _classes("sigmoid", 2),
+        {"gamma": [0.2, 0.0], "alpha": [1.0, -1.0], "beta": [0.5, -0.5], **_EXPERTS},
+        {"gamma": [-0.2, 0.0], "alpha": [1.0, -1.0], "beta": [0.9, -0.9], **_EXPERTS},
+        "D1",
+        "k = k* = 2 with s2 = -s1: as sigma(s) = e^s sigma(-s), the gates see only gamma1 + s1."
+        "  Meets A.1 to A.4.",
+    )
+)
+
+
+def _mixed_constants(gate: str, own: Blocks, loss: str, options: Blocks) -> Pair:
+    """A true expert without slope, as a mixture of two constants under its own gate."""
+    mass = "beta0" if gate == "softmax" else "gamma"
+    slopes, ratio = [2.0, -1.0, 0.0], np.exp([0.4, -0.3, 0.0])
+    constant = ratio / ratio.sum()
+    # The vector of class probabilities is the mean of two others: intercepts are their logarithms.
+    shift = np.array([0.05, -0.03, -0.02])
+    halves = [np.log(p / p[-1]).tolist() for p in (constant + shift, constant - shift)]
+    first = {name: value for name, value in own.items() if np.ndim(value)}
+    shared = {name: value for name, value in own.items() if not np.ndim(value)}
+    split = {name: [value[0], value[0], value[1]] for name, value in first.items()}
+    return Pair(
+        f"mixed-constants-{gate}",
+        _classes(gate, 2),
+        _classes(gate, 3),
+        {
+            mass: [0.3, 0.0],
+            **first,
+            **shared,
+            "a": [[0.0, 0.0, 0.0], slopes],
+            "b": [np.log(constant / constant[-1]).tolist(), [0.5, -1.0, 0.0]],
+        },
+        {
+            mass: [0.3 - np.log(2.0), 0.3 - np.log(2.0), 0.0],
+            **split,
+            **shared,
+            "a": [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], slopes],
+            "b": [*halves, [0.5, -1.0, 0.0]],
+        },
+        loss,
+        "k = k* + 1 = 3, one true expert with slopes 0: its class probabilities are a mean of two"
+        " others, under one gate.  Meets A.1 to A.4.",
+        options=options,
+    )
+
+
+for _gate, _own, _loss, _options in (
+    ("sigmoid", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2]}, "D1", {}),
+    ("sigmoid-inner", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8}, "D2r", {"r": 2}),
+    ("sigmoid-euclidean", {"alpha": [0.3, -0.4], "beta": [0.5, 0.2], "tau": 0.8}, "D3", {}),
+    ("softmax", {"beta1": [1.5, 0.0]}, "softmax-D2r", {"r": 2}),
+):
+    PAIRS.register(_mixed_constants(_gate, _own, _loss, _options))
+
+PAIRS.register(
+    Pair(
+        "temperature-scale",
+        _classes("sigmoid-inner", 2),
+        _classes("sigmoid-inner", 2),
+        {
+            **{"gamma": [0.3, 0.0], "alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8},
+            **_EXPERTS,
+        },
+        {
+            **{"gamma": [0.3, 0.0], "alpha": [1.8, -0.6], "beta": [0.6, 0.24], "tau": 0.96},
+            **_EXPERTS,
+        },
+        "D2r",
+        "k = k* = 2, all of alpha, beta and tau times 1.2.  Meets the assumptions of Sec. 4.1.",
+        options={"r": 2},
+    )
+)
+
+PAIRS.register(
+    Pair(
+        "positions-outside",
+        _classes("sigmoid-euclidean", 2),
+        _classes("sigmoid-euclidean", 2),
+        {
+            **{"gamma": [0.3, 0.0], "alpha": [-2.0, 3.0], "beta": [-1.5, -2.0], "tau": 1.0},
+            **_EXPERTS,
+        },
+        {
+            **{"gamma": [0.3, 0.0], "alpha": [-2.5, 3.5], "beta": [-2.0, -2.5], "tau": 1.0},
+            **_EXPERTS,
+        },
+        "D3",
+        "k = k* = 2, positions outside the inputs, where |alpha - x| is linear in x and only"
+        " |alpha| + beta matters.  Meets the assumptions of Sec. 4.2.",
+    )
+)
+
+
+def _doubled(name: str, expert: Any, loss: str, blocks: Blocks) -> Pair:
+    truth = family("gaussian", gate="competition", expert=expert, n_experts=2)
+    twice = {block: [*value, *value] for block, value in blocks.items()}
+    return Pair(
+        name,
+        truth,
+        truth.with_experts(4),
+        blocks,
+        twice,
+        loss,
+        "N = 2 N* = 4, every atom of the truth twice, unit masses as printed.",
+        -2.0,
+        2.0,
+        {"masses": "given"},
+    )
+
+
+PAIRS.register(
+    _doubled(
+        "doubled-lines",
+        "linear",
+        "competition-L2",
+        {"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]},
+    )
+)
+PAIRS.register(
+    _doubled(
+        "doubled-networks",
+        {"name": "ffn", "hidden": 1},
+        "competition-L1",
+        {
+            "W1": np.array([[2.0], [-2.0]])[..., None],
+            "b1": [[0.0], [0.5]],
+            "W2": [[2.0], [-2.0]],
+            "nu": [0.09, 0.09],
+        },
+    )
+)
+
+
+def _never_active() -> Pair:
+    truth = family("gaussian", gate={"name": "competition-top", "active": 2}, n_experts=3)
+    blocks = {"a": [2.0, -1.5, 0.1], "b": [5.0, -4.0, 0.5], "nu": [0.25, 0.16, 0.09]}
+    return Pair(
+        "never-active",
+        truth,
+        truth,
+        blocks,
+        {**blocks, "a": [2.0, -1.5, 0.2], "b": [5.0, -4.0, 0.3]},
+        "competition-top-D",
+        "k = k* = 3, K = 2: the third expert answers less than the others at every input, so it"
+        " never takes part.  Distinct atoms, experts differentiable and not 0.",
+        options={"active": 2},
+    )
+
+
+PAIRS.register(_never_active())
+
+_DENSE = {"A": [[0.8]], "b": [[-0.6]], "c": [0.4]}
+_SPARSE = {"A": [[0.0]], "b": [[0.0]], "c": [0.4]}
+_HALVED = _logit(0.5 / (1.0 + np.exp(-0.4)))
+
+
+def _without(blocks: Blocks, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in blocks.items() if name not in names}
+
+
+def _split(name: str, gate: str, truth: Blocks, loss: str, regime: str) -> Pair:
+    """A polynomial of degree 1 split among two atoms with the gate of the true one."""
+    drop = ("b",) if gate.endswith("partial") else ()
+    own = _without(truth, *drop)
+    two = {block: [*value, *value] for block, value in own.items()}
+    options = {"r": 2} if loss == "L2r" else {}
+    return Pair(
+        name,
+        _squares(gate, 1, "polynomial", 1),
+        _squares(gate, 2, "polynomial", 1),
+        {**own, "alpha": [1.5], "beta": [0.7]},
+        {**two, "alpha": [0.9, 0.6], "beta": [0.1, 0.6]},
+        loss,
+        f"N* = 1, N = 2, {regime} regime, linear experts: two atoms with the gate of the true one"
+        " whose slopes and intercepts add up to its own.",
+        options=options,
+    )
+
+
+PAIRS.register(_split("linear-split", "sigmoid-quadratic", _SPARSE, "L2r", "sparse"))
+PAIRS.register(_split("linear-split-dense", "sigmoid-quadratic", _DENSE, "L3", "dense"))
+PAIRS.register(_split("linear-split-partial", "sigmoid-partial", _SPARSE, "L4", "sparse"))
+PAIRS.register(_split("linear-split-partial-dense", "sigmoid-partial", _DENSE, "L5", "dense"))
+PAIRS.register(
+    Pair(
+        "square-split",
+        _squares("sigmoid-quadratic", 1, "polynomial", 2),
+        _squares("sigmoid-quadratic", 2, "polynomial", 2),
+        {**_SPARSE, "alpha": [1.5], "beta": [0.7]},
+        {
+            **{block: [*value, *value] for block, value in _SPARSE.items()},
+            "alpha": [1.5 * 0.6, 1.5 * 0.8],
+            "beta": [0.7 * 0.6, 0.7 * 0.8],
+        },
+        "L2r",
+        "N* = 1, N = 2, sparse regime, p = 2: two atoms with the gate of the true one and its"
+        " expert's parameters times t and u, t^2 + u^2 = 1.",
+        options={"r": 2},
+    )
+)
+
+
+def _shared_weights(name: str, gate: str, regime: Blocks, loss: str, versus: str) -> Pair:
+    """Two atoms with the gate and the neuron of the true one, whose weights add up to its own.
+
+    ``truth`` compares them with the true atom, ``another`` with two other such atoms.
+    """
+    drop = ("b",) if gate.endswith("partial") else ()
+    own = _without(regime, *drop)
+    neuron = {"alpha": [1.5], "beta": [0.7]}
+    halved = "A" in own and own["A"] == [[0.0]]
+    # In the sparse regime gates are free to share the true mass; then weights are twice as large.
+    gates = {**own, "c": [_HALVED]} if halved else own
+    total = 4.0 if halved else 2.0
+
+    def two(first: float) -> dict[str, Any]:
+        twice = {block: [*value, *value] for block, value in {**gates, **neuron}.items()}
+        return {**twice, "lambda": [first, total - first]}
+
+    pair = _squares(gate, 2, "weighted", "gelu")
+    if versus == "truth":
+        truth, blocks = _squares(gate, 1, "weighted", "gelu"), {**own, **neuron, "lambda": [2.0]}
+    else:
+        truth, blocks = pair, two(0.8)
+    return Pair(
+        name,
+        truth,
+        pair,
+        blocks,
+        two(1.5),
+        loss,
+        f"N* = 1, N = 2, {'sparse' if halved else 'dense'} regime, lambda gelu(alpha x + beta) with"
+        " alpha, lambda != 0: two atoms that differ in lambda only, which is linear.",
+    )
+
+
+for _name, _gate, _regime, _loss, _versus in (
+    ("shared-weights", "sigmoid-quadratic", _SPARSE, "L1", "truth"),
+    ("shared-weights-dense", "sigmoid-quadratic", _DENSE, "L3", "another"),
+    ("shared-weights-dense-truth", "sigmoid-quadratic", _DENSE, "L3", "truth"),
+    ("shared-weights-partial", "sigmoid-partial", _SPARSE, "L4", "truth"),
+    ("shared-weights-partial-dense", "sigmoid-partial", _DENSE, "L5", "another"),
+    ("shared-weights-partial-dense-truth", "sigmoid-partial", _DENSE, "L5", "truth"),
+):
+    PAIRS.register(_shared_weights(_name, _gate, _regime, _loss, _versus))
+
+PAIRS.register(
+    Pair(
+        "linear-flip",
+        _squares("sigmoid-quadratic", 1, "polynomial", 1),
+        _squares("sigmoid-quadratic", 2, "polynomial", 1),
+        {**_DENSE, "alpha": [1.5], "beta": [0.7]},
+        {
+            **{"A": [[-0.8], [0.0]], "b": [[0.6], [0.0]], "c": [-0.4, 0.0]},
+            **{"alpha": [-1.5, 3.0], "beta": [-0.7, 1.4]},
+        },
+        "L3",
+        "N* = 1, N = 2, dense regime, linear experts: sigma(s) g = g - sigma(-s) g.",
+    )
+)
+
+_HALF_MASS = 1.0 / (1.0 + np.exp(-_HALVED))
+# sigma'' / (2 sigma') at c': what A must be to undo the square of b.
+_CURVE = 0.5 * (1.0 - 2.0 * _HALF_MASS)
+
+
+def _opposite_slopes(epsilon: float) -> Blocks:
+    return {
+        **{"A": [[-_CURVE * epsilon**2]] * 2, "b": [[epsilon], [-epsilon]]},
+        **{"c": [_HALVED] * 2, "alpha": [1.5, 1.5], "beta": [0.7, 0.7]},
+    }
+
+
+SEQUENCES.register(
+    Path(
+        "opposite-slopes",
+        _squares("sigmoid-quadratic", 1, "neuron", "gelu"),
+        _squares("sigmoid-quadratic", 2, "neuron", "gelu"),
+        {**_SPARSE, "alpha": [1.5], "beta": [0.7]},
+        _opposite_slopes,
+        "L1",
+        "b = +eps and -eps in two atoms, A = -(sigma'' / 2 sigma') eps^2: at A = b = 0 the second"
+        " derivative in b is a multiple of the first in A, for any expert.  N* = 1, N = 2, sparse.",
+    )
+)
+
+
+def _junction(names: tuple[str, ...]) -> Callable[[float], Blocks]:
+    def at(epsilon: float) -> Blocks:
+        gates = {"A": [[0.8], [0.8 + epsilon]], "b": [[-0.6]] * 2, "c": [0.4, 0.4]}
+        return {
+            **{name: gates[name] for name in names},
+            **{"alpha": [1.5 * (1.0 - epsilon), 1.5 * epsilon]},
+            **{"beta": [0.7 * (1.0 - epsilon), 0.7 * epsilon]},
+        }
+
+    return at
+
+
+for _name, _gate, _names, _loss in (
+    ("junction", "sigmoid-quadratic", ("A", "b", "c"), "dense-L3"),
+    ("junction-partial", "sigmoid-partial", ("A", "c"), "dense-L5"),
+):
+    SEQUENCES.register(
+        Path(
+            _name,
+            _squares(_gate, 1, "neuron", "relu"),
+            _squares(_gate, 2, "neuron", "relu"),
+            {**{block: _DENSE[block] for block in _names}, "alpha": [1.5], "beta": [0.7]},
+            _junction(_names),
+            _loss,
+            "near the extra expert 0 under the true gate, a share eps of the expert under a gate"
+            " eps away: the distance to the set of exact representations is eps, that of the"
+            " functions eps^2.  N* = 1, N = 2, dense regime.",
+        )
+    )

@@ -1,0 +1,1 @@
+"""CompeteSMoE, both versions."""

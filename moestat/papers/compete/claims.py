@@ -1,0 +1,276 @@
+"""Claims of compete (000) and compete-v1 (001), on Gaussian experts that compete."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from moestat.papers.claims.checks import (
+    Bound,
+    Check,
+    Condition,
+    Exponent,
+    Order,
+    Plateau,
+    Slope,
+    Witness,
+)
+from moestat.papers.claims.claim import Claim
+
+__all__ = ["CLAIMS"]
+
+HALF, QUARTER = Fraction(-1, 2), Fraction(-1, 4)
+_SWEEP = "microscope_gaussian"
+_FREE = "competition, free masses, k = {}"
+_UNIT = "competition, unit masses, k = 3"
+_ANY = "gaussian, competition gate, any experts that are algebraically independent"
+_LINES = "gaussian, competition gate, linear experts"
+_SOFTMAX = "gaussian, softmax gate, linear experts"
+_TOP = "gaussian, top-K competition gate, exactly specified"
+_FREE_NOTE = "A free mass in the gate, which the printed model lacks."
+_NETWORK = {"name": "ffn", "hidden": 1}
+_MISSPECIFIED = "N = 3, N* = 2, unit masses: none of these measures has the true density."
+_VAN_DE_GEER = "a theorem of the empirical-process literature, quoted; its consequence is {}"
+_ENTROPY = (
+    "the entropy of a class of functions, for which there is no estimate to test; its consequence"
+    " is {}"
+)
+
+
+def _plateau(quantity: str = "loss") -> Check:
+    return Plateau(_SWEEP, _UNIT, quantity, HALF, note=_MISSPECIFIED)
+
+
+def _free(k: int, quantity: str | tuple[int, str], exponent: Fraction) -> Check:
+    return Slope(_SWEEP, _FREE.format(k), quantity, exponent, note=_FREE_NOTE)
+
+
+_EXPERTS = (_free(2, (1, "expert"), HALF), _free(3, (2, "expert"), QUARTER))
+
+CLAIMS = (
+    Claim(
+        "compete.proposition-3.1",
+        "Proposition 3.1",
+        "For N > N*, the total variation of the density estimate falls at (log n / n)^(1/2).",
+        _ANY,
+        "total variation",
+        {"density": HALF},
+        (_free(3, "total_variation", HALF), _plateau("total_variation")),
+        note="Printed with unit masses: exp(softplus(g)) >= 1, so that no expert can vanish.",
+    ),
+    Claim(
+        "compete.section-3.independence",
+        "Sec. 3, Problem setting",
+        "Networks W2 softplus(W1 x + b) satisfy the algebraic independence condition.",
+        _ANY,
+        checks=(Condition("algebraic", _NETWORK),),
+    ),
+    Claim(
+        "compete.section-3.linear",
+        "Sec. 3, Problem setting",
+        "Linear experts do not satisfy it.",
+        _LINES,
+        checks=(Condition("algebraic", "linear", claimed=False),),
+    ),
+    Claim(
+        "compete.theorem-3.2",
+        "Theorem 3.2, eqs. (6), (7)",
+        "The mean total variation is at least a constant times L1.",
+        _ANY,
+        "competition-L1",
+        {"loss": HALF},
+        (
+            Bound("compete-32", note=_FREE_NOTE),
+            Bound("compete-32-unit", required=False),
+            Witness("doubled-networks", required=False),
+        ),
+        note="Tested on networks, which do not satisfy the condition: see"
+        " compete.section-3.independence.  The printed loss has masses that the printed gate"
+        " lacks.",
+    ),
+    Claim(
+        "compete.theorem-3.2.rate",
+        "Theorem 3.2, last sentence",
+        "L1 of the maximum-likelihood estimate falls at (log n / n)^(1/2).",
+        _ANY,
+        "competition-L1",
+        {"loss": HALF},
+        (
+            Slope("gaussian_competition", "networks, free, k = 2", "loss", HALF, note=_FREE_NOTE),
+            Slope("gaussian_competition", "networks, free, k = 3", "loss", HALF, note=_FREE_NOTE),
+            _plateau(),
+            Witness("doubled-networks", required=False),
+        ),
+    ),
+    Claim(
+        "compete.theorem-3.2.experts",
+        "Sec. 3, remark (i)",
+        "Exact-specified experts are estimated at n^(-1/2), over-specified ones at n^(-1/4).",
+        _ANY,
+        "expert error in sup norm",
+        {"exact": HALF, "over": QUARTER},
+        (
+            Slope("gaussian_competition", "networks, free, k = 2", (1, "expert"), HALF),
+            Slope("gaussian_competition", "networks, free, k = 3", (2, "expert"), QUARTER),
+        ),
+        note=_FREE_NOTE,
+    ),
+    Claim(
+        "compete.section-3.without",
+        "Sec. 3, remark (ii) (of arXiv 2305.03288)",
+        "Without competition, an expert fitted by three is estimated at n^(-1/12).",
+        _SOFTMAX,
+        "gaussian-softmax-D",
+        {"over 3": Fraction(-1, 12)},
+        (Order(3, 6), Exponent("softmax-3-order", 6)),
+        note="Printed for any expert; the order is that of linear ones.",
+    ),
+    Claim(
+        "compete.theorem-j.1",
+        "Theorem J.1, eqs. (14), (15)",
+        "The mean total variation is at least a constant times L2.",
+        _LINES,
+        "competition-L2",
+        {"loss": HALF},
+        (
+            Bound("compete-J1", note=_FREE_NOTE),
+            Bound("compete-J1-normalised", required=False, note="masses 1/N against 1/N*"),
+            Bound("compete-J1-unit", required=False),
+            Witness("doubled-lines", required=False),
+        ),
+        note="The printed loss has masses that the printed gate lacks.",
+    ),
+    Claim(
+        "compete.theorem-j.1.rate",
+        "Theorem J.1, last sentence",
+        "L2 of the maximum-likelihood estimate falls at (log n / n)^(1/2).",
+        _LINES,
+        "competition-L2",
+        {"loss": HALF},
+        (
+            _free(2, "loss", HALF),
+            _free(3, "loss", HALF),
+            _plateau(),
+            Witness("doubled-lines", required=False),
+        ),
+    ),
+    Claim(
+        "compete.theorem-j.1.parameters",
+        "App. J, remark (i)",
+        "Exact-specified parameters are estimated at n^(-1/2), over-specified ones at n^(-1/4).",
+        _LINES,
+        "competition-L2",
+        {"exact": HALF, "over": QUARTER},
+        tuple(
+            _free(k, (size, block), exponent)
+            for k, size, exponent in ((2, 1, HALF), (3, 2, QUARTER))
+            for block in ("a", "b", "nu")
+        ),
+        note=_FREE_NOTE,
+    ),
+    Claim(
+        "compete.theorem-j.1.experts",
+        "App. J, remark (ii)",
+        "Exact-specified experts are estimated at n^(-1/2), over-specified ones at n^(-1/4).",
+        _LINES,
+        "expert error in sup norm",
+        {"exact": HALF, "over": QUARTER},
+        (*_EXPERTS, Exponent("compete-J1-order", 2, required=False)),
+        note=_FREE_NOTE,
+    ),
+    Claim(
+        "compete.section-j.without.two",
+        "App. J, remark (iii) (of arXiv 2305.03288)",
+        "Without competition, a linear expert fitted by two is estimated at n^(-1/8).",
+        _SOFTMAX,
+        "gaussian-softmax-D",
+        {"over 2": Fraction(-1, 8)},
+        (
+            Order(2, 4),
+            Exponent("softmax-2-order", 4),
+            Slope(_SWEEP, "softmax, k = 3", (2, "expert"), Fraction(-1, 8)),
+        ),
+    ),
+    Claim(
+        "compete.section-j.without.three",
+        "App. J, remark (iii) (of arXiv 2305.03288)",
+        "Without competition, a linear expert fitted by three is estimated at n^(-1/12).",
+        _SOFTMAX,
+        "gaussian-softmax-D",
+        {"over 3": Fraction(-1, 12)},
+        (
+            Order(3, 6),
+            Exponent("softmax-3-order", 6),
+            Slope(_SWEEP, "softmax, k = 4", (3, "expert"), Fraction(-1, 12), required=False),
+        ),
+    ),
+    Claim(
+        "compete.section-j.without.more",
+        "App. J, remark (iii): slower as the number of fitted experts grows",
+        "Without competition, the order rbar(m) of cells of m is at least 7 for m >= 4.",
+        _SOFTMAX,
+        "gaussian-softmax-D",
+        {"over 4": Fraction(-1, 14)},
+        (Order(4, 7, at_least=True), Order(5, 7, at_least=True)),
+        note="The bound is that of arXiv 2305.03288, second-hand; rbar(m) = 2m.",
+    ),
+    Claim(
+        "compete.lemma-k.1",
+        "Lemma K.1 (van de Geer, Theorem 7.4)",
+        "A tail bound of the Hellinger distance from an entropy integral.",
+        untested=_VAN_DE_GEER.format("compete.proposition-3.1"),
+    ),
+    Claim(
+        "compete.lemma-k.2",
+        "Lemma K.2",
+        "Covering numbers and bracketing entropy are at most of order log(1 / eps).",
+        _ANY,
+        untested=_ENTROPY.format("compete.proposition-3.1"),
+    ),
+    Claim(
+        "compete-v1.theorem-4.1",
+        "Theorem 4.1",
+        "The Hellinger distance of the density estimate falls at (log n / n)^(1/2).",
+        _TOP,
+        "Hellinger",
+        {"density": HALF},
+        tuple(
+            Slope("gaussian_exact_v1", curve, "hellinger", HALF)
+            for curve in ("top 1, k = 2", "top 2, k = 3")
+        ),
+    ),
+    Claim(
+        "compete-v1.theorem-4.2",
+        "Theorem 4.2, eqs. (9), (10)",
+        "The mean Hellinger distance is at least a constant times D.",
+        _TOP,
+        "competition-top-D",
+        {"loss": HALF},
+        (Bound("compete-v1-42"), Witness("never-active", required=False)),
+    ),
+    Claim(
+        "compete-v1.theorem-4.2.rate",
+        "Theorem 4.2, eq. (11)",
+        "D of the maximum-likelihood estimate falls at (log n / n)^(1/2).",
+        _TOP,
+        "competition-top-D",
+        {"loss": HALF, "exact": HALF},
+        (
+            Slope("gaussian_exact_v1", "top 1, k = 2", "loss", HALF),
+            Slope("gaussian_exact_v1", "top 2, k = 3", "loss", HALF),
+            Witness("never-active", required=False),
+        ),
+    ),
+    Claim(
+        "compete-v1.lemma-b.1",
+        "Lemma B.1 (van de Geer, Theorem 7.4)",
+        "A tail bound of the Hellinger distance from an entropy integral.",
+        untested=_VAN_DE_GEER.format("compete-v1.theorem-4.1"),
+    ),
+    Claim(
+        "compete-v1.lemma-b.2",
+        "Lemma B.2",
+        "Covering numbers and bracketing entropy are at most of order log(1 / eps).",
+        _TOP,
+        untested=_ENTROPY.format("compete-v1.theorem-4.1"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""On the impact of the number of experts."""

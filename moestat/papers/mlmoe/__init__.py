@@ -1,0 +1,1 @@
+"""Multinomial-logistic mixtures of experts with sigmoid gates."""

@@ -1,0 +1,333 @@
+"""Claims of mlmoe (003), on multinomial logistic experts under sigmoid gates."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from moestat.papers.claims.checks import Bound, Check, Identity, Orbit, Slope, Witness
+from moestat.papers.claims.claim import Claim
+from moestat.papers.claims.rules import SUPPORTS
+
+__all__ = ["CLAIMS"]
+
+HALF, QUARTER, SLOW = Fraction(-1, 2), Fraction(-1, 4), Fraction(0)
+_SWEEP = "microscope_mlmoe"
+_EXACT, _OVER = {"exact": HALF}, {"over": QUARTER}
+_SIGMOID = "multinomial, modified sigmoid gate"
+_INNER = "multinomial, sigmoid gate, temperature and inner product"
+_EUCLIDEAN = "multinomial, sigmoid gate, temperature and Euclidean score"
+_SOFTMAX = "multinomial, softmax gate"
+_REGIME_2 = "Regime 2 is a truth with an expert of slopes 0."
+
+
+def _slopes(truth: str, exact: bool = True, over: bool = True) -> tuple[Check, ...]:
+    """Slopes of the experts' errors by kind of cell, of fits with k* and k* + 1 atoms."""
+    checks: list[Check] = []
+    if exact:
+        checks.append(Slope(_SWEEP, f"{truth}, k = 2", (1, "expert"), HALF))
+    if over:
+        checks.append(Slope(_SWEEP, f"{truth}, k = 3", (2, "expert"), QUARTER))
+    return tuple(checks)
+
+
+def _loss(truth: str, quantity: str = "loss") -> tuple[Check, ...]:
+    return tuple(Slope(_SWEEP, f"{truth}, k = {k}", quantity, HALF) for k in (2, 3))
+
+
+def _density(truth: str) -> tuple[Check, ...]:
+    return _loss(truth, "hellinger")
+
+
+def _attack(*pairs: str) -> tuple[Check, ...]:
+    return tuple(Witness(pair, required=False) for pair in pairs)
+
+
+CLAIMS = (
+    Claim(
+        "mlmoe.table-1.softmax-regime-1.exact",
+        "Table 1, row Softmax, Regime 1 (of arXiv 2310.14188)",
+        "Exact-specified parameters are estimated at (log n / n)^(1/2).",
+        _SOFTMAX,
+        "softmax-D1",
+        _EXACT,
+        _slopes("softmax", over=False),
+    ),
+    Claim(
+        "mlmoe.table-1.softmax-regime-1.over",
+        "Table 1, row Softmax, Regime 1 (of arXiv 2310.14188)",
+        "Over-specified parameters are estimated at (log n / n)^(1/4).",
+        _SOFTMAX,
+        "softmax-D1",
+        _OVER,
+        _slopes("softmax", exact=False),
+    ),
+    Claim(
+        "mlmoe.table-1.softmax-regime-2.exact",
+        "Table 1, row Softmax, Regime 2 (of arXiv 2310.14188)",
+        "Exact-specified parameters are estimated more slowly than at any polynomial rate.",
+        _SOFTMAX,
+        "softmax-D2r",
+        {"exact": SLOW},
+        untested="a statement on the worst truth: that estimates are fast at one truth says"
+        " nothing against it, and no pair of measures is known that differ in a cell of one",
+    ),
+    Claim(
+        "mlmoe.table-1.softmax-regime-2.over",
+        "Table 1, row Softmax, Regime 2 (of arXiv 2310.14188)",
+        "Over-specified parameters are estimated more slowly than at any polynomial rate.",
+        _SOFTMAX,
+        "softmax-D2r",
+        {"over": SLOW},
+        (Witness("mixed-constants-softmax", SUPPORTS),),
+        note="Not slow but not at all: two measures have one density, so no estimator converges.",
+    ),
+    Claim(
+        "mlmoe.table-1.sigmoid.exact",
+        "Table 1, row Sigmoid, No Temperature",
+        "In all regimes, exact-specified parameters are estimated at (log n / n)^(1/2).",
+        _SIGMOID,
+        "D1",
+        _EXACT,
+        (*_slopes("sigmoid", over=False), *_attack("opposite-scores")),
+    ),
+    Claim(
+        "mlmoe.table-1.sigmoid.over",
+        "Table 1, row Sigmoid, No Temperature",
+        "In all regimes, over-specified parameters are estimated at (log n / n)^(1/4).",
+        _SIGMOID,
+        "D1",
+        _OVER,
+        (*_slopes("sigmoid", exact=False), *_attack("mixed-constants-sigmoid")),
+        note=f"{_REGIME_2} There the sigmoid gate fares no better than the softmax gate.",
+    ),
+    Claim(
+        "mlmoe.table-1.sigmoid-inner",
+        "Table 1, row Sigmoid, Temp & Inner Product",
+        "Parameters are estimated more slowly than at any polynomial rate.",
+        _INNER,
+        "D2r",
+        {"exact": SLOW, "over": SLOW},
+        (Witness("temperature-scale", SUPPORTS),),
+        note="Not slow but not at all: (alpha, beta, tau) has a free scale.",
+    ),
+    Claim(
+        "mlmoe.table-1.sigmoid-euclidean.exact",
+        "Table 1, row Sigmoid, Temp & Euclidean",
+        "Exact-specified parameters are estimated at (log n / n)^(1/2).",
+        _EUCLIDEAN,
+        "D3",
+        _EXACT,
+        (*_slopes("euclidean", over=False), *_attack("positions-outside")),
+    ),
+    Claim(
+        "mlmoe.table-1.sigmoid-euclidean.over",
+        "Table 1, row Sigmoid, Temp & Euclidean",
+        "Over-specified parameters are estimated at (log n / n)^(1/4).",
+        _EUCLIDEAN,
+        "D3",
+        _OVER,
+        (*_slopes("euclidean", exact=False), *_attack("mixed-constants-sigmoid-euclidean")),
+    ),
+    Claim(
+        "mlmoe.proposition-1",
+        "Proposition 1",
+        "Two measures with one density are equal.",
+        _SIGMOID,
+        "D1",
+        checks=(
+            Orbit("mlmoe-1"),
+            Orbit("mlmoe-1-table-2", required=False),
+            *_attack("opposite-scores", "mixed-constants-sigmoid"),
+        ),
+    ),
+    Claim(
+        "mlmoe.proposition-2",
+        "Proposition 2",
+        "The Hellinger distance of the density estimate falls at (log n / n)^(1/2).",
+        _SIGMOID,
+        "Hellinger",
+        {"density": HALF},
+        _density("sigmoid"),
+    ),
+    Claim(
+        "mlmoe.theorem-1",
+        "Theorem 1, eq. (4)",
+        "The mean Hellinger distance is at least a constant times D1.",
+        _SIGMOID,
+        "D1",
+        {"loss": HALF},
+        (
+            Bound("mlmoe-1"),
+            Bound("mlmoe-1-table-2", required=False),
+            *_attack("opposite-scores", "mixed-constants-sigmoid"),
+        ),
+    ),
+    Claim(
+        "mlmoe.theorem-1.rate",
+        "Theorem 1, second display",
+        "D1 of the maximum-likelihood estimate falls at (log n / n)^(1/2).",
+        _SIGMOID,
+        "D1",
+        {"loss": HALF},
+        (*_loss("sigmoid"), *_attack("opposite-scores", "mixed-constants-sigmoid")),
+        note="Where two measures have one density, no estimator converges to both.",
+    ),
+    Claim(
+        "mlmoe.equation-5",
+        "eq. (5) and the paragraph after it",
+        "Experts are estimated at (log n / n)^(1/2), fitted by several at (log n / n)^(1/4).",
+        _SIGMOID,
+        "expert error in sup norm",
+        {**_EXACT, **_OVER},
+        (*_slopes("sigmoid"), *_attack("mixed-constants-sigmoid")),
+    ),
+    Claim(
+        "mlmoe.section-4.1.identifiable",
+        "Sec. 4.1, after eq. (7)",
+        "The model with temperature and inner product remains identifiable.",
+        _INNER,
+        "D2r",
+        checks=(Orbit("mlmoe-2"), *_attack("temperature-scale")),
+    ),
+    Claim(
+        "mlmoe.section-4.1.density",
+        "Sec. 4.1, after eq. (7)",
+        "Its density estimate converges at (log n / n)^(1/2).",
+        _INNER,
+        "Hellinger",
+        {"density": HALF},
+        _density("inner"),
+    ),
+    Claim(
+        "mlmoe.equation-8",
+        "eq. (8)",
+        "du/dtau = -(1/tau) alpha' du/dalpha - beta du/dbeta.",
+        _INNER,
+        checks=(Identity("mlmoe-8"),),
+        note="The last term lacks its 1/tau, in eq. (11) as well; with it the equation holds.",
+    ),
+    Claim(
+        "mlmoe.section-4.1.ratio",
+        "Sec. 4.1, display before Theorem 2",
+        "For every r, the infimum of E d_V / D2r over D2r <= eps goes to 0 with eps.",
+        _INNER,
+        "D2r",
+        checks=(
+            Bound("mlmoe-2", SUPPORTS),
+            Witness("temperature-scale", SUPPORTS),
+        ),
+        note="The distance is 0 along the scale of (alpha, beta, tau), for every r alike.",
+    ),
+    Claim(
+        "mlmoe.theorem-2",
+        "Theorem 2",
+        "For every r, the minimax risk in D2r is at least of order n^(-1/2).",
+        _INNER,
+        "D2r",
+        {"exact": SLOW, "over": SLOW},
+        (Witness("temperature-scale", SUPPORTS),),
+        note="By Le Cam's two points: two measures with one density keep the risk above a"
+        " constant, whatever n and r.",
+    ),
+    Claim(
+        "mlmoe.theorem-2.experts",
+        "Sec. 4.1, after Theorem 2",
+        "Expert estimation may be as slow as 1 / log n.",
+        _INNER,
+        "expert error in sup norm",
+        {"over": SLOW},
+        (Witness("mixed-constants-sigmoid-inner", SUPPORTS),),
+        note="Not because of the temperature, whose scale does not touch the experts: the same"
+        " pair exists without one (mlmoe.table-1.sigmoid.over).",
+    ),
+    Claim(
+        "mlmoe.equation-11",
+        "eq. (11)",
+        "The relation of eq. (8) no longer holds with the Euclidean score.",
+        _EUCLIDEAN,
+        checks=(
+            Identity("mlmoe-11", claimed=False),
+            Identity("mlmoe-11-with-1/tau", claimed=False),
+        ),
+    ),
+    Claim(
+        "mlmoe.section-4.2.identifiable",
+        "Sec. 4.2, after eq. (11)",
+        "The model with temperature and Euclidean score remains identifiable.",
+        _EUCLIDEAN,
+        "D3",
+        checks=(
+            Orbit("mlmoe-3"),
+            Orbit("mlmoe-3-table-4", required=False),
+            *_attack("positions-outside", "mixed-constants-sigmoid-euclidean"),
+        ),
+    ),
+    Claim(
+        "mlmoe.section-4.2.density",
+        "Sec. 4.2, after eq. (11)",
+        "Its density estimate converges at (log n / n)^(1/2).",
+        _EUCLIDEAN,
+        "Hellinger",
+        {"density": HALF},
+        _density("euclidean"),
+    ),
+    Claim(
+        "mlmoe.theorem-3",
+        "Theorem 3, eq. (12)",
+        "The mean Hellinger distance is at least a constant times D3.",
+        _EUCLIDEAN,
+        "D3",
+        {"loss": HALF},
+        (
+            Bound("mlmoe-3"),
+            Bound("mlmoe-3-table-4", required=False),
+            *_attack("positions-outside", "mixed-constants-sigmoid-euclidean"),
+        ),
+    ),
+    Claim(
+        "mlmoe.theorem-3.rate",
+        "Theorem 3, second sentence",
+        "D3 of the maximum-likelihood estimate falls at (log n / n)^(1/2).",
+        _EUCLIDEAN,
+        "D3",
+        {"loss": HALF},
+        (
+            *_loss("euclidean"),
+            *_attack("positions-outside", "mixed-constants-sigmoid-euclidean"),
+        ),
+        note="Where two measures have one density, no estimator converges to both.",
+    ),
+    Claim(
+        "mlmoe.theorem-3.experts",
+        "Sec. 4.2, after Theorem 3",
+        "Experts are estimated at (log n / n)^(1/2), fitted by several at (log n / n)^(1/4).",
+        _EUCLIDEAN,
+        "expert error in sup norm",
+        {**_EXACT, **_OVER},
+        (*_slopes("euclidean"), *_attack("mixed-constants-sigmoid-euclidean")),
+    ),
+    Claim(
+        "mlmoe.lemma-1",
+        "Lemma 1, App. A.2",
+        "If the infimum of d_V / D2r goes to 0, the minimax risk is at least of order n^(-1/2).",
+        _INNER,
+        "D2r",
+        untested="an implication; its premise is mlmoe.section-4.1.ratio and its conclusion"
+        " mlmoe.theorem-2, both tested",
+    ),
+    Claim(
+        "mlmoe.lemma-2",
+        "Lemma 2, App. B.1",
+        "Covering numbers and bracketing entropy are at most of order log(1 / eps).",
+        _SIGMOID,
+        untested="the entropy of a class of functions, for which there is no estimate to test;"
+        " its consequence is mlmoe.proposition-2",
+    ),
+    Claim(
+        "mlmoe.lemma-3",
+        "Lemma 3, App. B.1 (van de Geer, Theorem 7.4)",
+        "A tail bound of the Hellinger distance from an entropy integral.",
+        untested="a theorem of the empirical-process literature, quoted; its consequence is"
+        " mlmoe.proposition-2",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Pages and pictures that read stores of several papers' sweeps."""

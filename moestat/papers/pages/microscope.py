@@ -1,0 +1,237 @@
+"""Draw local slopes against n and say which exponents are seen, from a microscope sweep's store.
+
+    python -m moestat.papers.pages.microscope STORE [FOLDER]
+
+writes STORE's name with .png, .pdf and .md next to it, or into FOLDER.  One column per panel of the
+spec: the local slope of every curve's loss, and of the errors by block within Voronoi cells of one,
+two and three fitted atoms, with the theorems' exponents as lines.  Where the truth has directions
+that nothing identifies, the errors along and across them have a row of their own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from moestat import information_spectrum
+from moestat.rates.local_slopes import (
+    EXPONENTS,
+    exponent_name,
+    exponents_seen,
+    local_slopes,
+    null_part,
+)
+from moestat.rates.plots import save_figure
+from moestat.sweep.quantities import Quantity, observed
+from moestat.sweep.record import Record
+from moestat.sweep.replication import entering
+from moestat.sweep.spec import Curve, Spec, loss_label
+from moestat.sweep.store import Store, open_store
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+CELLS = {1: "cells of one", 2: "cells of two", 3: "cells of three"}
+NULL = "errors of all parameters"
+CHEAP = 100_000
+
+Series = tuple[np.ndarray, np.ndarray]
+
+
+def series(records: list[Record], name: Quantity) -> Series:
+    """Sizes and values of a quantity, at sizes with enough of them."""
+    pairs = observed(records, name)
+    n = np.array([record.n for record, _ in pairs], dtype=float)
+    return n, np.array([value for _, value in pairs], dtype=float)
+
+
+def null_errors(spec: Spec, curve: Curve, used: list[Record]) -> dict[str, Series]:
+    """Errors along and across what nothing identifies; empty where all is, or cells differ."""
+    truth = spec.truths[curve.truth]
+    exact = curve.n_experts == truth.family.n_experts and curve.gate is None
+    if not exact or truth.family.is_regression or not used:
+        return {}
+    directions = information_spectrum(truth.family, truth.theta, spec.design).null_directions
+    if not directions:
+        return {}
+
+    n = np.array([record.n for record in used], dtype=float)
+    parts = np.array(
+        [null_part(truth.family, truth.theta, record.params, directions) for record in used]
+    )
+    names = "; ".join(map(str, directions))
+    return {f"along ({names})": (n, parts[:, 0]), "across it": (n, parts[:, 1])}
+
+
+def quantities(spec: Spec, curve: Curve, records: list[Record]) -> dict[str, dict[str, Series]]:
+    """Row of the figure -> label -> series, for one curve."""
+    used = entering(curve, records)
+    rows = {"loss": {loss_label(curve.loss): series(used, "loss")}}
+    for loss in curve.also:
+        rows["loss"][loss_label(loss)] = series(used, loss_label(loss))
+    if not spec.truths[curve.truth].family.is_regression:
+        rows["loss"]["Hellinger"] = series(used, "hellinger")
+    if null := null_errors(spec, curve, used):
+        rows[NULL] = null
+    if used:
+        for size, row in CELLS.items():
+            blocks = ("mass", *used[0].losses["cells"][0]["errors"], "expert")
+            rows[row] = {block: series(used, (size, block)) for block in blocks}
+    return {
+        row: {label: s for label, s in found.items() if np.unique(s[0]).size >= 3}
+        for row, found in rows.items()
+    }
+
+
+def draw(store: Store, found: Mapping[str, dict[str, dict[str, Series]]]) -> Figure:
+    """Local slopes: one column per panel, one row per kind of quantity."""
+    curves = store.spec.curves
+    panels = list(dict.fromkeys(curve.panel for curve in curves))
+    rows = ["loss"]
+    rows += [row for row in (*CELLS.values(), NULL) if any(f.get(row) for f in found.values())]
+    figure = Figure(figsize=(5.0 * len(panels), 3.9 * len(rows)), layout="constrained")
+    figure.suptitle(store.spec.title)
+    axes = figure.subplots(len(rows), len(panels), squeeze=False, sharex=True, sharey=True)
+    for column, panel in enumerate(panels):
+        mine = [curve.name for curve in curves if curve.panel == panel]
+        axes[0, column].set_title(panel)
+        axes[-1, column].set_xlabel("sample size $n$")
+        for row, ax in zip(rows, axes[:, column], strict=True):
+            lines = {}
+            if row == "loss":
+                firsts = ((name, next(iter(found[name]["loss"].values()), None)) for name in mine)
+                lines = {name: series for name, series in firsts if series is not None}
+            else:
+                # The curve with the most estimates that have such cells speaks for all.
+                best = max(mine, key=lambda name: _count(found[name].get(row, {})))
+                series = found[best].get(row, {})
+                lines = {f"{block} ({best})": s for block, s in series.items()}
+            _panel(ax, lines)
+            ax.set_ylabel(f"local slope: {row}" if column == 0 else "")
+    axes[0, 0].set_ylim(-0.85, 0.15)
+    axes[0, 0].set_xscale("log")
+    return figure
+
+
+def _count(series: Mapping[str, Series]) -> int:
+    return max((s[0].size for s in series.values()), default=0)
+
+
+def _panel(ax, lines: Mapping[str, Series]) -> None:
+    for exponent in EXPONENTS:
+        ax.axhline(exponent, color="#bbbbbb", linewidth=0.8, zorder=1)
+        ax.annotate(
+            exponent_name(exponent), (1.0, exponent), xycoords=("axes fraction", "data"),
+            xytext=(3, 0), textcoords="offset points", va="center", fontsize=6, color="#777777",
+        )  # fmt: skip
+    for index, (label, (n, value)) in enumerate(lines.items()):
+        slopes = local_slopes(n, value)
+        ax.errorbar(
+            slopes.n * 1.06 ** (index - len(lines) / 2), slopes.slope,
+            yerr=2.0 * np.nan_to_num(slopes.error), color=COLOURS[index % len(COLOURS)],
+            marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.0, elinewidth=0.8,
+            capsize=1.5, label=label, zorder=3,
+        )  # fmt: skip
+    if lines:
+        ax.legend(fontsize=6, frameon=False, loc="lower left")
+
+
+def cost(records: list[Record]) -> str:
+    """Passes of a fit and share certified at n = 1e5 and at the largest n, in words.
+
+    A pass visits the cells of the lattice that occur.  Times would be those of a busy machine.
+    """
+    largest = max((record.n for record in records), default=0)
+    medians, shares = [], []
+    for n in (CHEAP, largest):
+        done = [record for record in records if record.n == n and record.status == "done"]
+        if not done:
+            return ""
+        medians.append(float(np.median([record.certificate["passes"] for record in done])))
+        shares.append(f"{sum(bool(record.certified) for record in done)} of {len(done)}")
+    return (
+        f"Passes of the winning start, median: {medians[0]:.0f} at n = {CHEAP:.0e}"
+        f" ({shares[0]} certified), {medians[1]:.0f} at {largest:.0e} ({shares[1]}):"
+        f" {medians[1] / medians[0]:.1f} times as many."
+    )
+
+
+def mean_at(n: np.ndarray, value: np.ndarray, size: float) -> str:
+    """Geometric mean at one sample size."""
+    return f"{np.exp(np.mean(np.log(value[n == size]))):.2g}"
+
+
+def page(
+    store: Store,
+    found: Mapping[str, dict[str, dict[str, Series]]],
+    records: Mapping[str, list[Record]],
+) -> str:
+    """What is seen over the last four decades, curve by curve, as Markdown."""
+    most = max((record.replicate + 1 for own in records.values() for record in own), default=0)
+    lines = [
+        f"# {store.spec.title}",
+        "",
+        "Slope of log value on log n over the last four decades with its 95% interval, which of"
+        " the exponents 0, 1/12, 1/8, 1/6, 1/4, 1/2 lie inside, and the n from which on every"
+        " local slope (over two decades) is within two standard errors of the first of them.  First"
+        " and last are geometric means at the smallest and the largest n.",
+        "",
+        f"{most} replicates per sample size.",
+    ]
+    for curve in store.spec.curves:
+        own = records[curve.name]
+        done, certified = sum(r.status == "done" for r in own), sum(r.certified for r in own)
+        lines += ["", f"## {curve.name}", "", f"{certified} of {done} estimates are certified."]
+        if not curve.require_certificate:
+            lines[-1] += " All of them enter."
+        lines[-1] += f"  {cost(own)}"
+        if curve.note:
+            lines += ["", curve.note]
+        lines += [
+            "",
+            "| quantity | first | last | slope | 95% interval | seen | from n |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for row, series in found[curve.name].items():
+            for label, (n, value) in series.items():
+                slope, (low, high), seen = exponents_seen(n, value)
+                names = " or ".join(map(exponent_name, seen)) or "none"
+                start = local_slopes(n, value).agrees_from(seen[-1]) if seen else None
+                since = "" if start is None else f"{start:.0e}"
+                what = label if row == "loss" else f"{label}, {row}"
+                ends = f"{mean_at(n, value, n.min())} | {mean_at(n, value, n.max())}"
+                lines.append(
+                    f"| {what} | {ends} | {slope:.3f} | [{low:.3f}, {high:.3f}] | {names} |"
+                    f" {since} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def read(store: Store) -> tuple[dict[str, list[Record]], dict[str, dict[str, dict]]]:
+    """The records of a store, and their quantities, by curve."""
+    records: dict[str, list[Record]] = {curve.name: [] for curve in store.spec.curves}
+    for record in store.records():
+        records[record.curve].append(record)
+    return records, {c.name: quantities(store.spec, c, records[c.name]) for c in store.spec.curves}
+
+
+def main() -> None:
+    """Read the store named on the command line and write figure and page."""
+    path = Path(sys.argv[1])
+    base = (Path(sys.argv[2]) if len(sys.argv) > 2 else path.parent) / path.stem
+    base.parent.mkdir(parents=True, exist_ok=True)
+    with open_store(path) as store:
+        records, found = read(store)
+        figure = draw(store, found)
+        text = page(store, found, records)
+    for suffix in (".png", ".pdf"):
+        print(save_figure(figure, base.with_suffix(suffix)))
+    base.with_suffix(".md").write_text(text, encoding="utf-8")
+    print(base.with_suffix(".md"))
+
+
+if __name__ == "__main__":
+    main()

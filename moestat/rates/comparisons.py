@@ -1,0 +1,242 @@
+"""Comparisons: whether two losses fall at different rates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import as_floats, as_generator
+from moestat.rates.rate import RateResult, fit_rate
+from moestat.rates.regression import bootstrap, precision_weights, t_interval, t_p_value
+
+__all__ = ["RateDifference", "compare_rates"]
+
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class RateDifference:
+    """The difference of two slopes of log loss on log n.  Build one with `compare_rates`.
+
+    Parameters
+    ----------
+    slopes : (float, float)
+        The two slopes, over the losses that were compared.
+    standard_errors : (float, float)
+        Their HC3 standard errors.
+    difference : float
+        First slope minus second: negative if the first loss falls faster.
+    standard_error : float
+        HC3 standard error of the difference.
+    interval : (float, float)
+        95% interval of the difference, t quantiles.
+    p_value : float
+        p-value of difference = 0.
+    bootstrap_interval : (float, float)
+        95% percentile interval over resampled replicates, or pairs of them.
+    bootstrap_error : (float, float)
+        Monte Carlo standard errors of its ends.
+    paired : bool
+        Whether replicates were compared in pairs.
+    n_observations : (int, int)
+        Number of losses of each.
+    """
+
+    slopes: tuple[float, float]
+    standard_errors: tuple[float, float]
+    difference: float
+    standard_error: float
+    interval: tuple[float, float]
+    p_value: float
+    bootstrap_interval: tuple[float, float]
+    bootstrap_error: tuple[float, float]
+    paired: bool
+    n_observations: tuple[int, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON, NaN as None.
+
+        Examples
+        --------
+        >>> compare_rates([10, 100], [1, 0.5], [10, 100], [1, 0.1]).as_dict()["interval"]
+        [None, None]
+        """
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return [plain(item) for item in value]
+            return None if isinstance(value, float) and math.isnan(value) else value
+
+        return {name: plain(value) for name, value in asdict(self).items()}
+
+    def summary(self) -> str:
+        """A text table of the comparison.
+
+        Examples
+        --------
+        >>> print(compare_rates([10, 100], [1, 0.1], [10, 100], [1, 1]).summary().splitlines()[2])
+        difference                -1.0000 ± nan
+        """
+        first, second = (
+            f"{slope:.4f} \N{PLUS-MINUS SIGN} {error:.4f}  ({count} losses)"
+            for slope, error, count in zip(
+                self.slopes, self.standard_errors, self.n_observations, strict=True
+            )
+        )
+        low, high = self.interval
+        below, above = self.bootstrap_interval
+        rows = [
+            ("first slope", first),
+            ("second slope", second),
+            ("difference", f"{self.difference:.4f} \N{PLUS-MINUS SIGN} {self.standard_error:.4f}"),
+            ("95% interval (HC3, t)", f"[{low:.4f}, {high:.4f}]"),
+            (
+                "95% interval (bootstrap)",
+                f"[{below:.4f}, {above:.4f}] \N{PLUS-MINUS SIGN} {max(self.bootstrap_error):.4f}",
+            ),
+            ("p-value of difference = 0", f"{self.p_value:.3g}"),
+            ("compared", "in pairs" if self.paired else "as independent samples"),
+        ]
+        return "\n".join(f"{label:<25} {value}" for label, value in rows)
+
+
+def compare_rates(
+    n: Any,
+    loss: Any,
+    other_n: Any,
+    other_loss: Any,
+    *,
+    paired: bool = False,
+    n_bootstrap: int = 1000,
+    rng: Any = None,
+) -> RateDifference:
+    """Compare the rates of two losses: the difference of their slopes of log loss on log n.
+
+    Parameters
+    ----------
+    n, other_n : array_like of shape (N,) and (M,)
+        Sample size of each replicate.
+    loss, other_loss : array_like of shape (N,) and (M,)
+        Loss of each replicate, positive.
+    paired : bool
+        Whether the i-th losses of both come from the same data set.  What the data sets have in
+        common then cancels, and the interval is usually much shorter.
+    n_bootstrap : int
+        Number of bootstrap resamples; 0 for none.
+    rng : numpy.random.Generator, int or None
+        Source of the bootstrap's randomness; a fixed seed by default.
+
+    Returns
+    -------
+    RateDifference
+        The difference with its intervals.
+
+    Raises
+    ------
+    ValueError
+        As `moestat.rates.rate.fit_rate`, or if pairs do not have the same n.
+
+    Notes
+    -----
+    Paired: the slope of the log ratio of the losses, by `fit_rate`.  Independent: the difference
+    of the two fits, whose HC3 variances add, with Welch's degrees of freedom; the bootstrap
+    resamples each curve by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> n, rng = np.repeat([100, 1000, 10000], 20), np.random.default_rng(0)
+    >>> luck = np.exp(0.3 * rng.standard_normal(60))
+    >>> fast, slow = luck * n**-0.5, luck * n**-0.25 * np.exp(0.01 * rng.standard_normal(60))
+    >>> result = compare_rates(n, fast, n, slow, paired=True)
+    >>> round(result.difference, 2), result.p_value < 1e-3
+    (-0.25, True)
+    """
+    generator = as_generator(_SEED if rng is None else rng)
+    one = fit_rate(n, loss, n_bootstrap=0)
+    two = fit_rate(other_n, other_loss, n_bootstrap=0)
+    first, second = (np.asarray(values, dtype=np.float64) for values in (loss, other_loss))
+    if paired:
+        if not np.array_equal(as_floats("n", n, (None,)), as_floats("other_n", other_n, (None,))):
+            raise ValueError("pairs must have the same n: n and other_n differ")
+        ratio = fit_rate(n, first / second, theory=0.0, n_bootstrap=n_bootstrap, rng=generator)
+        return _difference(
+            one,
+            two,
+            ratio.slope,
+            ratio.standard_error,
+            ratio.n_observations - 2,
+            (ratio.bootstrap_interval, ratio.bootstrap_error),
+            paired=True,
+        )
+    error = math.hypot(one.standard_error, two.standard_error)
+    parts = [
+        (fit.standard_error**2, fit.n_observations - 2) for fit in (one, two)
+    ]  # Welch-Satterthwaite
+    scale = sum(square**2 / df if df > 0 else math.inf for square, df in parts)
+    df = error**4 / scale if scale > 0 else float(sum(df for _, df in parts))
+    return _difference(
+        one,
+        two,
+        one.slope - two.slope,
+        error,
+        df,
+        _resample(n, first, other_n, second, n_bootstrap, generator),
+        paired=False,
+    )
+
+
+def _difference(
+    one: RateResult,
+    two: RateResult,
+    difference: float,
+    error: float,
+    df: float,
+    resampled: tuple[tuple[float, float], tuple[float, float]],
+    paired: bool,
+) -> RateDifference:
+    return RateDifference(
+        slopes=(one.slope, two.slope),
+        standard_errors=(one.standard_error, two.standard_error),
+        difference=difference,
+        standard_error=error,
+        interval=t_interval(difference, error, df),
+        p_value=t_p_value(difference, error, df),
+        bootstrap_interval=resampled[0],
+        bootstrap_error=resampled[1],
+        paired=paired,
+        n_observations=(one.n_observations, two.n_observations),
+    )
+
+
+def _resample(
+    n: Any,
+    loss: FloatArray,
+    other_n: Any,
+    other_loss: FloatArray,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Bootstrap of the difference of two slopes, each curve resampled by itself."""
+    influence, group = _influence(n, loss)
+    other_influence, other_group = _influence(other_n, other_loss)
+    return bootstrap(
+        np.concatenate([influence, -other_influence]),
+        np.log(np.concatenate([loss, other_loss])),
+        np.concatenate([group, group.max() + 1 + other_group]),
+        n_bootstrap,
+        rng,
+    )
+
+
+def _influence(n: Any, loss: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Coefficients of the slope as a linear form of log loss, and the group of each loss."""
+    log_n = np.log(np.asarray(n, dtype=np.float64))
+    group = np.unique(log_n, return_inverse=True)[1]
+    weights = precision_weights(np.log(loss), log_n, group)
+    x = log_n - np.average(log_n, weights=weights)
+    return weights * x / (weights @ x**2), group

@@ -1,0 +1,358 @@
+"""Convergence rates: slopes of log loss on log n, with intervals that say what they cover."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_floats, as_generator, positive_int, real_in
+from moestat.rates.regression import (
+    bootstrap,
+    least_squares,
+    precision_weights,
+    t_interval,
+    t_p_value,
+)
+
+__all__ = ["RateCurve", "RateResult", "fit_rate", "holm"]
+
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class RateResult:
+    """The fitted rate of a loss, ``loss ~ exp(intercept) n^slope``, and how far to trust it.
+
+    Build one with `fit_rate`.  A quantity that the data do not determine is NaN.
+
+    Parameters
+    ----------
+    slope : float
+        Exponent of n.
+    interval : (float, float)
+        95% interval of the slope: HC3 covariance, t quantiles.
+    standard_error : float
+        HC3 standard error of the slope.
+    bootstrap_interval : (float, float)
+        95% percentile interval of the slope over resampled replicates; NaN unless every n has
+        at least two replicates.
+    bootstrap_error : (float, float)
+        Monte Carlo standard errors of its ends, from the finite number of resamples.
+    intercept : float
+        Fitted log loss at n = 1.
+    r_squared : float
+        Weighted share of the variance of log loss explained by the line.
+    log_log_slope : float
+        Slope of log loss on ``log(log n / n)``, the theorems' own scale, where a parametric rate
+        is +1/2; NaN if some n < 3.
+    log_log_error : float
+        HC3 standard error of `log_log_slope`.
+    curvature : float
+        Coefficient of ``(log n - mean)^2`` when it is added to the line; NaN below three sizes.
+    curvature_error : float
+        HC3 standard error of `curvature`.
+    curvature_p_value : float
+        p-value of curvature = 0; small for a curve whose local slope changes with n
+        (pre-asymptotic).
+    last_slope : float
+        Local slope at the largest n, of the curve with curvature; NaN below three sizes.
+    last_interval : (float, float)
+        Its 95% interval: HC3 covariance, t quantiles.
+    n_observations, n_sizes : int
+        Number of losses, and of distinct n.
+    theory : float or None
+        Predicted exponent.
+    theory_p_value : float
+        p-value of slope = theory, for this curve alone; see `holm` for several curves.
+    """
+
+    slope: float
+    interval: tuple[float, float]
+    standard_error: float
+    bootstrap_interval: tuple[float, float]
+    bootstrap_error: tuple[float, float]
+    intercept: float
+    r_squared: float
+    log_log_slope: float
+    log_log_error: float
+    curvature: float
+    curvature_error: float
+    curvature_p_value: float
+    last_slope: float
+    last_interval: tuple[float, float]
+    n_observations: int
+    n_sizes: int
+    theory: float | None = None
+    theory_p_value: float = math.nan
+
+    @property
+    def consistent_with_theory(self) -> bool | None:
+        """Whether the interval holds the predicted exponent; None without either of them."""
+        if self.theory is None or any(math.isnan(end) for end in self.interval):
+            return None
+        slack = 1e-9  # of rounding, for losses without noise
+        return self.interval[0] - slack <= self.theory <= self.interval[1] + slack
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready fields, NaN as None, with ``consistent_with_theory``.
+
+        Examples
+        --------
+        >>> fit_rate([10, 100, 1000], [1.0, 0.5, 0.25]).as_dict()["n_sizes"]
+        3
+        """
+        out: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            if isinstance(value, tuple):
+                out[name] = [None if math.isnan(end) else end for end in value]
+            else:
+                missing = isinstance(value, float) and math.isnan(value)
+                out[name] = None if missing else value
+        out["consistent_with_theory"] = self.consistent_with_theory
+        return out
+
+    def summary(self) -> str:
+        """A text table of the fit.
+
+        Examples
+        --------
+        >>> print(fit_rate([10, 10, 1000, 1000], [1, 1.1, 0.1, 0.11]).summary().splitlines()[0])
+        Rate of 4 losses at 2 sample sizes
+        """
+
+        def pair(ends: tuple[float, float]) -> str:
+            return f"[{ends[0]:.3f}, {ends[1]:.3f}]"
+
+        def measured(value: float, error: float) -> str:
+            return f"{value:.4f} \N{PLUS-MINUS SIGN} {error:.4f}"
+
+        resampled = f"{pair(self.bootstrap_interval)} \N{PLUS-MINUS SIGN} "
+        resampled += f"{max(self.bootstrap_error):.4f}"
+        rows = [
+            ("slope of log loss on log n", measured(self.slope, self.standard_error)),
+            ("95% interval (HC3, t)", pair(self.interval)),
+            ("95% interval (bootstrap)", resampled),
+            ("intercept", f"{self.intercept:.4f}"),
+            ("slope on log(log n / n)", measured(self.log_log_slope, self.log_log_error)),
+            ("curvature", measured(self.curvature, self.curvature_error)),
+            ("p-value of curvature = 0", f"{self.curvature_p_value:.3g}"),
+            ("local slope at the largest n", f"{self.last_slope:.4f} {pair(self.last_interval)}"),
+            ("R squared", f"{self.r_squared:.4f}"),
+        ]
+        if self.theory is not None:
+            verdict = {True: "inside", False: "outside", None: "undecided"}
+            inside = verdict[self.consistent_with_theory]
+            rows.append(("theory", f"{self.theory:g} ({inside}, p = {self.theory_p_value:.3g})"))
+        width = max(len(label) for label, _ in rows)
+        title = f"Rate of {self.n_observations} losses at {self.n_sizes} sample sizes"
+        lines = [title, "-" * max(len(title), width + 20)]
+        return "\n".join(lines + [f"{label:<{width}}  {value}" for label, value in rows])
+
+
+@dataclass(frozen=True)
+class RateCurve:
+    """One curve of a rate figure.
+
+    Parameters
+    ----------
+    label : str
+        Name in the legend.
+    n : array_like of shape (N,)
+        Sample size of each replicate.
+    loss : array_like of shape (N,)
+        Positive loss of each replicate.
+    rate : RateResult or None
+        Fitted rate, drawn as a line.
+    n_failed : int
+        Replicates that gave no loss; the legend says so.
+    """
+
+    label: str
+    n: Any
+    loss: Any
+    rate: RateResult | None = None
+    n_failed: int = 0
+
+
+def _positive(name: str, value: Any, length: int | None = None) -> FloatArray:
+    array = as_floats(name, value, (None,))
+    if length is not None and array.size != length:
+        raise ValueError(f"n and loss must have the same length, got {length} and {array.size}")
+    if np.any(array <= 0):
+        count = int(np.sum(array <= 0))
+        raise ValueError(f"{name} must be positive, but {count} values are <= 0")
+    return array
+
+
+def fit_rate(
+    n: Any,
+    loss: Any,
+    *,
+    theory: float | None = None,
+    n_bootstrap: int = 1000,
+    rng: Any = None,
+) -> RateResult:
+    """Fit the convergence rate of a loss, ``log loss = intercept + slope log n``.
+
+    Parameters
+    ----------
+    n : array_like of shape (N,)
+        Sample size of each replicate.
+    loss : array_like of shape (N,)
+        Loss of each replicate, positive.
+    theory : float, optional
+        Predicted exponent of n, such as -0.5, to compare with the interval.
+    n_bootstrap : int
+        Number of bootstrap resamples; 0 for none.
+    rng : numpy.random.Generator, int or None
+        Source of the bootstrap's randomness; a fixed seed by default.
+
+    Returns
+    -------
+    RateResult
+        Slope, intervals, curvature test and verdict.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, a value is not finite and positive, or there are fewer than two
+        distinct n.
+
+    Notes
+    -----
+    Weighted least squares.  Each replicate weighs one over the variance of log loss at its n, which
+    is taken to be a power of n and estimated from the replicates; without replicates all weigh
+    the same.  A variance that is no power of n costs precision, not validity: intervals use the
+    HC3 covariance and t quantiles with N - 2 degrees of freedom.  The bootstrap resamples
+    replicates within each n, with their spread corrected for resampling and for t quantiles, and
+    keeps the weights.  In simulations with a known slope both cover 95% to within Monte Carlo
+    error from ten replicates per n on, and at least 92% with two to five.  They speak about the
+    slope over the given sizes: a small `curvature_p_value` says that this slope is still
+    changing, and is no rate yet; `last_slope` is where it has got to.
+
+    Sources: mlmoe (003), Fig. 1, fits such slopes by least squares; HC3 is J. G. MacKinnon and
+    H. White, Journal of Econometrics 29 (1985).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> n = np.repeat([100, 1000, 10000], 20)
+    >>> loss = n**-0.5 * np.exp(0.1 * np.random.default_rng(0).standard_normal(n.size))
+    >>> rate = fit_rate(n, loss, theory=-0.5)
+    >>> round(rate.slope, 1), rate.consistent_with_theory
+    (-0.5, True)
+    """
+    sizes = _positive("n", n)
+    log_loss = np.log(_positive("loss", loss, sizes.size))
+    if theory is not None:
+        theory = real_in("theory", theory)
+    if n_bootstrap != 0:
+        n_bootstrap = positive_int("n_bootstrap", n_bootstrap)
+    generator = as_generator(_SEED if rng is None else rng)
+    distinct, group = np.unique(sizes, return_inverse=True)
+    if distinct.size < 2:
+        raise ValueError(f"n must hold at least 2 distinct sample sizes, got {distinct.size}")
+
+    # Centred log n keeps the slope, the quadratic term and the intercept well conditioned.
+    log_n = np.log(sizes)
+    weights = precision_weights(log_loss, log_n, group)
+    centre = float(np.average(log_n, weights=weights))
+    x = log_n - centre
+    constant = np.ones(x.size)
+    params, covariance = least_squares(np.column_stack([constant, x]), log_loss, weights)
+    level, slope, error = float(params[0]), float(params[1]), math.sqrt(covariance[1, 1])
+
+    residual = weights @ (log_loss - level - slope * x) ** 2
+    total = weights @ (log_loss - np.average(log_loss, weights=weights)) ** 2
+    interval, resampling_error = bootstrap(
+        weights * x / (weights @ x**2), log_loss, group, n_bootstrap, generator
+    )
+
+    log_log_slope = log_log_error = math.nan
+    if distinct[0] >= 3:
+        scale = np.log(log_n) - log_n
+        pair = np.column_stack([constant, scale - np.average(scale, weights=weights)])
+        params, covariance = least_squares(pair, log_loss, weights)
+        log_log_slope, log_log_error = float(params[1]), math.sqrt(covariance[1, 1])
+
+    curvature = curvature_error = p_value = last_slope = math.nan
+    last_interval = (math.nan, math.nan)
+    if distinct.size >= 3:
+        square = x**2 - np.average(x**2, weights=weights)
+        bent = np.column_stack([constant, x, square])
+        params, covariance = least_squares(bent, log_loss, weights)
+        curvature, curvature_error = float(params[2]), math.sqrt(covariance[2, 2])
+        p_value = t_p_value(curvature, curvature_error, x.size - 3)
+        there = np.array([0.0, 1.0, 2.0 * x.max()])  # of the curve's derivative
+        last_slope = float(there @ params)
+        last_error = math.sqrt(max(there @ covariance @ there, 0.0))  # rounding
+        last_interval = t_interval(last_slope, last_error, x.size - 3)
+
+    df = x.size - 2
+    return RateResult(
+        slope=slope,
+        interval=t_interval(slope, error, df),
+        standard_error=error,
+        bootstrap_interval=interval,
+        bootstrap_error=resampling_error,
+        intercept=level - slope * centre,
+        r_squared=float(1.0 - residual / total) if total > 0 else math.nan,
+        log_log_slope=log_log_slope,
+        log_log_error=log_log_error,
+        curvature=curvature,
+        curvature_error=curvature_error,
+        curvature_p_value=p_value,
+        last_slope=last_slope,
+        last_interval=last_interval,
+        n_observations=int(x.size),
+        n_sizes=int(distinct.size),
+        theory=theory,
+        theory_p_value=math.nan if theory is None else t_p_value(slope - theory, error, df),
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for how many there are, by Holm's step-down rule.
+
+    Rejecting where the adjusted value is below 5% rejects any true hypothesis with a probability
+    of at most 5%, however the tests depend on each other.
+
+    Parameters
+    ----------
+    p_values : sequence of float
+        One per hypothesis; NaN where there was no test.
+
+    Returns
+    -------
+    list of float
+        The adjusted values, NaN where there was no test.
+
+    Raises
+    ------
+    ValueError
+        If a value lies outside [0, 1].
+
+    Notes
+    -----
+    Source: S. Holm, Scandinavian Journal of Statistics 6 (1979).
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, float("nan")])
+    [0.02, 0.04, nan]
+    """
+    given = np.array(p_values, dtype=float)
+    tested = ~np.isnan(given)
+    if np.any((given[tested] < 0) | (given[tested] > 1)):
+        raise ValueError(f"p_values must lie in [0, 1], got {list(p_values)}")
+    order = np.argsort(given[tested])
+    stepped = np.sort(given[tested]) * np.arange(order.size, 0, -1)
+    adjusted = np.empty(order.size)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    given[tested] = adjusted
+    return given.tolist()

@@ -1,0 +1,125 @@
+"""Regressions of log losses: weights, least squares with HC3 errors, bootstrap of a linear form."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+
+__all__ = ["bootstrap", "least_squares", "precision_weights", "t_interval", "t_p_value"]
+
+_SMALLEST_SHARE = 1e-6  # of the pooled variance; replicates that agree exactly have more than none
+_CHUNK = 2_000_000  # entries of a block of bootstrap indices
+_LEVEL = 0.95
+
+
+def precision_weights(log_loss: FloatArray, log_n: FloatArray, group: IntArray) -> FloatArray:
+    """One over the variance of log loss among replicates, taken to be a power of n.
+
+    A variance for each n by itself would follow its few replicates, and so would the slope: the
+    intervals would be too short.  The power is shrunk towards 0 by what it owes to chance.
+    """
+    from scipy.special import digamma, polygamma
+
+    count = np.bincount(group)
+    df = count - 1.0
+    squares = np.bincount(group, weights=(log_loss - _means(log_loss, group)) ** 2)
+    known = df > 0
+    pooled = squares.sum() / max(df.sum(), 1.0)
+    if known.sum() < 2 or not pooled > 1e-24 * (1.0 + np.max(np.abs(log_loss))) ** 2:
+        return np.ones(log_loss.size)
+    half = df[known] / 2
+    # The logarithm of a chi-square variable has these moments.
+    variance = np.maximum(squares[known] / df[known], _SMALLEST_SHARE * pooled)
+    log_variance = np.log(variance) - digamma(half) + np.log(half)
+    weight = 1.0 / polygamma(1, half)
+    x = (np.bincount(group, weights=log_n) / count)[known]
+    x = x - np.average(x, weights=weight)
+    information = weight @ x**2
+    power = (weight * x) @ log_variance / information
+    power *= max(0.0, 1.0 - 1.0 / (information * power**2)) if power else 0.0
+    return np.exp(-power * (log_n - log_n.mean()))
+
+
+def least_squares(design: FloatArray, y: FloatArray, weights: Any) -> tuple[FloatArray, FloatArray]:
+    """Coefficients and their HC3 covariance, NaN where a point determines its own fit."""
+    from statsmodels.regression.linear_model import WLS
+
+    model = WLS(y, design, weights=weights)
+    leverage = np.sum(np.linalg.qr(model.wexog)[0] ** 2, axis=1)
+    if np.max(leverage) > 1.0 - 1e-9:
+        return np.asarray(model.fit().params), np.full((design.shape[1],) * 2, np.nan)
+    fit = model.fit(cov_type="HC3", use_t=True)
+    return np.asarray(fit.params), np.asarray(fit.cov_params())
+
+
+def t_interval(estimate: float, error: float, df: float) -> tuple[float, float]:
+    """95% interval by t quantiles; NaN without degrees of freedom."""
+    from scipy.stats import t as student
+
+    reach = float(student.ppf(0.5 + _LEVEL / 2, df)) * error if df > 0 else math.nan
+    return (estimate - reach, estimate + reach)
+
+
+def t_p_value(estimate: float, error: float, df: float) -> float:
+    """Two-sided p-value of estimate = 0; NaN without an error or degrees of freedom."""
+    from scipy.stats import t as student
+
+    if math.isnan(error) or not df > 0:
+        return math.nan
+    if abs(estimate) <= 1e-9:  # rounding, for losses without noise
+        return 1.0
+    return float(2.0 * student.sf(abs(estimate) / error, df)) if error > 0 else 0.0
+
+
+def bootstrap(
+    influence: FloatArray,
+    log_loss: FloatArray,
+    group: IntArray,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Percentile interval of ``influence @ log_loss`` over replicates resampled within groups.
+
+    Deviations from a group's mean are stretched by ``sqrt(R / (R - 1))``: R replicates resampled
+    from themselves would vary too little by that factor.  The interval is stretched from normal
+    to t quantiles, with Satterthwaite's degrees of freedom: few replicates do not know their own
+    variance.  The second pair holds the Monte Carlo standard errors of the two ends.
+    """
+    from scipy.stats import norm
+    from scipy.stats import t as student
+
+    count = np.bincount(group)
+    if n_bootstrap == 0 or np.min(count) < 2:
+        return (math.nan, math.nan), (math.nan, math.nan)
+    mean = _means(log_loss, group)
+    log_loss = mean + (log_loss - mean) * np.sqrt(count / (count - 1.0))[group]
+    order = np.argsort(group, kind="stable")
+    group, influence, log_loss = group[order], influence[order], log_loss[order]
+    first = np.concatenate([[0], np.cumsum(count)[:-1]])[group]
+    size = count[group]
+    slopes = np.empty(n_bootstrap)
+    rows = max(1, _CHUNK // log_loss.size)
+    for start in range(0, n_bootstrap, rows):
+        stop = min(start + rows, n_bootstrap)
+        drawn = first + (rng.random((stop - start, log_loss.size)) * size).astype(np.int64)
+        slopes[start:stop] = log_loss[drawn] @ influence
+    low, high = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
+    # The rank of a quantile has a binomial error; the quantiles two such errors away bracket it.
+    spread = 2.0 * math.sqrt(low * high / n_bootstrap)
+    ranks = np.clip([low - spread, low, low + spread, high - spread, high, high + spread], 0, 1)
+    share = np.bincount(group, weights=(influence * (log_loss - _means(log_loss, group))) ** 2)
+    df = share.sum() ** 2 / np.sum(share**2 / (count - 1.0)) if share.any() else np.inf
+    stretch = float(student.ppf(high, df) / norm.ppf(high))
+    centre = influence @ log_loss
+    at = centre + stretch * (np.quantile(slopes, ranks) - centre)
+    errors = ((at[2] - at[0]) / 4, (at[5] - at[3]) / 4)
+    return (float(at[1]), float(at[4])), (float(errors[0]), float(errors[1]))
+
+
+def _means(values: FloatArray, group: IntArray) -> FloatArray:
+    """For each value the mean of its group."""
+    return (np.bincount(group, weights=values) / np.bincount(group))[group]

@@ -1,0 +1,184 @@
+"""The certificate: what is known about a fit besides its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.solvers.collapse import collapsed_atoms
+from moestat.solvers.problem import Evaluation, Problem
+from moestat.solvers.trust_region.kinks import has_kinks, one_sided
+from moestat.solvers.trust_region.region import box_step, free_coordinates
+
+__all__ = ["Certificate", "certify"]
+
+GAIN_LIMIT = 1e-4
+"""A fit is certified when no step can gain more than this many units of log-likelihood.
+
+It then lies within ``sqrt(2 * 1e-4)``, 1.4 percent of a standard error, of the maximum.
+"""
+
+_ZERO_CURVATURE = 1e-12
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Evidence that a fit is a maximum of the likelihood over the parameter space.
+
+    Parameters
+    ----------
+    status : str
+        How the solver ended: "converged", "iteration limit" or "stalled".
+    certified : bool
+        The gain is below 1e-4, no curvature is negative and no atom has collapsed, whatever the
+        solver said.  Where the likelihood jumps, derivatives certify nothing; only `Search` looks
+        across.
+    gradient : float
+        Norm of the free gradient per sample, in the metric of the predictors.
+    gain : float
+        Log-likelihood that the best step of length one still promises, in natural-log units.
+    inertia : tuple of int
+        Numbers of positive, zero and negative eigenvalues of minus the Hessian of the
+        log-likelihood over the free coordinates, relative to the metric of the predictors; zero
+        means below 1e-12 of the largest.
+    condition : float
+        Largest over smallest absolute eigenvalue; inf when one is zero.
+    active : tuple of str
+        Parameters on a bound of the box (pinned ones not counted).
+    iterations : int
+        Iterations of the solver, winning start.
+    passes : float
+        Rows visited by the winning start over the number of rows.
+    seconds : float
+        Wall-clock time of the whole fit, all starts, in seconds.
+    start : str
+        Which start won, e.g. "truth 2".
+    n_starts, n_optima : int
+        Starts tried, and distinct log-likelihoods (by more than 0.01) among the certified ones.
+    agreement : float
+        Share of starts that reached the best log-likelihood to within 0.01.
+    collapsed : tuple of int
+        Atoms that fit a few samples only, see `moestat.solvers.collapsed_atoms`.
+    n_collapsed : int
+        Starts that ended with a collapsed atom.
+    kinks : int
+        Kinks of the log-likelihood that hold the fit: it falls on both sides of them.
+    reach : float
+        Length of the longest steps that the gain covers, in the metric of the predictors; for
+        least squares between kinks how far away the balanced gradients come from.
+
+    Notes
+    -----
+    Where a location of the Euclidean gate meets a sample, the log-likelihood of one input has a
+    kink.  A coordinate held there (`kinks`) is stationary in the sense of one-sided derivatives:
+    it counts like one on a bound, in neither `gradient` nor `inertia`.  The others are judged in
+    the closed cell between their neighbouring samples, where the log-likelihood is smooth.
+    `gain` also covers steps across kinks, by the model of `moestat.solvers.trust_region.kinks`, of
+    up to `reach`: less than 1 when the model promised more for longer steps and the data, tried,
+    disagreed.
+
+    `MomentNewton` has gain and inertia judged in the moments of close atoms.
+
+    Regression functions with ReLU experts have a kink for every sample and expert, and a minimum
+    of the sum of squares lies on many: no gradient is small there.  The evidence is then that
+    gradients at points within `reach` of the fit balance: `gain`, and `gradient`, belong to their
+    best convex combination, an element of Goldstein's subdifferential, under the Gauss-Newton
+    matrix; `kinks` is one less than the gradients that it takes.  That is stationarity up to
+    moves of the length `reach`, and no second-order statement: `inertia` and `condition` are those
+    of the Gauss-Newton matrix.
+    """
+
+    status: str
+    certified: bool
+    gradient: float
+    gain: float
+    inertia: tuple[int, int, int]
+    condition: float
+    active: tuple[str, ...]
+    iterations: int
+    passes: float
+    seconds: float = 0.0
+    start: str = ""
+    n_starts: int = 1
+    n_optima: int = 1
+    agreement: float = 1.0
+    collapsed: tuple[int, ...] = ()
+    n_collapsed: int = 0
+    kinks: int = 0
+    reach: float = 1.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, ready for JSON; an infinite condition is None."""
+        record = asdict(self)
+        record["inertia"] = list(self.inertia)
+        record["active"] = list(self.active)
+        record["collapsed"] = list(self.collapsed)
+        record["condition"] = self.condition if np.isfinite(self.condition) else None
+        return record
+
+
+def certify(
+    problem: Problem,
+    theta: FloatArray,
+    here: Evaluation,
+    metric: FloatArray,
+    status: str,
+    iterations: int,
+    reach: float = 1.0,
+) -> Certificate:
+    """The certificate of `theta`, from the exact derivatives at it.
+
+    `reach` is the length of the longest steps across kinks that the solver vouches for.
+    """
+    family = problem.family
+    lower, upper = family.box_at(theta)
+    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
+    slopes, promised, kinks = here.gradient, 0.0, 0
+    if has_kinks(problem):
+        slopes, lower, upper, kinks, promised = one_sided(problem, -1, theta, here, metric, reach)
+    free = free_coordinates(theta, slopes, lower, upper)
+    at = np.flatnonzero(free)
+    gradient, inertia, condition = 0.0, (0, 0, 0), 1.0
+    if at.size:
+        local = metric[np.ix_(at, at)]
+        slope = slopes[at]
+        # In coordinates where the metric is the identity; scipy's solver would do the same, but
+        # importing it takes longer than most fits.
+        factor = np.linalg.cholesky(local)
+        gradient = float(np.linalg.norm(np.linalg.solve(factor, slope)))
+        half = np.linalg.solve(factor, here.hessian[np.ix_(at, at)])
+        values = np.linalg.eigvalsh(np.linalg.solve(factor, half.T))
+        size = np.abs(values)
+        zero = size <= _ZERO_CURVATURE * size.max()
+        inertia = (
+            int(np.sum(~zero & (values > 0))),
+            int(zero.sum()),
+            int(np.sum(~zero & (values < 0))),
+        )
+        condition = float(size.max() / size.min()) if not zero.any() else np.inf
+    smooth = box_step(theta, slopes, here.hessian, metric, lower, upper, radius=1.0).decrease
+    gain = max(promised, smooth, 0.0)
+    collapsed = collapsed_atoms(problem, theta)
+    return Certificate(
+        status=status,
+        certified=bool(
+            gain <= GAIN_LIMIT
+            and inertia[2] == 0
+            and np.isfinite(here.value)
+            and not collapsed
+            and not family.has_jumps
+        ),
+        gradient=gradient / float(problem.data.weight.sum()),
+        gain=gain,
+        inertia=inertia,
+        condition=condition,
+        active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
+        iterations=iterations,
+        passes=problem.passes,
+        collapsed=collapsed,
+        kinks=kinks,
+        reach=reach,
+    )

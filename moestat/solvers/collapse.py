@@ -1,0 +1,52 @@
+"""Collapse: an atom that shrinks onto a few samples, where the likelihood has no bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.solvers.problem import Problem
+
+__all__ = ["collapsed_atoms"]
+
+_SAMPLES_PER_PARAMETER = 2.0
+_NARROW = 0.1
+
+
+def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
+    """Atoms that fit a few samples instead of a part of the population.
+
+    The likelihood of a Gaussian mixture is unbounded where an atom shrinks onto samples, so a
+    maximum there says nothing about the truth.  An atom has collapsed when it fits at least one
+    sample, by the sum of its responsibilities, and
+
+    - its variance is on the lower bound of the parameter space, or
+    - it fits fewer than two samples per parameter of its own, with a variance below a tenth of
+      that of every atom that fits more.
+
+    An atom that merely has next to no mass has not collapsed: over-specified estimates are so.
+    Likelihoods without a scale have no collapsed atoms.
+
+    Parameters
+    ----------
+    problem : Problem
+        Family and data.
+    theta : ndarray of shape (P,)
+        Packed parameters.
+
+    Returns
+    -------
+    tuple of int
+        Positions of the collapsed atoms.
+    """
+    family, data = problem.family, problem.data
+    block = family.likelihood.collapse
+    if block is None:
+        return ()
+    scale = family.blocks[block]
+    on_floor = theta[scale] <= family.lower[scale]
+    share = family.rowwise(theta, data.X, data.y)[1] @ data.weight
+    starved = share < _SAMPLES_PER_PARAMETER * family.n_atom_params
+    fed = np.min(theta[scale][~starved], initial=np.inf)
+    narrow = theta[scale] < fed + np.log(_NARROW)
+    return tuple(int(i) for i in np.flatnonzero((share >= 1.0) & (on_floor | (starved & narrow))))

@@ -1,0 +1,1 @@
+"""Expectation-maximisation, plain and accelerated."""

@@ -1,0 +1,61 @@
+"""The M-step of Gaussian linear experts in closed form: weighted least squares per atom."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+
+from moestat.base.types import FloatArray
+from moestat.model.family import Family
+from moestat.solvers.problem import Evaluation
+
+__all__ = ["has_closed_form", "regress"]
+
+
+def has_closed_form(family: Family) -> bool:
+    """Whether the experts' M-step is a weighted regression that the gate does not enter."""
+    linear = family.expert.block is None and not family.gate.reads_response
+    return linear and family.likelihood.spread is not None
+
+
+def regress(family: Family, theta: FloatArray, here: Evaluation) -> FloatArray:
+    """Parameters (P,) with every expert at its weighted regression.
+
+    The complete-data objective is quadratic in the coefficients of a mean, so one Newton step in
+    them is the weighted least-squares fit; and its derivatives in ``t = log nu`` hold the weight
+    ``N = 2 (f_t + f_tt)`` and the weighted sum of squares ``S = 2 nu f_tt`` of the atom, so that
+    the residual variance ``nu = (S - nu g' H^-1 g) / N`` needs no further pass over the data.
+
+    Parameters
+    ----------
+    family : Family
+        A family that `has_closed_form`.
+    theta : ndarray of shape (P,)
+        Packed parameters.
+    here : Evaluation
+        The complete-data objective at theta.
+
+    Returns
+    -------
+    ndarray of shape (P,)
+        An expert whose fit lies outside the box, or that has no weight, stays as it is.
+    """
+    out = theta.copy()
+    mean = family.first_expert_channel
+    for i in range(family.n_experts):
+        at = family.index[i, mean] + np.arange(family.width[mean])
+        t = family.index[i, mean + 1]
+        curvature = here.hessian[np.ix_(at, at)]
+        weight = 2.0 * (here.gradient[t] + here.hessian[t, t])
+        try:
+            step = scipy.linalg.solve(curvature, here.gradient[at], assume_a="pos")
+        except np.linalg.LinAlgError:
+            continue
+        fitted = theta[at] - step
+        inside = np.all((fitted >= family.lower[at]) & (fitted <= family.upper[at]))
+        square = 2.0 * here.hessian[t, t] - here.gradient[at] @ step
+        if inside and weight > 0.0 and square > 0.0:
+            out[at] = fitted
+            log_nu = theta[t] + np.log(square / weight)
+            out[t] = np.clip(log_nu, family.lower[t], family.upper[t])
+    return out

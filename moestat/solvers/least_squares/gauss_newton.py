@@ -1,0 +1,223 @@
+"""The certificate of a least-squares fit: gain, gradient and the Gauss-Newton spectrum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.model.family import Family
+from moestat.solvers.certificate import GAIN_LIMIT, Certificate
+from moestat.solvers.least_squares.squares import (
+    profile_log_likelihood,
+    rounding_level,
+    variance_of,
+)
+from moestat.solvers.problem import Evaluation, Problem, Request, Sample
+from moestat.solvers.solution import Solution
+from moestat.solvers.trust_region.region import NULL_CURVATURE, box_step, free_coordinates
+
+__all__ = [
+    "balance",
+    "check_regression",
+    "feature_metric",
+    "fitted_levels",
+    "last_look",
+    "least_squares_solution",
+    "region_step",
+]
+
+_METRIC_ROWS = 20_000
+_PREVIEW_ROWS = 10  # per parameter
+_RIDGE = 1e-8
+_ZERO_CURVATURE = 1e-12
+_REACHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+
+Gradients = Sequence[tuple[FloatArray, FloatArray]]
+"""Places (P,) and the gradients (P,) there."""
+
+
+def feature_metric(problem: Problem) -> FloatArray:
+    """Metric (P, P) in which a step's length is the root mean square change of the predictors.
+
+    At most 20000 rows are looked at.
+    """
+    family, data = problem.family, problem.data
+    stride = -(-data.size // _METRIC_ROWS)
+    X, weight = data.X[:, ::stride], data.weight[::stride]
+    rows, columns = np.triu_indices(X.shape[0])
+    scale = np.where(rows == columns, 1.0, math.sqrt(2.0))
+    phi = np.vstack([np.ones(X.shape[1]), X, scale[:, None] * X[rows] * X[columns]])
+    gram = (phi * weight) @ phi.T / weight.sum()
+    gram += _RIDGE * np.diag(np.diag(gram) + _RIDGE)
+    metric = np.zeros((family.n_params, family.n_params))
+    for (_, c), first in np.ndenumerate(family.index):
+        width, offset = int(family.width[c]), int(family.offset[c])
+        feature = np.concatenate([[0], offset + np.arange(width - 1)])
+        at = first + np.arange(width)
+        metric[np.ix_(at, at)] = gram[np.ix_(feature, feature)]
+    return metric
+
+
+def check_regression(name: str, family: Family) -> None:
+    """Refuse a family of densities."""
+    if not family.is_regression:
+        raise ValueError(
+            f"solver {name!r} is for likelihood 'least-squares', not for {family.likelihood.name!r}"
+        )
+
+
+def fitted_levels(problem: Problem) -> Iterator[tuple[int, Sample]]:
+    """Levels of the data, with their numbers, that have enough samples to determine theta."""
+    for level, data in enumerate(problem.data.levels):
+        if not data.preview or data.size >= _PREVIEW_ROWS * problem.family.n_params:
+            yield level, data
+
+
+def last_look(problem: Problem, theta: FloatArray) -> Request:
+    """What the certificate of `theta` needs to know: the exact Hessian, where there is one."""
+    return Request("squares" if problem.family.has_kinked_mean else "curvature", theta)
+
+
+def region_step(values: FloatArray, slope: FloatArray, radius: float) -> tuple[FloatArray, float]:
+    """The step p within ``|p| <= radius`` where ``slope'p + p' diag(values) p / 2`` is least.
+
+    Values ascend.  Returns the step and the decrease.
+    """
+    floor = NULL_CURVATURE * max(float(np.abs(values).max()), 1e-300)
+
+    def step(shift: float) -> FloatArray:
+        return -slope / np.maximum(values + shift, floor)
+
+    low = max(0.0, -float(values[0]))
+    high = low + float(np.linalg.norm(slope)) / radius
+    p = step(low)
+    if np.linalg.norm(p) > radius:
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            if np.linalg.norm(step(middle)) > radius:
+                low = middle
+            else:
+                high = middle
+            if high - low <= 1e-6 * high:
+                break
+        p = step(high)
+    elif values[0] < -floor:
+        # The slope has no part along the lowest curvature: it is followed to the edge.
+        p[0] = math.copysign(math.sqrt(max(radius**2 - float(p[1:] @ p[1:]), 0.0)), p[0])
+    return p, -float(slope @ p + 0.5 * (values * p) @ p)
+
+
+class Balance(NamedTuple):
+    """A convex combination of gradients within `reach` of a fit, and how many it takes."""
+
+    gradient: FloatArray
+    count: int
+    reach: float
+
+
+def balance(
+    theta: FloatArray,
+    gradient: FloatArray,
+    gradients: Gradients,
+    at: IntArray,
+    root: FloatArray,
+    metric: FloatArray,
+    reach: float,
+) -> Balance:
+    """The convex combination g of gradients at most `reach` away with the least ``|root' g|``.
+
+    Gradients (P,) are those at theta and at other places; g and `root` (F, F) are in the free
+    coordinates `at`, `reach` is a length in the metric (P, P).  Goldstein's subdifferential.
+    """
+    steps = np.array([point - theta for point, _ in gradients]).reshape(-1, theta.size)
+    length = np.sqrt(np.maximum(np.einsum("mi,ij,mj->m", steps, metric, steps, optimize=True), 0.0))
+    near = np.flatnonzero(length <= reach)
+    found = np.array([gradient, *(gradients[int(j)][1] for j in near)])[:, at]
+    length = np.concatenate([[0.0], length[near]])
+    columns = root.T @ found.T
+    size = float(np.abs(columns).max()) or 1.0
+    target = np.concatenate([np.zeros(len(columns)), [1.0]])
+    share = scipy.optimize.nnls(
+        np.vstack([columns / size, np.ones(len(found))]), target, maxiter=3000
+    )[0]
+    share /= share.sum()
+    used = share > 1e-9
+    return Balance(share @ found, int(used.sum()), float(length[used].max()))
+
+
+def least_squares_solution(
+    problem: Problem,
+    theta: FloatArray,
+    here: Evaluation,
+    status: str,
+    iterations: int,
+    gradients: Gradients = (),
+) -> Solution:
+    """The end of a least-squares fit, with a certificate from the `last_look` at it.
+
+    Everything is in units of the residual variance, which makes a decrease of half the sum of
+    squares a gain in log-likelihood.  Residuals as small as rounding errors are an exact fit.
+    `gradients` are those that the solver met, each with its place, for experts with kinks.
+    """
+    family, data = problem.family, problem.data
+    size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
+    variance = variance_of(max(here.value, nothing), size)
+    lower, upper = family.box_at(theta)
+    at = np.flatnonzero(free_coordinates(theta, here.gradient, lower, upper))
+    gradient, gain, inertia, condition = 0.0, 0.0, (0, 0, 0), 1.0
+    kinks, reach = 0, 1.0
+    if at.size and np.isfinite(here.value):
+        metric = feature_metric(problem)
+        curvature, free = here.hessian / variance, np.ix_(at, at)
+        values, vectors = scipy.linalg.eigh(curvature[free], metric[free])
+        slope = vectors.T @ here.gradient[at] / variance
+        largest = float(np.abs(values).max())
+
+        def promised(free_gradient: FloatArray) -> float:
+            """Gain of the best step of length one in the box, with another free gradient (F,)."""
+            slopes = here.gradient.copy()
+            slopes[at] = free_gradient
+            return box_step(
+                theta, slopes / variance, curvature, metric, lower, upper, radius=1.0
+            ).decrease
+
+        if family.has_kinked_mean:
+            root = vectors / np.sqrt(np.maximum(values, max(_ZERO_CURVATURE * largest, 1e-300)))
+            for reach in _REACHES:
+                found = balance(theta, here.gradient, gradients, at, root, metric, reach)
+                slope = vectors.T @ found.gradient / variance
+                gain, kinks, reach = promised(found.gradient), found.count - 1, found.reach
+                if gain <= GAIN_LIMIT:
+                    break
+        else:
+            gain = promised(here.gradient[at])
+        gain = 0.0 if here.value <= nothing else gain
+        gradient = float(np.linalg.norm(slope)) / size
+        zero = np.abs(values) <= _ZERO_CURVATURE * largest
+        inertia = (
+            int(np.sum(~zero & (values > 0))),
+            int(zero.sum()),
+            int(np.sum(~zero & (values < 0))),
+        )
+        condition = float(largest / np.abs(values).min()) if not zero.any() else math.inf
+    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
+    certificate = Certificate(
+        status=status,
+        certified=bool(gain <= GAIN_LIMIT and inertia[2] == 0 and np.isfinite(here.value)),
+        gradient=gradient,
+        gain=gain,
+        inertia=inertia,
+        condition=condition,
+        active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
+        iterations=iterations,
+        passes=problem.passes,
+        kinks=kinks,
+        reach=reach,
+    )
+    height = profile_log_likelihood(here.value, size)
+    return Solution(theta, height, here.hessian / variance, certificate)

@@ -1,0 +1,339 @@
+"""Least squares by BFGS in the metric of Gauss and Newton: many gradients for each matrix.
+
+At a few hundred parameters a pass for value and gradient costs a few percent of one that adds the
+matrix ``J'J``, and near the minimum most of what that matrix says stays true for many steps.  So
+the inverse of ``J'J`` is only where the BFGS updates start; they learn what it lacks: the
+residuals' own curvature, and the kinks of ReLU, at which BFGS with a line search for the weak
+conditions of Wolfe does not stop (Lewis and Overton 2013).  After a round of steps the matrix is
+made anew.  The idea of the hybrid: Al-Baali and Fletcher (1985); Fletcher and Xu (1987).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import positive_int, real_in
+from moestat.solvers.certificate import GAIN_LIMIT
+from moestat.solvers.least_squares.gauss_newton import (
+    balance,
+    check_regression,
+    feature_metric,
+    fitted_levels,
+    last_look,
+    least_squares_solution,
+    region_step,
+)
+from moestat.solvers.least_squares.squares import rounding_level, variance_of
+from moestat.solvers.problem import Evaluation, Iteration, Problem, Request
+from moestat.solvers.solution import Solution
+from moestat.solvers.trust_region.region import free_coordinates
+
+__all__ = ["GaussNewtonBFGS"]
+
+_ROUND = 50  # steps between two matrices
+_SHALLOWEST = 0.1  # least curvature of the metric, in log-likelihood per squared predictor
+_DECREASE, _FLATTER, _HALVINGS = 1e-4, 0.9, 40
+# Differences of two values are rounded by the first part of them; the second one, in units of
+# log-likelihood, is what gradients can still tell.
+_ROUNDING, _FINEST = 1e-14, 1e-6
+# Once steps promise so little the exact Hessian is worth its cost, in units of log-likelihood.
+_NEAR = 1e-2
+# Between kinks a new matrix would forget what the updates learnt: a round that gains less than the
+# first, in units of log-likelihood, is followed by a long last one, which ends by the second.
+_LAST, _LEAST_GAIN = 0.5, 1e-4
+_LEAST_PROGRESS = 1e-3  # of what was promised
+# Balanced gradients come from so near, in the metric of the predictors; steps along them.
+_REACH, _CROSSINGS = 1e-2, 30
+# A part of the data says no more about the minimum than this.
+_PREVIEW_TOLERANCE = 0.5
+_BUNDLE = 600  # gradients that the certificate of a kinked fit may balance
+
+
+@dataclass
+class _Trail:
+    """Where a fit is on one level of the data, and its last gradients in (theta, gradient)."""
+
+    theta: FloatArray
+    value: float
+    gradient: FloatArray
+    gradients: deque[tuple[FloatArray, FloatArray]] = field(
+        default_factory=lambda: deque(maxlen=_BUNDLE)
+    )
+    steps: int = 0
+
+
+class _Metric(NamedTuple):
+    """Where steps start: the inverse (F, F) of the matrix over the free coordinates `at` (F,).
+
+    The matrix is in units of log-likelihood; `whole` (P, P) is the metric of the predictors.
+    """
+
+    at: IntArray
+    inverse: FloatArray
+    whole: FloatArray
+
+
+@dataclass(frozen=True)
+class GaussNewtonBFGS:
+    """Least squares by BFGS steps that start from the Gauss-Newton metric, in the box.
+
+    Parameters
+    ----------
+    tolerance : float
+        Stop when a step can gain no more than this many units of log-likelihood: half the sum
+        of squares over the residual variance.
+    max_iterations : int
+        Largest number of steps, on all levels of the data together.
+
+    Notes
+    -----
+    Large samples are fitted to a part of them first.  Near the minimum the exact Hessian takes
+    the place of ``J'J``; negative curvature is followed, and the fit ends where there is none.
+    With experts that have kinks there is no such Hessian: it ends where steps gain nothing, and
+    the certificate balances the gradients around, see `moestat.solvers.Certificate`.
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("least-squares", gate="softmax", n_experts=1)
+    >>> X, y = sample(F, [0, 0, 1, -2], n=500, rng=0, noise=0.01)
+    >>> result = fit(F, X, y, solver=GaussNewtonBFGS(), rng=0)
+    >>> result.certificate.status, result.params.round(1).tolist()
+    ('converged', [0.0, 0.0, 1.0, -2.0])
+    """
+
+    tolerance: float = 1e-6
+    max_iterations: int = 5000
+    name: str = "gauss-newton-bfgs"
+
+    def __post_init__(self) -> None:
+        real_in("tolerance", self.tolerance, 0.0, open_low=True)
+        positive_int("max_iterations", self.max_iterations)
+
+    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
+        """The iteration from `start` (P,), already inside the box."""
+        check_regression(self.name, problem.family)
+        theta, spent, status = start, 0, "iteration limit"
+        trail = _Trail(theta, np.inf, np.zeros_like(theta))
+        for level, data in fitted_levels(problem):
+            tolerance = _PREVIEW_TOLERANCE if data.preview else self.tolerance
+            trail, status = yield from _descend(
+                problem, theta, level, tolerance, self.max_iterations - spent
+            )
+            theta, spent = trail.theta, spent + trail.steps
+        here = yield last_look(problem, theta)
+        return least_squares_solution(problem, theta, here, status, spent, tuple(trail.gradients))
+
+
+def _descend(
+    problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
+) -> Iteration[tuple[_Trail, str]]:
+    """Minimise on one level of the data; returns where that ended, and how."""
+    data, kinked = problem.data.levels[level], problem.family.has_kinked_mean
+    size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
+    whole = feature_metric(problem)
+    # Below the rounding error of the value only gradients show a decrease.
+    least = max(tolerance, min(_ROUNDING * size, _FINEST))
+    trail = _Trail(theta, np.inf, np.zeros_like(theta))
+    near = last = False
+    while True:
+        here = yield Request("curvature" if near else "squares", trail.theta, level)
+        trail.value, trail.gradient = here.value, here.gradient
+        variance = variance_of(here.value, size)
+        if here.value <= nothing:
+            return trail, "converged"
+        if trail.steps >= most:
+            return trail, "iteration limit"
+        if near:
+            ahead, leap, promise = _newton(problem, trail.theta, here, variance, whole)
+            if promise <= least:
+                return trail, "converged"
+            yield from _search(problem, level, trail, leap, promise, variance, whole)
+        else:
+            ahead, promise = _gauss_newton(problem, trail.theta, here, variance, whole), 0.0
+        rounds = most if last else _ROUND
+        flat = yield from _round(problem, level, trail, ahead, variance, least, rounds)
+        gained = (here.value - trail.value) / variance
+        if near and gained < _LEAST_PROGRESS * promise:
+            return trail, "stalled"
+        if data.preview and (flat or gained < tolerance):
+            return trail, "converged"
+        if last:
+            before = trail.value
+            balanced = yield from _cross(problem, level, trail, ahead, variance)
+            if balanced or before - trail.value < _LAST * variance:
+                return trail, "converged" if balanced else "stalled"
+        last = kinked and (flat or gained < _LAST)
+        near = not kinked and not data.preview and (near or flat or gained < _NEAR)
+
+
+def _free(problem: Problem, theta: FloatArray, here: Evaluation) -> IntArray:
+    """Coordinates that can move downhill."""
+    return np.flatnonzero(free_coordinates(theta, here.gradient, *problem.family.box_at(theta)))
+
+
+def _gauss_newton(
+    problem: Problem, theta: FloatArray, here: Evaluation, variance: float, whole: FloatArray
+) -> _Metric:
+    """The metric of ``J'J``, not quite flat in any direction."""
+    at = _free(problem, theta, here)
+    block = np.ix_(at, at)
+    matrix = here.hessian[block] / variance
+    # At n = 1e14 the matrix is rounded by more than the least curvature.
+    largest = float(np.max(np.diag(matrix) / np.diag(whole)[at], initial=0.0))
+    matrix += max(_SHALLOWEST, _ROUNDING * largest) * whole[block]
+    factor = scipy.linalg.cho_factor(matrix, check_finite=False)
+    return _Metric(at, scipy.linalg.cho_solve(factor, np.eye(at.size), check_finite=False), whole)
+
+
+def _newton(
+    problem: Problem, theta: FloatArray, here: Evaluation, variance: float, whole: FloatArray
+) -> tuple[_Metric, FloatArray, float]:
+    """The metric of the Hessian with its signs dropped, Newton's step (P,), what that promises."""
+    at = _free(problem, theta, here)
+    block = np.ix_(at, at)
+    values, vectors = scipy.linalg.eigh(here.hessian[block] / variance, whole[block])
+    leap, promise = region_step(values, vectors.T @ here.gradient[at] / variance, 1.0)
+    inverse = (vectors / np.maximum(np.abs(values), _SHALLOWEST)) @ vectors.T
+    step = np.zeros_like(theta)
+    step[at] = vectors @ leap
+    return _Metric(at, inverse, whole), step, promise
+
+
+def _round(
+    problem: Problem,
+    level: int,
+    trail: _Trail,
+    ahead: _Metric,
+    variance: float,
+    least: float,
+    most: int,
+) -> Iteration[bool]:
+    """BFGS steps along the trail; returns whether they ended because nothing was promised."""
+    at, inverse = ahead.at, ahead.inverse
+    milestone = trail.value
+    for step_number in range(1, most + 1):
+        before = trail.theta
+        at, inverse, step = _inside(problem, before, trail.gradient / variance, at, inverse)
+        slope = trail.gradient[at] / variance
+        promise = -float(slope @ step[at])
+        if promise <= 2.0 * least:
+            return True
+        yield from _search(problem, level, trail, step, promise, variance, ahead.whole)
+        if trail.theta is before:
+            return False
+        moved = (trail.theta - before)[at]
+        change = trail.gradient[at] / variance - slope
+        along = float(moved @ change)
+        if along > 0.0:
+            bent = inverse @ change
+            inverse = inverse + np.outer(moved, moved) * ((along + change @ bent) / along**2)
+            cross = np.outer(bent, moved) / along
+            inverse -= cross + cross.T
+        if step_number % _ROUND == 0:
+            if milestone - trail.value < _LEAST_GAIN * variance:
+                return False
+            milestone = trail.value
+    return False
+
+
+def _inside(
+    problem: Problem, theta: FloatArray, slope: FloatArray, at: IntArray, inverse: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """The step (P,) against a slope (P,) that does not leave the box at once.
+
+    Coordinates on an edge that it would cross are held there: returns those left over, and the
+    inverse of the matrix over them.
+    """
+    lower, upper = problem.family.box_at(theta)
+    while True:
+        step = np.zeros_like(theta)
+        step[at] = -inverse @ slope[at]
+        stays = ~((theta <= lower) & (step < 0.0) | (theta >= upper) & (step > 0.0))[at]
+        if stays.all():
+            return at, inverse, step
+        at, inverse = at[stays], _held(inverse, stays)
+
+
+def _cross(
+    problem: Problem, level: int, trail: _Trail, ahead: _Metric, variance: float
+) -> Iteration[bool]:
+    """Steps across kinks, along balanced gradients; returns whether these promise nothing more.
+
+    A trial that fails lies behind a kink, and its gradient enters the next balance: gradient
+    sampling (Burke, Lewis and Overton 2005) with the samples where they are needed.
+    """
+    at, inverse, whole = ahead
+    for _ in range(_CROSSINGS):
+        root = _root(inverse)
+        found = balance(trail.theta, trail.gradient, trail.gradients, at, root, whole, _REACH)
+        slope = np.zeros_like(trail.theta)
+        slope[at] = found.gradient / variance
+        at, inverse, step = _inside(problem, trail.theta, slope, at, inverse)
+        promise = -float(slope @ step)
+        # The certificate's matrix has directions that are flatter than those of the metric.
+        if promise <= 0.1 * GAIN_LIMIT:
+            return True
+        yield from _search(problem, level, trail, step, promise, variance, whole)
+    return False
+
+
+def _root(inverse: FloatArray) -> FloatArray:
+    """R with ``R R'`` the inverse of a matrix, which rounding may have made indefinite."""
+    size = np.sqrt(np.diag(inverse))
+    values, vectors = scipy.linalg.eigh(inverse / np.outer(size, size))
+    return size[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def _held(inverse: FloatArray, inside: np.ndarray) -> FloatArray:
+    """The inverse of a matrix without the coordinates that are not `inside`, from its inverse."""
+    cross = inverse[np.ix_(inside, ~inside)]
+    local = scipy.linalg.solve(inverse[np.ix_(~inside, ~inside)], cross.T, assume_a="pos")
+    return inverse[np.ix_(inside, inside)] - cross @ local
+
+
+def _search(
+    problem: Problem,
+    level: int,
+    trail: _Trail,
+    step: FloatArray,
+    promise: float,
+    variance: float,
+    whole: FloatArray,
+) -> Iteration[None]:
+    """Move the trail along a step to where both weak conditions of Wolfe hold, inside the box.
+
+    The first trial changes the predictors by no more than 1.  The trail stays where it is when
+    no trial decreases the value.
+    """
+    lower, upper = problem.family.box_at(trail.theta)
+    theta, value, gradient = trail.theta, trail.value, trail.gradient
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rooms = np.where(step > 0.0, (upper - theta) / step, (lower - theta) / step)
+    room = float(np.min(rooms[step != 0.0], initial=np.inf))
+    low, high = 0.0, np.inf
+    t = min(1.0, 1.0 / max(float(np.sqrt(step @ whole @ step)), 1e-300))
+    slope = float(gradient @ step)
+    for _ in range(_HALVINGS):
+        t = min(t, room)
+        point = np.clip(theta + t * step, lower, upper)
+        there = yield Request("slopes", point, level)
+        trail.gradients.append((point, there.gradient))
+        gained = value - there.value
+        if abs(gained) <= _ROUNDING * value:
+            gained = -0.5 * t * float((gradient + there.gradient) @ step)
+        if not gained >= _DECREASE * t * promise * variance:
+            high = t
+        else:
+            trail.theta, trail.value, trail.gradient = point, there.value, there.gradient
+            if there.gradient @ step >= _FLATTER * min(slope, 0.0) or t >= room:
+                break
+            low = t
+        t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
+    trail.steps += 1

@@ -1,0 +1,173 @@
+"""Levenberg and Marquardt's method for least squares, in the box of the parameter space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int, real_in
+from moestat.solvers.least_squares.gauss_newton import (
+    check_regression,
+    fitted_levels,
+    last_look,
+    least_squares_solution,
+)
+from moestat.solvers.least_squares.squares import rounding_level, variance_of
+from moestat.solvers.problem import Evaluation, Iteration, Problem, Request
+from moestat.solvers.solution import Solution
+from moestat.solvers.trust_region.decrease import PREVIEW_TOLERANCE, straight_decrease
+from moestat.solvers.trust_region.region import free_coordinates
+
+__all__ = ["LevenbergMarquardt"]
+
+_ACCEPT = 1e-4
+_FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-14, 1e12
+_LEAST_SCALE = 1e-12  # of the largest curvature: what a coordinate without any is damped by
+# At a kink of an activation steps keep bouncing: forty that gain nothing of note are enough.
+_PATIENCE, _LEAST_PROGRESS = 40, 1e-4
+# Values are rounded by this much of the sample size, in units of log-likelihood; gradients are
+# finer, down to the second constant.
+_ROUNDING, _FINEST = 1e-14, 1e-6
+
+
+def _damped_step(
+    theta: FloatArray,
+    here: Evaluation,
+    damping: float,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> tuple[FloatArray, float] | None:
+    """The minimiser of the damped Gauss-Newton model in the box and the model's decrease.
+
+    The damping of a coordinate is in units of its own curvature, so that the step does not depend
+    on the units of the parameters.  A coordinate whose step would leave the box ends on its edge,
+    and the others are solved for again.  None when the damped matrix is not positive definite.
+    """
+    gradient, hessian = here.gradient, here.hessian
+    curvature = np.diag(hessian)
+    scale = np.maximum(curvature, _LEAST_SCALE * max(float(curvature.max()), 1e-300))
+    free = free_coordinates(theta, gradient, lower, upper)
+    step = np.zeros_like(theta)
+    while True:
+        at = np.flatnonzero(free)
+        if at.size == 0:
+            break
+        matrix = np.asfortranarray(hessian[np.ix_(at, at)])
+        matrix[np.diag_indices(at.size)] += damping * scale[at]
+        edge = np.flatnonzero(step * ~free)
+        pull = -gradient[at] - hessian[np.ix_(at, edge)] @ step[edge]
+        try:
+            factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return None
+        step[at] = scipy.linalg.cho_solve(factor, pull, check_finite=False)
+        moved = theta + step
+        out = free & ((moved < lower) | (moved > upper))
+        if not out.any():
+            break
+        step[out] = np.clip(moved[out], lower[out], upper[out]) - theta[out]
+        free &= ~out
+    return step, -float(gradient @ step + 0.5 * step @ (hessian @ step))
+
+
+@dataclass(frozen=True)
+class LevenbergMarquardt:
+    """Least squares by damped Gauss-Newton steps, inside the box of the parameter space.
+
+    Parameters
+    ----------
+    tolerance : float
+        Stop when a step can gain no more than this many units of log-likelihood: half the sum
+        of squares over the residual variance.
+    max_iterations : int
+        Largest number of iterations, on all levels of the data together.
+
+    Notes
+    -----
+    The damping follows Nielsen (1999).  A trial costs one pass for the value, an accepted step
+    another one for the Gram matrix of the Jacobian, see `moestat.solvers.least_squares.squares`.
+    Large samples are fitted to a part of them first.
+
+    Steps know the Gauss-Newton matrix only and get slow where the residuals' own curvature counts;
+    `GaussNewtonBFGS` does not.  The certificate is from the exact Hessian, for experts that have
+    one; of the kinks of the others this method knows nothing.
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("least-squares", gate="softmax", n_experts=1)
+    >>> X, y = sample(F, [0, 0, 1, -2], n=500, rng=0, noise=0.01)
+    >>> result = fit(F, X, y, solver=LevenbergMarquardt(), rng=0)
+    >>> result.certificate.status, result.params.round(1).tolist()
+    ('converged', [0.0, 0.0, 1.0, -2.0])
+    """
+
+    tolerance: float = 1e-9
+    max_iterations: int = 1000
+    name: str = "levenberg-marquardt"
+
+    def __post_init__(self) -> None:
+        real_in("tolerance", self.tolerance, 0.0, open_low=True)
+        positive_int("max_iterations", self.max_iterations)
+
+    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
+        """The iteration from `start` (P,), already inside the box."""
+        check_regression(self.name, problem.family)
+        theta, spent = start, 0
+        for level, data in fitted_levels(problem):
+            tolerance = max(self.tolerance, PREVIEW_TOLERANCE) if data.preview else self.tolerance
+            theta, status, iterations = yield from self._descend(
+                problem, theta, level, tolerance, self.max_iterations - spent
+            )
+            spent += iterations
+        here = yield last_look(problem, theta)
+        return least_squares_solution(problem, theta, here, status, spent)
+
+    def _descend(
+        self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
+    ) -> Iteration[tuple[FloatArray, str, int]]:
+        """Minimise on one level of the data; returns (theta, status, iterations)."""
+        lower, upper = problem.family.box_at(theta)
+        data = problem.data.levels[level]
+        size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
+        damping, growth = _FIRST_DAMPING, 2.0
+        here = yield Request("squares", theta, level)
+        milestone = here.value
+        for iteration in range(most):
+            if here.value <= nothing:
+                return theta, "converged", iteration
+            variance = variance_of(here.value, size)
+            if iteration % _PATIENCE == _PATIENCE - 1:
+                if milestone - here.value < _LEAST_PROGRESS * variance:
+                    return theta, "stalled", iteration
+                milestone = here.value
+            found = _damped_step(theta, here, damping, lower, upper)
+            ratio, trial = -1.0, theta
+            if found is not None:
+                step, decrease = found
+                # Below the rounding error of the value only gradients show a decrease.
+                rounding = _ROUNDING * size
+                least = max(tolerance, min(rounding, _FINEST))
+                if 0.0 <= decrease <= least * variance and damping <= 1.0:
+                    return theta, "converged", iteration
+                trial = np.clip(theta + step, lower, upper)
+                small = decrease <= rounding * variance
+                there = yield Request("squares" if small else "residuals", trial, level)
+                gained = here.value - there.value
+                if small and abs(gained) <= rounding * variance:
+                    gained = straight_decrease(step, here, there)
+                if decrease > 0.0 and np.isfinite(there.value):
+                    ratio = gained / decrease
+            if ratio > _ACCEPT:
+                theta = trial
+                here = there if there.gradient.size else (yield Request("squares", trial, level))
+                damping = max(damping * max(1 / 3, 1 - (2 * ratio - 1) ** 3), _LEAST_DAMPING)
+                growth = 2.0
+            else:
+                damping, growth = damping * growth, 2.0 * growth
+                if damping > _MOST_DAMPING:
+                    return theta, "stalled", iteration + 1
+        return theta, "iteration limit", most

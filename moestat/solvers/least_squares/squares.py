@@ -1,0 +1,190 @@
+"""Sums of squared residuals with their Gauss-Newton model, in chunks of the data.
+
+The Jacobian is never stored: a chunk of its rows, with the residuals as one more row, goes to BLAS
+``dsyrk``, which adds its Gram matrix ``[J r]'[J r]`` to that of the chunks before.  Memory does not
+depend on n, and nearly all of the time is spent in BLAS.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.kernels.squares import bend_loop, collect_loop, join_loop, unfold_loop
+from moestat.model.family import Family
+
+__all__ = [
+    "Squares",
+    "gram_squares",
+    "newton_squares",
+    "profile_log_likelihood",
+    "residual_squares",
+    "rounding_level",
+    "slope_squares",
+    "variance_of",
+]
+
+CHUNK = 512
+"""Rows of the Jacobian per call of dsyrk: at 500 parameters they fill the second-level cache."""
+
+_VALUE_CHUNK = 1 << 16
+_ROUNDING = 1e-15  # residuals below this share of the response are rounding errors
+
+
+Squares = tuple[float, FloatArray, FloatArray]
+"""``sum w (f - y)^2 / 2`` with gradient (P,) and matrix (P, P), empty where not asked for.
+
+Entries of pinned coefficients are 0.
+"""
+
+
+def residual_squares(
+    family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
+) -> Squares:
+    """The value by itself."""
+    root, nothing = np.sqrt(weight), np.empty((family.n_experts, 0))
+    value, f = 0.0, np.empty(min(y.size, _VALUE_CHUNK))
+    for start in range(0, y.size, f.size):
+        part = slice(start, min(start + f.size, y.size))
+        fitted = f[: part.stop - start]
+        family.residuals(theta, X, root, start, 0, fitted, nothing, np.empty((0, 0)))
+        residual = root[part] * (fitted - y[part])
+        value += float(residual @ residual)
+    return 0.5 * value, np.empty(0), np.empty((0, 0))
+
+
+def gram_squares(
+    family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
+) -> Squares:
+    """Value, gradient ``J'r`` and the matrix ``J'J`` of Gauss and Newton."""
+    n, n_params = y.size, family.n_params
+    root = np.sqrt(weight)
+    nothing = np.empty((family.n_experts, 0))
+    at = np.flatnonzero(family.jacobian_rows >= 0)
+    last = at.size
+    width = min(CHUNK, n)
+    rows = np.zeros((last + 1, width))
+    syrk: Any = scipy.linalg.get_blas_funcs("syrk", (rows,))
+    gram = np.zeros((last + 1, last + 1), order="F")
+    f = np.empty(width)
+    for start in range(0, n, CHUNK):
+        m = min(CHUNK, n - start)
+        if m < width:
+            rows[:, m:] = 0.0
+        family.residuals(theta, X, root, start, 1, f[:m], nothing, rows)
+        np.subtract(f[:m], y[start : start + m], out=rows[last, :m])
+        rows[last, :m] *= root[start : start + m]
+        gram = syrk(1.0, rows.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
+    gradient, hessian = np.zeros(n_params), np.zeros((n_params, n_params))
+    gradient[at] = gram[:last, last]
+    unfold_loop(at, gram, hessian)
+    return 0.5 * float(gram[last, last]), gradient, hessian
+
+
+def _reads(family: Family) -> tuple[IntArray, ...]:
+    """Position, number, first feature and row in the Jacobian of the channels' coefficients."""
+    return family.index, family.width, family.offset, family.jacobian_rows
+
+
+class _Chunks:
+    """Derivatives of the regression function in its channels, chunk by chunk of the data."""
+
+    def __init__(self, family: Family, X: FloatArray, theta: FloatArray, order: int) -> None:
+        k, n_channels = family.index.shape
+        pairs = k * n_channels * (n_channels + 1) // 2 if order > 1 else 0
+        joined = order > 1 and family.gate.normalised
+        self._arguments = theta, family.index, family.width, family.offset, family.layout, X
+        self._loop, self._order = family.loops.channels, order
+        self._f, self._phi = np.empty(CHUNK), np.empty((family.n_quadratic_features, CHUNK))
+        self._slope = np.empty((k * n_channels, CHUNK))
+        self._bend = np.empty((pairs, CHUNK))
+        self._v = np.empty((k * family.layout[0], CHUNK if joined else 0))
+
+    def at(self, start: int, m: int) -> tuple[FloatArray, ...]:
+        """(f, phi, slope, bend, v) of m samples, see `moestat.kernels.regression.channel_loop`."""
+        outputs = self._f[:m], self._phi[:, :m], self._slope[:, :m], self._bend[:, :m]
+        outputs = *outputs, self._v[:, :m]
+        self._loop(*self._arguments, start, self._order, *outputs)
+        return outputs
+
+
+def slope_squares(
+    family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
+) -> Squares:
+    """Value and gradient, at a few percent of the cost of a matrix."""
+    chunks, value = _Chunks(family, X, theta, 1), 0.0
+    sums = np.zeros((family.index.size, family.n_quadratic_features))
+    for start in range(0, y.size, CHUNK):
+        part = slice(start, min(start + CHUNK, y.size))
+        f, phi, slope, _, _ = chunks.at(start, part.stop - start)
+        residual = f - y[part]
+        pull = weight[part] * residual
+        value += float(pull @ residual)
+        slope *= pull
+        sums += slope @ phi.T
+    gradient = np.zeros(family.n_params)
+    collect_loop(*_reads(family), sums, gradient)
+    return 0.5 * value, gradient, np.empty((0, 0))
+
+
+def newton_squares(
+    family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
+) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """Value, gradient, the exact Hessian ``sum w (grad f grad f' + r H_f)``, and ``J'J``.
+
+    The part of H_f that joins the atoms of a normalised gate, ``-(v f' + f v')`` with the vectors
+    v of `moestat.kernels.regression.channel_loop` and f the gradient, takes a second dsyrk:
+    ``f f' - r (v f' + f v') = (f - r v)(f - r v)' - r^2 v v'``.
+    """
+    at = np.flatnonzero(family.jacobian_rows >= 0)
+    joined = family.gate.normalised
+    reads, width = _reads(family), min(CHUNK, y.size)
+    root, chunks = np.sqrt(weight), _Chunks(family, X, theta, 2)
+    rows = np.zeros((at.size, width))
+    cross = np.zeros((at.size if joined else 0, width))
+    syrk: Any = scipy.linalg.get_blas_funcs("syrk", (rows,))
+    gram, plain = (np.zeros((at.size, at.size), order="F") for _ in range(2))
+    slopes, value = np.zeros(at.size), 0.0
+    nothing = np.empty((family.n_experts, 0))
+    for start in range(0, y.size, CHUNK):
+        m = min(CHUNK, y.size - start)
+        part = slice(start, start + m)
+        if m < width:
+            rows[:, m:] = cross[:, m:] = 0.0
+        f, phi, _, bend, v = chunks.at(start, m)
+        family.residuals(theta, X, root, start, 1, f, nothing, rows)
+        residual = root[part] * (f - y[part])
+        value += float(residual @ residual)
+        slopes += rows[:, :m] @ residual
+        plain = syrk(1.0, rows.T, beta=1.0, c=plain, trans=1, overwrite_c=1)
+        bend_loop(*reads, phi, bend, root[part] * residual, gram)
+        if joined:
+            join_loop(*reads, family.layout[0], phi, v, residual, cross, rows)
+            gram = syrk(-1.0, cross.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
+        gram = syrk(1.0, rows.T, beta=1.0, c=gram, trans=1, overwrite_c=1)
+    gradient = np.zeros(family.n_params)
+    hessian, information = (np.zeros((family.n_params, family.n_params)) for _ in range(2))
+    gradient[at] = slopes
+    unfold_loop(at, gram, hessian)
+    unfold_loop(at, plain, information)
+    return 0.5 * value, gradient, hessian, information
+
+
+def variance_of(value: float, size: float) -> float:
+    """Mean squared residual: the estimate of the noise variance, from half the sum of squares."""
+    return 2.0 * value / size
+
+
+def profile_log_likelihood(value: float, size: float) -> float:
+    """Gaussian log-likelihood at the best noise variance, from half the sum of squares."""
+    variance = max(variance_of(value, size), np.finfo(np.float64).tiny)
+    return -0.5 * size * (math.log(2.0 * math.pi * variance) + 1.0)
+
+
+def rounding_level(y: FloatArray, weight: FloatArray) -> float:
+    """Half the sum of squares that rounding errors alone leave."""
+    return 0.5 * _ROUNDING**2 * float(weight @ y**2)

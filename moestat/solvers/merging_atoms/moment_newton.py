@@ -1,0 +1,206 @@
+"""Newton's method in the moments of merging atoms, for more experts than the truth has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
+from moestat.solvers.newton import Ended, Newton
+from moestat.solvers.problem import Evaluation, Iteration, Problem, Request
+from moestat.solvers.trust_region.decrease import finest_decrease, smallest_decrease
+from moestat.solvers.trust_region.kinks import (
+    KinkModel,
+    OneSided,
+    has_kinks,
+    kink_locations,
+    kinked_steps,
+    one_sided,
+)
+
+__all__ = ["MomentNewton"]
+
+_PATCH = 40  # passes across kinks before another look between them
+_MARGIN = 1e-9  # of a cell between kinks, as a part of it
+
+
+@dataclass(frozen=True)
+class MomentNewton(Newton):
+    """Newton's method for over-specified fits of large samples.
+
+    With more experts than the truth has, atoms merge, and the likelihood is a narrow curved
+    valley: `Newton` creeps along it, in a number of iterations that grows like a power of n
+    between 1/4 and 1/3.  In the moments of close atoms (`moestat.solvers.merging_atoms.moments`)
+    the valley is nearly straight.  What bend is left is met by restorations: steps in the stiff
+    directions alone, which lead a step that has left the floor of the valley back to it
+    (`moestat.solvers.merging_atoms.corrector`).
+
+    Parameters
+    ----------
+    tolerance : float
+        As of `Newton`.
+    max_iterations : int
+        Largest number of passes over the data.
+
+    Notes
+    -----
+    For gates with jumps it is `Newton`; without close atoms, and for gates without free masses, it
+    is `Newton` with restorations, one pass each. Where the likelihood has kinks, steps across them
+    (`moestat.solvers.trust_region.kinks`) and steps in the moments between them take turns; what
+    the model in the moments promises across kinks in the end is tried, too. The first radius is the
+    distance of the two closest atoms, the scale on which a valley bends. A step is as short as nine
+    tenths of its promise allow. Up to a thousand rows, as lattices with classes have them,
+    restorations go by the information of the scores; beyond that, where it costs more than it
+    saves, by the Hessian. Each one goes in fewer directions than the one before, from those that
+    cost a step's promise over a third of its length to the stiffest. Once a step has needed a
+    restoration, the next one is restored until the floor is near, and only then judged: off the
+    floor values and curvatures are those of the walls. A step whose promise is mostly that of a
+    negative curvature gets a further restoration, in the stiffest directions alone, before it is
+    made: the slightest slope left in these shows as a curvature of the soft ones. Steps along a
+    curved valley with a second-order correction are those of the geodesic acceleration of Transtrum
+    and Sethna (2012), which predicts the correction at the price of a pass; here it is made where
+    it is needed, from the derivatives that a trial has anyway, and a step that goes the way of the
+    last one starts with the correction that this one has needed. Gains too small to be read off the
+    values are integrated along the path of a step, from the slopes at both ends, without those in
+    stiff directions, which on the floor are rounding. A step that has failed is cut to where the
+    cubic with the values and slopes at both ends of its path is lowest.
+
+    Steps follow curvatures down to 1e-16 of the largest, certificates count on those above 1e-14:
+    below that their signs, at n = 1e14, are rounding.  So a ridge as flat as that counts as
+    solved when one step down its slope gains too little, however long the ridge may be.
+
+    The certificate's gain and inertia are those of the model in the moments: where a valley is
+    curved, a model in the parameters themselves promises gains that are not there.
+
+    Examples
+    --------
+    >>> from moestat import Lattice, family, fit, sample_weighted
+    >>> from moestat.estimation.starts import TruthStarts
+    >>> F = family("gaussian", gate="competition-free", n_experts=2)
+    >>> theta = F.pack({"c": [0.4, 0], "a": [2, -1.5], "b": [1, -1], "nu": [0.25, 0.16]})
+    >>> X, y, weight = sample_weighted(F, theta, 1e10, rng=0, design=Lattice(-2, 2, nodes=8))
+    >>> options = {"sample_weight": weight, "starts": [TruthStarts(F, theta, 1, 0.1)], "rng": 0}
+    >>> fit(F.with_experts(3), X, y, solver=MomentNewton(), **options).certificate.status
+    'converged'
+    """
+
+    name: str = "moment-newton"
+
+    def _climb(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        metric: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+    ) -> Iteration[Ended]:
+        options = problem, level, theta, metric, tolerance, max_iterations
+        if problem.family.has_jumps:
+            return (yield from super()._climb(*options))
+        if has_kinks(problem):
+            return (yield from _kinked_moment_steps(*options))
+        box = problem.family.box_at(theta)
+        ended = yield from moment_steps(
+            problem, theta, metric, *box, tolerance, max_iterations, level
+        )
+        return *ended, 1.0
+
+    def _model(
+        self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
+    ) -> Evaluation:
+        if problem.family.has_jumps:
+            return here
+        if has_kinks(problem):
+            return _between_kinks(problem, -1, theta, here, metric)
+        box = problem.family.box_at(theta)
+        return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
+
+
+def _kinked_moment_steps(
+    problem: Problem,
+    level: int,
+    theta: FloatArray,
+    metric: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+) -> Iteration[Ended]:
+    """In turns steps across kinks and, between them, steps in the moments."""
+    spent, at_edge = 0, False
+    while True:
+        patch = min(max_iterations - spent, _PATCH)
+        theta, here, status, made, reach = yield from kinked_steps(
+            problem, level, theta, metric, tolerance, patch
+        )
+        spent += made
+        if spent >= max_iterations:
+            return theta, here, "iteration limit", spent, reach
+        cell = one_sided(problem, level, theta, here, metric, 1.0)
+        lower, upper = _open_box(problem, cell)
+        inside = np.minimum(np.maximum(theta, lower), upper)
+        theta, here, ended, made = yield from moment_steps(
+            problem, inside, metric, lower, upper, tolerance, max_iterations - spent, level
+        )
+        spent += made
+        # A maximum at the edge of the open cell is one on the kink, which may hold it.
+        closed = np.where(theta <= lower, cell.lower, np.where(theta >= upper, cell.upper, theta))
+        is_done = made == 0 and status == ended == "converged"
+        if is_done and (at_edge or (closed == theta).all()):
+            point, reach, tried = yield from _try_jumps(
+                problem, level, theta, here, metric, tolerance, reach
+            )
+            spent += tried
+            if (point == theta).all() or spent >= max_iterations:
+                return theta, here, ended, spent, reach
+            closed, is_done = point, False
+        theta, at_edge = closed, is_done
+
+
+def _try_jumps(
+    problem: Problem,
+    level: int,
+    theta: FloatArray,
+    here: Evaluation,
+    metric: FloatArray,
+    tolerance: float,
+    reach: float,
+) -> Iteration[tuple[FloatArray, float, int]]:
+    """Try what the model in the moments promises across kinks, as a certificate will ask for it.
+
+    Steps across kinks know nothing of moments, and with these a curvature may have another sign.
+    Returns where to go on, theta (P,) itself if nothing was gained, the length up to which jumps
+    promise nothing or were tried and lost, and the number of passes.
+    """
+    model, tried = _between_kinks(problem, level, theta, here, metric), 0
+    while True:
+        move = KinkModel(problem, level, theta, model, metric, reach).step(1.0, reach)
+        if move.jump == 0.0 or move.decrease <= smallest_decrease(here, tolerance):
+            return theta, reach, tried
+        there = yield Request("observed", move.point, level)
+        tried += 1
+        if here.value - there.value > finest_decrease(here):
+            return move.point, reach, tried
+        reach = 0.25 * min(move.jump, reach)
+
+
+def _between_kinks(
+    problem: Problem, level: int, theta: FloatArray, here: Evaluation, metric: FloatArray
+) -> Evaluation:
+    """The quadratic model in the moments, with the open cell around theta (P,) as its box."""
+    box = _open_box(problem, one_sided(problem, level, theta, here, metric, 1.0))
+    return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
+
+
+def _open_box(problem: Problem, cell: OneSided) -> tuple[FloatArray, FloatArray]:
+    """Bounds (P,) and (P,) of a cell between kinks without the kinks at its edges.
+
+    On a kink a gradient would be that of neither side.  What a kink holds stays there.
+    """
+    locations = kink_locations(problem.family)
+    lower, upper = cell.lower.copy(), cell.upper.copy()
+    margin = _MARGIN * (upper[locations] - lower[locations])
+    lower[locations] += margin
+    upper[locations] -= margin
+    return lower, upper

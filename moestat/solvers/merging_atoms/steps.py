@@ -1,0 +1,365 @@
+"""Steps along the valley of merging atoms: a model in their moments, and the way back to the floor.
+
+A step is proposed by the quadratic model in the moments (`moestat.solvers.merging_atoms.moments`),
+made, and led back to the floor of the valley (`moestat.solvers.merging_atoms.corrector`) before it
+is judged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.solvers.merging_atoms.corrector import Floor
+from moestat.solvers.merging_atoms.moments import Moments, Path
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
+from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, smallest_decrease
+from moestat.solvers.trust_region.region import NULL_CURVATURE, BoxStep, Region
+
+__all__ = ["model_hessian", "moment_steps"]
+
+_ACCEPT, _POOR, _GOOD = 1e-4, 0.25, 0.75  # parts of the promised decrease
+_UNRELIABLE = 2.0  # a gain of more than this many promises is no gain but an error
+_SMALLEST_RADIUS, _LARGEST_RADIUS, _CLOSEST = 1e-10, 1e4, 1e-6
+_FAINTEST = 1e-16  # part of the largest curvature that a step may follow
+_WHOLE = 0.9  # part of a promise that is as good as all of it
+_DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there for a certificate
+_RESTORATIONS = 10
+_FEW_ROWS = 1000
+_ALIGNED = 0.9  # cosine of the angle between two steps that go the same way
+_WORTH, _COARSE = 1e-2, 0.1  # parts of a promise worth a restoration: of small and large ones
+_LARGE = 10.0  # promise, in units of log-likelihood
+_SUSPECT = 0.5  # part of a promise that may come from negative curvature
+_SETTLINGS = 2
+_GROWTH = (2.0, 2.0, 2.0, 1.5, 1.2)  # of the radius, by the number of restorations
+_RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
+_AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
+_SHORTEST, _LONGEST, _HALF = 0.1, 0.6, 0.5  # parts of a step that has failed, for the next one
+
+
+_Ask = Callable[[FloatArray], Request]
+
+
+class _Model:
+    """The quadratic model of the objective around theta (P,), in the moments."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        theta: FloatArray,
+        here: Evaluation,
+        metric: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+    ) -> None:
+        self.theta, self.here = theta, here
+        self.chart = moments.chart(theta, lower, upper)
+        self.hessian = here.hessian + self.chart.curvature(here.gradient)
+        self._region = Region(theta, here.gradient, self.hessian, metric, lower, upper)
+
+    def step(self, radius: float, null: float = NULL_CURVATURE) -> BoxStep:
+        """The best step within the radius."""
+        return self._region.step(radius, null)
+
+    def shortest_step(self, radius: float) -> BoxStep:
+        """A step within the radius that is no longer than its promise is worth.
+
+        Directions whose slope and curvature are rounding would lead far away for next to nothing.
+        """
+        move = self.step(radius, _FAINTEST)
+        while True:
+            shorter = self.step(0.5 * move.length, _FAINTEST)
+            if not shorter.decrease >= _WHOLE * move.decrease:
+                return move
+            move = shorter
+
+    def is_solved(self, radius: float, tolerance: float) -> bool:
+        """Whether neither a step within the radius nor one of length one has something to gain."""
+        here, move = self.here, self.step(radius)
+        if is_converged(move.decrease, move.length, radius, here, tolerance):
+            return True
+        smallest = smallest_decrease(here, tolerance)
+        # Rounding may have cut the radius; a certificate asks for steps of length one.
+        return radius < 1.0 and max(move.decrease, self.step(1.0).decrease) <= smallest
+
+    def is_suspect(self, move: BoxStep) -> bool:
+        """Whether most of a step's promise comes from negative curvature.
+
+        Off the floor of a valley the soft curvatures are those of its walls, times how far it is.
+        """
+        return -0.5 * float(move.step @ self.hessian @ move.step) > _SUSPECT * move.decrease
+
+    def into_box(self, theta: FloatArray) -> FloatArray:
+        """The point of the box nearest to theta (P,)."""
+        return np.minimum(np.maximum(theta, self._region.lower), self._region.upper)
+
+    @cached_property
+    def floor(self) -> Floor:
+        """The model's floor, which is made for the first step that needs it."""
+        return Floor(self._region, self.here)
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """A step of a model, the path that it stands for, and the point (P,) where it is tried."""
+
+    model: _Model
+    move: BoxStep
+    path: Path
+    trial: FloatArray
+
+    def ratio(self, end: FloatArray, there: Evaluation, gradient: FloatArray) -> float:
+        """Decrease up to the end (P,), with its gradient, in units of the promised one."""
+        here, promised = self.model.here, self.move.decrease
+        decrease = here.value - there.value
+        if max(promised, abs(decrease)) <= finest_decrease(here):
+            decrease = self._integral(end, gradient)
+        return decrease / promised
+
+    def _integral(self, end: FloatArray, gradient: FloatArray) -> float:
+        """The decrease from the slopes at both ends of the path.
+
+        It goes on to the end as a parabola, and so leaves the floor of a valley by no more than
+        third order.  Curvatures would be of no use: those along a path that leaves the floor by
+        an angle are the curvatures of the walls.
+        """
+        return -0.5 * sum(self._slopes(end, gradient))
+
+    def _slopes(self, end: FloatArray, gradient: FloatArray) -> tuple[float, float]:
+        """Slopes at both ends of the parabola that starts like the path and has this end (P,)."""
+        velocity = self.path.velocity + 2.0 * (end - self.path.end)
+        return float(self.move.step @ self.model.here.gradient), float(velocity @ gradient)
+
+    def shortened(self, end: FloatArray, gradient: FloatArray, ratio: float) -> float:
+        """The part of a step that has failed at which a cubic is lowest.
+
+        It has the values and slopes of both ends.
+        """
+        start, stop = (slope / self.move.decrease for slope in self._slopes(end, gradient))
+        square, cube = -3.0 * ratio - 2.0 * start - stop, start + stop + 2.0 * ratio
+        inside = square * square - 3.0 * cube * start
+        if not (np.isfinite(inside) and inside >= 0.0):
+            return _HALF
+        # The root that does not cancel; the other one is a maximum.
+        sum_of = square + np.sqrt(inside)
+        part = -start / sum_of if sum_of > 0.0 else _HALF
+        return min(max(part, _SHORTEST), _LONGEST)
+
+    def is_credible(self, ratio: float, there: Evaluation) -> bool:
+        """Whether values do not contradict an integrated decrease.
+
+        An integral over a path far off the floor is rounded like its largest terms.
+        """
+        here, promised = self.model.here, self.move.decrease
+        finest = finest_decrease(here)
+        error = abs(ratio * promised - (here.value - there.value))
+        agrees = error <= _AGREEMENT * finest and ratio < _UNRELIABLE
+        return promised > finest or agrees
+
+
+@dataclass(frozen=True)
+class _Landing:
+    """Where a step has led, with its restorations.
+
+    The gradient (P,) is without the slopes in stiff directions.  The ratio is the decrease in units
+    of the promised one, minus infinity for a step that must not be made.
+    """
+
+    theta: FloatArray
+    evaluation: Evaluation
+    gradient: FloatArray
+    ratio: float
+    restorations: int = 0
+
+
+def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
+    """Go where the proposal leads, and from there back to the floor of the valley.
+
+    Where the step before had to be restored (`curved`), this one is, too, however good it looks:
+    off the floor decreases are not what they seem, and the next model would be worthless.
+    """
+    model, promised, length = proposal.model, proposal.move.decrease, proposal.move.length
+    point = model.into_box(proposal.trial)
+    there = yield ask(point)
+    gradient, finite = there.gradient, _is_finite(there)
+    first = proposal.ratio(point, there, gradient) if finite else -np.inf
+    count, before = 0, np.inf
+    # Far up a valley there is no noise yet that a displacement could hide.
+    least = promised * (_WORTH if promised < _LARGE else _COARSE)
+    while finite and (curved or first < _GOOD):
+        back = model.floor.restoration(point, there, length, promised, count)
+        gradient = back.gradient
+        # What a restoration promises is how far the floor is; it must come nearer.
+        comes_nearer = least < back.decrease <= max(before, promised)
+        if not comes_nearer or count == _RESTORATIONS:
+            break
+        before = back.decrease
+        point = model.into_box(point + back.step)
+        there = yield ask(point)
+        finite, count = _is_finite(there), count + 1
+    ratio = proposal.ratio(point, there, gradient) if finite else -np.inf
+    if not proposal.is_credible(ratio, there):
+        ratio = -np.inf
+    return _Landing(point, there, gradient, ratio, count)
+
+
+def _is_finite(there: Evaluation) -> bool:
+    # A sum of squares is finite only where its terms are.
+    return math.isfinite(there.value) and math.isfinite(np.vdot(there.hessian, there.hessian))
+
+
+def _settle(
+    last: _Proposal, model: _Model, ask: _Ask
+) -> Iteration[tuple[FloatArray, Evaluation] | None]:
+    """Go on with the restorations of the last step, from the model where it has ended.
+
+    None where there is nothing to restore, or the step had gained nothing.
+    """
+    floor, length, promised = last.model.floor, last.move.length, last.move.decrease
+    back = floor.restoration(model.theta, model.here, length, promised, _RESTORATIONS)
+    if back.length == 0.0:
+        return None
+    point = model.into_box(model.theta + back.step)
+    there = yield ask(point)
+    if not _is_finite(there):
+        return None
+    gradient = floor.restoration(point, there, length, promised, _RESTORATIONS).gradient
+    ratio = last.ratio(point, there, gradient)
+    return (point, there) if ratio > 0.0 and last.is_credible(ratio, there) else None
+
+
+@dataclass(frozen=True)
+class _Bend:
+    """By how much (P,) the floor has left the path of a step (P,) of some length."""
+
+    step: FloatArray
+    length: float
+    offset: FloatArray
+
+    def ahead(self, move: BoxStep, metric: FloatArray) -> FloatArray | None:
+        """By how much (P,) it will leave that of the next step; None if that goes elsewhere."""
+        share = float(self.step @ metric @ move.step) / self.length**2
+        if abs(share) * self.length < _ALIGNED * move.length:
+            return None
+        return share**2 * self.offset
+
+
+def _propose(model: _Model, move: BoxStep, bend: _Bend | None, metric: FloatArray) -> _Proposal:
+    """A step, tried where the floor would be if the valley went on to bend as it did."""
+    path = model.chart.path(move.step)
+    ahead = bend.ahead(move, metric) if bend is not None else None
+    trial = path.end if ahead is None else model.chart.path(move.step + ahead).end
+    return _Proposal(model, move, path, trial)
+
+
+def _bend_of(proposal: _Proposal, landing: _Landing) -> _Bend | None:
+    """What restorations say about the bend of the valley; None without any."""
+    if landing.restorations == 0:
+        return None
+    move = proposal.move
+    return _Bend(move.step, move.length, landing.theta - proposal.path.end)
+
+
+def _objective(data: Sample) -> Objective:
+    """Whether to ask for the information, too, which tells the way back to the floor.
+
+    With few rows it costs little next to the steps.  With many it adds up to three quarters to the
+    cost of a pass, which is most of the cost, and saves fewer passes than that.
+    """
+    return "informed" if data.size <= _FEW_ROWS else "observed"
+
+
+class _Radius:
+    """The radius of the trust region, which remembers where a step has failed."""
+
+    def __init__(self, start: float) -> None:
+        self.value = start
+        self.ceiling = np.inf
+        self.is_failing = False
+
+    def cut(self, part: float, length: float) -> None:
+        """To a part of a step of some length that has failed."""
+        if not self.is_failing:
+            self.ceiling = length
+        self.is_failing = True
+        self.value = part * min(length, self.value)
+
+    def grow(self, landing: _Landing) -> None:
+        """After a good step that was as long as the radius."""
+        growth = _GROWTH[min(landing.restorations, len(_GROWTH) - 1)]
+        if growth * self.value > 0.9 * self.ceiling:
+            growth = max(min(growth, 0.9 * self.ceiling / self.value), 1.1)
+        self.ceiling *= _RELIEF
+        self.value = min(growth * self.value, _LARGEST_RADIUS)
+
+
+def moment_steps(
+    problem: Problem,
+    theta: FloatArray,
+    metric: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+    level: int = -1,
+) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
+    """Minimise minus the log-likelihood; returns (theta, evaluation, status, iterations).
+
+    A step that gains less than its model promised has left the floor of a valley.  It gets
+    restorations (`moestat.solvers.merging_atoms.corrector`) before it is judged.  Iterations count
+    passes.
+    """
+    moments = Moments(problem.family, metric)
+    ask = partial(Request, _objective(problem.data.levels[level]), level=level)
+    here = yield ask(theta)
+    # A valley bends on the scale of the distance between the atoms that merge.
+    radius = _Radius(min(max(moments.closest(theta), _CLOSEST), 1.0))
+    model = _Model(moments, theta, here, metric, lower, upper)
+    passes, settlings, curved = 0, 0, False
+    last: _Proposal | None = None
+    bend: _Bend | None = None
+    while passes < max_iterations:
+        move = model.shortest_step(radius.value)
+        if last is not None and curved and model.is_suspect(move) and settlings < _SETTLINGS:
+            settled = yield from _settle(last, model, ask)
+            passes, settlings = passes + 1, settlings + 1
+            if settled is None:
+                last = None
+            else:
+                model = _Model(moments, *settled, metric, lower, upper)
+            continue
+        if move.decrease <= _DOUBTFUL and model.is_solved(radius.value, tolerance):
+            return model.theta, model.here, "converged", passes
+        proposal = _propose(model, move, bend, metric)
+        landing = yield from _land(proposal, curved, ask)
+        passes, settlings, last = passes + 1 + landing.restorations, 0, None
+        if landing.ratio > 0.0:
+            bend = _bend_of(proposal, landing)
+        if landing.ratio < _POOR:
+            part = proposal.shortened(landing.theta, landing.gradient, landing.ratio)
+            radius.cut(part, move.length)
+        elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
+            radius.grow(landing)
+        if landing.ratio > _ACCEPT:
+            model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
+            last, curved, radius.is_failing = proposal, landing.restorations > 0, False
+        elif radius.value < _SMALLEST_RADIUS:
+            return model.theta, model.here, "stalled", passes
+    return model.theta, model.here, "iteration limit", passes
+
+
+def model_hessian(
+    problem: Problem,
+    theta: FloatArray,
+    here: Evaluation,
+    metric: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> FloatArray:
+    """Hessian (P, P) of the model in the moments around theta (P,), with its evaluation there."""
+    return _Model(Moments(problem.family, metric), theta, here, metric, lower, upper).hessian

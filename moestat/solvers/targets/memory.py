@@ -1,0 +1,111 @@
+"""The memory plan: how many problems a device holds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moestat.solvers.problem import Problem, Sample
+
+__all__ = ["MemoryPlan", "plan_memory", "samples_of"]
+
+_FLOAT = 8
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Problems in the groups that a device holds, one group after the other.
+
+    Parameters
+    ----------
+    groups : tuple of range
+        Positions of the problems.
+    largest : int
+        Bytes of the largest group.
+    budget : int
+        Bytes that may be used.
+    """
+
+    groups: tuple[range, ...]
+    largest: int
+    budget: int
+
+    def summary(self) -> str:
+        """One line: how the problems are split, and how much memory that takes.
+
+        Examples
+        --------
+        >>> MemoryPlan((range(0, 6), range(6, 9)), 3_000_000, 4_000_000).summary()
+        '9 problems in 2 groups of 6 at most, 0.003 of 0.004 GB'
+        """
+        count = sum(map(len, self.groups))
+        split = f"{len(self.groups)} group{'s' if len(self.groups) != 1 else ''}"
+        if len(self.groups) > 1:
+            split += f" of {max(map(len, self.groups))} at most"
+        return (
+            f"{count} problems in {split}, {self.largest / 1e9:.3g} of {self.budget / 1e9:.3g} GB"
+        )
+
+
+def samples_of(problem: Problem) -> list[Sample]:
+    """The data of a problem in every detail that a solver may ask for."""
+    return problem.data.levels
+
+
+def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> MemoryPlan:
+    """Split problems into groups that fit.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        Problems that share data should follow each other: data are held once.
+    budget : int
+        Bytes that may be used.
+    workspace : int
+        Bytes that each launch needs besides.
+
+    Returns
+    -------
+    MemoryPlan
+        Groups as long as they can be, in order.
+
+    Raises
+    ------
+    ValueError
+        If a problem by itself does not fit.
+
+    Notes
+    -----
+    Data take ``d + 2`` numbers a sample, responsibilities k numbers a sample and problem.
+    """
+    groups: list[range] = []
+    begin, used, largest = 0, workspace, workspace
+    held: set[int] = set()
+    for i, problem in enumerate(problems):
+        own = _FLOAT * problem.family.n_experts * max(s.size for s in samples_of(problem))
+        fresh = _new_bytes(problem, held)
+        if used + own + fresh > budget and i > begin:
+            groups.append(range(begin, i))
+            begin, used, held = i, workspace, set()
+            fresh = _new_bytes(problem, held)
+        if used + own + fresh > budget:
+            raise ValueError(
+                f"problem {i} with {problem.data.size} samples needs"
+                f" {(used + own + fresh) / 1e9:.3g} GB of the device's memory, and"
+                f" {budget / 1e9:.3g} GB may be used"
+            )
+        used += own + fresh
+        held.update(id(sample) for sample in samples_of(problem))
+        largest = max(largest, used)
+    if len(problems):
+        groups.append(range(begin, len(problems)))
+    return MemoryPlan(tuple(groups), largest, budget)
+
+
+def _new_bytes(problem: Problem, held: set[int]) -> int:
+    """Bytes of the data that are not held yet."""
+    return _FLOAT * sum(
+        (sample.X.shape[0] + 2) * sample.size
+        for sample in samples_of(problem)
+        if id(sample) not in held
+    )

@@ -1,0 +1,1 @@
+"""Trust-region steps in a box: the region, its eigenproblem, decreases, steps across kinks."""

@@ -1,0 +1,55 @@
+"""Decreases of an objective, also those too small to be read off its values.
+
+At n = 1e14 a log-likelihood is rounded to a hundredth of a unit, and a difference of two of them to
+as much.  Gradients are rounded by less than what a step needs to be judged.
+"""
+
+from __future__ import annotations
+
+from moestat.base.types import FloatArray
+from moestat.solvers.problem import Evaluation
+
+__all__ = [
+    "PREVIEW_TOLERANCE",
+    "finest_decrease",
+    "is_converged",
+    "smallest_decrease",
+    "straight_decrease",
+]
+
+# Differences of two values are rounded by this much of a value.  Gradients are then the finer
+# measure, down to the second constant, in units of log-likelihood: half of what a certificate
+# allows.  Along the flattest directions at n = 1e14 their own rounding promises about as much.
+_ROUNDING, _FINEST = 1e-14, 5e-5
+
+PREVIEW_TOLERANCE = 1e-2
+"""A part of the data says no more about the optimum than this, in units of log-likelihood."""
+
+
+def finest_decrease(here: Evaluation) -> float:
+    """Decreases down to this one can be read off a difference of two values."""
+    return _ROUNDING * abs(here.value)
+
+
+def smallest_decrease(here: Evaluation, tolerance: float) -> float:
+    """The smallest decrease worth a step: the tolerance, or what rounding allows."""
+    return max(tolerance, min(finest_decrease(here), _FINEST))
+
+
+def is_converged(
+    decrease: float, length: float, radius: float, here: Evaluation, tolerance: float
+) -> bool:
+    """Whether a step of some length within the radius has nothing left to gain."""
+    smallest = smallest_decrease(here, tolerance)
+    return (length <= 0.5 * radius and decrease <= smallest) or decrease <= 1e-3 * smallest
+
+
+def straight_decrease(step: FloatArray, here: Evaluation, there: Evaluation) -> float:
+    """Decrease along a step (P,) from the derivatives at both ends.
+
+    The corrected trapezoidal rule: exact for polynomials of degree 4, and rounded by a small
+    multiple of the step where a difference of the values is rounded like the values.
+    """
+    slopes = step @ here.gradient + step @ there.gradient
+    curvatures = step @ here.hessian @ step - step @ there.hessian @ step
+    return -float(0.5 * slopes + curvatures / 12.0)

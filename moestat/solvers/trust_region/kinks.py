@@ -1,0 +1,462 @@
+"""Newton's method across kinks: gates whose log-score has a corner where a location meets a sample.
+
+Where the location alpha of an atom passes a sample x_t, the derivative of the log-likelihood in
+alpha jumps by ``2 S_t``, S_t the score of the gate's offset in that sample.  Between neighbouring
+samples the log-likelihood is smooth, so its model around theta is
+
+    quadratic(step) + sum over i, and over the samples that alpha_i passes, of
+                      2 S_t |alpha_i + step_i - x_t|,
+
+quadratic between samples, with bends that are cumulative sums of the S_t.  One scan over them
+finds the best of thousands of cells.  At a well-specified fit the S_t are noise of mean zero and
+there are micro-optima everywhere: a method that crept from cell to cell would end in any of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.compiler.jit import compile_loop
+from moestat.model.family import Family
+from moestat.solvers.problem import Evaluation, Iteration, Problem, Request
+from moestat.solvers.trust_region.decrease import (
+    finest_decrease,
+    is_converged,
+    smallest_decrease,
+    straight_decrease,
+)
+from moestat.solvers.trust_region.region import box_step, free_coordinates
+
+__all__ = [
+    *("KinkModel", "OneSided", "has_kinks", "kink_locations", "kinked_steps", "one_sided"),
+]
+
+_ACCEPT = 1e-4
+_SMALLEST_RADIUS = 1e-10
+_LARGEST_RADIUS = 1e4
+_NULL_CURVATURE = 1e-14
+_SWEEPS = 20
+
+
+def has_kinks(problem: Problem) -> bool:
+    """Whether the likelihood has kinks: with several inputs they are points, hit by no step."""
+    family = problem.family
+    return family.gate.kink is not None and family.n_features == 1
+
+
+def kink_locations(family: Family) -> IntArray:
+    """Where the locations (k,) are that have kinks."""
+    assert family.gate.kink is not None
+    return family.blocks[family.gate.kink[0]].ravel()
+
+
+@compile_loop
+def _best_cell(edge, bend, offset, origin, low, high, slope, curvature):
+    """Minimise ``slope u + curvature u^2 / 2 - kinks(u)`` over low <= origin + u <= high.
+
+    The kinks add ``bend[q] u + offset[q]`` to the log-likelihood in cell q, which reaches from
+    ``edge[q]`` to ``edge[q + 1]``.  Returns the value and the location.
+    """
+    best = 0.0
+    where = origin
+    for q in range(bend.size):
+        left = max(edge[q], low)
+        right = min(edge[q + 1], high)
+        if left > right:
+            continue
+        total = slope - bend[q]
+        if curvature > 0.0:
+            point = min(max(origin - total / curvature, left), right)
+        else:
+            middle = 0.5 * (left + right) - origin
+            point = right if total + curvature * middle < 0.0 else left
+        u = point - origin
+        value = (total + 0.5 * curvature * u) * u - offset[q]
+        if value < best:
+            best = value
+            where = point
+    return best, where
+
+
+class _Cell(NamedTuple):
+    """A closed cell of one location, and what the kinks add in it: ``bend u + offset``."""
+
+    low: float
+    high: float
+    bend: float
+    offset: float
+
+
+class _Corners:
+    """The kinks of one location around its present place.
+
+    Parameters
+    ----------
+    origin : float
+        The place.
+    low, high : float
+        How far to look.
+    x : ndarray of shape (m,)
+        The samples in [low, high], in order.
+    half : ndarray of shape (m,)
+        S of each: half of the jump of the log-likelihood's derivative.
+    """
+
+    def __init__(
+        self, origin: float, low: float, high: float, x: FloatArray, half: FloatArray
+    ) -> None:
+        self.origin = origin
+        self.x = x
+        if x.size == 0:
+            self.edge, self.here = np.array([low, high]), 0.0
+            self.bend = self.offset = np.zeros(1)
+            return
+        self.edge = np.concatenate([[low], x, [high]])
+        passed = np.concatenate([[0.0], np.cumsum(half)])
+        moment = np.concatenate([[0.0], np.cumsum(half * (x - origin))])
+        first, last = x.searchsorted(origin, "left"), x.searchsorted(origin, "right")
+        self.here = float(passed[last] - passed[first])
+        """S of the samples at the place itself, whose derivative counts as 0 there."""
+        self.bend = 2.0 * (passed - passed[last]) + self.here
+        self.offset = -2.0 * (moment - moment[last])
+
+    def best(self, slope: float, curvature: float, radius: float) -> float:
+        """Place of the lowest value within the radius, see `_best_cell`."""
+        low, high = self.origin - radius, self.origin + radius
+        first = max(int(self.x.searchsorted(low, "left")) - 1, 0)
+        last = min(int(self.x.searchsorted(high, "right")) + 1, self.x.size)
+        return _best_cell(
+            self.edge[first : last + 2],
+            self.bend[first : last + 1],
+            self.offset[first : last + 1],
+            self.origin,
+            low,
+            high,
+            slope,
+            curvature,
+        )[1]
+
+    def added(self, place: float) -> tuple[float, float]:
+        """What the kinks add to the log-likelihood at a place, and its slope there.
+
+        On a sample the slope is the mean of both sides.
+        """
+        left = int(self.x.searchsorted(place, "left"))
+        right = int(self.x.searchsorted(place, "right"))
+        value = self.bend[left] * (place - self.origin) + self.offset[left]
+        return float(value), float(0.5 * (self.bend[left] + self.bend[right]))
+
+    def cell(self, place: float, slope: float) -> _Cell:
+        """The cell that holds a place; on an edge, the one into which the model falls.
+
+        `slope` is that of the model without kinks at the place.
+        """
+        left = int(self.x.searchsorted(place, "left"))
+        right = int(self.x.searchsorted(place, "right"))
+        q = right if slope < self.bend[right] else left
+        return _Cell(self.edge[q], self.edge[q + 1], float(self.bend[q]), float(self.offset[q]))
+
+
+class KinkStep(NamedTuple):
+    """Where to go, the decrease that the model promises, and lengths.
+
+    `length` is that of the step in the metric, `jump` the largest change of a location in a step
+    that may leave the present cells, 0 in one that may not.
+    """
+
+    point: FloatArray
+    decrease: float
+    length: float
+    jump: float
+
+
+class KinkModel:
+    """The quadratic with kinks around theta, for locations that move by at most `reach`.
+
+    Parameters
+    ----------
+    problem : Problem
+        Family and data.
+    level : int
+        Which of the data's levels.
+    theta : ndarray of shape (P,)
+        The centre.
+    here : Evaluation
+        Minus log-likelihood, gradient and Hessian at theta.
+    metric : ndarray of shape (P, P)
+        Metric of the trust region.
+    reach : float
+        Largest change of a location.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        here: Evaluation,
+        metric: FloatArray,
+        reach: float,
+    ) -> None:
+        family = problem.family
+        self.theta, self.here, self.metric, self.reach = theta, here, metric, reach
+        self.lower, self.upper = family.box_at(theta)
+        locations = kink_locations(family)
+        atoms = np.flatnonzero(self.lower[locations] < self.upper[locations])
+        self.at: IntArray = locations[atoms]
+        self.corners = [self._corners(problem, level, int(i)) for i in atoms]
+
+    def _corners(self, problem: Problem, level: int, i: int) -> _Corners:
+        """The kinks of atom i's location, from one pass over the samples within reach."""
+        family = problem.family
+        j = kink_locations(family)[i]
+        origin = float(self.theta[j])
+        low = max(origin - self.reach, float(self.lower[j]))
+        high = min(origin + self.reach, float(self.upper[j]))
+        sample = problem.data.levels[level].sorted
+        first = int(sample.X[0].searchsorted(low, "left"))
+        rows = slice(first, int(sample.X[0].searchsorted(high, "right")))
+        X = np.ascontiguousarray(sample.X[:, rows])
+        if X.size == 0:
+            return _Corners(origin, low, high, X[0], X[0])
+        prior, posterior, _ = family.rowwise(self.theta, X, sample.y[rows])
+        problem.passes += X.shape[1] / problem.data.size
+        half = sample.weight[rows] * (posterior[i] - prior[i])
+        half *= _offset_slope(problem, self.theta, i, origin)
+        return _Corners(origin, low, high, X[0], half)
+
+    def step(self, radius: float, reach: float, jumps: bool = True) -> KinkStep:
+        """Where to go, with all coordinates within `radius` and locations within `reach`.
+
+        Three candidates are followed to the minimum of their cells, and the best is taken: the
+        present cells, and with `jumps` those that a scan over all kinks finds and those where a
+        step that sees no kinks would end.  The present ones alone guarantee a decrease.
+        """
+        here, at = self.here, self.at
+        found = [self._settle(self.theta, radius, np.inf)]
+        if jumps and any(corners.x.size for corners in self.corners):
+            plain = box_step(
+                self.theta, here.gradient, here.hessian, self.metric, self.lower, self.upper, radius
+            )
+            starts = (self._scan(radius, reach), self.theta + plain.step)
+            found += [self._settle(start, radius, reach) for start in starts]
+        best = max(range(len(found)), key=lambda candidate: found[candidate][1])
+        point, decrease = found[best]
+        step = point - self.theta
+        jump = float(np.abs(step[at]).max()) if best > 0 else 0.0
+        return KinkStep(point, decrease, math.sqrt(step @ self.metric @ step), jump)
+
+    def decrease_to(self, point: FloatArray, there: Evaluation) -> float:
+        """Decrease up to a point (P,), from the derivatives at both ends.
+
+        `straight_decrease` for all but the kinks, and for these the model.
+        """
+        slope, gained = there.gradient.copy(), 0.0
+        for j, corners in zip(self.at, self.corners, strict=True):
+            value, bend = corners.added(float(point[j]))
+            slope[j] += bend
+            gained += value
+        smooth = replace(there, gradient=slope)
+        return straight_decrease(point - self.theta, self.here, smooth) + gained
+
+    def _scan(self, radius: float, reach: float) -> FloatArray:
+        """Locations moved one after the other to their best cells; all else follows."""
+        here, at = self.here, self.at
+        free = free_coordinates(self.theta, here.gradient, self.lower, self.upper)
+        free[at] = False
+        follow = np.flatnonzero(free)
+        root = _damped_root(here, self.metric, follow, radius)
+        # The model with the followers at their minimum: slope and curvature of the locations.
+        cross = here.hessian[np.ix_(at, follow)] @ root
+        local = root.T @ here.gradient[follow]
+        slope = here.gradient[at] - cross @ local
+        curvature = here.hessian[np.ix_(at, at)] - cross @ cross.T
+        place = self.theta[at]
+        for _ in range(_SWEEPS):
+            before = place.copy()
+            for i, corners in enumerate(self.corners):
+                moved = place - self.theta[at]
+                moved[i] = 0.0
+                own = slope[i] + curvature[i] @ moved
+                place[i] = corners.best(own, curvature[i, i], reach)
+            if np.array_equal(before, place):
+                break
+        start = self.theta.copy()
+        start[at] = place
+        start[follow] -= root @ (local + cross.T @ (place - self.theta[at]))
+        return start
+
+    def _settle(self, start: FloatArray, radius: float, reach: float) -> tuple[FloatArray, float]:
+        """The minimum of the model in the cells around `start`, and the decrease it promises.
+
+        The cells are closed: an edge where the model would fall on is a matter of the next step.
+        """
+        here, at = self.here, self.at
+        low, high = self.lower.copy(), self.upper.copy()
+        low[at] = np.maximum(low[at], self.theta[at] - reach)
+        high[at] = np.minimum(high[at], self.theta[at] + reach)
+        start = np.minimum(np.maximum(start, low), high)
+        gradient = here.gradient + here.hessian @ (start - self.theta)
+        cells = [
+            corners.cell(float(start[j]), float(gradient[j]))
+            for j, corners in zip(at, self.corners, strict=True)
+        ]
+        low[at] = np.maximum(low[at], [cell.low for cell in cells])
+        high[at] = np.minimum(high[at], [cell.high for cell in cells])
+        bend = np.array([cell.bend for cell in cells])
+        gradient[at] -= bend
+        move = box_step(start, gradient, here.hessian, self.metric, low, high, radius)
+        point = np.minimum(np.maximum(start + move.step, low), high)
+        step = point - self.theta
+        smooth = float(here.gradient @ step + 0.5 * step @ here.hessian @ step)
+        return point, float(bend @ step[at]) + sum(cell.offset for cell in cells) - smooth
+
+
+@cache
+def _slopes_loop(block: Callable[..., None]) -> Callable[..., None]:
+    """First derivatives of a gate's log-score in one sample, compiled once per gate."""
+
+    @compile_loop
+    def loop(eta, phi, da):
+        block(eta, phi, 1, 1, np.empty(1), da, np.empty((0, 1)))
+
+    return loop
+
+
+def _offset_slope(problem: Problem, theta: FloatArray, i: int, x: float) -> float:
+    """Derivative of atom i's log-score in the offset, at the input x."""
+    family = problem.family
+    assert family.gate.kink is not None
+    channels = family.gate.channels(family.n_features)
+    phi = np.array([[1.0], [x]])
+    eta = np.empty((len(channels), 1))
+    for c, (first, width) in enumerate(zip(family.index[i], family.width, strict=True)):
+        if c < len(channels):
+            eta[c] = theta[first : first + width] @ phi[:width]
+    da = np.empty_like(eta)
+    _slopes_loop(family.gate.block)(eta, phi, da)
+    return float(da[[channel.intercept for channel in channels].index(family.gate.kink[1]), 0])
+
+
+def _damped_root(
+    here: Evaluation, metric: FloatArray, follow: IntArray, radius: float
+) -> FloatArray:
+    """R with ``R R' = (H + damping M)^-1`` over the coordinates that follow the locations.
+
+    The damping makes it definite and keeps the Newton step of these coordinates in the region.
+    """
+    if follow.size == 0:
+        return np.empty((0, 0))
+    block = np.ix_(follow, follow)
+    values, vectors = scipy.linalg.eigh(here.hessian[block], metric[block])
+    floor = _NULL_CURVATURE * (np.abs(values).max() or 1.0)
+    values = np.where(np.abs(values) <= floor, floor, values)
+    slope = vectors.T @ here.gradient[follow]
+    if values[0] < 0.0 or np.linalg.norm(slope / values) > radius:
+        values = values + max(0.0, -values[0]) + np.linalg.norm(slope) / radius + floor
+    return vectors / np.sqrt(values)
+
+
+def kinked_steps(
+    problem: Problem,
+    level: int,
+    theta: FloatArray,
+    metric: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+) -> Iteration[tuple[FloatArray, Evaluation, str, int, float]]:
+    """`newton_steps` on the observed data, with the model that knows the kinks.
+
+    Returns (theta, evaluation, status, iterations, reach): no jump of a location within reach
+    promises more than the tolerance, and of the longer ones the best were tried and lost.
+
+    A jump that fails says nothing about steps within the cells, nor the reverse: each kind has
+    its own region, and a step within the cells follows a jump that failed.
+    """
+    here = yield Request("observed", theta, level)
+    radius, reach, jumps = 1.0, 1.0, True
+    model = KinkModel(problem, level, theta, here, metric, reach)
+    for iteration in range(max_iterations):
+        move = model.step(radius, reach, jumps)
+        if move.decrease <= smallest_decrease(here, tolerance) and not jumps:
+            jumps = True
+            move = model.step(radius, reach, jumps)
+        if is_converged(move.decrease, move.length, radius, here, tolerance):
+            return theta, here, "converged", iteration, reach
+        there = yield Request("observed", move.point, level)
+        decrease = here.value - there.value
+        if max(move.decrease, abs(decrease)) <= finest_decrease(here):
+            decrease = model.decrease_to(move.point, there)
+        ratio = decrease / move.decrease
+        if not np.isfinite(ratio):
+            ratio = -1.0
+        if ratio > _ACCEPT:
+            theta, here = move.point, there
+        jumps = ratio > _ACCEPT or move.jump == 0.0
+        if ratio < 0.25:
+            if move.jump > 0.0:
+                reach = 0.25 * min(move.jump, reach)
+            else:
+                radius = 0.25 * min(move.length, radius)
+        elif ratio > 0.75:
+            reach = min(2.0 * reach, 1.0)
+            if move.length > 0.8 * radius:
+                radius = min(3.0 * radius, _LARGEST_RADIUS)
+        if ratio > _ACCEPT:
+            model = KinkModel(problem, level, theta, here, metric, reach)
+        elif radius < _SMALLEST_RADIUS:
+            return theta, here, "stalled", iteration + 1, reach
+    return theta, here, "iteration limit", max_iterations, reach
+
+
+class OneSided(NamedTuple):
+    """The likelihood around a point as its certificate sees it, kinks included.
+
+    Parameters
+    ----------
+    gradient : ndarray of shape (P,)
+        Gradient of minus the log-likelihood; at a kink, on the side where it descends.
+    lower, upper : ndarray of shape (P,)
+        The closed cell around the point; a coordinate held at a kink has equal bounds.
+    held : int
+        Number of coordinates held at a kink: minus the log-likelihood rises on both sides.
+    gain : float
+        Log-likelihood that the best step across kinks promises, see `KinkModel.step`.
+    """
+
+    gradient: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    held: int
+    gain: float
+
+
+def one_sided(
+    problem: Problem,
+    level: int,
+    theta: FloatArray,
+    here: Evaluation,
+    metric: FloatArray,
+    reach: float,
+) -> OneSided:
+    """What a certificate needs to know about the kinks within `reach` of theta."""
+    model = KinkModel(problem, level, theta, here, metric, reach)
+    gradient, lower, upper = here.gradient.copy(), model.lower.copy(), model.upper.copy()
+    held = 0
+    for j, corners in zip(model.at, model.corners, strict=True):
+        if corners.here < 0.0 and abs(gradient[j]) <= -corners.here:
+            lower[j] = upper[j] = theta[j]
+            held += 1
+        else:
+            cell = corners.cell(float(theta[j]), float(gradient[j]))
+            lower[j], upper[j] = cell.low, cell.high
+            gradient[j] -= cell.bend
+    return OneSided(gradient, lower, upper, held, model.step(1.0, reach).decrease)

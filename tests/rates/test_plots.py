@@ -1,0 +1,162 @@
+import itertools
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from moestat.rates.plots import plot_rates, save_figure
+from moestat.rates.rate import RateCurve, fit_rate
+
+
+@pytest.fixture
+def curves():
+    rng = np.random.default_rng(0)
+    n = np.repeat([1e3, 1e4, 1e5], 10)
+    steady = 2 * n**-0.5 * np.exp(0.1 * rng.standard_normal(n.size))
+    wild = n**-0.25 * np.exp(1.5 * rng.standard_normal(n.size))
+    return [
+        RateCurve("sigmoid", n, steady, fit_rate(n, steady)),
+        RateCurve("softmax", n, wild, fit_rate(n, wild), n_failed=2),
+        RateCurve("bare", n[::10], wild[::10]),
+    ]
+
+
+def test_what_is_drawn(curves):
+    ax = plot_rates(curves)
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("sample size $n$", "loss")
+    bars = ax.containers
+    assert len(bars) == 3
+    n, loss, rate = curves[0].n, curves[0].loss, curves[0].rate
+    sizes, means = bars[0].lines[0].get_data()
+    assert sizes.tolist() == [1e3, 1e4, 1e5]
+    assert means == pytest.approx([loss[n == size].mean() for size in sizes])
+    upper = [segment[1, 1] for segment in bars[0].lines[2][0].get_segments()]
+    deviation = np.array([loss[n == size].std(ddof=1) for size in sizes])
+    assert upper == pytest.approx(means + 2 * deviation)
+    lower = [segment[0, 1] for segment in bars[0].lines[2][0].get_segments()]
+    smallest = np.array([loss[n == size].min() for size in sizes])
+    assert lower == pytest.approx(np.maximum(means - 2 * deviation, smallest / 2))
+    fitted = [line for line in ax.lines if line.get_linestyle() == "-."]
+    assert len(fitted) == 2
+    expected = np.exp(rate.intercept) * sizes**rate.slope
+    assert fitted[0].get_ydata() == pytest.approx(expected)
+    assert fitted[0].get_color() == bars[0].lines[0].get_color()
+    assert len({bar.lines[0].get_color() for bar in bars}) == 3
+    assert len({bar.lines[0].get_marker() for bar in bars}) == 3
+
+
+def test_bars_stay_on_the_axis(curves):
+    n, wild = curves[1].n, curves[1].loss
+    assert any(wild[n == s].mean() < 2 * wild[n == s].std(ddof=1) for s in np.unique(n))
+    ax = plot_rates(curves)
+    for bar in ax.containers:
+        ends = np.array([segment[:, 1] for segment in bar.lines[2][0].get_segments()])
+        assert np.all(ends > 0)
+    assert ax.get_ylim()[0] > min(curve.loss.min() for curve in curves) / 10
+
+
+def test_legend(curves):
+    texts = [text.get_text() for text in plot_rates(curves).get_legend().get_texts()]
+    rate = curves[0].rate
+    low, high = (f"{end:.2f}".replace("-", "\N{MINUS SIGN}") for end in rate.interval)
+    assert texts[0] == f"sigmoid: $n^{{{rate.slope:.2f}}}$ [{low}, {high}]"
+    assert texts[1].endswith("(2 failed)")
+    assert texts[2] == "bare"
+
+
+def test_legend_without_an_interval():
+    rate = fit_rate([10, 100], [1, 0.1])
+    ax = plot_rates([RateCurve("two", [10, 100], [1, 0.1], rate)])
+    assert ax.get_legend().get_texts()[0].get_text() == "two: $n^{-1.00}$"
+
+
+@pytest.mark.parametrize("n", [[1_000_000], [1_000_000] * 3])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_single_size_has_room_on_both_sides(n, given, tmp_path):
+    loss = [1e-9] * len(n)
+    ax = plot_rates([RateCurve("one", n, loss)], ax=Figure().add_subplot() if given else None)
+    assert ax.get_xlim() == (500_000, 2_000_000)
+    assert ax.get_ylim() == pytest.approx((5e-10, 2e-9))
+    assert save_figure(ax.figure, tmp_path / "one.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize("n", [(1e4, 2e4), (2e3, 3.2e4), (1e4, 1e6)])
+def test_labels_of_the_sample_sizes_do_not_overlap(n):
+    ax = plot_rates([RateCurve("x", n, [1.0, 0.5])], ax=Figure((4.5, 4)).add_subplot())
+    ax.figure.canvas.draw()
+    view = ax.get_window_extent()
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels(which="both")]
+    ends = sorted((box.x0, box.x1) for box in boxes if view.x0 <= box.x0 + box.width / 2 <= view.x1)
+    assert len(ends) >= 2
+    assert all(end < start for (_, end), (start, _) in itertools.pairwise(ends))
+
+
+def test_axes_that_hold_something_keep_their_limits(curves):
+    ax = plot_rates(curves)
+    before = ax.get_xlim()
+    plot_rates([RateCurve("one", [1e4], [1.0])], ax=ax)
+    assert ax.get_xlim() == before
+
+
+def test_the_legend_is_one_column_above_the_axes(curves):
+    ax = plot_rates(curves)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.get_legend().get_texts()]
+    assert len({round(box.x0) for box in boxes}) == 1
+    assert min(box.y0 for box in boxes) >= ax.get_window_extent().y1
+
+
+def test_draws_into_given_axes(curves):
+    figure = Figure()
+    axes = figure.subplots(1, 2)
+    assert plot_rates(curves, ax=axes[1]) is axes[1]
+    assert len(axes[0].lines) == 0
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF")])
+def test_save(curves, tmp_path, suffix, magic):
+    path = save_figure(plot_rates(curves).figure, tmp_path / f"rates{suffix}")
+    first = path.read_bytes()
+    assert first.startswith(magic)
+    assert save_figure(plot_rates(curves).figure, str(path)).read_bytes() == first
+    assert mpl.rcParams["pdf.fonttype"] == mpl.rcParamsDefault["pdf.fonttype"]
+
+
+def test_no_pyplot_and_no_backend():
+    code = (
+        "import sys, matplotlib\n"
+        "from moestat.rates.plots import plot_rates, RateCurve\n"
+        "plot_rates([RateCurve('x', [1, 2], [1, 2])]).figure.canvas.draw()\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+        "assert matplotlib.rcParams._get_backend_or_none() is None\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=_environment())
+
+
+def _environment():
+    import os
+
+    return {k: v for k, v in os.environ.items() if k != "MPLBACKEND"}
+
+
+@pytest.mark.parametrize(
+    ("curves", "message"),
+    [
+        ([], "curves must hold at least one"),
+        ([RateCurve("x", [1, 2], [1, 0])], "curve 'x' must have positive n and loss"),
+        ([RateCurve("x", [1, 2], [1])], "loss must have shape"),
+        ([RateCurve("x", [], [])], "at least one"),
+    ],
+)
+def test_wrong_curves(curves, message):
+    with pytest.raises(ValueError, match=message):
+        plot_rates(curves)
+
+
+def test_wrong_suffix(tmp_path):
+    with pytest.raises(ValueError, match=r"path must end in \.png or \.pdf, got 'rates\.gif'"):
+        save_figure(Figure(), tmp_path / "rates.gif")

@@ -1,0 +1,269 @@
+"""Reports: the layout of a small synthetic sweep to the letter, and the rule of the sentences."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from moestat.rates.rate import fit_rate
+from moestat.sweep import create_store, open_cells, open_store, parse_spec, run_cells, summarise
+from moestat.sweep.cli import app
+from moestat.sweep.figure import draw
+from moestat.sweep.report import latex_table, markdown_report, verdict, write_report
+from moestat.sweep.verdicts import judge
+from tests.sweep.cells import always_fails, exact_rate
+
+GOLDEN = Path(__file__).parent / "sweep"
+
+SPEC = """
+title = "A synthetic sweep"
+seed = 7
+replicates = 4
+n = [100, 1000, 10000]
+
+[truth.t_1]
+gate = "softmax"
+beta0 = [-2.0, 0.0]
+beta1 = [3.0, 0.0]
+a = [[1.0, 0.0], [1.0, 0.0]]
+b = [[-3.0, 0.0], [2.5, 0.0]]
+
+[[curve]]
+name = "stuck | k = 3"
+panel = "d"
+truth = "t_1"
+n_experts = 3
+loss = "softmax-D1"
+published = -0.49
+theory = -0.5
+note = "The published slope is of another loss."
+solver = { name = "em", max_iterations = 20 }
+starts = { truth = 1, noise = 0.1 }
+require_certificate = false
+
+[[curve]]
+name = "steady"
+panel = "a"
+truth = "t_1"
+n_experts = 2
+loss = "softmax-D1"
+also = [{ name = "softmax-D2r", r = 4 }]
+published = -0.3
+theory = -0.5
+
+[[curve]]
+name = "lost"
+panel = "a"
+truth = "t_1"
+n_experts = 2
+loss = "softmax-D1"
+"""
+
+
+def synthetic(text, cell):
+    """One curve with a clean rate, one whose loss does not fall, one that fails."""
+    if cell.curve == "lost":
+        return always_fails(text, cell)
+    record = exact_rate(text, cell)
+    if cell.curve == "steady":
+        first, second = record.losses["cells"]
+        cells = [first, {**second, "mass_error": 0.0}]
+        return dataclasses.replace(record, losses={**record.losses, "cells": cells})
+    active = ["beta1[0,0]", "a[1,0,0]"] if cell.replicate else ["beta1[0,0]"]
+    return dataclasses.replace(
+        record,
+        loss=50.0 + 10.0 * ((cell.replicate + len(str(cell.n))) % 4),
+        certified=False,
+        losses={**record.losses, "empty_cells": 0},
+        certificate={**record.certificate, "active": active},
+    )
+
+
+def regression(text, cell):
+    """Records as regression functions have them."""
+    record = exact_rate(text, cell)
+    error = 0.7 * cell.n**-0.5 * (1.1 if cell.replicate else 1.0)
+    agreement = 0.5 if cell.replicate == 0 else 1.0
+    return dataclasses.replace(
+        record,
+        losses={**record.losses, "regression_error": error, "coverage": 3.0 * cell.n**-0.25},
+        certificate={**record.certificate, "n_starts": 2, "agreement": agreement},
+    )
+
+
+@pytest.fixture
+def fill(tmp_path):
+    def make(cell_function=synthetic, limit=None, text=SPEC):
+        path, spec = tmp_path / "small sweep.sqlite", parse_spec(text)
+        with create_store(path, spec) as store:
+            cells = open_cells(spec, store)[:limit]
+            list(run_cells(spec, store, cells, executor="serial", cell_function=cell_function))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def summaries(fill):
+    with open_store(fill()) as store:
+        return {summary.curve.name: summary for summary in summarise(store)}
+
+
+@pytest.mark.parametrize("suffix", [".md", ".tex"])
+def test_layout(fill, tmp_path, suffix):
+    with open_store(fill()) as store:
+        write_report(store, tmp_path / "out")
+    written = (tmp_path / "out" / f"small sweep{suffix}").read_text()
+    assert written == (GOLDEN / f"golden_report{suffix}").read_text()
+
+
+def test_command_writes_beside_the_store_by_default(fill, tmp_path):
+    result = CliRunner().invoke(app, ["report", str(fill())])
+    assert result.exit_code == 0
+    names = [f"small sweep{suffix}" for suffix in (".md", ".tex", ".png", ".pdf")]
+    assert result.stdout == "report: " + ", ".join(str(tmp_path / name) for name in names) + "\n"
+    assert (tmp_path / names[2]).read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / names[3]).read_bytes().startswith(b"%PDF")
+
+
+def test_command_makes_the_directory(fill, tmp_path):
+    out = tmp_path / "deep" / "er"
+    assert CliRunner().invoke(app, ["report", str(fill()), "--out", str(out)]).exit_code == 0
+    assert len(list(out.iterdir())) == 4
+
+
+def test_a_report_that_cannot_be_written_is_one_line(fill, tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    result = CliRunner().invoke(app, ["report", str(fill()), "--out", str(tmp_path / "taken")])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: cannot write the report into")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_sweep_without_estimates_has_a_report_without_figure(fill, tmp_path):
+    with open_store(fill(always_fails, limit=5)) as store:
+        paths = write_report(store)
+    assert [path.suffix for path in paths] == [".md", ".tex"]
+    page = paths[0].read_text()
+    assert "5 of 36 cells have results: the sweep is not complete." in page
+    assert "![" not in page
+    assert "**There is no rate: estimates at 0 of the 2 or more sample sizes it takes; " in page
+
+
+def rate_of(slope, scatter=0.01, bend=0.0, theory=None):
+    """A rate over three decades whose residuals have mean zero at each size."""
+    n = np.repeat([1e2, 1e3, 1e4, 1e5], 5)
+    noise = scatter * np.tile([-2.0, -1.0, 0.0, 1.0, 2.0], 4)
+    x = np.log(n / 3e3)
+    return fit_rate(n, np.exp(slope * x + bend * x**2 + noise), theory=theory)
+
+
+def test_verdict_of_a_falling_loss(summaries):
+    steady = summaries["steady"]
+    summary = dataclasses.replace(
+        steady, rate=rate_of(-0.5), certified=12, on_bound=0, with_empty_cells=0
+    )
+    text = verdict(summary)
+    assert text.startswith("The loss falls: slope -0.50 [-0.50, -0.50]; the published slope -0.3")
+    assert "the published slope -0.3 is outside this interval" in text
+    assert "the predicted slope -0.5 is inside this interval" in text
+    assert text.count(";") == 2
+    assert "Hellinger" not in text
+
+
+@pytest.mark.parametrize(
+    ("slope", "scatter", "words"),
+    [
+        (0.0, 0.1, "does not measurably fall"),
+        (0.4, 0.01, "grows"),
+        (-0.001, 0.5, "does not measurably fall"),
+    ],
+)
+def test_verdict_of_a_loss_that_does_not_fall(summaries, slope, scatter, words):
+    steady = dataclasses.replace(summaries["steady"], rate=rate_of(slope, scatter))
+    falling = dataclasses.replace(steady, hellinger=rate_of(-0.5))
+    flat = dataclasses.replace(steady, hellinger=rate_of(0.0, 0.1))
+    assert verdict(falling).startswith(f"The loss {words}: slope ")
+    assert "the Hellinger distance falls: slope -0.50 [-0.50, -0.50]" in verdict(falling)
+    assert "Hellinger" not in verdict(flat)
+    assert "Hellinger" not in verdict(dataclasses.replace(steady, hellinger=None))
+
+
+def judged(summary, rate, *others):
+    """The summary with another rate, judged together with further ones."""
+    return dataclasses.replace(summary, rate=rate, verdict=judge([rate, *others])[0])
+
+
+def test_verdict_of_a_bent_curve(summaries):
+    bent = judged(summaries["steady"], rate_of(-0.5, bend=0.05))
+    assert "the slope is still changing over these sizes (adjusted p < 0.0001)" in verdict(bent)
+    assert "changing" not in verdict(judged(bent, rate_of(-0.5)))
+
+
+def test_verdict_on_a_prediction_counts_the_curves(summaries):
+    rate = rate_of(-0.5, scatter=0.1, theory=-0.464)
+    assert 0.005 < rate.theory_p_value < 0.05
+    alone = verdict(judged(summaries["steady"], rate))
+    assert "; over these sizes it differs from the prediction (adjusted p = 0.0" in alone
+    among = verdict(judged(summaries["steady"], rate, *[rate_of(-0.5, theory=-0.5)] * 20))
+    assert "differs" not in among
+
+
+def test_verdict_without_an_interval(summaries):
+    rate = fit_rate([100, 1000], [1.0, 0.1])
+    text = verdict(dataclasses.replace(summaries["steady"], rate=rate))
+    assert text.startswith("The fitted slope is -1.00, from too few fits for an interval; ")
+    assert "published" not in text
+
+
+@pytest.mark.parametrize(
+    ("count", "share"), [(1, "<1%"), (30, "10%"), (299, ">99%"), (300, "100%")]
+)
+def test_verdict_counts(summaries, count, share):
+    steady = dataclasses.replace(
+        summaries["steady"], done=300, on_bound=count, certified=300 - count
+    )
+    text = verdict(steady)
+    assert f"; {share} of the fits lie on a bound" in text
+    assert f"; {share} of the fits are uncertified and left out" in text
+    replay = dataclasses.replace(summaries["stuck | k = 3"], done=300, certified=300 - count)
+    assert f"; {share} of the fits are uncertified and kept in the rate" in verdict(replay)
+
+
+def test_latex_of_a_name_with_special_characters(summaries):
+    curve = dataclasses.replace(summaries["steady"].curve, name="50% & k_1 ~ {x}", panel="")
+    text = latex_table([dataclasses.replace(summaries["steady"], curve=curve)])
+    assert "50\\% \\& k\\_1 \\textasciitilde{} \\{x\\} & $-$0.3 & $-$0.50 [$-$0." in text
+    assert "Panel" not in text
+    assert "dagger" not in text
+
+
+def test_regression_errors_have_columns_and_axes_of_their_own(fill, tmp_path):
+    with open_store(fill(regression)) as store:
+        summaries = summarise(store)
+        page = markdown_report(store, summaries)
+        figure = draw("a title", summaries)
+        replicates = store.spec.replicates
+    head, _, row = next(part for part in page.split("\n\n") if part.startswith("| curve")).split(
+        "\n"
+    )[:3]
+    cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
+    assert cells["regression error"].startswith("-0.50 [")
+    # Of the replicates all but the first have starts that agree.
+    assert cells["starts agree |"] == f"{100 * (replicates - 1) / replicates:.0f}% |"
+    assert "the regression error has slope -0.50" in page
+    assert "| slope of the coverage (true atoms to the nearest fitted) | -0.25" in page
+    assert "& regression error & starts agree" in latex_table(summaries)
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert labels == ["loss", "regression error"] * (len(labels) // 2)
+    errors = figure.axes[1].get_lines()[0].get_ydata()
+    assert np.all((errors > 0) & (errors < 1))
+
+
+def test_densities_have_no_such_columns(fill):
+    with open_store(fill()) as store:
+        summaries = summarise(store)
+    assert "regression error" not in latex_table(summaries)
+    assert len(draw("a title", summaries).axes) == len({s.curve.panel for s in summaries})
