@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from moestat import _math
+from moestat.compiler import math as _math
 from moestat.compiler.jit import OPTIONS, compile_loop
 from moestat.model.activations import ACTIVATIONS
 

@@ -15,7 +15,7 @@ from moestat.sweep.report import latex_table, markdown_report, verdict, write_re
 from moestat.sweep.verdicts import judge
 from tests.sweep.cells import always_fails, exact_rate
 
-GOLDEN = Path(__file__).parent / "sweep"
+GOLDEN = Path(__file__).parent
 
 SPEC = """
 title = "A synthetic sweep"

@@ -9,7 +9,7 @@ import moestat
 from moestat.theory.identifiability import find_orbits
 from moestat.theory.identifiability.curves import tangent
 from moestat.theory.identifiability.laws import Target
-from tests.test_information import published
+from tests.metrics.test_information import published
 
 WIDE = moestat.Uniform(-3.0, 3.0)
 WELL_CONDITIONED = {  # of experiments/microscope_mlmoe.toml

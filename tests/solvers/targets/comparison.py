@@ -1,6 +1,6 @@
 """The CPU beside a CUDA device, or its simulator: the same comparisons for both.
 
-``python -m tests.devices.comparison NAME...`` prints one line of JSON per comparison; with
+``python -m tests.solvers.targets.comparison NAME...`` prints one line of JSON per comparison; with
 NUMBA_ENABLE_CUDASIM=1 numba runs the kernels in plain Python.
 """
 

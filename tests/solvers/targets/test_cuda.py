@@ -19,9 +19,9 @@ from moestat.solvers.targets import CudaTarget, missing, plan_memory
 from moestat.sweep import SweepError, open_store
 from moestat.sweep.cli import app
 from moestat.sweep.executors import EXECUTORS
-from tests.devices import comparison
+from tests.solvers.targets import comparison
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOLERANCE = 1e-12
 KINDS = comparison.NAMES[: comparison.NAMES.index("given responsibilities")]
 
@@ -42,7 +42,7 @@ def run_simulated(*arguments):
 
 def simulated(*arguments):
     """Results of the comparisons, by name."""
-    printed = run_simulated("-m", "tests.devices.comparison", *arguments)
+    printed = run_simulated("-m", "tests.solvers.targets.comparison", *arguments)
     lines = map(json.loads, printed.splitlines())
     return {line["name"]: line["result"] for line in lines}
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import moestat
+from moestat.papers.pages import microscope, microscope_atoms, microscope_theorems
 from moestat.rates.local_slopes import (
     EXPONENTS,
     exponent_name,
@@ -23,7 +22,7 @@ from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cel
 from moestat.sweep.spec import loss_label
 from moestat.sweep.store import create_store, open_store
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 SPEC = """
 title = "A small microscope"
@@ -248,14 +247,11 @@ def test_bad_specs_are_refused(old, new, message):
 
 
 def test_the_figure_and_its_page_come_from_the_store(records, tmp_path, monkeypatch, capsys):
-    module = importlib.util.spec_from_file_location("figure", ROOT / "figures" / "microscope.py")
-    script = importlib.util.module_from_spec(module)
-    module.loader.exec_module(script)
     path = tmp_path / "small.sqlite"
     with create_store(path, parse_spec(SPEC)) as store:
         store.put(records.values())
     monkeypatch.setattr("sys.argv", ["microscope.py", str(path), str(tmp_path / "out")])
-    script.main()
+    microscope.main()
     written = [Path(line).name for line in capsys.readouterr().out.split()]
     assert written == ["small.png", "small.pdf", "small.md"]
     page = (tmp_path / "out" / "small.md").read_text()
@@ -265,12 +261,12 @@ def test_the_figure_and_its_page_come_from_the_store(records, tmp_path, monkeypa
     assert "Passes of the winning start, median: " in page
     with open_store(path) as store:
         found = {
-            c.name: script.quantities(
+            c.name: microscope.quantities(
                 store.spec, c, [r for r in records.values() if r.curve == c.name]
             )
             for c in store.spec.curves
         }
-        figure = script.draw(store, found)
+        figure = microscope.draw(store, found)
     first = figure.axes[0]
     labels = [text.get_text() for text in first.get_legend().get_texts()]
     assert labels == ["k = 2", "k = 3"]
@@ -279,15 +275,10 @@ def test_the_figure_and_its_page_come_from_the_store(records, tmp_path, monkeypa
 
 
 def test_the_page_of_atoms_comes_from_the_store(records, tmp_path, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(ROOT / "figures"))
-    name = "microscope_atoms"
-    module = importlib.util.spec_from_file_location(name, ROOT / "figures" / f"{name}.py")
-    script = importlib.util.module_from_spec(module)
-    module.loader.exec_module(script)
     with create_store(tmp_path / "microscope_small.sqlite", parse_spec(SPEC)) as store:
         store.put(records.values())
     monkeypatch.setattr("sys.argv", ["microscope_atoms.py", str(tmp_path)])
-    script.main()
+    microscope_atoms.main()
     assert capsys.readouterr().out.split() == [str(tmp_path / "microscope_atoms.md")]
     page = (tmp_path / "microscope_atoms.md").read_text()
     (line,) = [line for line in page.splitlines() if line.startswith("| k = ")]
@@ -300,14 +291,8 @@ def test_the_page_of_atoms_comes_from_the_store(records, tmp_path, monkeypatch, 
     assert cells[4] == f"{np.mean(light):.2f}"
 
 
-def test_every_prediction_is_about_a_quantity_of_a_shipped_curve(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "figures"))
-    name = "microscope_theorems"
-    module = importlib.util.spec_from_file_location(name, ROOT / "figures" / f"{name}.py")
-    script = importlib.util.module_from_spec(module)
-    monkeypatch.setitem(sys.modules, name, script)
-    module.loader.exec_module(script)
-    predictions = [p for own in script.THEOREMS.values() for p in own]
+def test_every_prediction_is_about_a_quantity_of_a_shipped_curve():
+    predictions = [p for own in microscope_theorems.THEOREMS.values() for p in own]
     assert len(predictions) > 100
     specs = {
         name: parse_spec((ROOT / "experiments" / f"{name}.toml").read_text())
@@ -321,9 +306,9 @@ def test_every_prediction_is_about_a_quantity_of_a_shipped_curve(monkeypatch):
         else:
             family = specs[p.experiment].fitted_family(curve)
             assert p.label in {"mass", "expert", *family.blocks}
-    for experiment, curve in script.RIDGES:
+    for experiment, curve in microscope_theorems.RIDGES:
         assert specs[experiment].curve(curve).n_experts == 2
-    page = script.page({})
+    page = microscope_theorems.page({})
     assert "| -1/12 | 0 | 0 | nowhere |" in page
 
 
