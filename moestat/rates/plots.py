@@ -163,15 +163,19 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     return ax
 
 
+_UNDATED = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+"""Metadata by format."""
+
+
 def save_figure(figure: Figure, path: Any) -> Path:
-    """Write a figure as png or pdf, without a display.
+    """Write a figure as png, pdf or svg, without a display.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
         The figure.
     path : path-like
-        Where to; the suffix, .png or .pdf, decides the format.
+        Where to; the suffix, .png, .pdf or .svg, decides the format.
 
     Returns
     -------
@@ -181,7 +185,7 @@ def save_figure(figure: Figure, path: Any) -> Path:
     Raises
     ------
     ValueError
-        If the suffix is neither .png nor .pdf.
+        If the suffix is another one.
 
     Examples
     --------
@@ -195,10 +199,10 @@ def save_figure(figure: Figure, path: Any) -> Path:
 
     target = Path(path)
     kind = target.suffix.lower().lstrip(".")
-    if kind not in ("png", "pdf"):
-        raise ValueError(f"path must end in .png or .pdf, got {target.name!r}")
+    if kind not in _UNDATED:
+        raise ValueError(f"path must end in .png, .pdf or .svg, got {target.name!r}")
     # TrueType text stays text in a pdf; without a date the same figure gives the same bytes.
-    with rc_context({"pdf.fonttype": 42}):
-        metadata = {"CreationDate": None} if kind == "pdf" else None
-        figure.savefig(target, format=kind, dpi=200, bbox_inches="tight", metadata=metadata)
+    with rc_context({"pdf.fonttype": 42, "svg.hashsalt": "moestat"}):
+        metadata = _UNDATED[kind]
+        figure.savefig(target, format=kind, dpi=120, bbox_inches="tight", metadata=metadata)
     return target

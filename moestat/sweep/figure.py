@@ -82,7 +82,7 @@ def panel_label(name: str) -> str:
 
 
 def write_figures(figure: Any, paths: Sequence[Path]) -> None:
-    """Write a figure to each path; the suffix, .png or .pdf, decides the format.
+    """Write a figure to each path; the suffix, .png, .pdf or .svg, decides the format.
 
     Raises
     ------

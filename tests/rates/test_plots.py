@@ -158,5 +158,7 @@ def test_wrong_curves(curves, message):
 
 
 def test_wrong_suffix(tmp_path):
-    with pytest.raises(ValueError, match=r"path must end in \.png or \.pdf, got 'rates\.gif'"):
+    with pytest.raises(
+        ValueError, match=r"path must end in \.png, \.pdf or \.svg, got 'rates\.gif'"
+    ):
         save_figure(Figure(), tmp_path / "rates.gif")

@@ -152,7 +152,7 @@ def test_plot(fill, tmp_path):
     assert out.read_bytes().startswith(b"%PDF")
     refused = invoke("plot", fill(), "--out", tmp_path / "figure.gif")
     assert refused.exit_code == 2
-    assert "must end in .png or .pdf, got 'figure.gif'" in refused.stderr
+    assert "must end in .png, .pdf or .svg, got 'figure.gif'" in refused.stderr
 
 
 @pytest.mark.parametrize("limit", [1, 6])

@@ -54,7 +54,7 @@ def plot(
     store: StorePath,
     out: Annotated[
         Path | None,
-        typer.Option(help="A .png or .pdf file; both beside the store by default."),
+        typer.Option(help="A .png, .pdf or .svg file; .png and .pdf beside the store by default."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
