@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats
+from moestat.base.validate import as_floats, as_numbers
 
 __all__ = ["pack_symmetric", "unpack_symmetric"]
 
@@ -44,7 +44,7 @@ def pack_symmetric(matrices: Any) -> FloatArray:
     >>> pack_symmetric([[1.0, 3.0], [1.0, 5.0]]).round(4).tolist()
     [1.0, 2.8284, 5.0]
     """
-    given = np.asarray(matrices, dtype=np.float64)
+    given = as_numbers("matrices", matrices)
     if given.ndim < 2 or given.shape[-1] != given.shape[-2]:
         raise ValueError(f"matrices must have shape (..., d, d), got {given.shape}")
     given = as_floats("matrices", given, given.shape)
@@ -76,7 +76,7 @@ def unpack_symmetric(vectors: Any) -> FloatArray:
     >>> unpack_symmetric([1.0, 2.0 * 2.0**0.5, 5.0]).round(12).tolist()
     [[1.0, 2.0], [2.0, 5.0]]
     """
-    given = np.asarray(vectors, dtype=np.float64)
+    given = as_numbers("vectors", vectors)
     size = given.shape[-1] if given.ndim else 0
     d = (math.isqrt(8 * size + 1) - 1) // 2
     if size < 1 or d * (d + 1) // 2 != size:

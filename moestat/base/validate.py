@@ -10,7 +10,16 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 
-__all__ = ["as_design", "as_floats", "as_generator", "as_weights", "positive_int", "real_in"]
+__all__ = [
+    "as_design",
+    "as_floats",
+    "as_generator",
+    "as_numbers",
+    "as_plain_array",
+    "as_weights",
+    "positive_int",
+    "real_in",
+]
 
 
 def positive_int(name: str, value: Any, minimum: int = 1) -> int:
@@ -24,7 +33,10 @@ def real_in(
     name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, open_low: bool = False
 ) -> float:
     """`value` as a finite float in [low, high], or (low, high] when `open_low`."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    except OverflowError:
+        number = np.inf
     outside = number < low or number > high or (open_low and number == low)
     if not np.isfinite(number) or outside:
         bracket = "(" if open_low else "["
@@ -32,12 +44,64 @@ def real_in(
     return number
 
 
-def as_floats(name: str, value: Any, shape: Iterable[int | None]) -> FloatArray:
-    """`value` as a finite float64 array; None in `shape` allows any length on that axis."""
+def as_plain_array(name: str, value: Any) -> np.ndarray:
+    """`value` as an array, where numpy would drop nothing of it and make no guess.
+
+    A mask without masked entries is dropped; None, sparse matrices, masked entries, complex
+    numbers and dates are refused.
+    """
+    if value is None:
+        raise ValueError(f"{name} is missing: it must be an array, got None")
+    if hasattr(value, "tocsr"):
+        raise ValueError(
+            f"{name} is a sparse matrix; moestat reads dense arrays only: pass {name}.toarray()"
+        )
+    if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
+        count = int(np.ma.getmaskarray(value).sum())
+        raise ValueError(f"{name} has {count} masked entries; leave their rows out or fill them in")
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array = np.asarray(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got {value!r}") from None
+        raise ValueError(f"{name} must be an array, got {_short(value)}") from None
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} must be real, got {array.dtype}: Complex data not supported")
+    if array.dtype.kind in "mM":
+        raise ValueError(f"{name} holds dates or times ({array.dtype}); convert them to numbers")
+    return array
+
+
+def _short(value: Any) -> str:
+    """What was given, in at most a line."""
+    text = f"an array of dtype {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def as_numbers(name: str, value: Any) -> FloatArray:
+    """`value` as float64 numbers in an array that compiled loops know: C order, writable."""
+    array = as_plain_array(name, value)
+    words = array.dtype.kind == "O" and any(isinstance(v, (str, bytes)) for v in array.flat)
+    if array.dtype.kind not in "biufO" or words:
+        raise ValueError(f"{name} must hold numbers, got {_short(value)}")
+    try:
+        return np.require(array.astype(np.float64, copy=False), requirements=["C", "A", "W"])
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must hold numbers, got {_short(value)}") from None
+
+
+def _check_finite(name: str, array: FloatArray) -> None:
+    finite = np.isfinite(array)
+    if not finite.all():
+        count = int(np.sum(~finite))
+        raise ValueError(f"{name} holds {count} NaN or infinite values; all must be finite")
+
+
+def as_floats(name: str, value: Any, shape: Iterable[int | None]) -> FloatArray:
+    """`value` as a finite float64 array; None in `shape` allows any length on that axis.
+
+    The array is in C order and writable whatever was given, so that a compiled loop has one
+    signature.
+    """
+    array = as_numbers(name, value)
     wanted = tuple(shape)
     matches = array.ndim == len(wanted) and all(
         length is None or length == given for length, given in zip(wanted, array.shape, strict=True)
@@ -45,21 +109,21 @@ def as_floats(name: str, value: Any, shape: Iterable[int | None]) -> FloatArray:
     if not matches:
         shown = ", ".join("any" if length is None else str(length) for length in wanted)
         raise ValueError(f"{name} must have shape ({shown}), got {array.shape}")
-    if not np.all(np.isfinite(array)):
-        count = int(np.sum(~np.isfinite(array)))
-        raise ValueError(f"{name} holds {count} NaN or infinite values; all must be finite")
+    _check_finite(name, array)
     return array
 
 
 def as_design(X: Any, n_features: int | None = None) -> FloatArray:
     """Inputs (n, d), or (n,) when d = 1, as the contiguous (d, n) array the loops read."""
-    try:
-        array = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("X must hold numbers") from None
-    if array.ndim == 1 and n_features in (None, 1):
-        array = array[:, None]
-    return np.ascontiguousarray(as_floats("X", array, (None, n_features)).T)
+    design = as_numbers("X", as_plain_array("X", X).T)
+    shape = design.shape[::-1]
+    if design.ndim == 1 and n_features in (None, 1):
+        design = design[None, :]
+    if design.ndim != 2 or n_features not in (None, design.shape[0]):
+        width = "any" if n_features is None else n_features
+        raise ValueError(f"X must have shape (any, {width}), got {shape}")
+    _check_finite("X", design)
+    return design
 
 
 def as_weights(sample_weight: Any, n: int) -> FloatArray:
@@ -71,7 +135,7 @@ def as_weights(sample_weight: Any, n: int) -> FloatArray:
         raise ValueError(f"sample_weight must be >= 0, got a minimum of {weight.min():g}")
     if not weight.sum() > 0:
         raise ValueError("sample_weight must have a positive sum")
-    return np.ascontiguousarray(weight)
+    return weight
 
 
 def as_generator(rng: Any) -> np.random.Generator:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_design, as_floats, as_weights, positive_int
+from moestat.base.validate import as_design, as_floats, as_plain_array, as_weights, positive_int
 from moestat.model.family import Family
 
 __all__ = ["Compressed", "compress", "gauss_compress"]
@@ -195,7 +195,7 @@ def compress(
     True
     """
     design = as_design(X)
-    response = np.asarray(y)
+    response = as_plain_array("y", y)
     if response.ndim != 1 or response.size != design.shape[1]:
         raise ValueError(f"y must have shape ({design.shape[1]},), got {response.shape}")
     value = as_floats("y", response, (None,))

@@ -12,7 +12,7 @@ import numpy as np
 from moestat.base.registry import configured
 from moestat.base.symmetric import pack_symmetric
 from moestat.base.types import Channel, Expert, FloatArray, Gate, IntArray, Likelihood
-from moestat.base.validate import as_design, as_floats, positive_int
+from moestat.base.validate import as_design, as_floats, as_numbers, positive_int
 from moestat.kernels.atom import Layout
 from moestat.kernels.build import Loops, build_loops
 from moestat.model.experts import EXPERTS
@@ -313,10 +313,7 @@ class Family:
         return theta
 
     def _block_values(self, name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"block {name!r} must hold numbers, got {value!r}") from None
+        array = as_numbers(f"block {name!r}", value)
         d = self.n_features
         quadratic = any(name == c.products for c in self.channels)
         if quadratic and array.ndim == 3 and array.shape[1:] == (d, d):

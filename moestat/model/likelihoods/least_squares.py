@@ -25,7 +25,7 @@ def encode(y: Any, n_classes: int) -> FloatArray:
     ValueError
         If y is not a vector of finite numbers.
     """
-    return np.ascontiguousarray(as_floats("y", y, (None,)))
+    return as_floats("y", y, (None,))
 
 
 def decode(y: FloatArray) -> FloatArray:

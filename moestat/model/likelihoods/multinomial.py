@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray, Likelihood
+from moestat.base.validate import as_plain_array
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, log, logistic
 
@@ -80,7 +81,7 @@ def encode(y: Any, n_classes: int) -> IntArray:
     ValueError
         If a label is not one of 1..K.
     """
-    labels = np.asarray(y)
+    labels = as_plain_array("y", y)
     if labels.ndim != 1:
         raise ValueError(f"y must have shape (n,), got {labels.shape}")
     if not (np.issubdtype(labels.dtype, np.number) or labels.dtype == bool):
