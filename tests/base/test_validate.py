@@ -48,7 +48,7 @@ def test_what_is_not_real_numbers_is_refused_by_name(case):
         with pytest.raises(ValueError, match=f"^{name} .*({message})"):
             read()
     if case != "None":
-        with pytest.raises(ValueError, match="^sample_weight "):
+        with pytest.raises(ValueError, match=r"^sample_weight "):
             as_weights(spoil(np.ones(6)), 6)
 
 
