@@ -72,6 +72,9 @@ _KERNEL_SOURCES = (
     "model/experts",
     "model/likelihoods",
     "kernels",
+    "networks/activations.py",
+    "networks/experts",
+    "networks/rows",
     "solvers/merging_atoms",
     "solvers/trust_region",
 )

@@ -1,0 +1,187 @@
+"""Clustered patches: the law of Definition 1 of expert-count, and samples of it.
+
+Source: expert-count (002), Definition 1, after Chen et al. (2022).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import as_generator, positive_int, real_in
+
+__all__ = ["PatchData", "PatchLaw"]
+
+STRUCTURED = 3
+"""Patches with a signal: the label's, the cluster's centre and the distractor."""
+
+
+@dataclass(frozen=True)
+class PatchLaw:
+    """The law of labelled inputs of P patches in K clusters.
+
+    A pair of clusters k, k' with k != k' is uniform, the label y and a sign e are +-1 with equal
+    probability.  In random order, one patch is ``y alpha v_k``, one ``beta c_k``, one
+    ``e gamma v_k'``, and P - 3 are N(0, sigma_p^2 / d I).  The example belongs to cluster k.
+
+    The orthonormal vectors are the first 2 K of the standard basis, v_k = e_k and
+    c_k = e_(K + k): Gaussian noise and Gaussian initial weights have no preferred directions, so
+    any other basis gives the same law of everything that is trained.
+
+    Parameters
+    ----------
+    n_clusters : int
+        K >= 2.
+    n_features : int
+        Dimension d >= 2 K of a patch.
+    n_patches : int
+        P >= 3.
+    alpha, beta, gamma : (float, float)
+        Ends of the uniform laws of the amplitudes, 0 < low <= high.
+    sigma_p : float
+        Scale of the noise patches, >= 0.
+    scale : float
+        Factor of all patches, > 0.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Notes
+    -----
+    expert-count (002), Definition 1; the defaults are those of its experiments with P = 4.
+
+    Examples
+    --------
+    >>> data = PatchLaw().sample(1000, rng=0)
+    >>> data.dense.shape, sorted(set(data.label.tolist()))
+    ((1000, 4, 50), [-1, 1])
+    """
+
+    n_clusters: int = 4
+    n_features: int = 50
+    n_patches: int = 4
+    alpha: tuple[float, float] = (0.5, 2.0)
+    beta: tuple[float, float] = (1.0, 2.0)
+    gamma: tuple[float, float] = (0.5, 3.0)
+    sigma_p: float = 1.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive_int("n_clusters", self.n_clusters, 2)
+        positive_int("n_patches", self.n_patches, STRUCTURED)
+        positive_int("n_features", self.n_features)
+        if self.n_features < 2 * self.n_clusters:
+            raise ValueError(
+                f"n_features must be at least 2 n_clusters = {2 * self.n_clusters}, so that there"
+                f" are as many orthogonal signals, got {self.n_features}"
+            )
+        for name in ("alpha", "beta", "gamma"):
+            object.__setattr__(self, name, _interval(name, getattr(self, name)))
+        real_in("sigma_p", self.sigma_p, 0.0)
+        real_in("scale", self.scale, 0.0, open_low=True)
+
+    def sample(self, n: int, rng: Any = None) -> PatchData:
+        """Independent examples.
+
+        Parameters
+        ----------
+        n : int
+            Number of examples.
+        rng : Generator, int or None
+            Source of randomness.
+
+        Returns
+        -------
+        PatchData
+            The examples.
+
+        Raises
+        ------
+        ValueError
+            If `n` is no positive integer.
+        """
+        n = positive_int("n", n)
+        rng = as_generator(rng)
+        K, d, P = self.n_clusters, self.n_features, self.n_patches
+        cluster = rng.integers(K, size=n)
+        other = (cluster + rng.integers(1, K, size=n)) % K
+        label = 2 * rng.integers(2, size=n) - 1
+        sign = 2 * rng.integers(2, size=n) - 1
+        alpha, beta, gamma = (
+            rng.uniform(low, high, n) for low, high in (self.alpha, self.beta, self.gamma)
+        )
+        places = np.argsort(rng.random((n, P)), axis=1)
+        noise = rng.standard_normal((n, P - STRUCTURED, d))
+        noise *= self.scale * self.sigma_p / np.sqrt(d)
+        return PatchData(
+            law=self,
+            label=label,
+            cluster=cluster,
+            position=places[:, :STRUCTURED],
+            basis=np.stack([cluster, K + cluster, other], axis=1),
+            amplitude=self.scale * np.stack([label * alpha, beta, sign * gamma], axis=1),
+            noise_position=np.sort(places[:, STRUCTURED:], axis=1),
+            noise=noise,
+        )
+
+
+@dataclass(frozen=True)
+class PatchData:
+    """Examples of a `PatchLaw`, each structured patch by its one nonzero coordinate.
+
+    Parameters
+    ----------
+    law : PatchLaw
+        The law.
+    label : ndarray of shape (n,)
+        y, -1 or 1.
+    cluster : ndarray of shape (n,)
+        k, from 0.
+    position, basis : ndarray of shape (n, 3)
+        Patch number and nonzero coordinate of the signal, the centre and the distractor.
+    amplitude : ndarray of shape (n, 3)
+        That coordinate's value, in units of the input.
+    noise_position : ndarray of shape (n, P - 3)
+        Patch numbers of the noise patches, increasing.
+    noise : ndarray of shape (n, P - 3, d)
+        The noise patches.
+    """
+
+    law: PatchLaw
+    label: IntArray = field(repr=False)
+    cluster: IntArray = field(repr=False)
+    position: IntArray = field(repr=False)
+    basis: IntArray = field(repr=False)
+    amplitude: FloatArray = field(repr=False)
+    noise_position: IntArray = field(repr=False)
+    noise: FloatArray = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Number of examples n."""
+        return len(self.label)
+
+    @property
+    def dense(self) -> NDArray[np.float64]:
+        """The patches as an array (n, P, d), made anew at every call."""
+        x = np.zeros((self.size, self.law.n_patches, self.law.n_features))
+        row = np.arange(self.size)[:, None]
+        x[row, self.position, self.basis] = self.amplitude
+        x[row, self.noise_position] = self.noise
+        return x
+
+
+def _interval(name: str, value: Any) -> tuple[float, float]:
+    pair = tuple(value) if isinstance(value, (list, tuple)) else ()
+    if len(pair) != 2:
+        raise ValueError(f"{name} must be a pair (low, high), got {value!r}")
+    low, high = (real_in(name, end, 0.0, open_low=True) for end in pair)
+    if low > high:
+        raise ValueError(f"{name} must be a pair (low, high) with low <= high, got {value!r}")
+    return low, high

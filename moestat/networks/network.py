@@ -1,0 +1,133 @@
+"""Networks: a top-1 mixture of patch experts behind a linear router, and its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moestat.base.registry import Maker, Registry
+from moestat.base.validate import as_generator, positive_int, real_in
+from moestat.networks.activations import activation
+from moestat.networks.experts import EXPERTS
+
+__all__ = ["INITIALISATIONS", "Network", "Weights"]
+
+
+@dataclass
+class Weights:
+    """Weights of the experts and of the router, or the gradient in them.
+
+    Parameters
+    ----------
+    experts : ndarray of shape (M, blocks, J, d)
+        Weights w of the experts; blocks is P for ``mlp`` and 1 for ``cnn``.
+    router : ndarray of shape (M, P, d)
+        Weights Theta of the router.
+    """
+
+    experts: NDArray[Any]
+    router: NDArray[Any]
+
+    def astype(self, dtype: Any) -> Weights:
+        """A copy in another precision."""
+        return Weights(self.experts.astype(dtype), self.router.astype(dtype))
+
+
+def equal_weights(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    """One standard normal vector per neuron, the same in every block: expert-count (002), (2)."""
+    n_experts, n_blocks, n_neurons, d = shape
+    drawn = rng.standard_normal((n_experts, 1, n_neurons, d))
+    return np.repeat(drawn, n_blocks, axis=1)
+
+
+def independent_weights(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    """One standard normal vector per neuron and block: expert-count (002), Lemma 3."""
+    return rng.standard_normal(shape)
+
+
+INITIALISATIONS: Registry[Maker] = Registry("initialisation")
+INITIALISATIONS.register(Maker("equal", equal_weights))
+INITIALISATIONS.register(Maker("independent", independent_weights))
+
+
+@dataclass(frozen=True)
+class Network:
+    """A mixture of M experts of J neurons, one of which answers.
+
+    ``f_m(x) = sum_j sum_p sigma(<w_(m, j, p), x^(p)>)``; the router's scores are
+    ``h = sum_p Theta_p' x^(p)``, its gates pi their softmax; the expert of the largest score
+    answers, and the output is ``pi_m f_m``.  In training uniform noise on [0, 1) is added to the
+    scores before they are compared, and only there.
+
+    Parameters
+    ----------
+    expert : str
+        Name in `moestat.networks.EXPERTS`: ``"mlp"`` or ``"cnn"``.
+    n_experts : int
+        M >= 1.
+    n_neurons : int
+        J >= 1.
+    activation : str
+        Name in `moestat.networks.ACTIVATIONS`.  expert-count does not define its own; its proofs
+        force ``"cubic"``.
+    initialisation : str
+        Name in `moestat.networks.INITIALISATIONS`: ``"equal"`` for weights that are equal across
+        patches at the start, or ``"independent"``.
+    sigma_0 : float
+        Scale of the initial weights, > 0.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a number out of range.
+
+    Notes
+    -----
+    expert-count (002), New Architecture for MoE with MLP Experts, and (1) and (2).
+
+    Examples
+    --------
+    >>> start = Network(n_experts=2, n_neurons=3).initial(n_patches=4, n_features=50, rng=0)
+    >>> start.experts.shape, start.router.shape, bool((start.router == 0).all())
+    ((2, 4, 3, 50), (2, 4, 50), True)
+    """
+
+    expert: str = "mlp"
+    n_experts: int = 8
+    n_neurons: int = 8
+    activation: str = "cubic"
+    initialisation: str = "equal"
+    sigma_0: float = 0.05
+
+    def __post_init__(self) -> None:
+        EXPERTS[self.expert]
+        positive_int("n_experts", self.n_experts)
+        positive_int("n_neurons", self.n_neurons)
+        activation(self.activation)
+        INITIALISATIONS[self.initialisation]
+        real_in("sigma_0", self.sigma_0, 0.0, open_low=True)
+
+    def initial(self, n_patches: int, n_features: int, rng: Any = None) -> Weights:
+        """Random weights of the experts and a router of zeros.
+
+        Parameters
+        ----------
+        n_patches, n_features : int
+            P and d of the data.
+        rng : Generator, int or None
+            Source of randomness.
+
+        Returns
+        -------
+        Weights
+            The start of training, in float64.
+        """
+        blocks = EXPERTS[self.expert].n_blocks(n_patches)
+        shape = (self.n_experts, blocks, self.n_neurons, n_features)
+        draw: Callable[..., Any] = INITIALISATIONS[self.initialisation].make
+        experts = self.sigma_0 * draw(shape, as_generator(rng))
+        return Weights(experts, np.zeros((self.n_experts, n_patches, n_features)))

@@ -1,0 +1,1 @@
+"""Row programmes of networks, and the counters that their noise comes from."""
