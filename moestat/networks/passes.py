@@ -49,7 +49,12 @@ class Passes:
         self._starts, self._members = np.zeros(M + 1, np.int64), np.zeros(self._n, np.int64)
         self._z = np.zeros((2, data.law.n_patches * J), dtype)
 
-    def route(self, theta: NDArray[Any], noise: tuple[int, int] | None = None) -> None:
+    def route(
+        self,
+        theta: NDArray[Any],
+        noise: tuple[int, int] | None = None,
+        numbers: NDArray[np.int64] | None = None,
+    ) -> None:
         """Route every sample by the largest score.
 
         Parameters
@@ -58,6 +63,8 @@ class Passes:
             The router.
         noise : (int, int) or None
             Seed and step of the noise; None for none.
+        numbers : ndarray of shape (M,), optional
+            Number of each expert in the counters of the noise; 0, 1, ... by default.
         """
         shift, unit = resolution(theta.dtype)
         key = np.uint64(0) if noise is None else step_key(*noise)
@@ -66,7 +73,7 @@ class Passes:
         packed = self.packed
         route(
             self._theta,
-            len(theta),
+            np.arange(len(theta)) if numbers is None else numbers,
             packed.bounds,
             packed.slots,
             packed.columns,

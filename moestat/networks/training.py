@@ -50,6 +50,7 @@ def train(
     n_steps: int,
     *,
     optimiser: Optimiser | None = None,
+    start: Weights | None = None,
     rng: Any = None,
     precision: str = "float32",
     look: Callable[[int, Weights], None] | None = None,
@@ -67,6 +68,8 @@ def train(
         T >= 1.
     optimiser : Optimiser, optional
         The rule of a step; `NormalisedGradientDescent` with the paper's rates by default.
+    start : Weights, optional
+        Where training begins; by default random weights of the experts and a router of zeros.
     rng : Generator, int or None
         Source of the initial weights and of the seed of the routing noise.
     precision : str
@@ -109,8 +112,8 @@ def train(
         raise ValueError(f"precision must be one of {known}, got {precision!r}")
     rule = NormalisedGradientDescent() if optimiser is None else optimiser
     rng, dtype = as_generator(rng), PRECISIONS[precision]
-    start = network.initial(data.law.n_patches, data.law.n_features, rng)
-    weights = start.astype(dtype)
+    drawn = network.initial(data.law.n_patches, data.law.n_features, rng)
+    weights = (drawn if start is None else start).astype(dtype)
     seed = int(rng.integers(2**63))
     passes = Passes(network, data, dtype)
     memory = rule.start(weights)

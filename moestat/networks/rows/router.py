@@ -55,10 +55,10 @@ def _score_noise(t0, t1, t2, t3, x, h0, h1, h2, h3):
 
 
 @device
-def _choose(h, counters, m, shift, unit, best, chosen):
+def _choose(h, m, counters, number, shift, unit, best, chosen):
     """Compare the noisy scores of expert m with the best ones so far."""
     for s in range(len(h)):
-        score = h[s] + unit * h.dtype.type(word(counters[s], np.uint64(m), shift))
+        score = h[s] + unit * h.dtype.type(word(counters[s], number, shift))
         higher = score > best[s]
         best[s] = score if higher else best[s]
         chosen[s] = m if higher else chosen[s]
@@ -87,17 +87,18 @@ def _normalise(h, n_experts, chosen, own, total):
 
 @compile_loop
 def route(
-    theta, n_experts, bounds, slots, columns, place, amplitude, order, noise, gates, chosen, gate
+    theta, numbers, bounds, slots, columns, place, amplitude, order, noise, gates, chosen, gate
 ):
     """Route every sample, and give the gates of all experts and that of the chosen one.
 
-    Given are theta (M, P, d) with M a multiple of `ROWS`; the arrays of `packing.Packed`,
+    Given are theta (rows, P, d), with rows a multiple of `ROWS`; the number of each expert in the
+    counters of the noise; the arrays of `packing.Packed`,
     `place` being ``position d + basis``; `noise`, the key of the step, the bits to drop and the
-    unit, which is 0 without noise.  Written are the gates (M N,) block by block, the chosen
+    unit, which is 0 without noise.  Written are the gates (rows N,) block by block, the chosen
     experts (N,) and their gates (N,).
     """
     n_rows, n_patches, d = theta.shape
-    n_slots = slots.shape[1]
+    n_slots, n_experts = slots.shape[1], len(numbers)
     key, shift, unit = noise
     counters = np.empty(len(chosen), np.uint64)
     fill_counters(key, order, counters)
@@ -132,7 +133,8 @@ def route(
                 )
         here = chosen[start:stop]
         for m in range(n_experts):
-            _choose(h[m], counters[start:stop], m, shift, unit, best[start:stop], here)
+            number = np.uint64(numbers[m])
+            _choose(h[m], m, counters[start:stop], number, shift, unit, best[start:stop], here)
         _normalise(h, n_experts, here, best[start:stop], total[start:stop])
         for s in range(width):
             gate[start + s] = h[here[s], s]
@@ -206,7 +208,7 @@ def _add_noise(h0, h1, h2, h3, x, g0, g1, g2, g3):
 def router_gradient(
     gates, n_experts, bounds, slots, columns, place, amplitude, chosen, coefficient, gradient
 ):
-    """Add the gradient in theta (M, P, d) of ``sum_i coefficient_i log pi_(chosen_i)``.
+    """Add the gradient in theta (rows, P, d) of ``sum_i coefficient_i log pi_(chosen_i)``.
 
     The gates, as `route` gives them, are overwritten.
     """
