@@ -130,14 +130,17 @@ class MoEResults:
         values, vectors = np.linalg.eigh(block / np.outer(scale, scale))
         return values, vectors, scale
 
-    @cached_property
     def cov_params(self) -> FloatArray:
-        """Inverse observed information (P, P).
+        """Covariance matrix (P, P) of the estimate: the inverse observed information.
 
         Rows and columns of pinned and bounded coordinates are 0.  A coordinate that a null
         direction of the information moves is not identified: its row and column are NaN, and so
         is everything when the information is not positive.
         """
+        return self._covariance.copy()
+
+    @cached_property
+    def _covariance(self) -> FloatArray:
         covariance = np.zeros((self.family.n_params, self.family.n_params))
         at = np.flatnonzero(self.free)
         if at.size == 0:
@@ -157,7 +160,7 @@ class MoEResults:
     @property
     def bse(self) -> FloatArray:
         """Standard errors (P,); 0 for pinned and bounded, NaN for unidentified coordinates."""
-        return np.sqrt(np.diag(self.cov_params))
+        return np.sqrt(np.diag(self._covariance))
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Wald intervals (P, 2) of level ``1 - alpha``."""

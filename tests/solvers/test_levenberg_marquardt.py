@@ -154,8 +154,8 @@ def test_results_are_those_of_linear_regression():
     assert result.residual_variance == pytest.approx(rss.item() / 500, rel=1e-10)
     assert result.r_squared == pytest.approx(1 - rss.item() / 500 / y.var(), rel=1e-10)
     covariance = rss.item() / 500 * np.linalg.inv(design.T @ design)
-    assert np.allclose(result.cov_params[3:, 3:], covariance, rtol=1e-8)
-    assert np.all(result.cov_params[:3] == 0)
+    assert np.allclose(result.cov_params()[3:, 3:], covariance, rtol=1e-8)
+    assert np.all(result.cov_params()[:3] == 0)
     assert np.allclose(result.predict(X), design @ beta)
     log_density = (
         -0.5 * np.log(2 * np.pi * rss.item() / 500) - (y - design @ beta) ** 2 * 250 / rss.item()
