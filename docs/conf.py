@@ -1,0 +1,47 @@
+"""The site: ``python -m sphinx -W docs docs/_build``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import moestat
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pages import write_api, write_figures, write_gallery
+
+project = "moestat"
+author = "The moestat developers"
+release = version = moestat.__version__
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"
+numpydoc_show_class_members = False
+# scikit-learn adds these methods; their documentation refers to pages of its own site.
+autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
+numpydoc_xref_param_type = False
+default_role = "code"
+html_theme = "pydata_sphinx_theme"
+html_title = "moestat"
+html_theme_options = {
+    "navbar_align": "left",
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
+# Pages that one command writes under figures/ are shown as they are; their links leave the site.
+suppress_warnings = ["myst.xref_missing", "myst.header", "misc.highlighting_failure"]
+
+write_gallery()
+write_figures()
+write_api()

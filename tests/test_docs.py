@@ -1,0 +1,24 @@
+"""Python in the pages under docs runs, page by page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+BLOCK = re.compile(r"```python\n(.*?)```", flags=re.DOTALL)
+PAGES = [
+    path
+    for path in sorted(DOCS.rglob("*.md"))
+    if not {"_build", "generated"} & set(path.parts) and BLOCK.search(path.read_text())
+]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_code_of_the_page_runs(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for block in BLOCK.findall(path.read_text()):
+        exec(compile(block, path.name, "exec"), names)
