@@ -1,0 +1,307 @@
+"""How the parameters of a mixture are packed: positions, names, bounds and blocks of a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from moestat.base.symmetric import pack_symmetric
+from moestat.base.types import Channel, Expert, FloatArray, Gate, IntArray, Likelihood
+from moestat.base.validate import as_floats, as_numbers
+from moestat.kernels.atom import Layout
+
+__all__ = ["ParameterLayout"]
+
+
+@dataclass(frozen=True)
+class ParameterLayout:
+    """Where each parameter of k atoms is in one packed vector theta (P,).
+
+    Parameters are packed atom by atom; within an atom channel by channel, gate first; within a
+    channel the coefficient of 1, then of x, then of the products of inputs.  Parameters that all
+    atoms share come last.
+
+    Parameters
+    ----------
+    gate, expert, likelihood : Gate, Expert, Likelihood
+        Members of the three axes.
+    n_experts, n_features, n_classes : int
+        Number of atoms k, inputs d and classes K; K is 1 for a continuous response.
+    box : mapping
+        Block -> (lower, upper), the compact parameter space.
+    """
+
+    gate: Gate
+    expert: Expert
+    likelihood: Likelihood
+    n_experts: int
+    n_features: int
+    n_classes: int
+    box: Mapping[str, tuple[float, float]] = field(repr=False)
+
+    @cached_property
+    def _axes(self) -> tuple[tuple[Channel, ...], ...]:
+        """Channels of one atom by axis: gate, expert, likelihood."""
+        n_responses = self.likelihood.n_responses(self.n_classes)
+        return (
+            self.gate.channels(self.n_features),
+            self.expert.channels(self.n_features, n_responses),
+            self.likelihood.channels,
+        )
+
+    @cached_property
+    def channels(self) -> tuple[Channel, ...]:
+        """Channels of one atom: the gate's own, the expert's, the likelihood's own."""
+        gate, expert, likelihood = self._axes
+        return gate + expert + likelihood
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Which channels the gate and the expert read, and how many atoms take part."""
+        own, mean, _ = map(len, self._axes)
+        n_gate = own + mean if self.gate.reads_response else own
+        return n_gate, own, mean, min(self.gate.n_active or self.n_experts, self.n_experts)
+
+    @property
+    def first_expert_channel(self) -> int:
+        """Position of the expert's first channel."""
+        return self.layout[1]
+
+    @cached_property
+    def width(self) -> IntArray:
+        """Number of coefficients of each channel, shape (C,)."""
+        return np.array([c.width(self.n_features) for c in self.channels], dtype=np.int64)
+
+    @cached_property
+    def offset(self) -> IntArray:
+        """Position in phi = (1, x, products) of each channel's second feature, shape (C,)."""
+        return np.array([c.offset(self.n_features) for c in self.channels], dtype=np.int64)
+
+    @cached_property
+    def expert_blocks(self) -> tuple[str, ...]:
+        """Names of the blocks that are parameters of the expert's mean."""
+        own = (name for c in self._axes[1] for name in (c.slope, c.intercept) if name is not None)
+        return tuple(dict.fromkeys(own))
+
+    @cached_property
+    def n_atom_params(self) -> int:
+        """Parameters of one atom, shared ones not counted."""
+        own = [not channel.shared for channel in self.channels]
+        return int(self.width[own].sum())
+
+    @cached_property
+    def mass_column(self) -> int | None:
+        """Where an atom's log-mass is among its parameters, None for a gate without masses."""
+        if self.gate.mass is None:
+            return None
+        return int(self.blocks[self.gate.mass].flat[0]) % self.n_atom_params
+
+    @cached_property
+    def n_params(self) -> int:
+        """Length P of the packed vector, pinned coordinates included."""
+        shared = sum(channel.shared for channel in self.channels)
+        return self.n_experts * self.n_atom_params + shared
+
+    @property
+    def n_free_params(self) -> int:
+        """Parameters that the density determines: neither pinned nor the scale's representative."""
+        held = 1 if self.gate.scaling else 0
+        return int(np.sum(self.lower < self.upper)) - held
+
+    @cached_property
+    def index(self) -> IntArray:
+        """Position of the first coefficient of each channel of each atom, shape (k, C)."""
+        position = np.empty((self.n_experts, len(self.channels)), dtype=np.int64)
+        own, shared = 0, self.n_experts * self.n_atom_params
+        for c, (channel, width) in enumerate(zip(self.channels, self.width, strict=True)):
+            if channel.shared:
+                position[:, c] = shared
+                shared += 1
+            else:
+                position[:, c] = np.arange(self.n_experts) * self.n_atom_params + own
+                own += int(width)
+        return position
+
+    @cached_property
+    def blocks(self) -> dict[str, IntArray]:
+        """Positions in theta of each named block.
+
+        Shapes are (k,), (k, d) and (k, d (d + 1) / 2) for products, with an axis after the first
+        for the components of a vector ((k, K - 1) and (k, K - 1, d) for multinomial experts), and
+        () for a shared parameter.
+        """
+        d = self.n_features
+        positions: dict[str, Any] = {}
+        vectors: dict[str, list[IntArray]] = {}
+
+        def place(channel: Channel, name: str, where: IntArray) -> None:
+            if channel.component is not None:
+                vectors.setdefault(name, []).append(where)
+                where = np.stack(vectors[name], axis=1)
+            positions[name] = where
+
+        for c, channel in enumerate(self.channels):
+            first = self.index[0, c] if channel.shared else self.index[:, c]
+            place(channel, channel.intercept, first)
+            after = self.index[:, c, None] + 1
+            if channel.slope is not None:
+                place(channel, channel.slope, after + np.arange(d))
+                after = after + d
+            if channel.products is not None:
+                place(channel, channel.products, after + np.arange(d * (d + 1) // 2))
+        return {name: np.asarray(where) for name, where in positions.items()}
+
+    @cached_property
+    def _logs(self) -> frozenset[str]:
+        """Blocks whose logarithm is packed."""
+        return frozenset(channel.intercept for channel in self.channels if channel.log)
+
+    def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Packed parameters as atoms (k, p) and shared parameters (s,)."""
+        own = self.n_experts * self.n_atom_params
+        return theta[:own].reshape(self.n_experts, -1), theta[own:]
+
+    def join(self, atoms: FloatArray, shared: FloatArray) -> FloatArray:
+        """Atoms (k, p) and shared parameters (s,) as packed parameters, the inverse of `split`."""
+        return np.concatenate([atoms.ravel(), shared])
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """Lower bounds (P,); pinned coordinates have equal bounds."""
+        return self._bound(0)
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """Upper bounds (P,); pinned coordinates have equal bounds."""
+        return self._bound(1)
+
+    def box_at(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds (P,) and (P,) of a solver that is at theta.
+
+        They are `lower` and `upper`, but the representative of a scaling is held at its value in
+        theta: along it the likelihood is constant, and a solver that moved would only wander.
+        """
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for name in self.gate.scaling[-1:]:
+            lower[self.blocks[name]] = upper[self.blocks[name]] = theta[self.blocks[name]]
+        return lower, upper
+
+    def _bound(self, side: int) -> FloatArray:
+        bound = np.empty(self.n_params)
+        for name, positions in self.blocks.items():
+            value = self.box[name][side]
+            bound[positions] = np.log(value) if name in self._logs else value
+        for name in self.gate.translations:
+            bound[self.blocks[name][-1]] = 0.0
+        return bound
+
+    @cached_property
+    def param_names(self) -> list[str]:
+        """One name per packed parameter, e.g. ``alpha[0,1]``: atom 0, input 1 (from 0)."""
+        names = [""] * self.n_params
+        for name, positions in self.blocks.items():
+            block = f"log {name}" if name in self._logs else name
+            for where, position in np.ndenumerate(positions):
+                at = ",".join(map(str, where))
+                names[int(position)] = f"{block}[{at}]" if where else block
+        return names
+
+    @cached_property
+    def jacobian_rows(self) -> IntArray:
+        """Row (P,) of each coefficient in a Jacobian of the free ones, -1 for pinned ones."""
+        free = self.lower < self.upper
+        return np.where(free, np.cumsum(free) - 1, -1)
+
+    @cached_property
+    def n_quadratic_features(self) -> int:
+        """Number of features of x that the channels read, at least 1 and the d inputs."""
+        return int(max(1 + self.n_features, (self.offset + self.width).max() - 1))
+
+    def pack(self, blocks: Mapping[str, Any]) -> FloatArray:
+        """Named blocks to a packed vector.
+
+        Parameters
+        ----------
+        blocks : mapping of str to array_like
+            One array per name in `blocks`.  With d = 1 the trailing axis of a slope may be left
+            out.  A block of products may be matrices (k, d, d), see `moestat.base.symmetric`.
+            Expert blocks may give all K classes; then the contrasts to class K are taken, which
+            leave the density as it is.
+
+        Returns
+        -------
+        ndarray of shape (P,)
+            theta.
+
+        Raises
+        ------
+        ValueError
+            If a block is missing, unknown, of another shape, or not finite.
+
+        Examples
+        --------
+        >>> from moestat import family
+        >>> F = family("multinomial", gate="softmax", n_experts=2, n_classes=2)
+        >>> theta = F.pack({"beta0": [0.2, 0], "beta1": [-2, 0], "a": [[1], [0]], "b": [[2], [1]]})
+        >>> F.unpack(theta)["beta1"].tolist()
+        [[-2.0], [0.0]]
+        """
+        unknown = sorted(set(blocks) - set(self.blocks))
+        missing = sorted(set(self.blocks) - set(blocks))
+        if unknown or missing:
+            raise ValueError(
+                f"blocks must be {', '.join(self.blocks)}; missing: {', '.join(missing) or 'none'};"
+                f" unknown: {', '.join(unknown) or 'none'}"
+            )
+        theta = np.empty(self.n_params)
+        for name, positions in self.blocks.items():
+            values = self._block_values(name, blocks[name], positions.shape)
+            if name in self._logs:
+                if np.any(values <= 0.0):
+                    raise ValueError(f"block {name!r} must be positive, got {values.tolist()}")
+                values = np.log(values)
+            theta[positions] = values
+        return theta
+
+    def _block_values(self, name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
+        array = as_numbers(f"block {name!r}", value)
+        d = self.n_features
+        quadratic = any(name == c.products for c in self.channels)
+        if quadratic and array.ndim == 3 and array.shape[1:] == (d, d):
+            array = pack_symmetric(as_floats(f"block {name!r}", array, (None, d, d)))
+        per_class = name in self.expert_blocks
+        # With d = 1 the trailing axis of a slope may be left out.
+        if self.n_features == 1 and shape[-1:] == (1,) and array.ndim == len(shape) - 1:
+            array = array[..., None]
+        has_classes = self.likelihood.support is not None and array.ndim == len(shape)
+        if per_class and has_classes and array.shape[1] == self.n_classes:
+            array = array[:, :-1] - array[:, -1:]
+        return as_floats(f"block {name!r}", array, shape)
+
+    def unpack(self, theta: Any) -> dict[str, FloatArray]:
+        """A packed vector (P,) to named blocks, the inverse of `pack`."""
+        vector = as_floats("theta", theta, (self.n_params,))
+        return {
+            name: np.exp(vector[positions]) if name in self._logs else vector[positions]
+            for name, positions in self.blocks.items()
+        }
+
+    def embed(self, other: ParameterLayout, theta: Any) -> FloatArray:
+        """Packed parameters with the blocks of another layout's theta; further blocks are 0.
+
+        With them a gate whose masses are fixed is a gate with free ones, for instance.
+        """
+        given = as_floats("theta", theta, (other.n_params,))
+        if other.n_experts != self.n_experts:
+            raise ValueError(f"other must have {self.n_experts} experts, got {other.n_experts}")
+        own = np.zeros(self.n_params)
+        for name, positions in self.blocks.items():
+            if name in other.blocks:
+                if other.blocks[name].shape != positions.shape:
+                    raise ValueError(f"block {name!r} has another shape in the other family")
+                own[positions] = given[other.blocks[name]]
+        return own
