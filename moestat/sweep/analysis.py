@@ -118,6 +118,11 @@ class CurveSummary:
         """Estimates that do not enter the rate because they are not certified."""
         return self.done - self.n.size
 
+    @property
+    def drawable(self) -> int:
+        """Records that a figure has a use for."""
+        return self.n.size
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {

@@ -20,18 +20,19 @@ from moestat.model.generate import sample_weighted
 from moestat.model.measure import MixingMeasure
 from moestat.solvers import make_solver
 from moestat.solvers.problem import Cores, Target
+from moestat.sweep.kinds import part_of
 from moestat.sweep.plan import Cell
 from moestat.sweep.record import DONE, FAILED, Record, plain, record_of
 from moestat.sweep.spec import REGRESSION_ERROR, Curve, Spec, Truth, loss_label, parse_spec
 
-__all__ = ["run_cell", "run_cells_on"]
+__all__ = ["attempt", "run_cell", "run_cells_on", "run_fit", "settle"]
 
 _log = logging.getLogger(__name__)
 _KEPT_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
 
 
 def run_cell(text: str, cell: Cell) -> Record:
-    """Sample, fit and score one cell; a pure function of the spec's text and the cell.
+    """Compute one cell; a pure function of the spec's text and the cell.
 
     Parameters
     ----------
@@ -47,6 +48,11 @@ def run_cell(text: str, cell: Cell) -> Record:
         exception.  It never raises for what happens inside the cell; the logger of this module
         shows tracebacks at level DEBUG.
     """
+    return part_of(parse_spec(text).kind, "run_cell")(text, cell)
+
+
+def run_fit(text: str, cell: Cell) -> Record:
+    """`run_cell` of a cell that is a fit."""
     return run_cells_on(Cores(1), text, [cell])[0]
 
 
@@ -68,23 +74,26 @@ def run_cells_on(target: Target, text: str, cells: Sequence[Cell]) -> list[Recor
         One per cell, as from `run_cell`; the time of a cell is its share of the batch's.
     """
     began = time.perf_counter()
-    jobs: list[Any] = [_attempt(cell, lambda cell=cell: _job(text, cell)) for cell in cells]
+    jobs: list[Any] = [attempt(cell, lambda cell=cell: _job(text, cell)) for cell in cells]
     results = iter(fit_jobs([job for job in jobs if isinstance(job, FitJob)], target))
     fits = [next(results) if isinstance(job, FitJob) else job for job in jobs]
     values = [
-        _attempt(cell, lambda cell=cell, fitted=fitted: _score(text, cell, fitted))
+        attempt(cell, lambda cell=cell, fitted=fitted: _score(text, cell, fitted))
         for cell, fitted in zip(cells, fits, strict=True)
     ]
     seconds = (time.perf_counter() - began) / max(len(cells), 1)
-    return [
-        record_of(cell, FAILED, message=f"{type(found).__name__}: {found}", seconds=seconds)
-        if isinstance(found, Exception)
-        else record_of(cell, DONE, **found, seconds=seconds)
-        for cell, found in zip(cells, values, strict=True)
-    ]
+    return [settle(cell, found, seconds) for cell, found in zip(cells, values, strict=True)]
 
 
-def _attempt(cell: Cell, compute: Callable[[], Any]) -> Any:
+def settle(cell: Cell, found: Any, seconds: float) -> Record:
+    """The record of a cell from its values, or from the exception that they ended with."""
+    if isinstance(found, Exception):
+        message = f"{type(found).__name__}: {found}"
+        return record_of(cell, FAILED, message=message, seconds=seconds)
+    return record_of(cell, DONE, **found, seconds=seconds)
+
+
+def attempt(cell: Cell, compute: Callable[[], Any]) -> Any:
     """What `compute` returns, or the exception that it raises."""
     try:
         return compute()
@@ -98,7 +107,7 @@ def _job(text: str, cell: Cell) -> FitJob:
     spec = parse_spec(text)
     curve = spec.curve(cell.curve)
     draw = _kept_sample if spec.design.counted or cell.n <= _KEPT_ROWS else _sample
-    X, y, weight = draw(text, curve.truth, cell.n, cell.data_seed)
+    X, y, weight = draw(text, curve.truth, int(cell.n), cell.data_seed)
     return FitJob(
         spec.fitted_family(curve),
         X,

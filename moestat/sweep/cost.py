@@ -28,19 +28,19 @@ class CostModel:
     True
     """
 
-    def __init__(self, timings: Iterable[tuple[str, int, float]] = ()) -> None:
-        self._sums: dict[str, dict[int, tuple[float, int]]] = {}
-        self._all: dict[int, tuple[float, int]] = {}
+    def __init__(self, timings: Iterable[tuple[str, float, float]] = ()) -> None:
+        self._sums: dict[str, dict[float, tuple[float, int]]] = {}
+        self._all: dict[float, tuple[float, int]] = {}
         for curve, n, seconds in timings:
             self.add(curve, n, seconds)
 
-    def add(self, curve: str, n: int, seconds: float) -> None:
+    def add(self, curve: str, n: float, seconds: float) -> None:
         """Take one more measurement into account."""
         for sums in (self._sums.setdefault(curve, {}), self._all):
             total, count = sums.get(n, (0.0, 0))
             sums[n] = (total + seconds, count + 1)
 
-    def seconds(self, curve: str, n: int) -> float | None:
+    def seconds(self, curve: str, n: float) -> float | None:
         """Expected seconds of a cell; None before the first measurement."""
         sums = self._sums.get(curve, self._all)
         if not sums:
@@ -49,7 +49,7 @@ class CostModel:
         total, count = sums[nearest]
         return total / count * (n / nearest)
 
-    def total(self, counts: Mapping[tuple[str, int], int]) -> float | None:
+    def total(self, counts: Mapping[tuple[str, float], int]) -> float | None:
         """Expected seconds of so many cells of each curve and sample size, one after the other.
 
         Examples

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.identity import digest, seed_from
 from moestat.sweep.spec import Curve, Spec
 
 __all__ = ["Cell", "cell_key", "find_cell", "plan_cells"]
@@ -15,14 +13,15 @@ __all__ = ["Cell", "cell_key", "find_cell", "plan_cells"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One fit of a sweep: a curve, a sample size and a replicate.
+    """One run of a sweep: a curve, a place on the x-axis and a replicate.
 
     Parameters
     ----------
     curve : str
         Name of the curve.
-    n : int
-        Sample size.
+    n : int or float
+        Place on the x-axis: the sample size of a fit, or the value of the field that a sweep of
+        networks varies.
     replicate : int
         Number of the data set, from 0.
     data_seed : int
@@ -33,14 +32,17 @@ class Cell:
     identity : str
         Digest of all that the cell's numbers depend on; a change of the spec that leaves it as it
         is leaves the cell's result valid.
+    axis : str
+        Name of the x-axis.
     """
 
     curve: str
-    n: int
+    n: float
     replicate: int
     data_seed: int
     fit_seed: int
     identity: str = ""
+    axis: str = "n"
 
     @property
     def key(self) -> str:
@@ -51,10 +53,10 @@ class Cell:
         >>> Cell("sigmoid, k = 3", 1000, 7, data_seed=1, fit_seed=2).key
         'sigmoid, k = 3 | n=1000 | replicate=7'
         """
-        return cell_key(self.curve, self.n, self.replicate)
+        return cell_key(self.curve, self.n, self.replicate, self.axis)
 
 
-def cell_key(curve: str, n: int, replicate: int) -> str:
+def cell_key(curve: str, n: float, replicate: int, axis: str = "n") -> str:
     """Name of a cell in a store.
 
     Examples
@@ -62,7 +64,7 @@ def cell_key(curve: str, n: int, replicate: int) -> str:
     >>> cell_key("em", 1000, 7)
     'em | n=1000 | replicate=7'
     """
-    return f"{curve} | n={n} | replicate={replicate}"
+    return f"{curve} | {axis}={n} | replicate={replicate}"
 
 
 def plan_cells(spec: Spec, replicates: Mapping[str, int] | None = None) -> tuple[Cell, ...]:
@@ -120,25 +122,18 @@ def find_cell(spec: Spec, key: str) -> Cell:
         make = _maker(spec, curve)
         for n in spec.sizes:
             for replicate in range(spec.most_replicates):
-                if cell_key(curve.name, n, replicate) == key:
+                if cell_key(curve.name, n, replicate, spec.axis) == key:
                     return make(n, replicate)
-    curve, n = spec.curves[-1].name, spec.sizes[-1]
-    raise SweepError(f"there is no cell {key!r}; a cell is called like {cell_key(curve, n, 0)!r}")
+    example = cell_key(spec.curves[-1].name, spec.sizes[-1], 0, spec.axis)
+    raise SweepError(f"there is no cell {key!r}; a cell is called like {example!r}")
 
 
-def _maker(spec: Spec, curve: Curve) -> Callable[[int, int], Cell]:
-    """The cell of a sample size and a replicate; what all cells share is digested once."""
-    law = digest(spec.truths[curve.truth].law)
-    return partial(_cell, spec, curve, law, digest([spec.seed, spec.curve_identity(curve)]))
+def _maker(spec: Spec, curve: Curve) -> Callable[[float, int], Cell]:
+    """The cell of a place and a replicate; what all cells share is digested once."""
+    stamp = spec.stamp(curve)
 
+    def make(n: float, replicate: int) -> Cell:
+        data_seed, fit_seed, identity = stamp(n, replicate)
+        return Cell(curve.name, n, replicate, data_seed, fit_seed, identity, spec.axis)
 
-def _cell(spec: Spec, curve: Curve, law: str, identity: str, n: int, replicate: int) -> Cell:
-    starts = dict(curve.starts)
-    return Cell(
-        curve=curve.name,
-        n=n,
-        replicate=replicate,
-        data_seed=seed_from("data", spec.seed, law, spec.design_table, n, replicate),
-        fit_seed=seed_from("fit", spec.seed, law, curve.n_experts, starts, n, replicate),
-        identity=digest([identity, n, replicate]),
-    )
+    return make

@@ -28,7 +28,7 @@ class Record:
 
     Parameters
     ----------
-    key, curve, n, replicate : str, str, int, int
+    key, curve, n, replicate : str, str, int or float, int
         Identity of the cell.
     status : str
         ``"done"`` or ``"failed"``.
@@ -59,7 +59,7 @@ class Record:
 
     key: str
     curve: str
-    n: int
+    n: float
     replicate: int
     status: str
     loss: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -25,7 +25,8 @@ from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.measure import MixingMeasure
 from moestat.solvers import LEAST_SQUARES, make_solver
 from moestat.sweep.errors import SweepError
-from moestat.sweep.identity import canonical_json, digest
+from moestat.sweep.identity import canonical_json, digest, seed_from
+from moestat.sweep.kinds import KINDS, part_of
 from moestat.sweep.tables import Table
 
 __all__ = ["REGRESSION_ERROR", "Curve", "Spec", "Truth", "load_spec", "loss_label", "parse_spec"]
@@ -156,6 +157,10 @@ class Spec:
         than this to either side; None for a fixed number of replicates.
     max_replicates : int or None
         Where adding ends in any case; given together with the target.
+    kind : str
+        What a cell is, a name in `moestat.sweep.kinds.KINDS`.
+    axis : str
+        Name of the x-axis.
     """
 
     title: str
@@ -168,6 +173,8 @@ class Spec:
     text: str = field(repr=False, compare=False)
     target_slope_halfwidth: float | None = None
     max_replicates: int | None = None
+    kind: str = "fit"
+    axis: str = "n"
 
     @property
     def n_cells(self) -> int:
@@ -228,6 +235,20 @@ class Spec:
             "truth": _truth_table(self.truths[table.pop("truth")]),
             "curve": {key: item for key, item in table.items() if key != "name"},
         }
+
+    def stamp(self, curve: Curve) -> Callable[[float, int], tuple[int, int, str]]:
+        """``stamp(n, replicate)``: data seed, fit seed and identity of a cell of `curve`."""
+        law, starts = digest(self.truths[curve.truth].law), dict(curve.starts)
+        shared = digest([self.seed, self.curve_identity(curve)])
+
+        def stamp(n: float, replicate: int) -> tuple[int, int, str]:
+            return (
+                seed_from("data", self.seed, law, self.design_table, n, replicate),
+                seed_from("fit", self.seed, law, curve.n_experts, starts, n, replicate),
+                digest([shared, n, replicate]),
+            )
+
+        return stamp
 
     @cached_property
     def digest(self) -> str:
@@ -329,7 +350,8 @@ def load_spec(path: str | Path) -> Spec:
         raise SweepError(f"cannot read the spec {path}: {reason}") from None
     try:
         spec = parse_spec(text)
-        _check_steps(spec)
+        if spec.kind == "fit":
+            _check_steps(spec)
     except SweepError as error:
         raise SweepError(f"{path}: {error}") from None
     return spec
@@ -368,6 +390,32 @@ def parse_spec(text: str) -> Spec:
         top = Table(tomllib.loads(text), "")
     except tomllib.TOMLDecodeError as error:
         raise SweepError(f"is not valid TOML: {error}") from None
+    kind = top.text("kind", "fit")
+    if kind not in KINDS:
+        raise top.error("kind", f"must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+    return part_of(kind, "parse")(top, text)
+
+
+def parse_fits(top: Table, text: str) -> Spec:
+    """Check a spec whose cells are fits.
+
+    Parameters
+    ----------
+    top : Table
+        The spec's top level, without ``kind``.
+    text : str
+        The TOML text that it was read from.
+
+    Returns
+    -------
+    Spec
+        The checked spec.
+
+    Raises
+    ------
+    SweepError
+        If anything is wrong.
+    """
     title = top.text("title")
     seed = top.integer("seed", 0)
     replicates = top.integer("replicates", 1)

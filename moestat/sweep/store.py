@@ -74,7 +74,7 @@ class Store:
         """Key -> identity of every cell with a result."""
         return dict(self._connection.execute("SELECT key, identity FROM cells"))
 
-    def timings(self) -> list[tuple[str, int, float]]:
+    def timings(self) -> list[tuple[str, float, float]]:
         """Curve, sample size and seconds of every cell with a result."""
         return self._connection.execute("SELECT curve, n, seconds FROM cells").fetchall()
 

@@ -125,7 +125,11 @@ WRONG = [
     ("replicates = 3", "replicates = 0", "replicates: must be an integer >= 1, got 0"),
     ("replicates = 3", "replicates = 2.5", "replicates: must be an integer >= 1, got 2.5"),
     ("replicates = 3", "replicate = 3", "replicates: is missing"),
-    ("seed = 7", "seed = 7\nsead = 8", "unknown key 'sead' (did you mean 'seed'?); allowed: title"),
+    (
+        "seed = 7",
+        "seed = 7\nsead = 8",
+        "unknown key 'sead' (did you mean 'seed'?); allowed: kind, title",
+    ),
     ("[200, 400]", "[]", "n: must hold at least one sample size, got []"),
     ("[200, 400]", "[200, 200]", "n: must not repeat a sample size"),
     ("[200, 400]", "[200, 0]", "n: must hold whole numbers >= 1, got 0"),

@@ -15,16 +15,16 @@ __all__ = ["compare", "plot", "rates", "report"]
 @command("rates quickstart.sqlite --json")
 def rates(store: StorePath, as_json: AsJson = False) -> None:
     """Show the fitted rates; with --json everything, by loss, block and kind of Voronoi cell."""
-    from moestat.sweep.analysis import summarise
-    from moestat.sweep.display import rates_table
+    from moestat.sweep.kinds import part_of
     from moestat.sweep.store import open_store
 
     with open_store(store) as opened:
-        summaries = summarise(opened)
+        spec = opened.spec
+        summaries = part_of(spec.kind, "summarise")(opened)
         if as_json:
             show_json([summary.as_dict() for summary in summaries])
         else:
-            console().print(rates_table(opened.spec.title, summaries, details=True))
+            console().print(part_of(spec.kind, "table")(spec.title, summaries, details=True))
 
 
 @command('compare quickstart.sqlite "softmax, k = 2" "softmax, k = 3"')
@@ -59,12 +59,14 @@ def plot(
     as_json: AsJson = False,
 ) -> None:
     """Draw losses against sample sizes with their fitted rates."""
-    from moestat.sweep.analysis import summarise
-    from moestat.sweep.figure import draw, write_figures
+    from moestat.sweep.figure import write_figures
+    from moestat.sweep.kinds import part_of
     from moestat.sweep.store import open_store
 
     with open_store(store) as opened:
-        figure = draw(opened.spec.title, summarise(opened))
+        spec = opened.spec
+        summaries = part_of(spec.kind, "summarise")(opened)
+        figure = part_of(spec.kind, "draw")(spec.title, summaries)
     paths = [out] if out else [store.with_suffix(suffix) for suffix in (".png", ".pdf")]
     write_figures(figure, paths)
     _show_files("figures", paths, as_json)
@@ -79,11 +81,11 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write a report: figure (PNG, PDF), Markdown page with the evidence, LaTeX table."""
-    from moestat.sweep.report import write_report
+    from moestat.sweep.kinds import part_of
     from moestat.sweep.store import open_store
 
     with open_store(store) as opened:
-        paths = write_report(opened, out)
+        paths = part_of(opened.spec.kind, "write_report")(opened, out)
     _show_files("report", paths, as_json)
 
 

@@ -185,15 +185,15 @@ def _reasons(spec: Spec, store: Store) -> str:
 
 def _conclude(store: Store, as_json: bool) -> int:
     """Show the rates, write the figures, and count the failed cells."""
-    from moestat.sweep.analysis import summarise
-    from moestat.sweep.display import rates_table
-    from moestat.sweep.figure import draw, write_figures
+    from moestat.sweep.figure import write_figures
+    from moestat.sweep.kinds import part_of
 
-    summaries = summarise(store)
+    spec = store.spec
+    summaries = part_of(spec.kind, "summarise")(store)
     paths = []
-    if any(summary.n.size for summary in summaries):
+    if any(summary.drawable for summary in summaries):
         paths = [store.path.with_suffix(suffix) for suffix in (".png", ".pdf")]
-        write_figures(draw(store.spec.title, summaries), paths)
+        write_figures(part_of(spec.kind, "draw")(spec.title, summaries), paths)
     failed = sum(summary.failed for summary in summaries)
     if as_json:
         curves: list[Any] = [summary.as_dict() for summary in summaries]
@@ -201,7 +201,7 @@ def _conclude(store: Store, as_json: bool) -> int:
         show_json({"store": str(store.path), "failed": failed, "figures": files, "curves": curves})
         return failed
     shown = console()
-    shown.print(rates_table(store.spec.title, summaries))
+    shown.print(part_of(spec.kind, "table")(spec.title, summaries))
     show_failures(store, shown)
     if paths:
         shown.print("figures: " + ", ".join(map(str, paths)), soft_wrap=True)

@@ -1,0 +1,55 @@
+"""Kinds of sweeps: what a cell is, and how its spec is read, run, summarised and shown.
+
+One engine (plans, executors, stores, the command line) serves all kinds.  What differs is a few
+functions, imported when they are first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["KINDS", "part_of"]
+
+KINDS: Mapping[str, Mapping[str, str]] = {
+    "fit": {
+        "parse": "spec.parse_fits",
+        "run_cell": "cell.run_fit",
+        "summarise": "analysis.summarise",
+        "table": "display.rates_table",
+        "draw": "figure.draw",
+        "write_report": "report.write_report",
+    },
+}
+"""For each kind, where its functions are.
+
+``parse(top, text)`` gives a spec; ``run_cell(text, cell)`` the record of a cell;
+``summarise(store)`` one summary per curve, with ``failed`` and ``drawable``, the number of records
+that a figure has a use for; ``table(title, summaries, details)`` a table for the terminal;
+``draw(title, summaries)`` a figure; ``write_report(store, folder)`` the paths of a report.
+"""
+
+
+def part_of(kind: str, part: str) -> Callable[..., Any]:
+    """A function of a kind of sweep.
+
+    Parameters
+    ----------
+    kind : str
+        Name in `KINDS`.
+    part : str
+        Which one.
+
+    Returns
+    -------
+    callable
+        The function.
+
+    Examples
+    --------
+    >>> part_of("fit", "parse").__name__
+    'parse_fits'
+    """
+    module, _, name = KINDS[kind][part].rpartition(".")
+    return getattr(import_module(f"moestat.sweep.{module}"), name)
