@@ -21,6 +21,8 @@ CURVED = [
         {"name": "competition-top", "active": 2, "activation": "silu"},
         {"name": "polynomial", "degree": 3},
     ),
+    # Both have blocks alpha and beta.
+    ("gaussian", "sigmoid", "polynomial"),
 ]
 KINDS = [*MULTINOMIAL, *GAUSSIAN, *CURVED]
 
@@ -46,6 +48,7 @@ REGRESSION = [
     ),
     ("least-squares", "softmax-quadratic", _neuron("tanh")),
     ("least-squares", "softmax-partial", "linear"),
+    ("least-squares", "sigmoid-quadratic", "linear"),  # both have a block b
     ("least-squares", "softmax", "linear"),
     ("least-squares", "sigmoid-inner", "linear"),
     ("least-squares", "sigmoid-euclidean", "linear"),

@@ -35,8 +35,14 @@ ACTIVATIONS = {
 }
 
 
+def of_axis(axis, blocks):
+    """Blocks under the names that the axis gives them, also where another axis uses the same."""
+    return {name.removeprefix(f"{axis}_"): block for name, block in blocks.items()}
+
+
 def means(family, blocks, X):
     """Scalar mean (k, n) of each expert."""
+    blocks = of_axis("expert", blocks)
     name, options = family.expert.name, family.expert.options
     if name == "linear":
         return blocks["a"] @ X.T + blocks["b"][:, None]
@@ -53,17 +59,14 @@ def means(family, blocks, X):
 
 
 def top(scores, n_active):
-    """All but the largest scores at -inf."""
-    order = np.argsort(-scores.real, axis=0, kind="stable")
-    out = np.full_like(scores, -np.inf)
-    np.put_along_axis(
-        out, order[:n_active], np.take_along_axis(scores, order[:n_active], axis=0), axis=0
-    )
-    return out
+    """All below the largest scores at -inf; ties with the last of these stay."""
+    threshold = np.sort(scores.real, axis=0)[::-1][:n_active][-1]
+    return np.where(scores.real >= threshold, scores, -np.inf)
 
 
 def gate_scores(family, blocks, X):
     """Log-scores (k, n); X is (n, d)."""
+    blocks = of_axis("gate", blocks)
     gate = family.gate.name
     if gate in {"softmax", "softmax-top"}:
         scores = blocks["beta1"] @ X.T + blocks["beta0"][:, None]
@@ -107,7 +110,7 @@ def quadratic_scores(blocks, X, partial):
 def weights(family, blocks, X):
     """Weights (k, n) of the atoms in a regression function."""
     gate = family.gate.name
-    partial = gate.endswith("partial")
+    partial, blocks = gate.endswith("partial"), of_axis("gate", blocks)
     if gate in {"sigmoid-quadratic", "sigmoid-partial"}:
         return 1.0 / (1.0 + np.exp(-quadratic_scores(blocks, X, partial)))
     if gate in {"softmax-quadratic", "softmax-partial"}:

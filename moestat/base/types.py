@@ -93,7 +93,8 @@ class Gate:
     reads_response : bool
         Whether ``block`` reads the expert's mean as one more channel, after its own: competition.
     n_active : int or None
-        Number K of atoms with the largest log-scores that take part at each x; None for all.
+        Number K of atoms with the largest log-scores that take part at each x, together with
+        atoms tied with the K-th; None for all.
     fixed_mass : callable
         ``fixed_mass(k)``: the mass of every atom of a gate without a mass block.
     options : mapping

@@ -145,20 +145,20 @@ def normalise(score, m, lse, total):
 @device(forceinline=False)
 @compact
 def select_top(score, n_active, m):
-    """Set all but the `n_active` largest scores (k, m) of each sample to -inf.
+    """Set scores (k, m) below the largest `n_active` of their sample to -inf.
 
-    Of equal scores the atom of lower index stays.
+    Atoms tied with the last of these stay, too: who is active does not depend on the order of the
+    atoms.
     """
     k = score.shape[0]
     for b in range(m):
-        for _ in range(k - n_active):
-            least = -1
-            for i in range(k):
-                candidate = score[i, b]
-                if candidate > -math.inf and (least < 0 or candidate <= score[least, b]):
-                    least = i
-            if least >= 0:
-                score[least, b] = -math.inf
+        for i in range(k):
+            n_above = 0
+            for j in range(k):
+                n_above += 1 if score[j, b] > score[i, b] else 0
+            # The atoms that stay are never removed, so this count is not spoilt on the way.
+            if n_above >= n_active:
+                score[i, b] = -math.inf
 
 
 @device

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from moestat.base.registry import configured
+from moestat.base.registry import configured, table_of
 from moestat.base.types import Expert, FloatArray, Gate, Likelihood
 from moestat.base.validate import as_design, as_floats, positive_int
 from moestat.kernels.build import Loops, build_loops
@@ -18,11 +18,12 @@ from moestat.model.gates import GATES
 from moestat.model.layout import ParameterLayout
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.measure import MixingMeasure
+from moestat.model.qualify import qualified
 
-__all__ = ["Family", "family"]
+__all__ = ["Family", "family", "from_table"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Family(ParameterLayout):
     """A family of mixtures of experts, ``p(y | x) = sum_i pi_i(x) f(y | x; theta_i)``.
 
@@ -38,7 +39,43 @@ class Family(ParameterLayout):
         Number of atoms k, inputs d and classes K; K is 1 for a continuous response.
     box : mapping
         Block -> (lower, upper), the compact parameter space.
+    held : tuple of int
+        Inputs whose coefficients are pinned to 0, see `holding`.
     """
+
+    def __repr__(self) -> str:
+        parts = {"gate": table_of(self.gate), "expert": table_of(self.expert)}
+        parts |= {"n_experts": self.n_experts, "n_features": self.n_features}
+        parts |= {"n_classes": self.n_classes} if self.likelihood.support is not None else {}
+        named = ", ".join(f"{name}={value!r}" for name, value in parts.items())
+        return f"family({self.likelihood.name!r}, {named})"
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """Names, options and sizes that `from_table` makes this family of, ready for JSON.
+
+        Raises
+        ------
+        TypeError
+            If an axis is not a member of its registry: its functions have no name to be found by.
+        """
+        table = {
+            "likelihood": self.likelihood.name,
+            "gate": table_of(self.gate),
+            "expert": table_of(self.expert),
+            "sizes": [self.n_experts, self.n_features, self.n_classes],
+            "box": {
+                name: [np.asarray(b).tolist() for b in pair] for name, pair in self.box.items()
+            },
+            "held": list(self.held),
+        }
+        again = from_table(table)
+        if again.loops is not self.loops or again.layout != self.layout:
+            raise TypeError(f"{self!r} has an axis that is not in its registry; register it first")
+        return table
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return from_table, (self.table,)
 
     @property
     def has_jumps(self) -> bool:
@@ -94,6 +131,43 @@ class Family(ParameterLayout):
     def with_experts(self, n_experts: int) -> Family:
         """The same family with another number of experts."""
         return replace(self, n_experts=positive_int("n_experts", n_experts))
+
+    def holding(self, features: Iterable[int]) -> Family:
+        """The same family with the coefficients of some inputs pinned to 0.
+
+        Of an input that is the same for all samples the intercepts, and the slopes of other
+        inputs, say all that the data do.
+
+        Parameters
+        ----------
+        features : iterable of int
+            The inputs, from 0.
+
+        Returns
+        -------
+        Family
+            The family; packed parameters keep their places.
+
+        Raises
+        ------
+        ValueError
+            If there is no such input, or a score is not linear in it: a location, or products of
+            inputs without their slopes.
+
+        Examples
+        --------
+        >>> from moestat import family
+        >>> F = family("gaussian", gate="softmax", n_experts=1, n_features=2).holding([1])
+        >>> F.n_free_params, [F.param_names[j] for j in F.held_positions]
+        (3, ['beta1[0,1]', 'a[0,1]'])
+        """
+        held = tuple(sorted(set(features)))
+        if any(not 0 <= f < self.n_features for f in held):
+            raise ValueError(f"inputs are 0..{self.n_features - 1}, got {held}")
+        bent = [c for c in self.channels if c.axis is not None or (c.products and not c.slope)]
+        if held and bent:
+            raise ValueError(f"gate {self.gate.name!r} has no intercept that takes up an input")
+        return replace(self, held=held)
 
     def pin(self, theta: FloatArray) -> FloatArray:
         """The parameters of the same density with the reference atom's translations at 0."""
@@ -302,6 +376,17 @@ class Family(ParameterLayout):
         return np.concatenate([means, out[:, last:]], axis=1)
 
 
+def from_table(table: Mapping[str, Any]) -> Family:
+    """The family of a `Family.table`."""
+    gate, expert = qualified(configured(GATES, table["gate"]), configured(EXPERTS, table["expert"]))
+    box = {
+        name: tuple(np.array(side) if isinstance(side, list) else side for side in pair)
+        for name, pair in table["box"].items()
+    }
+    likelihood = LIKELIHOODS[table["likelihood"]]
+    return Family(gate, expert, likelihood, *table["sizes"], box, tuple(table["held"]))
+
+
 def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
     """Raise unless the kernels have loops for these three together."""
     products = any(channel.products is not None for channel in gate.channels(1))
@@ -328,6 +413,9 @@ def family(
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Family:
     """A family of mixtures of experts, by the names of its axes.
+
+    Where gate and expert both have a block of one name, the blocks of the family are ``gate_`` and
+    ``expert_`` with that name.
 
     Parameters
     ----------
@@ -387,13 +475,7 @@ def family(
     _check_pairing(*chosen)
     if n_classes is not None and not discrete:
         raise ValueError(f"n_classes = {n_classes!r}: the {likelihood} likelihood has no classes")
-    names = [name for axis in chosen for name in axis.bounds]
-    clash = sorted({name for name in names if names.count(name) > 1})
-    if clash:
-        raise ValueError(
-            f"gate {chosen[0].name!r} and expert {chosen[1].name!r} both have a block"
-            f" {clash[0]!r}: their parameters could not be told apart"
-        )
+    chosen = (*qualified(*chosen[:2]), chosen[2])
     box = {**chosen[0].bounds, **chosen[1].bounds, **chosen[2].bounds}
     logs = {channel.intercept for channel in chosen[2].channels if channel.log}
     for name, pair in (bounds or {}).items():

@@ -33,6 +33,8 @@ class ParameterLayout:
         Number of atoms k, inputs d and classes K; K is 1 for a continuous response.
     box : mapping
         Block -> (lower, upper), the compact parameter space.
+    held : tuple of int
+        Inputs whose coefficients are pinned to 0.
     """
 
     gate: Gate
@@ -42,6 +44,7 @@ class ParameterLayout:
     n_features: int
     n_classes: int
     box: Mapping[str, tuple[float, float]] = field(repr=False)
+    held: tuple[int, ...] = ()
 
     @cached_property
     def _axes(self) -> tuple[tuple[Channel, ...], ...]:
@@ -197,7 +200,23 @@ class ParameterLayout:
             bound[positions] = np.log(value) if name in self._logs else value
         for name in self.gate.translations:
             bound[self.blocks[name][-1]] = 0.0
+        bound[self.held_positions] = 0.0
         return bound
+
+    @cached_property
+    def held_positions(self) -> IntArray:
+        """Positions in theta of the coefficients of inputs that are held, ascending."""
+        rows, columns = np.triu_indices(self.n_features)
+        products = np.flatnonzero(np.isin(rows, self.held) | np.isin(columns, self.held))
+        found = [np.empty(0, dtype=np.int64)]
+        for c, channel in enumerate(self.channels):
+            after = self.index[:, c, None] + 1
+            if channel.slope is not None:
+                found.append((after + np.array(self.held, dtype=np.int64)).ravel())
+                after = after + self.n_features
+            if channel.products is not None:
+                found.append((after + products).ravel())
+        return np.unique(np.concatenate(found))
 
     @cached_property
     def param_names(self) -> list[str]:

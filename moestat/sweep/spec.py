@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -265,19 +265,21 @@ class Spec:
         if curve.gate is None:
             return truth.family.with_experts(curve.n_experts)
         own = truth.family
-        return family(
+        fitted = family(
             own.likelihood.name,
             gate=curve.gate,
             expert=table_of(own.expert),
             n_experts=curve.n_experts,
             n_features=own.n_features,
             n_classes=own.n_classes if own.likelihood.support is not None else None,
-            bounds={
-                name: pair
-                for name, pair in own.box.items()
-                if name not in configured(GATES, curve.gate).bounds
-            },
         )
+        # The same expert, whose blocks may have other names beside another gate.
+        box = {
+            name: own.box[known]
+            for name, known in zip(fitted.expert.bounds, own.expert.bounds, strict=True)
+        }
+        box |= {name: own.box[name] for name in own.likelihood.bounds}
+        return replace(fitted, box={**fitted.box, **box})
 
     def scored(self, curve: Curve) -> Truth:
         """What the losses of `curve` compare with."""

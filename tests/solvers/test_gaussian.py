@@ -209,7 +209,7 @@ def test_bad_responses_give_one_clear_error(y, message):
         ({"gate": {"name": "competition", "activation": "swish"}}, "unknown activation 'swish'"),
         ({"gate": {"name": "competition", "top": 2}}, "does not take these options: top"),
         ({"gate": {"activation": "silu"}}, "gate: the table needs a name"),
-        ({"gate": "sigmoid", "expert": "activation"}, "both have a block 'alpha'"),
+        ({"gate": "sigmoid", "expert": "activation", "bounds": {"alpha": (0, 1)}}, "gate_alpha"),
         ({"gate": "softmax", "expert": {"name": "ffn", "hidden": 0}}, "hidden must be an integer"),
         ({"gate": "softmax", "expert": {"name": "linear", "p": 0}}, "does not take these"),
         ({"gate": {"name": "softmax-top", "active": 0}}, "active must be an integer >= 1"),

@@ -5,6 +5,10 @@ g_i is the mean of expert i and kappa the activation of its response; softplus b
 same density, but a normalised mixing measure), or ``exp(c_i)`` with a free c_i, which the paper's
 loss speaks of but its gate does not have.
 
+Top-K competition lets the atoms tied with the K-th largest response take part, too.  ReLU experts
+whose responses are all 0 are tied, so this happens on sets of positive measure; any choice among
+tied atoms would make the density depend on their order, and not on the mixing measure alone.
+
 Source: compete (000), eq. (3) and App. C.3, eqs. (10) and (11); compete-v1 (001), eq. (6).
 """
 

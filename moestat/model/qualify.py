@@ -1,0 +1,63 @@
+"""Names of blocks, qualified by their axis where a gate and an expert use the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from moestat.base.types import Channel, Expert, Gate
+
+__all__ = ["qualified"]
+
+_OTHER_WORDS = frozenset({"name", "source", "options", "free"})
+_Member = TypeVar("_Member", Gate, Expert)
+
+
+def qualified(gate: Gate, expert: Expert) -> tuple[Gate, Expert]:
+    """The two members, with blocks ``gate_b`` and ``expert_b`` where both have a block ``b``.
+
+    Examples
+    --------
+    >>> from moestat.model.experts import EXPERTS
+    >>> from moestat.model.gates import GATES
+    >>> gate, expert = qualified(GATES["sigmoid-quadratic"], EXPERTS["linear"])
+    >>> sorted(gate.bounds), sorted(expert.bounds)
+    (['A', 'c', 'gate_b'], ['a', 'expert_b'])
+    """
+    clash = gate.bounds.keys() & expert.bounds.keys()
+    if not clash:
+        return gate, expert
+    return (
+        _renamed(gate, {name: f"gate_{name}" for name in clash}),
+        _renamed(expert, {name: f"expert_{name}" for name in clash}),
+    )
+
+
+def _renamed(member: _Member, names: Mapping[str, str]) -> _Member:
+    make: Callable[..., tuple[Channel, ...]] = member.channels
+    changed = _with_names(member, names)
+    return replace(
+        changed, channels=lambda *sizes: tuple(_with_names(c, names) for c in make(*sizes))
+    )
+
+
+def _with_names(value: Any, names: Mapping[str, str]) -> Any:
+    """`value` with other names of blocks, wherever it holds one."""
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, tuple):
+        return tuple(_with_names(part, names) for part in value)
+    if isinstance(value, Mapping):
+        return {_with_names(key, names): part for key, part in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        found = {f.name: getattr(value, f.name) for f in fields(value)}
+        return replace(
+            value,
+            **{
+                name: _with_names(part, names)
+                for name, part in found.items()
+                if name not in _OTHER_WORDS
+            },
+        )
+    return value
