@@ -10,4 +10,4 @@ class MoEWarning(UserWarning):
 
 
 class ConstantColumnWarning(MoEWarning):
-    """An input is the same for all samples: its coefficients are 0, the intercepts hold its effect."""
+    """An input is the same for all samples: its coefficients are 0, its effect in intercepts."""

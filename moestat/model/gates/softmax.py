@@ -1,7 +1,8 @@
 """Softmax gate: ``pi_i(x) ~ exp(beta1_i' x + beta0_i)``, over all atoms or the K of largest score.
 
 The top-K gate jumps where two scores change places, so its likelihood is smooth only between
-such places, and its maximiser may lie on one.  Atoms tied with the K-th largest score take part, too.
+such places, and its maximiser may lie on one.  Atoms tied with the K-th largest score take part,
+too.
 
 Source: arXiv 2310.14188, eq. (1), the gate that mlmoe (003), Sec. 5.1 compares with;
 compete-v1 (001), eqs. (1) and (2) for top-K.
