@@ -25,7 +25,7 @@ from numba import types
 from numba.core import cgutils
 
 from moestat.compiler.jit import FASTMATH, device, primitive
-from moestat.compiler.lowering import DATA, STRIDES
+from moestat.compiler.layout import DATA, STRIDES
 
 __all__ = [
     *("GROUP", "LANES", "LARGE", "PAIR", "PRODUCTS", "ROWS", "SIGN", "USED"),

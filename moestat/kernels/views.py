@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 
 from moestat.compiler.jit import primitive
-from moestat.compiler.lowering import DATA, ITEMSIZE, SHAPE, STRIDES, UNOWNED
+from moestat.compiler.layout import DATA, ITEMSIZE, SHAPE, STRIDES, UNOWNED
 
 __all__ = ["empty_like", "empty_rows", "part", "row"]
 

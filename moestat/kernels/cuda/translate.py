@@ -21,7 +21,7 @@ from types import CellType, FunctionType
 from typing import Any
 
 from moestat.compiler import math as _math
-from moestat.compiler.jit import cache_directory
+from moestat.compiler.jit import kernel_cache
 from moestat.kernels import views
 from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
 from moestat.kernels.cuda.views import part, row
@@ -78,7 +78,7 @@ def kernel(template: Callable[..., None], name: str, **bound: Callable[..., Any]
     if not COMPILES:
         return cuda.jit(rebuilt)
     before = cuda.config.CACHE_DIR
-    cuda.config.CACHE_DIR = str(cache_directory() / f"cuda-{version('numba-cuda')}")
+    cuda.config.CACHE_DIR = str(kernel_cache() / f"cuda-{version('numba-cuda')}")
     try:
         return cuda.jit(rebuilt, cache=True)
     finally:

@@ -17,7 +17,9 @@ from numba.core import cgutils, ir
 from numba.core.lowering import Lower
 from numba.np.arrayobj import load_item, store_item
 
-__all__ = ["COMPACT", "DATA", "ITEMSIZE", "SHAPE", "STRIDES", "UNOWNED", "LeanLower"]
+from moestat.compiler.layout import COMPACT, DATA, SHAPE, STRIDES, UNOWNED
+
+__all__ = ["LeanLower"]
 
 _FLOATS = {
     operator.add: "fadd",
@@ -35,14 +37,6 @@ _COMPARISONS = {
     operator.ne: "!=",
 }
 _ITERATOR = types.range_iter64_type
-
-UNOWNED: set[Any] = set()
-"""Functions whose results own no memory."""
-COMPACT: set[Any] = set()
-"""Functions to be made small: compiled in half the time, without vectors."""
-
-ITEMSIZE, DATA, SHAPE, STRIDES = 3, 4, 5, 6
-"""Fields of an array in numba's layout."""
 
 
 class LeanLower(Lower):

@@ -1,0 +1,118 @@
+"""Where compiled kernels are kept: a directory named by everything that determines them.
+
+numba keys its disk cache on the file of the *outermost* function only: it sees neither an edit of
+an inlined function nor a change of compiler options.  The directory's name is therefore a digest
+of every source that can be inlined into a kernel, of the compiler options and of the versions that
+generate the code.  Stale code cannot be found, because its directory has another name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import llvmlite
+import numba
+import numpy as np
+
+__all__ = ["cache_directory", "numba_cache_at"]
+
+_KERNEL_SOURCES = (
+    "compiler",
+    "model/activations.py",
+    "model/gates",
+    "model/experts",
+    "model/likelihoods",
+    "kernels",
+    "networks/activations.py",
+    "networks/experts",
+    "networks/rows",
+    "solvers/merging_atoms",
+    "solvers/trust_region",
+)
+
+
+def _source_files(root: Path) -> Iterator[Path]:
+    for name in _KERNEL_SOURCES:
+        path = root / name
+        yield from sorted(path.rglob("*.py")) if path.is_dir() else (path,)
+
+
+def _digest(root: Path, *options: str) -> str:
+    """Digest of everything that determines the machine code of a kernel."""
+    digest = hashlib.sha256()
+    facts = (
+        sys.implementation.cache_tag,
+        numba.__version__,
+        llvmlite.__version__,
+        np.__version__,
+        *options,
+    )
+    digest.update("\0".join(facts).encode())
+    for path in _source_files(root):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+@functools.cache
+def cache_directory(*options: str) -> Path:
+    """Directory of the compiled kernels of exactly these sources, options and versions.
+
+    Parameters
+    ----------
+    *options : str
+        What determines the machine code besides sources and versions.
+
+    Returns
+    -------
+    pathlib.Path
+        ``$MOESTAT_CACHE_DIR`` (default: the user's cache directory) followed by the digest.  If
+        that cannot be written, a directory of the same name among the system's temporary files:
+        numba would put the code beside the sources then, where an edit of an inlined function
+        goes unseen.
+    """
+    digest = _digest(Path(__file__).parents[1], *options)
+    base = os.environ.get("MOESTAT_CACHE_DIR")
+    if base is None:
+        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "moestat"
+    directory = Path(base) / digest
+    if _is_writable(directory):
+        return directory
+    # The user's own folder: code found among the temporary files of somebody else is not run.
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    home = Path(tempfile.gettempdir()) / f"moestat-{user}"
+    directory = home / digest
+    if _is_writable(directory) and (not user or home.stat().st_uid == user):
+        return directory
+    return Path(tempfile.mkdtemp(prefix=f"moestat-{digest}-"))
+
+
+def _is_writable(directory: Path) -> bool:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def numba_cache_at(directory: Path) -> Iterator[None]:
+    """Point numba's cache at `directory` while a function is decorated, and only then.
+
+    numba reads the setting once, when the dispatcher is made; the user's own functions keep
+    theirs.
+    """
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = str(directory)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
