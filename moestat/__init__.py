@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from moestat.estimation.estimators import MoEClassifier, MoERegressor
     from moestat.estimation.fitting import fit, fit_many
+    from moestat.estimation.results import load
     from moestat.metrics.distances import hellinger, regression_error, total_variation
     from moestat.metrics.information import expected_information, information_spectrum
     from moestat.metrics.losses import voronoi_loss, voronoi_terms
@@ -52,6 +53,7 @@ _HOMES = {
     "fit_many": "moestat.estimation.fitting",
     "fit_rate": "moestat.rates.rate",
     "hellinger": "moestat.metrics.distances",
+    "load": "moestat.estimation.results",
     "information_spectrum": "moestat.metrics.information",
     "plot_rates": "moestat.rates.plots",
     "regression_error": "moestat.metrics.distances",
@@ -78,6 +80,7 @@ __all__ = [
     "fit_rate",
     "hellinger",
     "information_spectrum",
+    "load",
     "plot_rates",
     "regression_error",
     "sample",

@@ -18,6 +18,7 @@ _HOMES = {
     "best_approximations": "approximation",
     "fit": "fitting",
     "fit_many": "fitting",
+    "load": "results",
 }
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "best_approximations",
     "fit",
     "fit_many",
+    "load",
 ]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_design, as_generator, as_weights
+from moestat.estimation.data import Data, read_data
 from moestat.estimation.results import MoEResults
 from moestat.estimation.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
 from moestat.model.compression import compress as compressed
@@ -45,7 +46,7 @@ def _checked_problem(
             f"n = {size:g} samples cannot determine {family.n_free_params} free parameters"
         )
     used = weight > 0
-    constant = np.flatnonzero(np.ptp(design[:, used], axis=1) == 0)
+    constant = np.setdiff1d(np.flatnonzero(np.ptp(design[:, used], axis=1) == 0), family.held)
     if constant.size:
         raise ValueError(
             f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
@@ -321,26 +322,29 @@ def fit_many(
     where = target or Cores(threads)
     began = time.perf_counter()
     started: list[_Begun | Exception] = []
+    known: list[Data] = []
     for position, ((X, y), weight, child) in enumerate(
         zip(data, weights, as_generator(rng).spawn(len(data)), strict=True)
     ):
         try:
-            job = FitJob(family, X, y, solver, starts, weight, child)
+            own, read = read_data(family, X, y, weight, {})
+            job = FitJob(own, read.X, read.y, solver, starts, weight, child)
             started.append(_begin(job, where.whole))
+            known.append(read)
         except ValueError as error:
             if len(data) == 1:
                 raise
             raise ValueError(f"data set {position}: {error}") from None
     results: list[MoEResults] = []
-    for result in _end(started, where, began):
+    for result, read in zip(_end(started, where, began), known, strict=True):
         if isinstance(result, Exception):
             raise result
-        results.append(result)
+        results.append(replace(result, data=read))
     return results
 
 
 def fit(
-    family: Family,
+    family: Family | str,
     X: Any,
     y: Any,
     *,
@@ -351,17 +355,22 @@ def fit(
     threads: int | None = None,
     target: Target | None = None,
     compress: str | None = None,
+    **model: Any,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts, with a certificate.
 
     Parameters
     ----------
-    family : Family
-        The model, from `moestat.family`.
-    X : array_like of shape (n, d)
-        Inputs; (n,) when d = 1.
-    y : array_like of shape (n,)
-        Responses; class labels 1..K, or real numbers for the Gaussian likelihood.
+    family : Family or str
+        The model, from `moestat.family`, or the name of a likelihood: "gaussian", "multinomial" or
+        "least-squares".  Numbers of inputs and classes are then those of the data.
+    X : array_like or data frame of shape (n, d)
+        Inputs; (n,) when d = 1.  Names of columns of a pandas or polars frame are kept.  A
+        constant column is held at coefficients 0, with a `ConstantColumnWarning`.
+    y : array_like or series of shape (n,)
+        Responses: real numbers, or labels of classes, which may be integers, words or truth
+        values.  Classes are in ascending order of their labels, the last one the reference; with
+        K classes given, integers in 1..K are their numbers.
     solver : Solver, optional
         By default `moestat.solvers.Newton`, and `moestat.solvers.Search` for a gate whose
         likelihood jumps; there other solvers stay in the smooth piece where they start, and
@@ -384,6 +393,9 @@ def fit(
         of the data; what that can cost, twice the bound on the error of the log-likelihood, is
         added to the certificate's gain.  Where the sum is not below 1e-4 the data are fitted as
         they are.  Without it solvers climb on compressed data, too, but end on all of them.
+    **model
+        ``n_experts``, ``gate``, ``expert`` and ``bounds`` as in `moestat.family`, for a model by
+        name; its gate is "softmax" unless another is given.
 
     Returns
     -------
@@ -393,8 +405,8 @@ def fit(
     Raises
     ------
     ValueError
-        For NaN or inf, wrong shapes, labels outside 1..K, an absent class, a constant column,
-        or fewer samples than free parameters.
+        For missing or infinite values, categorical columns, wrong shapes, an absent class, or
+        fewer samples than free parameters.
 
     Notes
     -----
@@ -409,17 +421,29 @@ def fit(
     >>> result = fit(F, X, y, rng=0)
     >>> result.certificate.certified
     True
+
+    A model by name, of data with names:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": X[:, 0], "vote": np.where(y == 1, "yes", "no")})
+    >>> named = fit("multinomial", frame[["age"]], frame["vote"], n_experts=1, rng=0)
+    >>> named.predict(frame[["age"]])[:3].tolist(), named.params.index[3]
+    (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     if compress not in (None, "auto"):
         raise ValueError(f'compress must be "auto" or None, got {compress!r}')
     options = {"solver": solver, "starts": starts, "threads": threads, "target": target}
+    own, read = read_data(family, X, y, sample_weight, model)
+    result = None
     if compress == "auto":
         # A generator would have moved on if the data are fitted as they are after all.
         rng = as_generator(rng)
-        result = _fit_compressed(family, X, y, sample_weight, {**options, "rng": rng.spawn(1)[0]})
-        if result is not None:
-            return result
-    return fit_many(family, [(X, y)], sample_weights=[sample_weight], rng=rng, **options)[0]
+        child = {"rng": rng.spawn(1)[0]}
+        result = _fit_compressed(own, read.X, read.y, sample_weight, options | child)
+    if result is None:
+        data, weights = [(read.X, read.y)], [sample_weight]
+        (result,) = fit_many(own, data, sample_weights=weights, rng=rng, **options)
+    return replace(result, data=read)
 
 
 def _fit_compressed(

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
+from moestat.estimation.data import Data, read_inputs, without_rows
+from moestat.estimation.naming import parameter_names
+from moestat.estimation.storage import read_record, write_record
+from moestat.estimation.summary import Summary
 from moestat.model.family import Family
 from moestat.model.measure import MixingMeasure
 from moestat.solvers import Certificate, Solution
 
-__all__ = ["MoEResults"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MoEResults", "load"]
 
 _IDENTIFIED = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MoEResults:
     """A fitted mixture of experts.
+
+    Names are those of statsmodels where it has them.  Fitted to a data frame, `params`, `bse`,
+    `tvalues` and `pvalues` are pandas series, `conf_int` and `cov_params` frames, labelled by
+    `param_names`; fitted to arrays they are arrays.  `theta` is an array always.
 
     Parameters
     ----------
@@ -35,6 +47,8 @@ class MoEResults:
         Sample weights of the data.
     response_variance : float
         Variance of a continuous response, nan for classes.
+    data : Data, optional
+        The data of the fit, with the names of columns and classes.
     """
 
     family: Family
@@ -42,21 +56,51 @@ class MoEResults:
     solver: str
     weight: FloatArray = field(repr=False)
     response_variance: float = field(default=float("nan"), repr=False)
+    data: Data | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        family, certificate = self.family, self.certificate
+        certified = "certified" if certificate.certified else "not certified"
+        return (
+            f"<MoEResults: {family.likelihood.name}, {family.gate.name} gate,"
+            f" {family.n_experts} {family.expert.name} experts, n = {self.nobs:g},"
+            f" log-likelihood {self.log_likelihood:.6g}, {certified}>"
+        )
 
     @property
-    def params(self) -> FloatArray:
-        """Packed parameters (P,); `blocks` has them by name."""
+    def theta(self) -> FloatArray:
+        """Packed parameters (P,), the array that a family reads; `blocks` has them by name."""
         return self.solution.theta
+
+    @cached_property
+    def param_names(self) -> list[str]:
+        """Names of the packed parameters (P,), in the words of the data."""
+        return parameter_names(self.family, self.data)
+
+    @property
+    def params(self) -> Any:
+        """Packed parameters (P,); `blocks` has them by name."""
+        return self._labelled(self.theta)
+
+    def _labelled(self, values: FloatArray, columns: Any = None) -> pd.Series | pd.DataFrame | Any:
+        """Values per parameter (P,) or (P, m), labelled where the data had names."""
+        if self.data is None or self.data.features is None:
+            return values
+        import pandas as pd
+
+        if values.ndim == 1:
+            return pd.Series(values, index=self.param_names)
+        return pd.DataFrame(values, index=self.param_names, columns=columns)
 
     @property
     def blocks(self) -> dict[str, FloatArray]:
         """Parameters by block."""
-        return self.family.unpack(self.params)
+        return self.family.unpack(self.theta)
 
     @property
     def measure(self) -> MixingMeasure:
         """The fitted mixing measure."""
-        return self.family.measure(self.params)
+        return self.family.measure(self.theta)
 
     @property
     def certificate(self) -> Certificate:
@@ -69,6 +113,11 @@ class MoEResults:
         return self.solution.log_likelihood
 
     @property
+    def llf(self) -> float:
+        """The log-likelihood under statsmodels' name."""
+        return self.log_likelihood
+
+    @property
     def nobs(self) -> float:
         """Sum of the sample weights."""
         return float(self.weight.sum())
@@ -77,6 +126,11 @@ class MoEResults:
     def _n_estimated(self) -> int:
         """Free parameters, with the noise variance of a regression function."""
         return self.family.n_free_params + int(self.family.is_regression)
+
+    @property
+    def df_resid(self) -> float:
+        """Observations less estimated parameters."""
+        return self.nobs - self._n_estimated
 
     @property
     def aic(self) -> float:
@@ -118,8 +172,8 @@ class MoEResults:
     @cached_property
     def free(self) -> np.ndarray:
         """Coordinates neither pinned nor on a bound, shape (P,)."""
-        lower, upper = self.family.box_at(self.params)
-        return (self.params > lower) & (self.params < upper)
+        lower, upper = self.family.box_at(self.theta)
+        return (self.theta > lower) & (self.theta < upper)
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -130,14 +184,14 @@ class MoEResults:
         values, vectors = np.linalg.eigh(block / np.outer(scale, scale))
         return values, vectors, scale
 
-    def cov_params(self) -> FloatArray:
+    def cov_params(self) -> Any:
         """Covariance matrix (P, P) of the estimate: the inverse observed information.
 
         Rows and columns of pinned and bounded coordinates are 0.  A coordinate that a null
         direction of the information moves is not identified: its row and column are NaN, and so
         is everything when the information is not positive.
         """
-        return self._covariance.copy()
+        return self._labelled(self._covariance.copy(), self.param_names)
 
     @cached_property
     def _covariance(self) -> FloatArray:
@@ -158,38 +212,118 @@ class MoEResults:
         return covariance
 
     @property
-    def bse(self) -> FloatArray:
-        """Standard errors (P,); 0 for pinned and bounded, NaN for unidentified coordinates."""
+    def _errors(self) -> FloatArray:
         return np.sqrt(np.diag(self._covariance))
 
-    def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Wald intervals (P, 2) of level ``1 - alpha``."""
+    @property
+    def bse(self) -> Any:
+        """Standard errors (P,); 0 for pinned and bounded, NaN for unidentified coordinates."""
+        return self._labelled(self._errors)
+
+    @property
+    def _z(self) -> FloatArray:
+        errors = self._errors
+        return np.divide(self.theta, errors, where=errors > 0.0, out=np.full(errors.size, np.nan))
+
+    @property
+    def tvalues(self) -> Any:
+        """Parameters over standard errors (P,), NaN where there is none."""
+        return self._labelled(self._z)
+
+    @property
+    def pvalues(self) -> Any:
+        """Two-sided normal p-values (P,) of the hypotheses that a parameter is 0."""
         from scipy.stats import norm
 
-        half = norm.ppf(1.0 - real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0) * self.bse
-        return np.column_stack([self.params - half, self.params + half])
+        return self._labelled(2.0 * norm.sf(np.abs(self._z)))
+
+    def _interval(self, alpha: float) -> FloatArray:
+        from scipy.stats import norm
+
+        half = norm.ppf(1.0 - real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0) * self._errors
+        return np.column_stack([self.theta - half, self.theta + half])
+
+    def conf_int(self, alpha: float = 0.05) -> Any:
+        """Wald intervals (P, 2) of level ``1 - alpha``."""
+        return self._labelled(self._interval(alpha), ["lower", "upper"])
+
+    @property
+    def fittedvalues(self) -> FloatArray:
+        """Conditional mean of y at each sample of the fit (n,), or class probabilities (n, K)."""
+        X = self._rows.X
+        if self.family.likelihood.support is not None:
+            return self.family.probabilities(self.theta, X)
+        return self.family.mean(self.theta, X)
+
+    @property
+    def resid(self) -> FloatArray:
+        """Responses less fitted values (n,); for classes indicators less probabilities (n, K)."""
+        y = self._rows.y
+        if self.family.likelihood.support is not None:
+            y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
+        return y - self.fittedvalues
+
+    @property
+    def _rows(self) -> Data:
+        """The data of the fit, or an error where they were left out."""
+        if self.data is None or len(self.data.y) < self.weight.size:
+            raise ValueError("the results were stored without the data of the fit")
+        return self.data
+
+    def without_data(self) -> MoEResults:
+        """The same results without X and y, smaller to store; names and weights stay."""
+        return replace(self, data=None if self.data is None else without_rows(self.data))
+
+    def save(self, path: str | Path) -> None:
+        """Store the results in a file that `moestat.load` reads, without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, a NumPy archive; ``.npz`` is the usual ending.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(f"{folder}/fit.npz")
+        ...     moestat.load(f"{folder}/fit.npz").llf == result.llf
+        True
+        """
+        write_record(path, self)
+
+    def _inputs(self, X: Any) -> FloatArray:
+        """Inputs (n, d) for predictions, with the columns of the fit."""
+        features = None if self.data is None else self.data.features
+        return read_inputs(X, self.family.n_features, features)[0].T
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities (n, K) at inputs X (n, d)."""
-        return self.family.probabilities(self.params, X)
+        """Class probabilities (n, K) at inputs X (n, d), classes in the order of their labels."""
+        return self.family.probabilities(self.theta, self._inputs(X))
 
     def predict(self, X: Any) -> Any:
-        """Most probable class label, 1..K, or the conditional mean of y, at inputs X (n, d)."""
+        """Most probable class label, or the conditional mean of y, at inputs X (n, d).
+
+        Columns of a data frame are found by their names.
+        """
         likelihood = self.family.likelihood
         if likelihood.support is not None:
-            return likelihood.decode(np.argmax(self.predict_proba(X), axis=1))
-        return self.family.mean(self.params, X)
+            best = np.argmax(self.predict_proba(X), axis=1)
+            named = self.data is not None and self.data.classes is not None
+            return self.data.classes[best] if named else likelihood.decode(best)
+        return self.family.mean(self.theta, self._inputs(X))
 
-    def summary(self) -> str:
-        """A text table of the fit, its certificate and its parameters.
+    def summary(self) -> Summary:
+        """Tables of the fit, its certificate and its parameters.
 
         Returns
         -------
-        str
-            In the layout of statsmodels.
+        Summary
+            Text in the layout of statsmodels when printed, HTML in a notebook.
         """
         from scipy.stats import norm
-        from statsmodels.iolib.table import SimpleTable
 
         family, certificate = self.family, self.certificate
         title = f"Mixture of experts: {family.gate.name} gate, {family.likelihood.name} experts"
@@ -235,28 +369,62 @@ class MoEResults:
                 ]
             )
         rows = []
-        interval = self.conf_int()
-        lower, upper = family.box_at(self.params)
-        for j, name in enumerate(family.param_names):
-            value, error = self.params[j], self.bse[j]
-            if family.lower[j] == family.upper[j]:
-                note = ["(reference)", "", "", "", ""]
+        interval, errors, z = self._interval(0.05), self._errors, self._z
+        lower, upper = family.box_at(self.theta)
+        for j, name in enumerate(self.param_names):
+            value, error = self.theta[j], errors[j]
+            if j in family.held_positions:
+                note = ["(constant input)"]
+            elif family.lower[j] == family.upper[j]:
+                note = ["(reference)"]
             elif lower[j] == upper[j]:
-                note = ["(held: sets the scale)", "", "", "", ""]
+                note = ["(held: sets the scale)"]
             elif not self.free[j]:
-                note = ["(on bound)", "", "", "", ""]
+                note = ["(on bound)"]
             elif not np.isfinite(error):
-                note = ["(not identified)", "", "", "", ""]
+                note = ["(not identified)"]
             else:
-                z = value / error
                 low, high = interval[j]
                 note = [
                     f"{error:.4f}",
-                    f"{z:.3f}",
-                    f"{2 * norm.sf(abs(z)):.3f}",
+                    f"{z[j]:.3f}",
+                    f"{2 * norm.sf(abs(z[j])):.3f}",
                     f"{low:.4f}",
                     f"{high:.4f}",
                 ]
-            rows.append([name, f"{value:.4f}", *note])
-        head = ["", "coef", "std err", "z", "P>|z|", "[0.025", "0.975]"]
-        return f"{SimpleTable(facts, title=title)}\n{SimpleTable(rows, headers=head)}"
+            rows.append((name, f"{value:.4f}", *note))
+        return Summary(title, tuple(map(tuple, facts)), tuple(rows))
+
+
+def load(path: str | Path) -> MoEResults:
+    """Results that `MoEResults.save` stored.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    MoEResults
+        The results, equal to those stored in every number.
+
+    Raises
+    ------
+    ValueError
+        If the file does not hold results.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, moestat
+    >>> X = np.linspace(-1, 1, 50)
+    >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result.save(f"{folder}/fit.npz")
+    ...     again = moestat.load(f"{folder}/fit.npz")
+    >>> bool((again.params == result.params).all())
+    True
+    """
+    return read_record(path, (MoEResults, Solution, Certificate, Data))

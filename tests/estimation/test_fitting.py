@@ -43,12 +43,16 @@ BAD = {
     "y of other length": (lambda X, y: (X, y[:-1]), "X has 400 samples but y has 399"),
     "y in two axes": (lambda X, y: (X, y[:, None]), r"y must have shape \(n,\), got \(400, 1\)"),
     "NaN in y": (lambda X, y: (X, with_value(y, 0, np.nan)), "y holds NaN or infinite"),
-    "fractions in y": (lambda X, y: (X, with_value(y, 0, 1.5)), r"labels in 1\.\.3; got 1\.5"),
-    "labels from 0": (lambda X, y: (X, y - 1), r"labels in 1\.\.3; got 0 \(labels start at 1"),
-    "label too large": (lambda X, y: (X, with_value(y, 0, 4)), r"labels in 1\.\.3; got 4"),
-    "words in y": (lambda X, y: (X, np.array(["a"] * 400)), "y must hold integer class labels"),
+    "fractions in y": (
+        lambda X, y: (X, with_value(y, 0, 1.5)),
+        "integers, words or truth values; got 1.5",
+    ),
+    "a label too many": (
+        lambda X, y: (X, with_value(y, 0, 4)),
+        r"labels 1\.\.3 or 3 labels of another kind; got 4 labels: 1, 2, 3, 4",
+    ),
+    "one word in y": (lambda X, y: (X, np.array(["a"] * 400)), "got 1 labels: a"),
     "absent class": (lambda X, y: (X, np.minimum(y, 2)), "class 3 of 1..3 never occurs"),
-    "constant column": (lambda X, y: (with_value(X, (slice(None), 1), 7.0), y), "column 1 is con"),
     "n too small": (lambda X, y: (X[:14], y[:14]), "n = 14 samples cannot determine 15 free"),
     "no data": (lambda X, y: (X[:0], y[:0]), "n = 0 samples|zero-size|must"),
 }
@@ -211,7 +215,7 @@ def test_summary_shows_parameters_errors_and_certificate(truth):
     family, theta = truth("sigmoid")
     X, y = moestat.sample(family, theta, 20_000, rng=0, design=WIDE)
     result = moestat.fit(family, X, y, starts=[TruthStarts(family, theta, 2, 0.05)], rng=0)
-    text = result.summary()
+    text = str(result.summary())
     for name in family.param_names:
         assert name in text
     assert "(reference)" in text
@@ -247,7 +251,7 @@ def test_unidentified_coordinates_have_no_standard_error(truth):
     assert np.isnan(errors[0])
     assert np.isnan(errors[1])
     assert np.all(np.isfinite(errors[2:4]))
-    assert "(not identified)" in result.summary()
+    assert "(not identified)" in str(result.summary())
 
 
 def test_start_count_and_agreement_are_reported(truth):

@@ -164,7 +164,7 @@ def test_results_are_those_of_linear_regression():
     assert result.bic - result.aic == pytest.approx(4 * (np.log(500) - 2))
     scaled = design / np.linalg.norm(design, axis=0)
     assert np.allclose(result.singular_values, np.linalg.svd(scaled)[1][::-1], rtol=1e-8)
-    assert "Residual variance" in result.summary()
+    assert "Residual variance" in str(result.summary())
 
 
 def test_noiseless_data_are_fitted_to_rounding():

@@ -1,0 +1,288 @@
+"""What people pass to a fit: arrays and data frames, read once, with the names they came with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_design, as_numbers, as_plain_array, as_weights
+from moestat.base.warnings import ConstantColumnWarning
+from moestat.model.family import Family, family
+from moestat.model.likelihoods import LIKELIHOODS
+
+__all__ = ["Data", "read_data", "read_inputs"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The data of a fit and what their columns and classes are called.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Inputs, with 0 in columns that are constant.
+    y : ndarray of shape (n,)
+        Real responses, or positions of the labels in `classes`, from 1.
+    weight : ndarray of shape (n,)
+        Sample weights.
+    features : tuple of str or None
+        Names of the inputs; None for data without names.
+    response : str or None
+        Name of the response.
+    classes : ndarray of shape (K,) or None
+        Labels of the classes in order, the last one the reference; None for a continuous response.
+    """
+
+    X: FloatArray = field(repr=False)
+    y: Any = field(repr=False)
+    weight: FloatArray = field(repr=False)
+    features: tuple[str, ...] | None = None
+    response: str | None = None
+    classes: Any = None
+
+
+def read_data(
+    model: Family | str, X: Any, y: Any, sample_weight: Any, options: Mapping[str, Any]
+) -> tuple[Family, Data]:
+    """The family and the data of a fit.
+
+    Parameters
+    ----------
+    model : Family or str
+        The family, or the name of its likelihood; sizes are then those of the data.
+    X : array_like or data frame of shape (n, d)
+        Inputs; (n,) when d = 1.
+    y : array_like or series of shape (n,)
+        Responses.
+    sample_weight : array_like of shape (n,) or None
+        Weights.
+    options : mapping
+        Further arguments of `moestat.family`, for a family by name.
+
+    Returns
+    -------
+    Family, Data
+        The family, with the coefficients of constant inputs held at 0, and the data.
+
+    Raises
+    ------
+    ValueError
+        If anything cannot be read, with the argument and the column.
+    """
+    if not isinstance(model, (Family, str)):
+        raise ValueError(
+            'family must be a family from moestat.family or the name of a likelihood, "gaussian",'
+            f' "multinomial" or "least-squares"; got {model!r}'
+        )
+    by_name = isinstance(model, str)
+    if options and not by_name:
+        raise ValueError(
+            f"{', '.join(sorted(options))}: for a family by name only, such as"
+            f" fit({model.likelihood.name!r}, X, y, n_experts={model.n_experts}); got {model!r}"
+        )
+    _check_index(X, y)
+    design, features = read_inputs(X, None if by_name else model.n_features)
+    likelihood = LIKELIHOODS[model] if by_name else model.likelihood
+    response, values = _read_series("y", y)
+    classes = None
+    if likelihood.support is not None:
+        values, classes = _read_labels(values, None if by_name else model.n_classes)
+    elif values.dtype.kind in "OUS":
+        values = as_numbers("y", values)
+    if by_name:
+        sizes = {} if classes is None else {"n_classes": len(classes)}
+        options = {"gate": "softmax", **options, "n_features": design.shape[0], **sizes}
+        model = family(model, **options)
+    if values.ndim != 1:
+        raise ValueError(f"y must have shape (n,), got {values.shape}")
+    if len(values) != design.shape[1]:
+        raise ValueError(f"X has {design.shape[1]} samples but y has {len(values)}")
+    weight = as_weights(sample_weight, len(values))
+    model = _holding_constants(model, design[:, weight > 0], features)
+    if model.held:
+        design = design.copy()
+        design[list(model.held)] = 0.0
+    return model, Data(design.T, values, weight, features, response, classes)
+
+
+def read_inputs(
+    X: Any, n_features: int | None = None, features: Sequence[str] | None = None
+) -> tuple[FloatArray, tuple[str, ...] | None]:
+    """Inputs as the loops read them, and the names of their columns.
+
+    Parameters
+    ----------
+    X : array_like or data frame of shape (n, d)
+        Inputs; (n,) when d = 1.
+    n_features : int, optional
+        The number d that they must have.
+    features : sequence of str, optional
+        Names that the columns of a data frame must have; they are put in this order.
+
+    Returns
+    -------
+    ndarray of shape (d, n), tuple of str or None
+        The inputs, and the names of a data frame with named columns.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing, or hold categories, missing values or anything but numbers.
+    """
+    columns = _columns_of(X)
+    if columns is None:
+        return as_design(X, n_features), None
+    names = tuple(str(name) for name in X.columns) if hasattr(X, "columns") else (str(X.name),)
+    found = X.columns if hasattr(X, "columns") else [X.name]
+    named = all(isinstance(name, str) for name in found)
+    if named and len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"X: two columns are called {twice!r}")
+    if features is not None and named:
+        lost = [name for name in features if name not in names]
+        extra = [name for name in names if name not in features]
+        if lost or extra:
+            raise ValueError(
+                f"X must have the columns of the fit, {', '.join(features)};"
+                f" missing: {', '.join(lost) or 'none'}; unknown: {', '.join(extra) or 'none'}"
+            )
+        columns, names = [columns[names.index(name)] for name in features], tuple(features)
+    values = [_numbers(name, column) for name, column in zip(names, columns, strict=True)]
+    array = np.column_stack(values) if values else np.empty((len(X), 0))
+    return as_design(array, n_features), names if named else None
+
+
+def _columns_of(X: Any) -> list[Any] | None:
+    """The columns of a pandas or polars frame or series; None of anything else."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return [X.iloc[:, j] for j in range(X.shape[1])]
+    if hasattr(X, "get_columns"):
+        return list(X.get_columns())
+    return [X] if _is_series(X) else None
+
+
+def _is_series(column: Any) -> bool:
+    return hasattr(column, "to_numpy") and hasattr(column, "name")
+
+
+def _check_present(where: str, column: Any) -> None:
+    """Raise if a column has missing values."""
+    missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null())
+    values = column.to_numpy()
+    if values.dtype.kind == "f":
+        missing = missing | np.isnan(values)
+    if missing.any():
+        raise ValueError(
+            f"{where} has {missing.sum()} missing values, the first in row"
+            f" {np.flatnonzero(missing)[0]} (from 0); leave these rows out or impute them"
+        )
+
+
+def _numbers(name: str, column: Any) -> FloatArray:
+    where = f"X: column {name!r}"
+    _check_present(where, column)
+    values, kind = column.to_numpy(), str(column.dtype)
+    categorical = kind.startswith(("category", "Categorical", "Enum"))
+    if categorical or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values)):
+        levels = sorted({str(value) for value in values})
+        shown = ", ".join(levels[:3]) + (", ..." if len(levels) > 3 else "")
+        raise ValueError(
+            f"{where} is categorical ({kind}: {shown}); code it by columns of 0 and 1, one for each"
+            " level but one, such as pandas.get_dummies(X, drop_first=True, dtype=float)"
+        )
+    numbers = as_numbers(where, values)
+    if np.isinf(numbers).any():
+        raise ValueError(f"{where} holds {np.isinf(numbers).sum()} infinite values")
+    return numbers
+
+
+def _read_series(name: str, y: Any) -> tuple[str | None, np.ndarray]:
+    """A response with its name."""
+    if not _is_series(y):
+        return None, as_plain_array(name, y)
+    _check_present(name, y)
+    return None if y.name in (None, "") else str(y.name), as_plain_array(name, y.to_numpy())
+
+
+def _check_index(X: Any, y: Any) -> None:
+    """Rows of two pandas objects belong together by their index."""
+    one, other = getattr(X, "index", None), getattr(y, "index", None)
+    if not (hasattr(one, "equals") and hasattr(other, "equals")) or len(one) != len(other):
+        return
+    if not one.equals(other):
+        raise ValueError("X and y have different indexes: align their rows, or pass arrays")
+
+
+def _read_labels(labels: np.ndarray, n_classes: int | None) -> tuple[Any, Any]:
+    """Positions of the labels, from 1, and the labels of the classes in ascending order.
+
+    Of a family with K classes integer labels in 1..K are these positions, whichever occur.
+    """
+    if labels.ndim != 1:
+        raise ValueError(f"y must have shape (n,), got {labels.shape}")
+    if labels.dtype.kind == "O":
+        missing = np.array([label is None or label != label for label in labels])
+        if missing.any():
+            raise ValueError(
+                f"y has {missing.sum()} missing labels, the first in row"
+                f" {np.flatnonzero(missing)[0]} (from 0)"
+            )
+        kinds = {type(label).__name__ for label in labels}
+        labels = np.array(labels.tolist())
+        if labels.dtype.kind not in "biufUS" or (len(kinds) > 1 and labels.dtype.kind in "US"):
+            raise ValueError(f"y must hold labels of one type, got {', '.join(sorted(kinds))}")
+    if labels.dtype.kind == "f":
+        if not np.all(np.isfinite(labels)):
+            raise ValueError("y holds NaN or infinite values; every sample must have a class label")
+        if np.any(labels != np.floor(labels)):
+            wrong = labels[labels != np.floor(labels)][0]
+            raise ValueError(
+                f"y must hold class labels: integers, words or truth values; got {wrong:g}"
+            )
+        labels = labels.astype(np.int64)
+    classes, position = np.unique(labels, return_inverse=True)
+    if n_classes is not None:
+        whole = labels.dtype.kind in "iu"
+        if whole and labels.size and classes[0] >= 1 and classes[-1] <= n_classes:
+            return labels.astype(np.int64), np.arange(1, n_classes + 1)
+        if len(classes) != n_classes:
+            shown = ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")
+            raise ValueError(
+                f"y must hold the labels 1..{n_classes} or {n_classes} labels of another kind;"
+                f" got {len(classes)} labels: {shown}"
+            )
+    elif len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes, got {len(classes)}")
+    return position.astype(np.int64).reshape(-1) + 1, classes
+
+
+def _holding_constants(model: Family, design: FloatArray, features: Sequence[str] | None) -> Family:
+    """The family with the coefficients of constant inputs held at 0, and a warning."""
+    if design.shape[1] < 2:
+        return model
+    constant = [int(f) for f in np.flatnonzero(np.ptp(design, axis=1) == 0)]
+    new = [f for f in constant if f not in model.held]
+    if not new:
+        return model
+    shown = ", ".join(repr(features[f]) if features else str(f) for f in new)
+    what = f"X: column {shown} is constant; its slope cannot be told from the intercept"
+    try:
+        held = model.holding([*model.held, *new])
+    except ValueError as error:
+        raise ValueError(f"{what}, and {error}: leave the column out") from None
+    warnings.warn(
+        f"{what}. Its coefficients are held at 0, and the intercepts hold its effect",
+        ConstantColumnWarning,
+        stacklevel=5,
+    )
+    return held
+
+
+def without_rows(data: Data) -> Data:
+    """The names of the data without X and y; the weights stay."""
+    return replace(data, X=np.empty((0, data.X.shape[1])), y=data.y[:0])

@@ -1,0 +1,79 @@
+"""Records as files: arrays and JSON in a NumPy archive, nothing that runs when it is read."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moestat.model.family import Family, from_table
+
+__all__ = ["read_record", "write_record"]
+
+_FORMAT = "moestat record 1"
+
+
+def write_record(path: str | Path, record: Any) -> None:
+    """Write a record, a dataclass of numbers, words, arrays, families and records, to a file."""
+    arrays: dict[str, np.ndarray] = {}
+    head = {"format": _FORMAT, "record": _plain(record, arrays)}
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
+
+
+def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """`value` in the words of JSON; arrays go to `arrays`."""
+    if isinstance(value, Family):
+        return {"family": value.table}
+    if isinstance(value, np.ndarray):
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(part, arrays) for part in value]}
+    if is_dataclass(value):
+        parts = {f.name: _plain(getattr(value, f.name), arrays) for f in fields(value)}
+        return {"class": type(value).__name__, "fields": parts}
+    return value
+
+
+def read_record(path: str | Path, classes: Sequence[type]) -> Any:
+    """The record that `write_record` wrote; `classes` are those of which it may be made.
+
+    Raises
+    ------
+    ValueError
+        If the file does not hold a record.
+    OSError
+        If the file cannot be read.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = dict(archive)
+        head = json.loads(str(arrays.pop("head")))
+        if head["format"] != _FORMAT:
+            raise ValueError(f"its format is {head['format']!r}, not {_FORMAT!r}")
+        return _made(head["record"], arrays, {made.__name__: made for made in classes})
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} does not hold a record of moestat: {error}") from None
+
+
+def _made(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
+    """The inverse of `_plain`."""
+    if not isinstance(value, dict):
+        return value
+    if "family" in value:
+        return from_table(value["family"])
+    if "array" in value:
+        return arrays[value["array"]]
+    if "tuple" in value:
+        return tuple(_made(part, arrays, classes) for part in value["tuple"])
+    parts = {name: _made(part, arrays, classes) for name, part in value["fields"].items()}
+    return classes[value["class"]](**parts)
