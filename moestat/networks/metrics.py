@@ -15,7 +15,7 @@ from moestat.networks.data import PatchData
 from moestat.networks.network import Network, Weights
 from moestat.networks.passes import Passes
 
-__all__ = ["Evaluation", "dispatch_entropy", "evaluate", "expert_errors"]
+__all__ = ["Evaluation", "dispatch_entropy", "evaluate", "evaluate_on", "expert_errors"]
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,12 @@ def evaluate(network: Network, weights: Weights, data: PatchData) -> Evaluation:
     >>> evaluate(network, trained.weights, law.sample(1000, rng=2)).accuracy > 0.7
     True
     """
-    return _evaluated(network, weights, Passes(network, data, weights.router.dtype), data)
+    return evaluate_on(Passes(network, data, weights.router.dtype), weights)
 
 
-def _evaluated(network: Network, weights: Weights, passes: Passes, data: PatchData) -> Evaluation:
+def evaluate_on(passes: Passes, weights: Weights) -> Evaluation:
+    """`evaluate` on a sample that passes are ready for."""
+    data = passes.data
     passes.route(weights.router)
     loss = passes.experts(weights.experts, np.zeros_like(weights.experts))
     return Evaluation(
@@ -104,7 +106,7 @@ def _evaluated(network: Network, weights: Weights, passes: Passes, data: PatchDa
         chosen=passes.chosen,
         margins=(data.label * passes.gate * passes.output).astype(np.float64),
         cluster=data.cluster,
-        n_experts=network.n_experts,
+        n_experts=passes.network.n_experts,
         n_clusters=data.law.n_clusters,
     )
 

@@ -34,7 +34,7 @@ class Passes:
 
     def __init__(self, network: Network, data: PatchData, dtype: Any) -> None:
         self.packed = pack(data, dtype)
-        self._network, self._n = network, data.size
+        self.network, self.data = network, data
         self._real = self.packed.label != 0
         d, J = data.law.n_features, network.n_neurons
         self._place = self.packed.position * d + self.packed.basis
@@ -46,7 +46,7 @@ class Passes:
         self._chosen = np.zeros(N, np.int64)
         self._gate, self._output = np.ones(N, dtype), np.zeros(N, dtype)
         self._coefficient = np.zeros(N, dtype)
-        self._starts, self._members = np.zeros(M + 1, np.int64), np.zeros(self._n, np.int64)
+        self._starts, self._members = np.zeros(M + 1, np.int64), np.zeros(data.size, np.int64)
         self._z = np.zeros((2, data.law.n_patches * J), dtype)
 
     def route(
@@ -117,7 +117,7 @@ class Passes:
         packed, gradient = self.packed, np.zeros_like(self._theta)
         router_gradient(
             self._gates,
-            self._network.n_experts,
+            self.network.n_experts,
             packed.bounds,
             packed.slots,
             packed.columns,
@@ -127,7 +127,7 @@ class Passes:
             self._coefficient,
             gradient,
         )
-        return gradient[: self._network.n_experts]
+        return gradient[: self.network.n_experts]
 
     def loss_and_gradient(self, weights: Weights) -> tuple[float, Weights]:
         """Mean loss (4) and its gradient, at the routes that the last call of `route` found."""
@@ -151,6 +151,6 @@ class Passes:
         return self._in_order(self._output)
 
     def _in_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        found = np.empty(self._n, values.dtype)
+        found = np.empty(self.data.size, values.dtype)
         found[self.packed.order[self._real]] = values[self._real]
         return found

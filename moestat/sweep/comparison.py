@@ -55,6 +55,8 @@ def compare_curves(store: Store, curve: str, other_store: Store, other: str) -> 
 def _by_data(store: Store, name: str) -> dict[int, Record]:
     """The estimates that enter a curve's rate, by the seed of their data."""
     spec = store.spec
+    if spec.kind != "fit":
+        raise SweepError(f"the store {store.path} holds networks, which have no rates to compare")
     if name not in [curve.name for curve in spec.curves]:
         known = ", ".join(repr(curve.name) for curve in spec.curves)
         raise SweepError(f"the store {store.path} has no curve {name!r}; it has {known}")

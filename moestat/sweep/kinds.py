@@ -21,6 +21,14 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "draw": "figure.draw",
         "write_report": "report.write_report",
     },
+    "network": {
+        "parse": "networks.spec.parse_networks",
+        "run_cell": "networks.cell.run_network",
+        "summarise": "networks.analysis.summarise_networks",
+        "table": "networks.display.networks_table",
+        "draw": "networks.display.draw_networks",
+        "write_report": "networks.display.write_network_report",
+    },
 }
 """For each kind, where its functions are.
 

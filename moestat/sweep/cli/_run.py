@@ -79,6 +79,8 @@ def run(
     chosen = _executor(executor, scheduler, progress)
     path = find_spec(spec)
     loaded = load_spec(path)
+    if chosen.together is not None and loaded.kind != "fit":
+        raise SweepError(f"--executor {executor} is for fits; networks run with process or dask")
     target = out or Path(f"{path.stem}.sqlite")
     count = workers or available_cpus()
     with create_store(target, loaded, extend=extend) as store:

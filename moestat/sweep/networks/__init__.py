@@ -1,0 +1,1 @@
+"""Sweeps of networks: a cell trains one network and records its metrics and their curves."""

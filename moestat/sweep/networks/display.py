@@ -1,0 +1,193 @@
+"""Tables, figures and reports of sweeps of networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.figure import panel_label, write_figures
+from moestat.sweep.networks.analysis import METRICS, NetworkSummary, Place, summarise_networks
+from moestat.sweep.store import Store
+
+__all__ = ["draw_networks", "networks_table", "write_network_report"]
+
+_SHOWN = ("test_accuracy", "entropy")
+"""Metrics of the figure."""
+
+_PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+
+
+def networks_table(title: str, summaries: Sequence[NetworkSummary], details: bool = False) -> Table:
+    """Mean and standard deviation of the metrics at each place.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of NetworkSummary
+        The curves.
+    details : bool
+        All of `METRICS` instead of accuracy and entropy.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    names = tuple(METRICS) if details else _SHOWN
+    table = Table(
+        title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )  # fmt: skip
+    table.add_column("curve", overflow="fold", min_width=8)
+    for name in (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed"):
+        table.add_column(name, justify="right")
+    for summary in summaries:
+        for x, cells in _rows(summary, names):
+            count = str(summary.metrics[names[0]][x].count)
+            table.add_row(summary.curve.name, f"{x:g}", count, *cells, str(summary.failed))
+    table.caption = f"mean {_PLUS_MINUS} standard deviation over runs; networks have no rates"
+    return table
+
+
+def _rows(summary: NetworkSummary, names: Sequence[str]) -> Iterable[tuple[float, list[str]]]:
+    """For each place that has runs, the metrics in words."""
+    for x in summary.metrics[names[0]]:
+        yield x, [_spread(summary.metrics[name][x]) for name in names]
+
+
+def _spread(place: Place) -> str:
+    if place.deviation is None:
+        return f"{place.mean:.3f}"
+    return f"{place.mean:.3f} {_PLUS_MINUS} {place.deviation:.3f}"
+
+
+def draw_networks(title: str, summaries: Sequence[NetworkSummary]) -> Any:
+    """Accuracy and dispatch entropy along the x-axis, with standard deviations as bars.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of NetworkSummary
+        The curves; those of one panel share a column.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    SweepError
+        If no curve has a result yet.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    panels: dict[str, list[NetworkSummary]] = {}
+    for summary in summaries:
+        if summary.drawable:
+            panels.setdefault(summary.curve.panel, []).append(summary)
+    if not panels:
+        raise SweepError("there is nothing to plot: no cell has a result yet")
+    figure = Figure(figsize=(5.2 * len(panels), 7.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title)
+    grid = figure.subplots(len(_SHOWN), len(panels), squeeze=False, sharey="row", sharex="col")
+    for column, (name, curves) in enumerate(sorted(panels.items())):
+        for row, metric in enumerate(_SHOWN):
+            axes = grid[row, column]
+            for summary in curves:
+                _add_curve(axes, summary, metric)
+            if column == 0:
+                axes.set_ylabel(METRICS[metric])
+            axes.grid(alpha=0.3)
+        grid[0, column].set_title(panel_label(name), loc="left")
+        grid[0, column].legend()
+        grid[-1, column].set_xlabel(curves[0].axis)
+    return figure
+
+
+def _add_curve(axes: Any, summary: NetworkSummary, metric: str) -> None:
+    places = summary.metrics[metric]
+    xs = list(places)
+    axes.errorbar(
+        xs,
+        [place.mean for place in places.values()],
+        [place.deviation or 0.0 for place in places.values()],
+        label=summary.curve.name,
+        marker="o",
+        capsize=3,
+    )
+    if xs[-1] >= 4 * xs[0]:
+        axes.set_xscale("log", base=2 if math.log2(xs[-1] / xs[0]) <= 6 else 10)
+        axes.set_xticks(xs, [f"{x:g}" for x in xs])
+        axes.minorticks_off()
+
+
+def write_network_report(store: Store, folder: str | Path | None = None) -> list[Path]:
+    """Write the report of a sweep of networks: figure (PNG, PDF) and Markdown page.
+
+    Parameters
+    ----------
+    store : Store
+        An open store; its sweep need not be complete.
+    folder : str or Path, optional
+        Where to; the store's own folder by default.  It is made if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The files, named like the store.
+
+    Raises
+    ------
+    SweepError
+        If a file cannot be written.
+    """
+    target = store.path.parent if folder is None else Path(folder)
+    summaries, spec = summarise_networks(store), store.spec
+    base = target / store.path.stem
+    page, figures = base.with_name(base.name + ".md"), []
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if any(summary.drawable for summary in summaries):
+            figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
+            write_figures(draw_networks(spec.title, summaries), figures)
+        page.write_text(_page(spec, summaries, figures), encoding="utf-8")
+    except OSError as error:
+        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
+    return [page, *figures]
+
+
+def _page(spec: Any, summaries: Sequence[NetworkSummary], figures: Sequence[Path]) -> str:
+    settled = sum(summary.done + summary.failed for summary in summaries)
+    parts = [
+        f"# {spec.title}",
+        f"{spec.replicates} runs per curve and place, seed {spec.seed}.  Spec {spec.digest[:12]};"
+        f" {settled} of {spec.n_cells} cells have results.  Numbers are mean {_PLUS_MINUS} standard"
+        " deviation over runs; accuracy and entropy are those of a test sample, routed without"
+        " noise.",
+    ]
+    if figures:
+        parts.append(f"![Accuracy and dispatch entropy](<{figures[0].name}>)")
+    for summary in summaries:
+        curve = summary.curve
+        fields = ", ".join(f"{name} = {value}" for name, value in curve.fields.items())
+        parts += [f"## {curve.name}", f"{fields}."]
+        if curve.note:
+            parts.append(f"> {curve.note}")
+        if summary.failed:
+            parts.append(f"{summary.failed} of {summary.planned} cells failed.")
+        head = [summary.axis, *METRICS.values()]
+        rows = [[f"{x:g}", *cells] for x, cells in _rows(summary, tuple(METRICS))]
+        lines = [head, ["---"] * len(head), *rows]
+        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    return "\n\n".join(parts) + "\n"
