@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -275,7 +276,7 @@ def test_bad_specs_are_refused_in_one_line_that_names_the_key(old, new, message)
 def test_the_shipped_experiments_are_specs_of_networks():
     from moestat.sweep.experiments import shipped
 
-    specs = {
+    specs: dict[str, Any] = {
         name: parse_spec(path.read_text())
         for name, path in shipped().items()
         if name.startswith("expert_count")
