@@ -1,0 +1,165 @@
+"""CompeteSMoE, second version: in scheduled steps all experts answer, and the strongest win."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from moestat.base.validate import real_in
+from moestat.networks.smoe.experts.stacked import StackedExperts
+from moestat.networks.smoe.layer import Decision, SMoE, select
+from moestat.networks.smoe.losses import distillation_loss, diversity_loss
+from moestat.networks.smoe.routers.router import Router
+
+__all__ = ["CompeteSMoE", "CompetitionMoE", "Contest", "contest", "normalised"]
+
+
+class Contest(NamedTuple):
+    """Outcome of a competition.
+
+    The weighted output (T, D), the winners (T, K), their outputs (T, K, D), and the affinities
+    (T, N), zero for experts that lost.
+    """
+
+    output: Tensor
+    chosen: Tensor
+    winners: Tensor
+    affinities: Tensor
+
+
+def normalised(values: Tensor) -> Tensor:
+    """Values (T, K) >= 0 over their sum; equal shares where all are 0."""
+    total = values.sum(-1, keepdim=True)
+    equal = torch.full_like(values, 1 / values.shape[-1])
+    return torch.where(total > 0, values / torch.where(total > 0, total, 1.0), equal)
+
+
+def contest(outputs: Tensor, responses: Tensor, top_k: int, shift: int = 0) -> Contest:
+    """Steps 3 and 4 of compete (000), Sec. 2.2.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (N, T, D)
+        Outputs of all experts.
+    responses : Tensor of shape (T, N)
+        Their responses.
+    top_k, shift : int
+        The K strongest win, or the K that follow the `shift` strongest.
+
+    Returns
+    -------
+    Contest
+        Who wins, and what comes out.
+
+    Examples
+    --------
+    >>> outputs = torch.tensor([[[1.0]], [[3.0]], [[2.0]]])
+    >>> round(contest(outputs, outputs[..., 0].T, top_k=2).output.item(), 5)
+    2.6
+    """
+    values, chosen = select(responses, top_k, shift)
+    weights = normalised(values)
+    row = torch.arange(len(chosen), device=chosen.device).unsqueeze(1)
+    winners = outputs[chosen, row]
+    output = (weights.to(winners.dtype).unsqueeze(1) @ winners).squeeze(1)
+    affinities = torch.zeros_like(responses).scatter(1, chosen, weights)
+    return Contest(output, chosen, winners, affinities)
+
+
+class CompeteSMoE(SMoE):
+    """`SMoE` whose router learns, in some steps, whom a competition would have chosen.
+
+    In a training step with ``competing = True`` all experts answer, the K with the strongest
+    responses are weighted by them, and the router is trained on the distillation loss.  In all
+    others, and in evaluation, the router alone decides.
+
+    Parameters
+    ----------
+    experts, router, top_k, balance, z, response
+        As `SMoE` takes them.
+    gamma : float
+        Weight of the distillation loss (1).
+    alpha : float
+        Weight of the winners' errors in it.
+    beta : float
+        Weight of the diversity loss (2).
+
+    Notes
+    -----
+    compete (000), Sec. 2; defaults of its Table 20.  Readings: the router's affinities in (1) are
+    the softmax over all N experts, for a top-K would give the losers no gradient; the competition's
+    affinities are a target, through which (1) has no gradient.
+
+    Examples
+    --------
+    >>> from moestat.networks.smoe.experts import MLPExperts
+    >>> from moestat.networks.smoe.layer import auxiliary_loss
+    >>> from moestat.networks.smoe.routers import SoftmaxRouter
+    >>> layer = CompeteSMoE(MLPExperts(8, 16, 32, 16), SoftmaxRouter(16, 8))
+    >>> layer.competing = True
+    >>> y = layer(torch.ones(3, 16))
+    >>> bool(auxiliary_loss(layer) > 0)
+    True
+    """
+
+    def __init__(
+        self,
+        experts: StackedExperts,
+        router: Router,
+        top_k: int = 2,
+        balance: float = 0.0,
+        z: float = 0.0,
+        response: str = "softplus",
+        gamma: float = 0.01,
+        alpha: float = 0.1,
+        beta: float = 0.005,
+    ) -> None:
+        super().__init__(experts, router, top_k, balance, z, response)
+        self.gamma = real_in("gamma", gamma, 0.0)
+        self.alpha = real_in("alpha", alpha, 0.0)
+        self.beta = real_in("beta", beta, 0.0)
+
+    def _answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
+        if not (self.training and self.competing):
+            return super()._answer(rows, ids)
+        outputs = self.experts.every(rows)
+        outcome = contest(outputs, self.response(outputs).T, self.top_k)
+        decision = self.decide(rows, ids)
+        distilled = distillation_loss(
+            decision.scores.softmax(-1), outcome.affinities.detach(), outcome.chosen, self.alpha
+        )
+        self._pending = (
+            self._regularisation(decision)
+            + self.gamma * distilled
+            + self.beta * diversity_loss(outcome.winners)
+        )
+        return outcome.output
+
+
+class CompetitionMoE(SMoE):
+    """Competition in training and in evaluation: no router, all experts always answer.
+
+    Parameters
+    ----------
+    experts, router, top_k, balance, z, response
+        As `SMoE` takes them; the router is there for its place in the layer and is not trained.
+
+    Notes
+    -----
+    compete (000), Sec. 2.2.
+    """
+
+    def decide(self, rows: Tensor, ids: Tensor | None = None) -> Decision:
+        """The competition's decision on rows (T, d)."""
+        scores = self.competition(rows)
+        values, chosen = select(scores, self.top_k, self.shift)
+        return Decision(scores, chosen, normalised(values))
+
+    def _answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
+        outputs = self.experts.every(rows)
+        outcome = contest(outputs, self.response(outputs).T, self.top_k, self.shift)
+        if self.training:
+            self._pending = outcome.output.new_zeros(())
+        return outcome.output

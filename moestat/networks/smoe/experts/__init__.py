@@ -1,0 +1,20 @@
+"""Experts of one layer, with their matrices stacked: one file each."""
+
+from __future__ import annotations
+
+from moestat.base.registry import Maker, Registry
+from moestat.networks.smoe.experts.gated import GatedExperts
+from moestat.networks.smoe.experts.linear import LinearExperts
+from moestat.networks.smoe.experts.mlp import MLPExperts
+from moestat.networks.smoe.experts.stacked import StackedExperts
+
+__all__ = ["EXPERTS", "GatedExperts", "LinearExperts", "MLPExperts", "StackedExperts"]
+
+EXPERTS: Registry[Maker] = Registry("experts")
+"""Name -> class; every one takes n_experts, n_inputs, n_hidden and n_outputs."""
+for _maker in (
+    Maker("mlp", MLPExperts),
+    Maker("gated", GatedExperts),
+    Maker("linear", LinearExperts),
+):
+    EXPERTS.register(_maker)

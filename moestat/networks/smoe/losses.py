@@ -1,0 +1,145 @@
+"""Losses beside that of the task: what routers and experts are trained on."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = ["balance_loss", "distillation_loss", "diversity_loss", "router_loss", "z_loss"]
+
+
+def _top_softmax(scores: Tensor, top_k: int) -> Tensor:
+    """``softmax(TopK(s))``, zero outside the K largest."""
+    values, chosen = scores.topk(top_k, dim=-1)
+    return torch.zeros_like(scores).scatter(-1, chosen, values.softmax(-1))
+
+
+def distillation_loss(routed: Tensor, competed: Tensor, winners: Tensor, alpha: float) -> Tensor:
+    """How far a router is from a competition, eq. (1) of compete (000), averaged over rows.
+
+    Parameters
+    ----------
+    routed : Tensor of shape (T, N)
+        Affinities of the router, over all experts.
+    competed : Tensor of shape (T, N)
+        Affinities of the competition, zero for experts that lost.
+    winners : Tensor of shape (T, K)
+        The experts that won.
+    alpha : float
+        Weight of the winners' errors.
+
+    Returns
+    -------
+    Tensor
+        ``mean((s_R - s_C)^2) + alpha / K * sum over winners of (s_C - s_R)^2``.
+
+    Examples
+    --------
+    >>> routed, competed = torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])
+    >>> round(distillation_loss(routed, competed, torch.tensor([[0]]), 0.1).item(), 6)
+    0.275
+    """
+    errors = (routed - competed).square()
+    return errors.mean() + alpha * errors.gather(1, winners).mean()
+
+
+def diversity_loss(outputs: Tensor) -> Tensor:
+    """Mean cosine between the outputs of two winners, eq. (2) of compete (000).
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (T, K, D)
+        Outputs of the K winners.
+
+    Returns
+    -------
+    Tensor
+        The mean over rows and pairs; 0 where K = 1.
+
+    Notes
+    -----
+    "Correlation matrix" and ``O O' / ||O||_2^2`` are read as: each row of O over its own norm.
+
+    Examples
+    --------
+    >>> diversity_loss(torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])).item()
+    0.0
+    """
+    top_k = outputs.shape[-2]
+    if top_k == 1:
+        return outputs.new_zeros(())
+    unit = functional.normalize(outputs, dim=-1)
+    cosines = unit @ unit.transpose(-1, -2)
+    pairs = cosines.sum((-1, -2)) - cosines.diagonal(dim1=-2, dim2=-1).sum(-1)
+    return pairs.mean() / (top_k * (top_k - 1))
+
+
+def router_loss(scores: Tensor, responses: Tensor, top_k: int) -> Tensor:
+    """How far a router is from a competition, eq. (3) of compete-v1 (001).
+
+    Parameters
+    ----------
+    scores, responses : Tensor of shape (T, N)
+        Scores of the router, and the experts' responses.
+    top_k : int
+        K.
+
+    Returns
+    -------
+    Tensor
+        Mean squared difference of ``softmax(TopK(.))`` of the two.
+
+    Examples
+    --------
+    >>> router_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]), 1).item()
+    1.0
+    """
+    return functional.mse_loss(_top_softmax(scores, top_k), _top_softmax(responses, top_k))
+
+
+def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
+    """``N sum_i f_i P_i``: shares of choices times mean probabilities (Fedus et al., 2022, eq. 4).
+
+    Parameters
+    ----------
+    scores : Tensor of shape (T, N)
+        Scores of the router.
+    chosen : Tensor of shape (T, K)
+        The experts of each row.
+
+    Returns
+    -------
+    Tensor
+        1 where all experts are used alike.
+
+    Examples
+    --------
+    >>> balance_loss(torch.zeros(2, 2), torch.tensor([[0], [1]])).item()
+    1.0
+    """
+    n_experts = scores.shape[-1]
+    counts = torch.bincount(chosen.reshape(-1), minlength=n_experts)
+    shares = counts.to(scores.dtype) / chosen.numel()
+    return n_experts * (shares * scores.softmax(-1).mean(0)).sum()
+
+
+def z_loss(scores: Tensor) -> Tensor:
+    """Mean squared log of the sum of exponentials (Zoph et al., 2022, eq. 5).
+
+    Parameters
+    ----------
+    scores : Tensor of shape (T, N)
+        Scores of the router.
+
+    Returns
+    -------
+    Tensor
+        The mean over rows.
+
+    Examples
+    --------
+    >>> round(z_loss(torch.zeros(3, 2)).item(), 6)
+    0.480453
+    """
+    return scores.logsumexp(-1).square().mean()

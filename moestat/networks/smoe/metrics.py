@@ -1,0 +1,194 @@
+"""What routers do, measured in evaluation mode whatever the last training step left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from moestat.base.types import FloatArray
+from moestat.networks.smoe.layer import layers_of, select
+
+__all__ = [
+    "Routing",
+    "evaluating",
+    "expert_change_rate",
+    "observe_routing",
+    "swapped_top",
+]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """The model in evaluation mode without gradients; every module returns to its own mode."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Routing of T rows in one layer.
+
+    Parameters
+    ----------
+    probabilities : Tensor of shape (T, N)
+        Softmax of the router's scores over all experts.
+    chosen, weights : Tensor of shape (T, K)
+        The experts of each row and their weights.
+    winners : Tensor of shape (T, K)
+        The experts that a competition would have chosen.
+    """
+
+    probabilities: Tensor
+    chosen: Tensor
+    weights: Tensor
+    winners: Tensor
+
+    @property
+    def load(self) -> FloatArray:
+        """Share of all choices that falls on each expert, (N,)."""
+        n_experts = self.probabilities.shape[1]
+        counts = torch.bincount(self.chosen.reshape(-1), minlength=n_experts)
+        return (counts.double() / self.chosen.numel()).numpy(force=True)
+
+    @property
+    def dispatch_entropy(self) -> float:
+        """Entropy of the load in nats; log N where all experts are used alike."""
+        return float(torch.special.entr(torch.from_numpy(self.load)).sum())
+
+    @property
+    def router_entropy(self) -> float:
+        """Mean entropy of the router's probabilities in nats, compete-v1 (001), App. C.5."""
+        return float(torch.special.entr(self.probabilities.double()).sum(1).mean())
+
+    @property
+    def weight_entropy(self) -> float:
+        """Mean entropy of the weights of the chosen experts in nats, compete (000), App. E (b)."""
+        return float(torch.special.entr(self.weights.double()).sum(1).mean())
+
+    @property
+    def overlap(self) -> float:
+        """Mean share of a row's experts that a competition would have chosen, too.
+
+        compete (000), App. C.5, counts them ("level learning"); this is that count over K T.
+        """
+        return float(_members(self.chosen, self.winners).double().mean())
+
+
+def _members(first: Tensor, second: Tensor) -> Tensor:
+    """Whether each of `first` (T, K) is among its row of `second` (T, K)."""
+    return (first.unsqueeze(2) == second.unsqueeze(1)).any(2)
+
+
+def observe_routing(model: nn.Module, *inputs: Any) -> list[Routing]:
+    """The routing of every layer on some inputs, in evaluation mode.
+
+    Parameters
+    ----------
+    model : Module
+        A model with `SMoE` layers.
+    *inputs
+        What the model is called with.
+
+    Returns
+    -------
+    list of Routing
+        One per layer, in the order of the model.
+    """
+    layers = layers_of(model)
+    for layer in layers:
+        layer.trace = []
+    try:
+        with evaluating(model):
+            model(*inputs)
+        observed = []
+        for layer in layers:
+            for decision, responses in layer.trace or []:
+                winners = select(responses, layer.top_k)[1]
+                probabilities = decision.scores.softmax(-1)
+                observed.append(Routing(probabilities, decision.chosen, decision.weights, winners))
+        return observed
+    finally:
+        for layer in layers:
+            layer.trace = None
+
+
+def expert_change_rate(before: list[Routing], after: list[Routing]) -> float:
+    """Share of assignments of `after` that are not among the row's assignments in `before`.
+
+    Parameters
+    ----------
+    before, after : list of Routing
+        Routing of the same inputs by two checkpoints.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If they are not of the same layers and rows.
+
+    Notes
+    -----
+    compete (000), Sec. 5.2.2 (b).  A mismatch is read as an expert that is absent from the row's
+    earlier set; the order within a set does not count.
+    """
+    shapes = [[tuple(routing.chosen.shape) for routing in side] for side in (before, after)]
+    if shapes[0] != shapes[1] or not shapes[0]:
+        raise ValueError(
+            f"before and after must be of the same layers and rows, got {shapes[0]} and {shapes[1]}"
+        )
+    kept = [
+        _members(new.chosen, old.chosen).double().mean().item()
+        for old, new in zip(before, after, strict=True)
+    ]
+    return 1.0 - float(np.mean(kept))
+
+
+@contextmanager
+def swapped_top(model: nn.Module) -> Iterator[None]:
+    """The best expert of every row gives way to the one that is ranked K + 1.
+
+    Parameters
+    ----------
+    model : Module
+        A model with `SMoE` layers.
+
+    Raises
+    ------
+    ValueError
+        If a layer has K = N, or a router that does not rank the experts beyond the K best.
+
+    Notes
+    -----
+    compete (000), Sec. 5.2.2 (a): the selected experts shift down by one rank.  Their weights are
+    those of a layer that chose them: the softmax of their scores.
+    """
+    layers = layers_of(model)
+    for layer in layers:
+        if layer.top_k == layer.experts.n_experts:
+            raise ValueError(f"top_k must be below the number of experts, got {layer.top_k}")
+        if not layer.router.ranks_all:
+            kind = type(layer.router).__name__
+            raise ValueError(f"the router must rank all experts, which {kind} does not")
+    try:
+        for layer in layers:
+            layer.shift = 1
+        yield
+    finally:
+        for layer in layers:
+            layer.shift = 0

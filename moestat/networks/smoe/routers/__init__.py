@@ -1,0 +1,32 @@
+"""Routers: how a row ranks the experts of a layer.  One file each."""
+
+from __future__ import annotations
+
+from moestat.base.registry import Maker, Registry
+from moestat.networks.smoe.routers.cosine import CosineRouter
+from moestat.networks.smoe.routers.fixed import FixedRouter
+from moestat.networks.smoe.routers.hashed import HashRouter
+from moestat.networks.smoe.routers.router import Router
+from moestat.networks.smoe.routers.softmax import SoftmaxRouter
+from moestat.networks.smoe.routers.stable import StableRouter
+
+__all__ = [
+    "ROUTERS",
+    "CosineRouter",
+    "FixedRouter",
+    "HashRouter",
+    "Router",
+    "SoftmaxRouter",
+    "StableRouter",
+]
+
+ROUTERS: Registry[Maker] = Registry("router")
+"""Name -> class; every one takes n_inputs and n_experts."""
+for _maker in (
+    Maker("softmax", SoftmaxRouter),
+    Maker("cosine", CosineRouter),
+    Maker("fixed", FixedRouter),
+    Maker("stable", StableRouter),
+    Maker("hash", HashRouter),
+):
+    ROUTERS.register(_maker)

@@ -1,0 +1,31 @@
+"""What routers share."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+__all__ = ["Router"]
+
+
+class Router(nn.Module):
+    """Scores of N experts for a row; the softmax of the K largest are the weights of its experts.
+
+    Parameters
+    ----------
+    n_experts : int
+        N.
+    """
+
+    ranks_all = True
+    """Whether the experts that are not chosen are ranked, too."""
+
+    def __init__(self, n_experts: int) -> None:
+        super().__init__()
+        self.n_experts = n_experts
+
+    def forward(self, rows: Tensor, ids: Tensor | None = None) -> Tensor:
+        """Scores (T, N) of rows (T, d); `ids` (T,) are the tokens that the rows come from."""
+        raise NotImplementedError
+
+    def before_step(self, step: int, n_steps: int) -> None:
+        """Told before step `step` of `n_steps`, from 0; most routers do nothing."""

@@ -1,0 +1,85 @@
+"""Which layers compete in which steps, drawn before training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moestat.base.validate import as_generator, positive_int, real_in
+
+__all__ = ["CompetitionSchedule"]
+
+
+class CompetitionSchedule:
+    """A step of a layer competes with probability `rate`; at most `limit` layers do so at once.
+
+    Layers are taken in order.  A competing step of a layer that already has `limit` competing
+    layers below it moves to the next step, cyclically, that has fewer and in which the layer does
+    not compete yet.  The number of competing steps of every layer stays as drawn.
+
+    Parameters
+    ----------
+    n_layers, n_steps : int
+        L and T.
+    rate : float
+        omega, the probability of competing.
+    limit : int, optional
+        A_max >= 1; no limit by default.
+    warm_up : float
+        Share of the steps, the first ones, in which no layer competes.
+    rng : Generator, int or None
+        Source of the draws.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or no admissible step is left.
+
+    Notes
+    -----
+    compete (000), App. B, eqs. (8) and (9); which admissible step t' is taken is not printed.
+
+    Examples
+    --------
+    >>> schedule = CompetitionSchedule(n_layers=4, n_steps=100, rate=0.3, limit=2, rng=0)
+    >>> int(schedule.active.sum(axis=0).max())
+    2
+    """
+
+    def __init__(
+        self,
+        n_layers: int,
+        n_steps: int,
+        rate: float,
+        limit: int | None = None,
+        warm_up: float = 0.0,
+        rng: Any = None,
+    ) -> None:
+        n_layers = positive_int("n_layers", n_layers)
+        n_steps = positive_int("n_steps", n_steps)
+        most = n_layers if limit is None else positive_int("limit", limit)
+        first = round(real_in("warm_up", warm_up, 0.0, 1.0) * n_steps)
+        draws = as_generator(rng).random((n_layers, n_steps))
+        self.drawn = draws < real_in("rate", rate, 0.0, 1.0)
+        self.drawn[:, :first] = False
+        self.active = self.drawn.copy()
+        below = np.zeros(n_steps, np.int64)
+        for layer, row in enumerate(self.active):
+            _defer(layer, row, below, most, first)
+            below += row
+
+
+def _defer(layer: int, row: np.ndarray, below: np.ndarray, most: int, first: int) -> None:
+    """Move the steps of one layer that are over the limit."""
+    for step in np.flatnonzero(row & (below >= most)):
+        free = np.flatnonzero((below < most) & ~row)
+        free = free[free >= first]
+        if not free.size:
+            raise ValueError(
+                f"no admissible step is left for layer {layer}: lower the rate or raise the limit,"
+                f" which is {most}"
+            )
+        later = free[free > step]
+        row[step] = False
+        row[later[0] if later.size else free[0]] = True

@@ -1,0 +1,44 @@
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from moestat.networks.smoe.compete import contest, normalised
+from moestat.networks.smoe.dispatch import grouped_product
+from moestat.networks.smoe.losses import distillation_loss, diversity_loss
+from moestat.networks.smoe.responses import RESPONSES
+
+
+def test_products_of_blocks_have_the_right_gradients():
+    torch.manual_seed(0)
+    rows = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(3, 3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda r, w: grouped_product(r, w, [2, 0, 4]), (rows, weight))
+
+
+def test_no_diversity_is_asked_of_one_winner():
+    assert diversity_loss(torch.randn(4, 1, 3)).item() == 0.0
+
+
+def test_equal_outputs_have_the_largest_diversity_loss():
+    assert diversity_loss(torch.ones(4, 3, 5)).item() == pytest.approx(1.0)
+
+
+def test_silent_experts_share():
+    assert normalised(torch.zeros(1, 2)).tolist() == [[0.5, 0.5]]
+    outputs = -torch.ones(3, 1, 4)
+    responses = RESPONSES["relu"](outputs).T
+    assert contest(outputs, responses, 2).output.tolist() == [[-1.0] * 4]
+
+
+def test_responses_are_not_negative():
+    outputs = torch.linspace(-20, 20, 60).reshape(4, 3, 5)
+    for response in RESPONSES.values():
+        assert (response(outputs) >= 0).all()
+
+
+def test_alpha_weighs_winners_alone():
+    routed = torch.tensor([[0.2, 0.3, 0.5]])
+    competed = torch.tensor([[0.6, 0.4, 0.0]])
+    won = torch.tensor([[0, 1]])
+    more, less = (distillation_loss(routed, competed, won, alpha) for alpha in (1.0, 0.0))
+    assert (more - less).item() == pytest.approx((0.4**2 + 0.1**2) / 2)
