@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import moestat
+from moestat.estimation.fitting import FitJob, fit_jobs
 
 WELL_CONDITIONED = {
     # Identified and well conditioned on [-4, 4]: the scores are not opposite to each other.
@@ -32,6 +34,16 @@ WELL_CONDITIONED["sigmoid-euclidean"] = {
     "b": [[1.0, 0.0], [-1.0, 0.0]],
 }
 WIDE = moestat.Uniform(-4.0, 4.0)
+
+
+def compact_fit(family, X, y, rng=0, **options):
+    """A fit in the family's own coordinates and compact box, as a sweep does it."""
+    child = np.random.default_rng(rng).spawn(1)[0]
+    (result,) = fit_jobs([FitJob(family, X, y, rng=child, **options)])
+    if isinstance(result, Exception):
+        raise result
+    return result
+
 
 # Two lines that cross, as in the experiments on competition.
 _LINES = {"a": [[2.0], [-1.5]], "b": [1.0, -1.0], "nu": [0.25, 0.16]}

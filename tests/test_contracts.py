@@ -143,8 +143,8 @@ def test_solver_returns_a_point_of_the_box_with_an_honest_certificate(solver, ga
         starts=[TruthStarts(family, theta, 2, 0.05)],
         rng=0,
     )
-    assert np.all(result.params >= family.lower)
-    assert np.all(result.params <= family.upper)
+    assert np.all(result.params >= result.bounds[:, 0])
+    assert np.all(result.params <= result.bounds[:, 1])
     density = family.log_density(result.params, X, y)
     assert result.log_likelihood == pytest.approx(density.sum(), rel=1e-12)
     certificate = result.certificate
@@ -207,8 +207,8 @@ def test_solver_on_gaussian_data(solver, gate, gaussian_truth):
     X, y = moestat.sample(family, theta, 3000, rng=1, design=MEDIUM)
     starts = [TruthStarts(family, theta, 2, 0.05)]
     result = moestat.fit(family, X, y, solver=make_solver(solver), starts=starts, rng=0)
-    assert np.all(result.params >= family.lower)
-    assert np.all(result.params <= family.upper)
+    assert np.all(result.params >= result.bounds[:, 0])
+    assert np.all(result.params <= result.bounds[:, 1])
     density = family.log_density(result.params, X, y)
     assert result.log_likelihood == pytest.approx(density.sum(), rel=1e-12)
     assert result.certificate.collapsed == ()

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Channel", "Expert", "FloatArray", "Gate", "IntArray", "Likelihood", "Symmetry"]
+__all__ = [
+    "Channel",
+    "Expert",
+    "FloatArray",
+    "Gate",
+    "IntArray",
+    "Likelihood",
+    "Symmetry",
+    "Units",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -65,6 +74,39 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class Units:
+    """How a member follows a change of units, ``x = m + s z`` and ``y = c + u w``.
+
+    The coefficients of a channel that is linear in features of x always change so that the
+    channel stays the same function of the data.  Here a member says under which maps it is closed
+    and what else of it changes.
+
+    Parameters
+    ----------
+    shift_inputs : bool
+        Whether it is closed under shifts m of the inputs.
+    common_scale : bool
+        Whether it is closed only when all inputs have the same scale s, as distances are.
+    lengths : tuple of str
+        Blocks measured in that common scale.
+    shift_response, scale_response : bool
+        Whether it is closed under the shift c and the scale u of a continuous response.
+    level : str or None
+        Block to which c is added.
+    powers : mapping
+        Block of a channel's intercept -> power of u that the channel is proportional to.
+    """
+
+    shift_inputs: bool = True
+    common_scale: bool = False
+    lengths: tuple[str, ...] = ()
+    shift_response: bool = True
+    scale_response: bool = True
+    level: str | None = None
+    powers: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Gate:
     """A gate: the log-score ``a(eta)`` of one atom and its first two derivatives.
 
@@ -87,6 +129,8 @@ class Gate:
         Block -> (lower, upper): the default box of the compact parameter space.
     source : str
         Paper and equation.
+    units : Units
+        How it follows a change of units.
     scaling : tuple of str
         Blocks that a common positive factor may multiply without changing the density.  The last
         of them represents the scale; solvers hold it where they start.
@@ -116,6 +160,7 @@ class Gate:
     translations: tuple[str, ...]
     bounds: Mapping[str, tuple[float, float]]
     source: str
+    units: Units
     scaling: tuple[str, ...] = ()
     reads_response: bool = False
     n_active: int | None = None
@@ -168,6 +213,8 @@ class Expert:
         Block -> (lower, upper).
     source : str
         Paper and equation.
+    units : Units
+        How it follows a change of units; what it says of the response is for a scalar mean.
     symmetry : Symmetry
         Moves of an atom's parameters that do not change the mean.
     kinked : bool
@@ -183,6 +230,7 @@ class Expert:
     block: Callable[..., None] | None
     bounds: Mapping[str, tuple[float, float]]
     source: str
+    units: Units
     symmetry: Symmetry = Symmetry()
     kinked: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -221,6 +269,8 @@ class Likelihood:
         Block -> (lower, upper) of the likelihood's own channels.
     source : str
         Paper and equation.
+    units : Units
+        How it follows a change of units.
     collapse : str or None
         Block of a scale whose lower bound only a degenerate atom reaches; None without one.
     """
@@ -237,4 +287,5 @@ class Likelihood:
     spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = ""
+    units: Units = Units()
     collapse: str | None = None

@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_generator, positive_int
-from moestat.estimation.fitting import fit
+from moestat.estimation.fitting import FitJob, fit_jobs
 from moestat.estimation.starts import StartRule, TruthStarts
 from moestat.metrics.distances import regression_error
 from moestat.model.designs import Design
@@ -110,7 +110,10 @@ def best_approximations(
     rules = starts or [TruthStarts(truth_family, vector) for _ in range(3)]
     found = []
     for rule in rules:
-        result = fit(family, X, y, solver=solver or GaussNewtonBFGS(), starts=[rule], rng=generator)
+        job = FitJob(family, X, y, solver or GaussNewtonBFGS(), [rule], rng=generator)
+        (result,) = fit_jobs([job])
+        if isinstance(result, Exception):
+            raise result
         distance = regression_error(family, result.params, truth_family, vector, design)
         found.append((distance.value, result.params, result.certificate.status))
     found.sort(key=lambda item: item[0])

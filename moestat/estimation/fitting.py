@@ -14,6 +14,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_design, as_generator, as_weights
 from moestat.estimation.data import Data, read_data
 from moestat.estimation.results import MoEResults
+from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
@@ -165,8 +166,9 @@ class FitJob:
 class _Begun:
     """A data set with one iteration, on a problem of its own, from each start."""
 
-    family: Family
+    original: Problem
     solver: Solver
+    standard: Standardised | None = None
     problems: list[Problem] = field(default_factory=list)
     iterations: list[Iteration[Solution]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
@@ -174,8 +176,15 @@ class _Begun:
     def end(self, solutions: Sequence[Solution], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration."""
         best = _best(solutions, self.labels, seconds)
-        data = self.problems[0].data
-        return MoEResults(self.family, best, self.solver.name, data.weight, _variance(data))
+        family, data = self.original.family, self.original.data
+        return MoEResults(
+            family,
+            self.standard.outward(best) if self.standard else best,
+            self.solver.name,
+            data.weight,
+            _variance(data),
+            standard=self.standard.fitted(best) if self.standard else None,
+        )
 
 
 def _checked_starts(starts: Any) -> list[StartRule]:
@@ -189,8 +198,8 @@ def _checked_starts(starts: Any) -> list[StartRule]:
     return rules
 
 
-def _begin(job: FitJob, whole: bool) -> _Begun:
-    """Check a job and draw its starts."""
+def _begin(job: FitJob, whole: bool, scaled: bool = False) -> _Begun:
+    """Check a job and draw its starts; `scaled` says whether the data scale coordinates and box."""
     family = job.family
     rules = _checked_starts(job.starts) if job.starts is not None else _default_starts(family)
     solver = job.solver or _default_solver(family)
@@ -200,18 +209,24 @@ def _begin(job: FitJob, whole: bool) -> _Begun:
             f" module makes of a name, got {solver!r}"
         )
     problem = _checked_problem(family, job.X, job.y, job.sample_weight, whole)
-    begun = _Begun(family, solver)
+    standard = standardise(problem) if scaled else None
+    begun = _Begun(problem, solver, standard)
+    inner = standard.problem if standard else problem
     child = as_generator(job.rng)
     for rule in rules:
-        for j, start in enumerate(_into_box(family, rule.draw(problem, child))):
-            begun.problems.append(Problem(family, problem.data))
+        points = standard.draw(rule, child) if standard else rule.draw(problem, child)
+        for j, start in enumerate(_into_box(inner.family, points)):
+            begun.problems.append(Problem(inner.family, inner.data))
             begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
             begun.labels.append(f"{rule.name} {j}")
     return begun
 
 
 def fit_jobs(jobs: Sequence[FitJob], target: Target | None = None) -> list[MoEResults | Exception]:
-    """Fit data sets, of one family or of several, in one batch.
+    """Fit data sets over the compact parameter spaces of their families, in one batch.
+
+    Coordinates and box are those of the family, whatever the data: what theorems about compact
+    parameter spaces speak of.  `fit_many` is for data in units of their own.
 
     Parameters
     ----------
@@ -329,7 +344,7 @@ def fit_many(
         try:
             own, read = read_data(family, X, y, weight, {})
             job = FitJob(own, read.X, read.y, solver, starts, weight, child)
-            started.append(_begin(job, where.whole))
+            started.append(_begin(job, where.whole, scaled=True))
             known.append(read)
         except ValueError as error:
             if len(data) == 1:

@@ -17,14 +17,34 @@ from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary
 from moestat.model.family import Family
 from moestat.model.measure import MixingMeasure
+from moestat.model.units import Coordinates, DataUnits
 from moestat.solvers import Certificate, Solution
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MoEResults", "load"]
+__all__ = ["MoEResults", "StandardFit", "load"]
 
 _IDENTIFIED = 1e-12
+
+
+@dataclass(frozen=True)
+class StandardFit:
+    """A fit in the coordinates in which it was found.
+
+    Parameters
+    ----------
+    family : Family
+        The family with the box there.
+    solution : Solution
+        The solution there.
+    coordinates : Coordinates
+        The way to the coordinates of the user.
+    """
+
+    family: Family
+    solution: Solution
+    coordinates: Coordinates | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +69,8 @@ class MoEResults:
         Variance of a continuous response, nan for classes.
     data : Data, optional
         The data of the fit, with the names of columns and classes.
+    standard : StandardFit, optional
+        The fit in standardised coordinates; None for one over the family's compact box.
     """
 
     family: Family
@@ -57,6 +79,7 @@ class MoEResults:
     weight: FloatArray = field(repr=False)
     response_variance: float = field(default=float("nan"), repr=False)
     data: Data | None = field(default=None, repr=False)
+    standard: StandardFit | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         family, certificate = self.family, self.certificate
@@ -164,22 +187,52 @@ class MoEResults:
     def singular_values(self) -> FloatArray:
         """Singular values of the scaled Jacobian at the free coordinates, ascending.
 
-        The Gauss-Newton spectrum: every column of J has length 1, so that the values do not
-        depend on the units of the parameters; their ratio is the condition of the fit.
+        The Gauss-Newton spectrum in the coordinates of the fit, with the inputs centred: every
+        column of J has length 1, so that the values do not depend on units; their ratio is the
+        condition of the fit.
         """
         return np.sqrt(np.maximum(self._spectrum[0], 0.0))
 
     @cached_property
     def free(self) -> np.ndarray:
-        """Coordinates neither pinned nor on a bound, shape (P,)."""
-        lower, upper = self.family.box_at(self.theta)
-        return (self.theta > lower) & (self.theta < upper)
+        """Coordinates neither pinned nor moved by one on a bound, shape (P,)."""
+        return ~self._moved_by(~self._inner_free)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Lower and upper bounds (P, 2) that each coordinate had in the fit.
+
+        A fit to data has a box in standardised coordinates; the bounds are its shadow.
+        """
+        inner = self._inner
+        sides = np.column_stack([inner.family.lower, inner.family.upper])
+        if inner.coordinates is None:
+            return sides
+        matrix, shift = inner.coordinates.matrix, inner.coordinates.shift[:, None]
+        return np.maximum(matrix, 0.0) @ sides + np.minimum(matrix, 0.0) @ sides[:, ::-1] + shift
+
+    @property
+    def _inner(self) -> StandardFit:
+        """The fit where it was found."""
+        return self.standard or StandardFit(self.family, self.solution, None)
+
+    @cached_property
+    def _inner_free(self) -> np.ndarray:
+        """Coordinates neither pinned nor on a bound where the fit was found."""
+        theta = self._inner.solution.theta
+        lower, upper = self._inner.family.box_at(theta)
+        return (theta > lower) & (theta < upper)
+
+    def _moved_by(self, inner: np.ndarray) -> np.ndarray:
+        """Coordinates (P,) that depend on those marked where the fit was found."""
+        coordinates = self._inner.coordinates
+        return inner if coordinates is None else (coordinates.matrix != 0.0) @ inner
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Eigenvalues and vectors of the scaled information of the free coordinates."""
-        at = np.flatnonzero(self.free)
-        block = self.solution.information[np.ix_(at, at)]
+        at = np.flatnonzero(self._inner_free)
+        block = self._inner.solution.information[np.ix_(at, at)]
         scale = np.sqrt(np.maximum(np.abs(np.diag(block)), np.finfo(float).tiny))
         values, vectors = np.linalg.eigh(block / np.outer(scale, scale))
         return values, vectors, scale
@@ -187,28 +240,33 @@ class MoEResults:
     def cov_params(self) -> Any:
         """Covariance matrix (P, P) of the estimate: the inverse observed information.
 
-        Rows and columns of pinned and bounded coordinates are 0.  A coordinate that a null
-        direction of the information moves is not identified: its row and column are NaN, and so
-        is everything when the information is not positive.
+        Rows and columns of pinned coordinates are 0, those of bounded ones NaN: the theory of
+        interior maxima does not speak of them.  A coordinate that a null direction of the
+        information moves is not identified: its row and column are NaN, and so is everything
+        when the information is not positive.
         """
         return self._labelled(self._covariance.copy(), self.param_names)
 
     @cached_property
     def _covariance(self) -> FloatArray:
-        covariance = np.zeros((self.family.n_params, self.family.n_params))
-        at = np.flatnonzero(self.free)
-        if at.size == 0:
-            return covariance
-        values, vectors, scale = self._spectrum
-        if values[0] < -_IDENTIFIED * values[-1]:
-            covariance[np.ix_(at, at)] = np.nan
-            return covariance
-        good = values > _IDENTIFIED * values[-1]
-        inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T / np.outer(scale, scale)
-        moved = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0) > 1e-6
-        inverse[moved] = np.nan
-        inverse[:, moved] = np.nan
-        covariance[np.ix_(at, at)] = inverse
+        n_params = self.family.n_params
+        covariance = np.zeros((n_params, n_params))
+        lower, upper = self._inner.family.box_at(self._inner.solution.theta)
+        unknown = ~self._inner_free & (lower < upper)
+        at = np.flatnonzero(self._inner_free)
+        if at.size:
+            values, vectors, scale = self._spectrum
+            good = values > _IDENTIFIED * values[-1]
+            moved = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0) > 1e-6
+            unknown[at] = moved | bool(values[0] < -_IDENTIFIED * values[-1])
+            inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T
+            covariance[np.ix_(at, at)] = inverse / np.outer(scale, scale)
+        if self._inner.coordinates is not None:
+            matrix = self._inner.coordinates.matrix
+            covariance = matrix @ covariance @ matrix.T
+        unknown = self._moved_by(unknown)
+        covariance[unknown] = np.nan
+        covariance[:, unknown] = np.nan
         return covariance
 
     @property
@@ -217,7 +275,7 @@ class MoEResults:
 
     @property
     def bse(self) -> Any:
-        """Standard errors (P,); 0 for pinned and bounded, NaN for unidentified coordinates."""
+        """Standard errors (P,); 0 for pinned, NaN for bounded and unidentified coordinates."""
         return self._labelled(self._errors)
 
     @property
@@ -427,4 +485,6 @@ def load(path: str | Path) -> MoEResults:
     >>> bool((again.params == result.params).all())
     True
     """
-    return read_record(path, (MoEResults, Solution, Certificate, Data))
+    return read_record(
+        path, (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
+    )

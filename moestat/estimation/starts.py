@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -32,7 +32,12 @@ _CLUSTERED, _CLUSTER_STEPS = 2000, 15
 
 
 class StartRule(Protocol):
-    """A rule that draws starting values for a problem."""
+    """A rule that draws starting values for a problem.
+
+    One with `in_user_units` knows parameters in the user's units, and is shown the data in them.
+    """
+
+    in_user_units: ClassVar[bool]
 
     @property
     def name(self) -> str:
@@ -78,6 +83,7 @@ class TruthStarts:
     noise: float = 0.1
     decay: float = 0.0
     name: str = "truth"
+    in_user_units: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         as_floats("truth", self.truth, (self.truth_family.n_params,))
@@ -173,6 +179,7 @@ class GivenStarts:
 
     points: Any
     name: str = "given"
+    in_user_units: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         points = as_floats("starts: points", self.points, (None, None))
@@ -281,6 +288,7 @@ class RandomStarts:
 
     count: int = 1
     name: str = "random"
+    in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive_int("starts: random", self.count)
@@ -314,6 +322,7 @@ class SplitStarts:
     count: int = 1
     noise: float = 0.5
     name: str = "split"
+    in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive_int("starts: split", self.count)
@@ -352,6 +361,7 @@ class ClusterStarts:
 
     count: int = 1
     name: str = "cluster"
+    in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive_int("starts: cluster", self.count)

@@ -38,9 +38,12 @@ class Family(ParameterLayout):
     n_experts, n_features, n_classes : int
         Number of atoms k, inputs d and classes K; K is 1 for a continuous response.
     box : mapping
-        Block -> (lower, upper), the compact parameter space.
+        Block -> (lower, upper), the compact parameter space; arrays that broadcast to the block's
+        shape bound each coefficient by itself.
     held : tuple of int
         Inputs whose coefficients are pinned to 0, see `holding`.
+    given : frozenset of str
+        Blocks whose bounds are the user's own.  Only these bind a fit to data, see `moestat.fit`.
     """
 
     def __repr__(self) -> str:
@@ -68,6 +71,7 @@ class Family(ParameterLayout):
                 name: [np.asarray(b).tolist() for b in pair] for name, pair in self.box.items()
             },
             "held": list(self.held),
+            "given": sorted(self.given),
         }
         again = from_table(table)
         if again.loops is not self.loops or again.layout != self.layout:
@@ -384,7 +388,15 @@ def from_table(table: Mapping[str, Any]) -> Family:
         for name, pair in table["box"].items()
     }
     likelihood = LIKELIHOODS[table["likelihood"]]
-    return Family(gate, expert, likelihood, *table["sizes"], box, tuple(table["held"]))
+    return Family(
+        gate,
+        expert,
+        likelihood,
+        *table["sizes"],
+        box,
+        tuple(table["held"]),
+        frozenset(table["given"]),
+    )
 
 
 def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
@@ -435,6 +447,8 @@ def family(
         Number of classes K >= 2, 2 by default; not for a continuous response.
     bounds : mapping of str to (float, float), optional
         Lower and upper bound of whole blocks, replacing the defaults of the gate and expert.
+        Fits to data respect these, and otherwise have bounds that scale with the data; ``bounds =
+        F.box`` asks for the compact parameter space of a family F of the papers.
 
     Returns
     -------
@@ -498,4 +512,5 @@ def family(
         if discrete
         else 1,
         box=box,
+        given=frozenset(bounds or ()),
     )

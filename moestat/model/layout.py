@@ -32,9 +32,12 @@ class ParameterLayout:
     n_experts, n_features, n_classes : int
         Number of atoms k, inputs d and classes K; K is 1 for a continuous response.
     box : mapping
-        Block -> (lower, upper), the compact parameter space.
+        Block -> (lower, upper), the compact parameter space; arrays that broadcast to the block's
+        shape bound each coefficient by itself.
     held : tuple of int
         Inputs whose coefficients are pinned to 0.
+    given : frozenset of str
+        Blocks whose bounds are the user's own.
     """
 
     gate: Gate
@@ -43,8 +46,9 @@ class ParameterLayout:
     n_experts: int
     n_features: int
     n_classes: int
-    box: Mapping[str, tuple[float, float]] = field(repr=False)
+    box: Mapping[str, tuple[Any, Any]] = field(repr=False)
     held: tuple[int, ...] = ()
+    given: frozenset[str] = field(default=frozenset(), repr=False)
 
     @cached_property
     def _axes(self) -> tuple[tuple[Channel, ...], ...]:

@@ -23,7 +23,7 @@ from moestat.solvers.trust_region.kinks import (
     has_kinks,
     kinked_steps,
 )
-from tests.conftest import WELL_CONDITIONED, WIDE
+from tests.conftest import WELL_CONDITIONED, WIDE, compact_fit
 
 
 def problem_of(family, X, y, weight=None):
@@ -281,7 +281,7 @@ def test_repeated_rows_count_as_weights(truth):
     family, theta, X, y = data_of(truth, 800, 6)
     times = np.random.default_rng(0).integers(1, 4, len(y))
     starts = [TruthStarts(family, theta, 1, 0.05)]
-    one = moestat.fit(family, X, y, starts=starts, sample_weight=times, rng=0)
-    other = moestat.fit(family, np.repeat(X, times, 0), np.repeat(y, times), starts=starts, rng=0)
+    one = compact_fit(family, X, y, starts=starts, sample_weight=times, rng=0)
+    other = compact_fit(family, np.repeat(X, times, 0), np.repeat(y, times), starts=starts, rng=0)
     assert one.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-6)
     assert one.certificate.kinks == other.certificate.kinks

@@ -162,7 +162,8 @@ def test_results_are_those_of_linear_regression():
     )
     assert result.log_likelihood == pytest.approx(log_density.sum(), rel=1e-12)
     assert result.bic - result.aic == pytest.approx(4 * (np.log(500) - 2))
-    scaled = design / np.linalg.norm(design, axis=0)
+    centred = np.column_stack([np.ones(500), X - X.mean(axis=0)])
+    scaled = centred / np.linalg.norm(centred, axis=0)
     assert np.allclose(result.singular_values, np.linalg.svd(scaled)[1][::-1], rtol=1e-8)
     assert "Residual variance" in str(result.summary())
 

@@ -25,7 +25,7 @@ from moestat.solvers.merging_atoms.steps import (
 from moestat.solvers.problem import Evaluation, Problem, Request, Sample, drive
 from moestat.solvers.trust_region.kinks import kink_locations, one_sided
 from moestat.solvers.trust_region.region import BoxStep, Region
-from tests.conftest import GAUSSIAN_TRUTHS
+from tests.conftest import GAUSSIAN_TRUTHS, compact_fit
 
 MEDIUM = moestat.Lattice(-2.0, 2.0, nodes=16)
 WIDE = moestat.Lattice(-4.0, 4.0, nodes=32)
@@ -520,7 +520,7 @@ def test_atoms_merge_between_kinks(truth):
             X, y, weight = moestat.sample_weighted(family, theta, 1e13, rng=seed, design=WIDE)
             starts = [TruthStarts(family, theta, 2, 0.1)]
             options = {"sample_weight": weight, "starts": starts, "rng": 0, "solver": solver}
-            results.append(moestat.fit(family.with_experts(4), X, y, **options))
+            results.append(compact_fit(family.with_experts(4), X, y, **options))
         certified[solver.name] = sum(result.certificate.certified for result in results)
         heights[solver.name] = np.array([result.log_likelihood for result in results])
     assert certified == {"newton": 0, "moment-newton": 3}
@@ -534,7 +534,7 @@ def test_promises_across_kinks_are_tried(truth, seed):
     X, y, weight = moestat.sample_weighted(family, theta, 1e13, rng=seed, design=WIDE)
     starts = [TruthStarts(family, theta, 2, 0.1)]
     options = {"sample_weight": weight, "starts": starts, "rng": 0, "solver": MomentNewton()}
-    certificate = moestat.fit(family.with_experts(4), X, y, **options).certificate
+    certificate = compact_fit(family.with_experts(4), X, y, **options).certificate
     assert certificate.certified
     assert certificate.reach < 1.0
 
@@ -547,7 +547,7 @@ def test_maxima_on_a_kink_are_found_from_beside_it(truth):
         X, y, weight = moestat.sample_weighted(family, theta, 1e7, rng=seed, design=WIDE)
         starts = [TruthStarts(family, theta, 2, 0.1)]
         options = {"sample_weight": weight, "starts": starts, "rng": 0, "solver": MomentNewton()}
-        certificate = moestat.fit(family.with_experts(4), X, y, **options).certificate
+        certificate = compact_fit(family.with_experts(4), X, y, **options).certificate
         assert certificate.certified
         kinks += certificate.kinks
     assert kinks > 0

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from moestat.base.types import Channel, Expert, Symmetry
+from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.compiler.jit import device
 from moestat.model.activations import KINKED
 from moestat.model.activations import activation as activation_named
@@ -31,6 +31,9 @@ _PLAIN_SYMMETRIES = {
     "norm": Symmetry(flips=("alpha", "beta"), positive_in=("alpha", "beta")),
     "relu": Symmetry(positive_in=("alpha", "beta")),
 }
+# A positive factor passes through a homogeneous activation.
+_HOMOGENEOUS = Units(shift_response=False, powers={"beta": 1.0})
+_PLAIN_UNITS = {"norm": _HOMOGENEOUS, "relu": _HOMOGENEOUS}
 _BOUND = (-30.0, 30.0)
 
 
@@ -70,6 +73,7 @@ def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
         block=block,
         bounds={"alpha": _BOUND, "beta": _BOUND, "lambda": _BOUND},
         source="attention (004), Sec. 4.1",
+        units=Units(shift_response=False, powers={"lambda": 1.0}),
         symmetry=replace(_SYMMETRIES.get(activation, Symmetry()), linear_in=("lambda",)),
         kinked=activation in KINKED,
         options={"activation": activation},
@@ -101,6 +105,7 @@ def _plain(activation: str, phi: Callable[..., Any]) -> Expert:
         block=block,
         bounds={"alpha": _BOUND, "beta": _BOUND},
         source="attention (004), eq. (84)",
+        units=_PLAIN_UNITS.get(activation, Units(shift_response=False, scale_response=False)),
         symmetry=_PLAIN_SYMMETRIES.get(activation, Symmetry()),
         kinked=activation in KINKED,
         options={"activation": activation, "weighted": False},

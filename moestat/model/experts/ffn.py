@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from moestat.base.types import Channel, Expert, Symmetry
+from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
@@ -62,6 +62,7 @@ def ffn(hidden: int = 2) -> Expert:
         block=block,
         bounds={"b1": (-30.0, 30.0), "W1": (-30.0, 30.0), "W2": (-30.0, 30.0)},
         source="compete (000), Sec. 3",
+        units=Units(shift_response=False, powers={"W2": 1.0}),
         symmetry=Symmetry(units=("W1", "b1", "W2")),
         options={"hidden": n_hidden},
         configure=ffn,

@@ -5,7 +5,7 @@ Source: mlmoe (003), Sec. 3, the display after eq. (1); compete (000), App. J.
 
 from __future__ import annotations
 
-from moestat.base.types import Channel, Expert, Symmetry
+from moestat.base.types import Channel, Expert, Symmetry, Units
 
 
 def channels(n_features: int, n_responses: int | None) -> tuple[Channel, ...]:
@@ -21,5 +21,6 @@ EXPERT = Expert(
     block=None,
     bounds={"a": (-30.0, 30.0), "b": (-30.0, 30.0)},
     source="mlmoe (003), Sec. 3; compete (000), App. J",
+    units=Units(level="b", powers={"b": 1.0}),
     symmetry=Symmetry(linear_in=("a", "b")),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from moestat.base.types import Channel, Expert, Symmetry
+from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 
@@ -35,6 +35,11 @@ def polynomial(degree: int = 2) -> Expert:
         block=block,
         bounds={"alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
         source="attention (004), Sec. 4.1",
+        units=Units(
+            shift_response=p == 1,
+            level="beta" if p == 1 else None,
+            powers={"beta": 1.0 / p},
+        ),
         symmetry=Symmetry(
             flips=() if p % 2 else ("alpha", "beta"),
             linear_in=("alpha", "beta") if p == 1 else (),

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from moestat.base.types import Channel, Gate
+from moestat.base.types import Channel, Gate, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 from moestat.model.activations import activation as activation_named
@@ -53,6 +53,8 @@ def _block(activation: str) -> Callable[..., None]:
     return block
 
 
+# The weights are functions of the response itself, whatever its unit.
+_UNITS = Units(shift_response=False, scale_response=False)
 _UNIT: dict[str, Any] = {
     "channels": lambda n_features: (),
     "mass": None,
@@ -74,6 +76,7 @@ def _competition(name: str, parts: dict[str, Any], activation: str = "softplus")
         name=name,
         block=_block(activation),
         source="compete (000), eq. (3)",
+        units=_UNITS,
         options={"activation": activation},
         configure=partial(_competition, name, parts),
         **parts,
@@ -85,6 +88,7 @@ def _top(active: int = 1, activation: str = "norm") -> Gate:
         name="competition-top",
         block=_block(activation),
         source="compete-v1 (001), eq. (6)",
+        units=_UNITS,
         n_active=positive_int("active", active),
         options={"active": active, "activation": activation},
         configure=_top,

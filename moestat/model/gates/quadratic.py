@@ -11,7 +11,7 @@ partial one.
 
 from __future__ import annotations
 
-from moestat.base.types import Channel, Gate
+from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log1p_unit
 
@@ -62,6 +62,7 @@ SIGMOID = Gate(
     translations=(),
     bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
     source="attention (004), Sec. 3, eq. (5) with score (i)",
+    units=Units(shift_response=False),
     normalised=False,
 )
 
@@ -73,6 +74,7 @@ SIGMOID_PARTIAL = Gate(
     translations=(),
     bounds={"A": _BOUND, "c": _BOUND},
     source="attention (004), App. C, eq. (49)",
+    units=Units(shift_inputs=False, shift_response=False),
     normalised=False,
 )
 
@@ -84,6 +86,7 @@ SOFTMAX = Gate(
     translations=("A", "b", "c"),
     bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
     source="attention (004), Sec. 5.1 and App. E.1",
+    units=Units(),
 )
 
 SOFTMAX_PARTIAL = Gate(
@@ -94,4 +97,5 @@ SOFTMAX_PARTIAL = Gate(
     translations=("A", "c"),
     bounds={"A": _BOUND, "c": _BOUND},
     source="attention (004), App. C.1.2, the comparison after Theorem 4",
+    units=Units(shift_inputs=False),
 )

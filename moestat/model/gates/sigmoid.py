@@ -5,7 +5,7 @@ Source: mlmoe (003), eq. (1).
 
 from __future__ import annotations
 
-from moestat.base.types import Channel, Gate
+from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
 
@@ -36,4 +36,5 @@ GATE = Gate(
     translations=("gamma",),
     bounds={"gamma": (-10.0, 10.0), "alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
     source="mlmoe (003), eq. (1)",
+    units=Units(),
 )

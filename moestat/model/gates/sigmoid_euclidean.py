@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from moestat.base.types import Channel, Gate
+from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import tempered_log_sigmoid
 
@@ -96,5 +96,6 @@ GATE = Gate(
         "tau": (0.01, 10.0),
     },
     source="mlmoe (003), eq. (10)",
+    units=Units(common_scale=True, lengths=("beta", "tau")),
     kink=("alpha", "beta"),
 )

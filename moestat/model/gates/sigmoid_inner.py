@@ -11,7 +11,7 @@ Source: mlmoe (003), eq. (6).
 
 from __future__ import annotations
 
-from moestat.base.types import Channel, Gate
+from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import tempered_log_sigmoid
 
@@ -57,5 +57,6 @@ GATE = Gate(
         "tau": (0.01, 10.0),
     },
     source="mlmoe (003), eq. (6)",
+    units=Units(),
     scaling=("alpha", "beta", "tau"),
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from moestat.base.types import Channel, Gate
+from moestat.base.types import Channel, Gate, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 
@@ -38,6 +38,7 @@ GATE = Gate(
     translations=("beta0", "beta1"),
     bounds={"beta0": (-30.0, 30.0), "beta1": (-30.0, 30.0)},
     source="arXiv 2310.14188, eq. (1)",
+    units=Units(),
 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood
+from moestat.base.types import Channel, FloatArray, Likelihood, Units
 from moestat.base.validate import as_floats
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp
@@ -82,5 +82,6 @@ LIKELIHOOD = Likelihood(
     spread=spread,
     bounds={"nu": (1e-6, 1e6)},
     source="compete (000), eq. (3)",
+    units=Units(powers={"nu": 2.0}),
     collapse="nu",
 )

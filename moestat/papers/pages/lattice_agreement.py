@@ -16,10 +16,12 @@ from dataclasses import replace
 import numpy as np
 
 import moestat
+from moestat.estimation.fitting import FitJob, fit_jobs
 from moestat.estimation.starts import TruthStarts
 from moestat.metrics.losses import make_loss
 from moestat.model.designs import Design
 from moestat.papers.folders import EXPERIMENTS, FIGURES
+from moestat.solvers.problem import Cores
 from moestat.sweep import load_spec
 
 SIZES = (10_000, 31_623, 100_000)
@@ -47,9 +49,11 @@ def log_losses(
             X, y, weight = moestat.sample_weighted(
                 truth.family, truth.theta, n, rng=seed, design=design
             )
-            result = moestat.fit(
-                family, X, y, sample_weight=weight, starts=starts, rng=r, threads=1
-            )
+            rng = np.random.default_rng(r).spawn(1)[0]
+            job = FitJob(family, X, y, starts=starts, sample_weight=weight, rng=rng)
+            (result,) = fit_jobs([job], Cores(1))
+            if isinstance(result, Exception):
+                raise result
             value = np.log(moestat.voronoi_loss(result.measure, target, loss))
             out[i, r] = value if result.certificate.certified else np.nan
     return out

@@ -1,0 +1,172 @@
+"""Fits in standardised coordinates: the data, the box of the parameters, and the way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.estimation.results import StandardFit
+from moestat.estimation.starts import StartRule
+from moestat.model.family import Family
+from moestat.model.units import Coordinates, DataUnits, closed_part
+from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.solution import Solution
+
+__all__ = ["Standardised", "standardise"]
+
+_WIDER = 1e3
+"""The default box is so many times as wide as the compact box of the papers."""
+
+_LEAST_VARIANCE = 1e-6
+"""Smallest variance of an atom, in residual variances of the linear regression of y on x."""
+
+_FINEST = 1e-16
+"""Smallest share of the variance of y that float64 leaves to residuals."""
+
+
+def data_units(data: Sample) -> DataUnits:
+    """Weighted mean and standard deviation of each input, and of a continuous response."""
+    share = data.weight / data.weight.sum()
+    centre = data.X @ share
+    scale = np.sqrt((data.X - centre[:, None]) ** 2 @ share)
+    scale[scale == 0.0] = 1.0  # an input whose coefficients are held at 0
+    if np.issubdtype(data.y.dtype, np.integer):
+        return DataUnits(centre, scale)
+    level = float(data.y @ share)
+    return DataUnits(centre, scale, level, float(np.sqrt((data.y - level) ** 2 @ share)))
+
+
+def _in_units(data: Sample, units: DataUnits) -> Sample:
+    """The same data as (z, w)."""
+    X = (data.X - units.centre[:, None]) / units.scale[:, None]
+    y = data.y
+    if not np.issubdtype(y.dtype, np.integer):
+        y = np.ascontiguousarray((y - units.level) / units.unit)
+    return replace(data, X=np.ascontiguousarray(X), y=y)
+
+
+def _residual_share(data: Sample) -> float:
+    """Share of the variance of y that its linear regression on x leaves."""
+    root = np.sqrt(data.weight)
+    design = np.vstack([np.ones(data.size), data.X]) * root
+    units = data_units(data)
+    response = (data.y - units.level) / units.unit * root
+    fitted = design.T @ np.linalg.lstsq(design.T, response, rcond=None)[0]
+    return float(np.sum((response - fitted) ** 2) / data.weight.sum())
+
+
+def _default_box(family: Family, data: Sample) -> dict[str, tuple[Any, Any]]:
+    """The compact box of the family about the data: in standard deviations, and wider.
+
+    Data that are not standardised, for want of closure, have wider bounds in proportion.
+    """
+    units = data_units(data)
+    steepness = 1.0 / units.scale
+    rows, columns = np.triu_indices(units.scale.size)
+    reach = 1.0 + float(np.sum(np.abs(units.centre) / units.scale))
+    powers = {**family.expert.units.powers, **family.likelihood.units.powers}
+    box: dict[str, tuple[Any, Any]] = {}
+    for channel in family.channels:
+        name = channel.intercept
+        size = _WIDER * units.unit ** powers.get(name, 0.0)
+        low, high = family.box[name]
+        if channel.log:
+            floor = max(_LEAST_VARIANCE * _residual_share(data), _FINEST) * units.unit**2
+            box[name] = (floor, high * units.unit**2)
+        elif channel.axis is not None:
+            length = size * float(units.scale.max())
+            box[name] = (units.centre + low * length, units.centre + high * length)
+        elif name in family.gate.units.lengths:
+            length = float(units.scale.max())
+            box[name] = (low * size * length, high * size * length)
+            if low > 0.0:
+                box[name] = (low / _WIDER * length, high * size * length)
+        elif low > 0.0:
+            box[name] = (low / _WIDER, high * size)
+        else:
+            wide = size * (reach if channel.slope or channel.products else 1.0)
+            level = abs(units.level) if name == family.expert.units.level else 0.0
+            box[name] = (low * wide - level, high * wide + level)
+        if channel.slope is not None:
+            low, high = family.box[channel.slope]
+            box[channel.slope] = (low * size * steepness, high * size * steepness)
+        if channel.products is not None:
+            low, high = family.box[channel.products]
+            steep = size * steepness[rows] * steepness[columns]
+            box[channel.products] = (low * steep, high * steep)
+    return box
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """A data set in standardised coordinates.
+
+    Parameters
+    ----------
+    original : Problem
+        Family and data in the units of the user.
+    problem : Problem
+        The family, with the box of a fit to data, and the data in standardised units.
+    coordinates : Coordinates
+        How packed parameters change.
+    """
+
+    original: Problem
+    problem: Problem = field(repr=False)
+    coordinates: Coordinates = field(repr=False)
+
+    def draw(self, rule: StartRule, rng: np.random.Generator) -> FloatArray:
+        """Starting values (count, P); a rule that knows parameters has them in the user's units."""
+        if not getattr(rule, "in_user_units", True):
+            return rule.draw(self.problem, rng)
+        return np.array([self.coordinates.inward(p) for p in rule.draw(self.original, rng)])
+
+    def fitted(self, solution: Solution) -> StandardFit:
+        """A solution with what it takes to understand it."""
+        return StandardFit(self.problem.family, solution, self.coordinates)
+
+    def outward(self, solution: Solution) -> Solution:
+        """A solution in the units of the user."""
+        data, coordinates = self.original.data, self.coordinates
+        moved = float(data.weight.sum()) * np.log(coordinates.units.unit)
+        return replace(
+            solution,
+            theta=coordinates.outward(solution.theta),
+            log_likelihood=solution.log_likelihood - moved,
+            information=coordinates.information(solution.information),
+            path=tuple(value - moved for value in solution.path),
+        )
+
+
+def standardise(original: Problem) -> Standardised:
+    """A data set in the coordinates in which it is fitted.
+
+    Inputs and a continuous response have mean 0 and standard deviation 1 as far as the family is
+    closed under such maps.  Blocks that the user has bounded keep these bounds; so that they stay
+    a box, inputs are not shifted then when the intercept of a bounded slope would follow.
+    """
+    family, data = original.family, original.data
+    units = closed_part(family, data_units(data))
+    if any(
+        {channel.intercept, channel.slope, channel.products} & family.given
+        for channel in family.channels
+        if channel.slope is not None or channel.products is not None
+    ):
+        units = replace(units, centre=np.zeros_like(units.centre))
+    coordinates = Coordinates(family, units)
+    inner = _in_units(data, units)
+    box = _default_box(family, inner)
+    if family.given:
+        scale = np.diag(coordinates.matrix)
+        lower = (family.lower - coordinates.shift) / scale
+        upper = (family.upper - coordinates.shift) / scale
+        logs = {channel.intercept for channel in family.channels if channel.log}
+        for name in family.given:
+            at = family.blocks[name][:1] if family.blocks[name].ndim else family.blocks[name]
+            sides = (lower[at], upper[at])
+            box[name] = tuple(np.exp(side) if name in logs else side for side in sides)  # type: ignore[assignment]
+    problem = Problem(replace(family, box=box), inner)
+    return Standardised(original, problem, coordinates)

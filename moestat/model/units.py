@@ -1,0 +1,161 @@
+"""Units of the data: the maps x = m + s z, y = c + u w, and how packed parameters follow them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.model.family import Family
+
+__all__ = ["Coordinates", "DataUnits", "closed_part"]
+
+
+@dataclass(frozen=True)
+class DataUnits:
+    """An affine map of the data, ``x = centre + scale z`` and ``y = level + unit w``.
+
+    Parameters
+    ----------
+    centre, scale : ndarray of shape (d,)
+        Shift and positive scale of each input.
+    level, unit : float
+        Shift and positive scale of a continuous response; 0 and 1 for classes.
+    """
+
+    centre: FloatArray
+    scale: FloatArray
+    level: float = 0.0
+    unit: float = 1.0
+
+
+def closed_part(family: Family, units: DataUnits) -> DataUnits:
+    """The part of a map of the data under which the family is closed.
+
+    The densities of a closed family after the map are the family's own, with other parameters.
+    Without a closed part a shift is 0 and a scale 1; where only a common scale of all inputs is
+    possible, it is the root mean square of theirs.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> units = DataUnits(np.array([3.0]), np.array([2.0]), -1.0, 5.0)
+    >>> closed_part(family("gaussian", gate="softmax"), units) == units
+    True
+    >>> closed_part(family("gaussian", gate="competition"), units).unit
+    1.0
+    """
+    axes = (family.gate.units, family.expert.units, family.likelihood.units)
+    centre, scale, level, unit = units.centre, units.scale, units.level, units.unit
+    if not all(axis.shift_inputs for axis in axes):
+        centre = np.zeros_like(centre)
+    if any(axis.common_scale for axis in axes):
+        scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
+    if family.likelihood.support is not None or not all(axis.shift_response for axis in axes):
+        level = 0.0
+    if family.likelihood.support is not None or not all(axis.scale_response for axis in axes):
+        unit = 1.0
+    return DataUnits(centre, scale, level, unit)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Parameters of one density before and after a map of the data.
+
+    With parameters theta of the data (x, y) and phi of the mapped data (z, w),
+    ``theta = matrix @ phi + shift``, and the density of y at theta is that of w at phi over
+    ``unit``.
+
+    Parameters
+    ----------
+    family : Family
+        A family that is closed under the map.
+    units : DataUnits
+        The map.
+
+    Examples
+    --------
+    A line, ``y = 7 + 3 x``, in other units of x and y:
+
+    >>> from moestat import family
+    >>> F = family("gaussian", gate="softmax", n_experts=1)
+    >>> theta = F.pack({"beta0": [0], "beta1": [0], "a": [3], "b": [7], "nu": [4]})
+    >>> other = Coordinates(F, DataUnits(np.array([10.0]), np.array([2.0]), 7.0, 2.0))
+    >>> {name: value.item() for name, value in F.unpack(other.inward(theta)).items()}
+    {'beta0': 0.0, 'beta1': 0.0, 'b': 15.0, 'a': 3.0, 'nu': 1.0}
+    """
+
+    family: Family
+    units: DataUnits = field(repr=False)
+
+    @cached_property
+    def _features(self) -> FloatArray:
+        """The features ``phi = (1, z, products)`` as a matrix times those of x."""
+        centre, scale = self.units.centre, self.units.scale
+        d = centre.size
+        rows, columns = np.triu_indices(d)
+        products = any(channel.products is not None for channel in self.family.channels)
+        n_features = 1 + d + (rows.size if products else 0)
+        matrix = np.eye(n_features)
+        at = np.arange(1, d + 1)
+        matrix[at, at] = 1.0 / scale
+        matrix[at, 0] = -centre / scale
+        if products:
+            factor = np.where(rows == columns, 1.0, np.sqrt(2.0)) / (scale[rows] * scale[columns])
+            at = 1 + d + np.arange(rows.size)
+            matrix[at, at] = 1.0 / (scale[rows] * scale[columns])
+            matrix[at, 0] = factor * centre[rows] * centre[columns]
+            np.add.at(matrix, (at, 1 + columns), -factor * centre[rows])
+            np.add.at(matrix, (at, 1 + rows), -factor * centre[columns])
+        return matrix
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """Derivative of theta in phi, shape (P, P)."""
+        family, units = self.family, self.units
+        matrix = np.zeros((family.n_params, family.n_params))
+        powers = {**family.expert.units.powers, **family.likelihood.units.powers}
+        length = float(units.scale[0])
+        for (_, c), first in np.ndenumerate(family.index):
+            channel, width = family.channels[c], int(family.width[c])
+            at = first + np.arange(width)
+            read = np.concatenate([[0], family.offset[c] + np.arange(width - 1)])
+            block = self._features[np.ix_(read, read)].T
+            if channel.axis is not None or channel.intercept in family.gate.units.lengths:
+                block = block * length
+            elif not channel.log:
+                block = block * units.unit ** powers.get(channel.intercept, 0.0)
+            matrix[np.ix_(at, at)] = block
+        return matrix
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """Theta where phi is 0, shape (P,)."""
+        family, units = self.family, self.units
+        shift = np.zeros(family.n_params)
+        powers = family.likelihood.units.powers
+        for (_, c), first in np.ndenumerate(family.index):
+            channel = family.channels[c]
+            if channel.axis is not None:
+                shift[first] = units.centre[channel.axis]
+            elif channel.log:
+                shift[first] = powers[channel.intercept] * np.log(units.unit)
+            elif channel.intercept == family.expert.units.level:
+                shift[first] = units.level
+        return shift
+
+    def outward(self, phi: FloatArray) -> FloatArray:
+        """Theta (P,) of phi (P,)."""
+        return self.matrix @ phi + self.shift
+
+    def inward(self, theta: FloatArray) -> FloatArray:
+        """Phi (P,) of theta (P,), the inverse of `outward`."""
+        return np.asarray(np.linalg.solve(self.matrix, theta - self.shift), dtype=np.float64)
+
+    def information(self, matrix: FloatArray) -> FloatArray:
+        """A Hessian in theta (P, P) from that in phi."""
+        half = np.linalg.solve(self.matrix.T, matrix)
+        full = np.linalg.solve(self.matrix.T, half.T)
+        return np.asarray(0.5 * (full + full.T), dtype=np.float64)
