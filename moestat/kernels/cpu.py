@@ -31,7 +31,7 @@ from moestat.kernels.rows import (
 )
 from moestat.kernels.terms import ONES, ZEROS, first_rows
 from moestat.kernels.tiles import LANES, PRODUCTS, multiply, sum_products
-from moestat.kernels.views import empty_like, empty_rows, part, row
+from moestat.kernels.views import empty_like, empty_rows, keep, part, row
 
 __all__ = ["mixture_loop", "response_loop"]
 
@@ -259,6 +259,7 @@ def mixture_loop(
             fill(0.0, products)
             join_moments(outer, outer_sums, products)
             scatter_hessian(products, index, width, 1 + d, information)
+        keep(scratch)
         return value
 
     return loop

@@ -6,7 +6,7 @@ A matrix over the rows of the Jacobian, the free coefficients, is kept as its up
 from __future__ import annotations
 
 from moestat.compiler.jit import compile_loop
-from moestat.kernels.views import empty_rows, row
+from moestat.kernels.views import empty_rows, keep, row
 
 __all__ = ["bend_loop", "collect_loop", "join_loop", "unfold_loop"]
 
@@ -42,6 +42,7 @@ def bend_loop(index, width, offset, rows, phi, bend, pull, triangle):
                         for b in range(m):
                             total += scaled[b] * other[b]
                         triangle[min(here, there), max(here, there)] += total
+    keep(work)
 
 
 @compile_loop

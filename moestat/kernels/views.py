@@ -1,8 +1,8 @@
 """Working rows of compiled loops, and views of them that cost nothing.
 
 A slice in numba is an owner: making and dropping one are two atomic operations on the count of
-references, and a block of samples takes hundreds of slices.  These views own nothing.  One must
-not outlive its array: use it in the loop or function that makes it, from an array that lives on.
+references, and a block of samples takes hundreds of slices.  These views own nothing.  An array is
+freed after its own last use, whatever views of it are still to be used: `keep` it until then.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.core import cgutils
 from moestat.compiler.jit import primitive
 from moestat.compiler.layout import DATA, ITEMSIZE, SHAPE, STRIDES, UNOWNED
 
-__all__ = ["empty_like", "empty_rows", "part", "row"]
+__all__ = ["empty_like", "empty_rows", "keep", "part", "row"]
 
 _CACHE_LINE = 64
 
@@ -82,6 +82,15 @@ def row(array: Any, i: int) -> Any:
 
 
 UNOWNED.update((part, row))
+
+
+def keep(array: Any) -> None:
+    """Make an array live until here, for views of it that were used before; no instructions."""
+
+
+@primitive(keep, lambda array: types.none(array), types.Array)
+def _keep(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return context.get_dummy_value()
 
 
 def _array(context: Any, builder: Any, kind: Any, fields: Any) -> Any:

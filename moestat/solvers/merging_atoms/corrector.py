@@ -30,7 +30,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compile_loop, device
-from moestat.kernels.views import empty_like, empty_rows, part, row
+from moestat.kernels.views import empty_like, empty_rows, keep, part, row
 from moestat.solvers.problem import Evaluation
 from moestat.solvers.trust_region.eigen import into_eigenbasis, out_of_eigenbasis
 from moestat.solvers.trust_region.region import MOST_ROTATIONS, Region
@@ -113,6 +113,8 @@ def _restoration_loop(
         slope[i] = gradient[i]
         for j in range(n_params):
             slope[i] += curvature[i, j] * step[j]
+    keep(work)
+    keep(rotations)
     return (2.0 - shrink) * shrink * decrease, shrink * moved
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.math import exp, softplus
-from moestat.kernels.views import empty_rows, part, row
+from moestat.kernels.views import empty_rows, keep, part, row
 from moestat.model.family import Family
 
 __all__ = ["MomentChart", "Moments", "Path"]
@@ -98,6 +98,7 @@ def _closest_loop(theta, mass_at, other_at, metric):
             one, other = row(places, i), row(places, j)
             apart = max(_distance(one, other, metric, i), _distance(one, other, metric, j))
             closest = min(apart, closest)
+    keep(work)
     return closest
 
 
@@ -144,6 +145,7 @@ def _merges_loop(theta, mass_at, other_at, metric, movable, lower, upper, member
                 if distance[one, other] < best:
                     best, i, j = distance[one, other], one, other
         if not best < _CLOSE:
+            keep(work)
             return found
         _merge(i, j, found, top, masses, places, numbers, apart)
         pairs[found, 0], pairs[found, 1] = i, j
@@ -226,6 +228,7 @@ def _curvature_loop(gradient, mass_at, other_at, pairs, numbers, apart, added):
             for q in range(n_params):
                 added[p, q] += 0.5 * (eta[p] * across[q] + eta[q] * across[p])
                 added[p, q] -= 0.5 * (total[p] * along[q] + total[q] * along[p])
+    keep(sides)
 
 
 @device(forceinline=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.compiler.jit import compact, compile_loop, device
-from moestat.kernels.views import empty_like, empty_rows, part, row
+from moestat.kernels.views import empty_like, empty_rows, keep, part, row
 from moestat.solvers.trust_region.eigen import cholesky, into_eigenbasis, out_of_eigenbasis
 
 __all__ = [
@@ -280,6 +280,8 @@ def _step_loop(
             out_of_eigenbasis(left, used, factor, matrix, size, planes, cosine, sine, leg)
             left, fraction = _follow(left, at, leg, theta, lower, upper, step)
             length = math.sqrt(_quadratic(metric, step))
+        keep(others)
+        keep(turns)
     decrease = -0.5 * _quadratic(hessian, step)
     for j in range(n_params):
         decrease -= gradient[j] * step[j]

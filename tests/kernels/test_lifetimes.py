@@ -1,0 +1,119 @@
+"""Views own nothing: every array must live as long as the views of it are used.
+
+A working row whose array has been freed reads right as long as nobody else asks for memory; in a
+process with several threads somebody sometimes does.
+"""
+
+import gc
+import importlib
+import pkgutil
+
+from numba.core import bytecode, ir, postproc
+from numba.core.dispatcher import Dispatcher
+from numba.core.interpreter import Interpreter
+
+import moestat
+from moestat import family
+from moestat.compiler.layout import UNOWNED
+
+_FAMILIES = (
+    ("multinomial", "sigmoid", "linear"),
+    ("gaussian", "softmax", "linear"),
+    ("gaussian", "competition", {"name": "activation", "activation": "relu"}),
+    ("least-squares", "softmax", {"name": "activation", "activation": "relu"}),
+)
+
+
+def _loops():
+    """Every compiled loop of the package, those of a few families among them."""
+    for module in pkgutil.walk_packages(moestat.__path__, "moestat."):
+        if not module.name.startswith(("moestat.kernels", "moestat.solvers", "moestat.networks")):
+            continue
+        if "cuda" not in module.name:
+            importlib.import_module(module.name)
+    for likelihood, gate, expert in _FAMILIES:
+        loops = family(likelihood, gate=gate, expert=expert, n_experts=2).loops
+        parts = (
+            ("mixture",) if likelihood != "least-squares" else ("residuals", "channels", "descent")
+        )
+        for part in parts:
+            getattr(loops, part)
+    return {
+        loop.py_func.__qualname__ + loop.py_func.__module__: loop.py_func
+        for loop in gc.get_objects()
+        if issubclass(type(loop), Dispatcher) and loop.py_func.__module__.startswith("moestat.")
+    }
+
+
+def _used_after_free(function):
+    """Pairs (view, array) of a function in which a view may be used when its array is gone."""
+    identity = bytecode.FunctionIdentity.from_function(function)
+    code = Interpreter(identity).interpret(bytecode.ByteCode(identity))
+    postproc.PostProcessor(code).run(emit_dels=True)
+    sources = {}
+    for block in code.blocks.values():
+        for inst in block.find_insts(ir.Assign):
+            sources.setdefault(inst.target.name, []).append(inst.value)
+
+    def constant(var):
+        values = sources.get(var.name, [])
+        return values[0].value if len(values) == 1 and hasattr(values[0], "value") else None
+
+    arrays = {}
+    changed = True
+    while changed:
+        changed = False
+        for name, values in sources.items():
+            for value in values:
+                made = set()
+                if isinstance(value, ir.Var):
+                    made = arrays.get(value.name, set())
+                elif _is_call(value) and constant(value.func) in UNOWNED:
+                    viewed = value.args[0].name
+                    made = {viewed} | arrays.get(viewed, set())
+                if not made <= arrays.get(name, set()):
+                    arrays[name] = arrays.get(name, set()) | made
+                    changed = True
+    return sorted(
+        (view, array)
+        for view, owners in arrays.items()
+        for array in owners
+        if not any(isinstance(value, ir.Arg) for value in sources[array])  # the caller's
+        if not view.startswith("$") and _reaches(code, view, array)
+    )
+
+
+def _is_call(value):
+    return isinstance(value, ir.Expr) and value.op == "call"
+
+
+def _reaches(code, view, array):
+    """Whether a use of `view` can follow the end of `array`."""
+    starts = [
+        (label, position + 1)
+        for label, block in code.blocks.items()
+        for position, inst in enumerate(block.body)
+        if isinstance(inst, ir.Del) and inst.value == array
+    ]
+    seen, left = set(), starts
+    while left:
+        label, position = left.pop()
+        if (label, position) in seen:
+            continue
+        seen.add((label, position))
+        body = code.blocks[label].body
+        for inst in body[position:]:
+            if isinstance(inst, ir.Del):
+                continue
+            if isinstance(inst, ir.Assign) and inst.target.name == view:
+                break
+            if any(var.name == view for var in inst.list_vars()):
+                return True
+        else:
+            left += [(target, 0) for target in body[-1].get_targets()]
+    return False
+
+
+def test_no_view_is_used_when_its_array_is_gone():
+    found = {name: pairs for name, f in _loops().items() if (pairs := _used_after_free(f))}
+    assert found == {}
