@@ -13,6 +13,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from moestat.estimation.estimators import MoEClassifier, MoERegressor
     from moestat.estimation.fitting import fit, fit_many
+    from moestat.estimation.likelihood import (
+        gate_probabilities,
+        hessian,
+        log_likelihood,
+        responsibilities,
+        score,
+    )
     from moestat.estimation.results import load
     from moestat.metrics.distances import hellinger, regression_error, total_variation
     from moestat.metrics.information import expected_information, information_spectrum
@@ -52,13 +59,18 @@ _HOMES = {
     "fit": "moestat.estimation.fitting",
     "fit_many": "moestat.estimation.fitting",
     "fit_rate": "moestat.rates.rate",
+    "gate_probabilities": "moestat.estimation.likelihood",
     "hellinger": "moestat.metrics.distances",
+    "hessian": "moestat.estimation.likelihood",
     "load": "moestat.estimation.results",
+    "log_likelihood": "moestat.estimation.likelihood",
     "information_spectrum": "moestat.metrics.information",
     "plot_rates": "moestat.rates.plots",
     "regression_error": "moestat.metrics.distances",
+    "responsibilities": "moestat.estimation.likelihood",
     "sample": "moestat.model.generate",
     "sample_weighted": "moestat.model.generate",
+    "score": "moestat.estimation.likelihood",
     "total_variation": "moestat.metrics.distances",
     "voronoi_loss": "moestat.metrics.losses",
     "voronoi_terms": "moestat.metrics.losses",
@@ -78,13 +90,18 @@ __all__ = [
     "fit",
     "fit_many",
     "fit_rate",
+    "gate_probabilities",
     "hellinger",
+    "hessian",
     "information_spectrum",
     "load",
+    "log_likelihood",
     "plot_rates",
     "regression_error",
+    "responsibilities",
     "sample",
     "sample_weighted",
+    "score",
     "total_variation",
     "voronoi_loss",
     "voronoi_terms",

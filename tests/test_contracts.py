@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joblib import dump, load
 
 import moestat
 from moestat.base.registry import Registry, UnknownNameError
+from moestat.estimation.data import Data
+from moestat.estimation.results import MoEResults
 from moestat.estimation.starts import TruthStarts
 from moestat.metrics.losses import LOSSES
 from moestat.model.designs import DESIGNS, make_design
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
-from moestat.solvers import LEAST_SQUARES, SOLVERS, make_solver
+from moestat.solvers import LEAST_SQUARES, SOLVERS, Certificate, Solution, make_solver
 from moestat.sweep.executors import EXECUTORS
 from tests import oracle
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM, WELL_CONDITIONED, WIDE
-from tests.kinds import KINDS, MIXING, MULTINOMIAL, kind_id, make, random_response, random_theta
+from tests.kinds import (
+    KINDS,
+    MIXING,
+    MULTINOMIAL,
+    REGRESSION,
+    kind_id,
+    make,
+    random_response,
+    random_theta,
+)
 
 ALL = [GATES, EXPERTS, LIKELIHOODS, LOSSES, SOLVERS, DESIGNS, EXECUTORS]
 MIXTURE_SOLVERS = [name for name in SOLVERS if name not in LEAST_SQUARES]
@@ -218,3 +234,57 @@ def test_solver_on_gaussian_data(solver, gate, gaussian_truth):
         if solver != "search":
             return
     assert result.log_likelihood > family.log_density(theta, X, y).sum()
+
+
+def same(one, other):
+    """Equality of records, field by field, where fields may be arrays or NaN."""
+    assert type(one) is type(other)
+    for f in fields(one):
+        a, b = getattr(one, f.name), getattr(other, f.name)
+        if isinstance(a, np.ndarray):
+            assert a.dtype == b.dtype
+            assert np.array_equal(a, b)
+        elif isinstance(a, (Solution, Certificate, Data)):
+            same(a, b)
+        elif isinstance(a, moestat.Family):
+            assert a.table == b.table
+            assert a.loops is b.loops
+        else:
+            assert a == b or (a != a and b != b)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *REGRESSION], ids=kind_id)
+def test_families_and_results_survive_every_way_to_store_them(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    family = make(kind, 3, 2, 3)
+    n_params = family.n_params
+    certificate = Certificate(
+        "converged", True, 1e-9, 1e-8, (3, 0, 0), np.inf, ("a[0,1]",), 7, 9.5, 0.1, "split 0",
+        2, 1, 0.5, (1,), 1,
+    )  # fmt: skip
+    information = rng.normal(size=(n_params, n_params))
+    theta = random_theta(family, rng)
+    y = random_response(family, rng, 40)
+    words = None if family.likelihood.support is None else np.array(["x", "y", "z"])
+    result = MoEResults(
+        family,
+        Solution(theta, -12.5, information @ information.T, certificate, (-20.0, -12.5)),
+        "newton",
+        np.ones(40),
+        2.0,
+        data=Data(rng.normal(size=(40, 2)), y, np.ones(40), ("age", "height"), None, words),
+    )
+    dump(result, tmp_path / "joblib")
+    result.save(tmp_path / "fit.npz")
+    for again in (
+        pickle.loads(pickle.dumps(result)),
+        copy.deepcopy(result),
+        load(tmp_path / "joblib"),
+        moestat.load(tmp_path / "fit.npz"),
+    ):
+        same(again, result)
+        assert again.params.equals(result.params)
+    assert repr(pickle.loads(pickle.dumps(family))) == repr(family)
+    assert "\n" not in repr(result)
+    assert len(repr(result)) < 160
+    assert len(str(result.summary()).splitlines()) > n_params

@@ -6,10 +6,8 @@ an output weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.compiler.jit import device
@@ -37,14 +35,20 @@ _PLAIN_UNITS = {"norm": _HOMOGENEOUS, "relu": _HOMOGENEOUS}
 _BOUND = (-30.0, 30.0)
 
 
-@cache
 def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
-    """The expert with one activation function, with or without an output weight."""
-    phi = activation_named(activation)
+    """The expert with one activation function, with or without an output weight.
+
+    The same object for the same options.
+    """
     if not isinstance(weighted, bool):
         raise ValueError(f"weighted must be true or false, got {weighted!r}")
-    if not weighted:
-        return _plain(activation, phi)
+    return _weighted(activation) if weighted else _plain(activation)
+
+
+@cache
+def _weighted(activation: str) -> Expert:
+    """The expert with an output weight."""
+    phi = activation_named(activation)
 
     @device
     def block(eta, m, order, mean, d1, d2):
@@ -81,8 +85,10 @@ def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
     )
 
 
-def _plain(activation: str, phi: Callable[..., Any]) -> Expert:
+@cache
+def _plain(activation: str) -> Expert:
     """The expert without an output weight."""
+    phi = activation_named(activation)
 
     @device
     def block(eta, m, order, mean, d1, d2):

@@ -12,11 +12,13 @@ from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 
 
-@cache
 def polynomial(degree: int = 2) -> Expert:
-    """The expert of one degree p."""
-    p = positive_int("degree", degree)
+    """The expert of one degree p, the same object for the same degree."""
+    return _polynomial(positive_int("degree", degree))
 
+
+@cache
+def _polynomial(p: int) -> Expert:
     @device
     def block(eta, m, order, mean, d1, d2):
         """Powers of the one channel s: ``s^p``, ``p s^(p - 1)``, ``p (p - 1) s^(p - 2)``."""

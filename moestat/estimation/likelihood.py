@@ -1,0 +1,214 @@
+"""The log-likelihood of any family at any parameters, with its derivatives and shares of atoms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_floats, as_weights
+from moestat.estimation.data import read_inputs
+from moestat.model.family import Family
+from moestat.solvers.least_squares.squares import profile_log_likelihood
+from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
+
+__all__ = ["gate_probabilities", "hessian", "log_likelihood", "responsibilities", "score"]
+
+
+def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Total log-likelihood of data, ``sum_t w_t log p(y_t | x_t)``.
+
+    Of a family that is fitted by least squares it is the Gaussian one at its best variance,
+    ``-W/2 (log(2 pi s) + 1)`` with the weights' sum W and the mean squared residual s.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    params : array_like of shape (P,)
+        Packed parameters; they need not lie within the bounds of the family.
+    X : array_like or data frame of shape (n, d)
+        Inputs; (n,) when d = 1.
+    y : array_like of shape (n,)
+        Responses; class labels 1..K for classes.
+    sample_weight : array_like of shape (n,), optional
+        Non-negative weights, 1 by default.
+
+    Returns
+    -------
+    float
+        The log-likelihood, natural log.
+
+    Raises
+    ------
+    ValueError
+        If an argument has another shape or holds anything but finite numbers.
+
+    Notes
+    -----
+    mlmoe (003), eq. (2); attention (004), eq. (6) for least squares.
+
+    Examples
+    --------
+    >>> from moestat import family, log_likelihood
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> round(log_likelihood(F, [0, 0, 0, 0], [0.5, 2.0], [1, 2]), 4)
+    -1.3863
+    """
+    if _checked(family).is_regression:
+        total, half = _half_squares(family, params, X, y, sample_weight, "residuals")
+        return profile_log_likelihood(half.value, total)
+    return -_problem(family, X, y, sample_weight).evaluate(_at("value", family, params)).value
+
+
+def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
+    """Gradient (P,) of `log_likelihood` in all packed parameters, pinned ones included.
+
+    Arguments and errors are those of `log_likelihood`.  Where the log-likelihood jumps it is the
+    gradient of the smooth piece; at a kink it is one of the subgradients.
+
+    Examples
+    --------
+    >>> from moestat import family, score
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> score(F, [0, 0, 0, 0], [0.5, 2.0], [1, 2]).tolist()
+    [0.0, 0.0, 0.0, -0.75]
+    """
+    if _checked(family).is_regression:
+        total, half = _half_squares(family, params, X, y, sample_weight, "slopes")
+        return -0.5 * total / half.value * half.gradient
+    here = _problem(family, X, y, sample_weight).evaluate(_at("observed", family, params))
+    return -here.gradient
+
+
+def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
+    """Second derivatives (P, P) of `log_likelihood` in all packed parameters.
+
+    Arguments and errors are those of `log_likelihood`, jumps and kinks as in `score`.  Minus the
+    Hessian is the observed information; of a regression function, whose variance is profiled out,
+    it has a term of rank one beside it, which is 0 at the estimate.
+
+    Examples
+    --------
+    >>> from moestat import family, hessian
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> hessian(F, [0, 0, 0, 0], [0.5, 2.0], [1, 2])[2:, 2:].tolist()
+    [[-0.5, -0.625], [-0.625, -1.0625]]
+    """
+    if _checked(family).is_regression:
+        total, half = _half_squares(family, params, X, y, sample_weight, "curvature")
+        slope = half.gradient / half.value
+        return -0.5 * total * (half.hessian / half.value - np.outer(slope, slope))
+    here = _problem(family, X, y, sample_weight).evaluate(_at("observed", family, params))
+    return -here.hessian
+
+
+def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
+    """Weight of every atom at each input, shape (n, k).
+
+    Rows sum to 1, but for gates that are not normalised, whose weights are in (0, 1) each.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    params : array_like of shape (P,)
+        Packed parameters.
+    X : array_like or data frame of shape (n, d)
+        Inputs; (n,) when d = 1.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        ``pi_i(x_t)``.
+
+    Raises
+    ------
+    ValueError
+        If an argument has another shape or holds anything but finite numbers.
+
+    Examples
+    --------
+    >>> from moestat import family, gate_probabilities
+    >>> F = family("gaussian", gate="competition", n_experts=2)
+    >>> theta = F.pack({"a": [1, -1], "b": [0, 0], "nu": [1, 1]})
+    >>> gate_probabilities(F, theta, [0.0, 2.0]).round(3).tolist()
+    [[0.5, 0.5], [0.881, 0.119]]
+    """
+    return _checked(family).gate_probabilities(params, read_inputs(X, family.n_features)[0].T)
+
+
+def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
+    """Posterior probability of every atom given each sample, shape (n, k); rows sum to 1.
+
+    Parameters
+    ----------
+    family : Family
+        The model, of densities: a regression function has no latent expert.
+    params : array_like of shape (P,)
+        Packed parameters.
+    X : array_like or data frame of shape (n, d)
+        Inputs; (n,) when d = 1.
+    y : array_like of shape (n,)
+        Responses; class labels 1..K for classes.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        ``pi_i(x_t) f(y_t | x_t; theta_i) / p(y_t | x_t)``.
+
+    Raises
+    ------
+    ValueError
+        If an argument has another shape, holds anything but finite numbers, or the family has no
+        density.
+
+    Examples
+    --------
+    >>> from moestat import family, responsibilities
+    >>> F = family("gaussian", gate="competition", n_experts=2)
+    >>> theta = F.pack({"a": [1, -1], "b": [0, 0], "nu": [1, 1]})
+    >>> responsibilities(F, theta, [0.0, 2.0], [0.0, 2.0]).round(4).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
+    if _checked(family).is_regression:
+        raise ValueError(
+            "a family that is fitted by least squares is a regression function: it says nothing on"
+            " which expert a response comes from. gate_probabilities are the weights of its atoms"
+        )
+    data = _problem(family, X, y, None).data
+    return family.rowwise(_vector(family, params), data.X, data.y)[1].T
+
+
+def _checked(family: Any) -> Family:
+    if not isinstance(family, Family):
+        raise ValueError(f"family must be a family from moestat.family, got {family!r}")
+    return family
+
+
+def _vector(family: Family, params: Any) -> FloatArray:
+    return as_floats("params", params, (family.n_params,))
+
+
+def _at(objective: Objective, family: Family, params: Any) -> Request:
+    return Request(objective, _vector(family, params))
+
+
+def _problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Problem:
+    design = read_inputs(X, family.n_features)[0]
+    response = family.likelihood.encode(y, family.n_classes)
+    n = design.shape[1]
+    if len(response) != n:
+        raise ValueError(f"X has {n} samples but y has {len(response)}")
+    return Problem(family, Sample(design, response, as_weights(sample_weight, n), whole=True))
+
+
+def _half_squares(
+    family: Family, params: Any, X: Any, y: Any, sample_weight: Any, objective: Objective
+) -> tuple[float, Evaluation]:
+    """The sum of the weights, and half the sum of squared residuals in all coordinates."""
+    free = replace(family, gate=replace(family.gate, translations=()), held=())
+    problem = _problem(free, X, y, sample_weight)
+    return float(problem.data.weight.sum()), problem.evaluate(_at(objective, free, params))
