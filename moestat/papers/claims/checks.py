@@ -17,6 +17,7 @@ from moestat.papers.claims.evidence import (
     DependenceEvidence,
     Evidence,
     IdentityEvidence,
+    InequalityEvidence,
     Missing,
     OrbitEvidence,
     OrderEvidence,
@@ -33,6 +34,7 @@ __all__ = [
     "Condition",
     "Exponent",
     "Identity",
+    "Inequality",
     "Orbit",
     "Order",
     "Plateau",
@@ -294,6 +296,27 @@ class Identity(Check):
 
     def _rule(self, evidence: IdentityEvidence) -> str:
         return rules.judge_identity(evidence, self.claimed)
+
+
+@dataclass(frozen=True)
+class Inequality(Check):
+    """An inequality of expert-count, `moestat.papers.claims.rules.judge_inequality`.
+
+    Parameters
+    ----------
+    trial : str
+        A name in `moestat.papers.expert_count.trials.TRIALS`.
+    """
+
+    trial: str
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"inequality, expert-count {self.trial}"
+
+    def _rule(self, evidence: InequalityEvidence) -> str:
+        return rules.judge_inequality(evidence)
 
 
 @dataclass(frozen=True)

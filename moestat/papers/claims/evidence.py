@@ -8,6 +8,7 @@ __all__ = [
     "DependenceEvidence",
     "Evidence",
     "IdentityEvidence",
+    "InequalityEvidence",
     "Missing",
     "OrbitEvidence",
     "OrderEvidence",
@@ -145,6 +146,25 @@ class IdentityEvidence:
 
 
 @dataclass(frozen=True)
+class InequalityEvidence:
+    """The two sides of an inequality.
+
+    Parameters
+    ----------
+    excess : float
+        Largest difference of the side that should be smaller and the other one.
+    n_trials : int
+        Points at which it was evaluated.
+    detail : str
+        Where, in words.
+    """
+
+    excess: float
+    n_trials: int
+    detail: str = ""
+
+
+@dataclass(frozen=True)
 class OrbitEvidence:
     """What a search for other parameters with the law of a truth found.
 
@@ -209,6 +229,7 @@ Evidence = (
     | SequenceEvidence
     | DependenceEvidence
     | IdentityEvidence
+    | InequalityEvidence
     | OrbitEvidence
     | OrderEvidence
     | Missing

@@ -18,6 +18,7 @@ import numpy as np
 from moestat.papers.claims.evidence import (
     DependenceEvidence,
     IdentityEvidence,
+    InequalityEvidence,
     OrbitEvidence,
     OrderEvidence,
     PairEvidence,
@@ -38,6 +39,7 @@ __all__ = [
     "judge_dependence",
     "judge_exponent",
     "judge_identity",
+    "judge_inequality",
     "judge_infimum",
     "judge_orbit",
     "judge_order",
@@ -240,6 +242,21 @@ def judge_identity(evidence: IdentityEvidence, holds: bool = True) -> str:
     if EQUAL < evidence.residual < UNEQUAL or math.isnan(evidence.residual):
         return OPEN
     return SUPPORTS if (evidence.residual <= EQUAL) == holds else REFUTES
+
+
+def judge_inequality(evidence: InequalityEvidence) -> str:
+    """An inequality that a claim says holds everywhere it was evaluated.
+
+    ``refutes`` if it is off by more than rounding somewhere; else ``supports``.
+
+    Examples
+    --------
+    >>> judge_inequality(InequalityEvidence(excess=-0.2, n_trials=400))
+    'supports'
+    """
+    if math.isnan(evidence.excess):
+        return OPEN
+    return SUPPORTS if evidence.excess <= EQUAL else REFUTES
 
 
 def judge_orbit(evidence: OrbitEvidence) -> str:

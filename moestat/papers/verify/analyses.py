@@ -11,6 +11,7 @@ from moestat.papers.claims.checks import (
     Condition,
     Exponent,
     Identity,
+    Inequality,
     Orbit,
     Order,
     Sequence,
@@ -73,6 +74,13 @@ def _(check: Sequence, quick: bool) -> Evidence:
 @_evidence.register
 def _(check: Identity, quick: bool) -> Evidence:
     return EQUATIONS[check.equation].evidence()
+
+
+@_evidence.register
+def _(check: Inequality, quick: bool) -> Evidence:
+    from moestat.papers.expert_count.trials import TRIALS
+
+    return TRIALS[check.trial].evidence()
 
 
 @_evidence.register

@@ -12,6 +12,7 @@ from moestat.papers.claims.evidence import (
     DependenceEvidence,
     Evidence,
     IdentityEvidence,
+    InequalityEvidence,
     Missing,
     OrbitEvidence,
     OrderEvidence,
@@ -102,6 +103,12 @@ def _(evidence: DependenceEvidence) -> str:
 @_text.register
 def _(evidence: IdentityEvidence) -> str:
     return f"relative residual {evidence.residual:.1e}"
+
+
+@_text.register
+def _(evidence: InequalityEvidence) -> str:
+    text = f"largest excess {evidence.excess:.1e} in {evidence.n_trials} trials"
+    return f"{text}: {evidence.detail}" if evidence.detail else text
 
 
 @_text.register

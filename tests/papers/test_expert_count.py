@@ -1,0 +1,57 @@
+"""Trials of expert-count: routing probabilities, and what each inequality comes to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from moestat.papers.catalogue import CLAIMS
+from moestat.papers.claims.checks import Inequality
+from moestat.papers.claims.evidence import InequalityEvidence
+from moestat.papers.claims.rules import judge_inequality
+from moestat.papers.expert_count.trials import TRIALS, routing_probabilities
+from moestat.papers.verify.verification import verify
+
+
+@pytest.mark.parametrize("n_experts", [1, 2, 3, 6])
+def test_routing_probabilities_are_shares_of_the_largest_noisy_scores(n_experts):
+    rng = np.random.default_rng(n_experts)
+    h = 0.4 * rng.normal(size=n_experts)
+    p = routing_probabilities(h)
+    assert p.sum() == pytest.approx(1.0, rel=1e-13)
+    n = 200_000
+    chosen = (h[:, None] + rng.random((n_experts, n))).argmax(axis=0)
+    shares = np.bincount(chosen, minlength=n_experts) / n
+    assert np.abs(shares - p).max() < 4 * 0.5 / np.sqrt(n)
+
+
+def test_equal_scores_share_evenly_and_a_lead_of_one_takes_all():
+    assert routing_probabilities(np.full(5, 3.0)) == pytest.approx(0.2, rel=1e-13)
+    assert routing_probabilities(np.array([0.0, 1.0, -2.0])).tolist() == [0.0, 1.0, 0.0]
+
+
+def test_an_inequality_is_refuted_by_more_than_rounding_only():
+    assert judge_inequality(InequalityEvidence(1e-12, 3)) == "supports"
+    assert judge_inequality(InequalityEvidence(0.01, 3)) == "refutes"
+    assert judge_inequality(InequalityEvidence(float("nan"), 3)) == "open"
+
+
+def test_verdicts_of_the_paper_and_no_trial_without_a_claim():
+    found = verify(["expert-count"])
+    verdicts = {r.claim.id.removeprefix("expert-count."): r.verdict for r in found.results}
+    assert found.broken == []
+    refuted = {name for name, verdict in verdicts.items() if verdict == "refuted as printed"}
+    assert refuted == {"equation-76", "range", "stages"}
+    assert {name for name, verdict in verdicts.items() if verdict == "holds"} == set(
+        TRIALS
+    ) - refuted
+    checks = [check for claim in CLAIMS.values() for check in claim.checks]
+    tried = {check.trial for check in checks if isinstance(check, Inequality)}
+    assert tried == set(TRIALS)
+
+
+def test_evidence_says_what_it_found():
+    six = TRIALS["lemma-6"].evidence()
+    assert "0.09 at M = 4, 0.62 at M = 8, 0.96 at M = 16" in six.detail
+    assert "M from 7.6 to 1.1" in TRIALS["range"].evidence().detail
+    assert TRIALS["stages"].evidence().excess == pytest.approx(0.05**0.5 - 1 / 16)
