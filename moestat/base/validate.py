@@ -134,7 +134,7 @@ def as_weights(sample_weight: Any, n: int) -> FloatArray:
     if np.any(weight < 0):
         raise ValueError(f"sample_weight must be >= 0, got a minimum of {weight.min():g}")
     if not weight.sum() > 0:
-        raise ValueError("sample_weight must have a positive sum")
+        raise ValueError("sample_weight must have a positive sum, but all its values are zero")
     return weight
 
 

@@ -2,46 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from moestat.base.validate import positive_int
+from moestat.estimation.data import read_inputs
 from moestat.estimation.fitting import fit
 from moestat.estimation.results import MoEResults
-from moestat.estimation.starts import make_starts
-from moestat.model.family import family
-from moestat.solvers import make_solver
+from moestat.estimation.starts import StartRule, make_starts
+from moestat.solvers import Solver, make_solver
 
 __all__ = ["MoEClassifier", "MoERegressor"]
 
-
-def _checked(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2:
-        raise ValueError(f"X must have shape (n, d), got {X.shape}")
-    response = np.asarray(y)
-    if response.ndim != 1 or response.shape[0] != X.shape[0]:
-        raise ValueError(f"y must have shape ({X.shape[0]},), got {response.shape}")
-    return X, response
+_NUMBERS: dict[str, Any] = {"dtype": np.float64}
 
 
-class MoEClassifier(ClassifierMixin, BaseEstimator):
+class _MoEEstimator(BaseEstimator):
+    """What both estimators do: read the data, fit, keep the results without the data."""
+
+    n_experts: Any
+    gate: Any
+    expert: Any
+    solver: Any
+    starts: Any
+    n_starts: Any
+    bounds: Any
+    random_state: Any
+
+    def _inputs(self, X: Any) -> np.ndarray:
+        """Inputs (n, d) for predictions, with the columns of the fit."""
+        check_is_fitted(self)
+        if hasattr(X, "columns"):
+            read_inputs(X)
+        return validate_data(self, X, reset=False, **_NUMBERS)
+
+    def _fitted(
+        self, likelihood: str, X: Any, y: Any, sample_weight: Any, start: str
+    ) -> MoEResults:
+        """The results of a fit; `start` is the kind of starts beside those by splits."""
+        starts = self.starts
+        if self.n_starts is not None:
+            if starts is not None:
+                raise ValueError("n_starts is for starts of the default kinds: leave out starts")
+            half = positive_int("n_starts", self.n_starts) // 2
+            starts = make_starts({"split": self.n_starts - half, start: half})
+        bounds = {} if self.bounds is None else {"bounds": self.bounds}
+        named = isinstance(self.solver, (str, Mapping))
+        result = fit(
+            likelihood,
+            X,
+            y,
+            n_experts=self.n_experts,
+            gate=self.gate,
+            expert=self.expert,
+            solver=make_solver(self.solver) if named else self.solver,
+            starts=starts,
+            sample_weight=sample_weight,
+            rng=self.random_state,
+            **bounds,
+        )
+        return result.without_data()
+
+
+class MoEClassifier(ClassifierMixin, _MoEEstimator):
     """Mixture of multinomial-logistic experts as a scikit-learn classifier.
 
     Parameters
     ----------
     n_experts : int
         Number of experts k.
-    gate : str or mapping
-        Name of the gate, or its table with options.
-    solver : str
-        Name of the solver.
-    n_starts : int
-        Number of starts, half of them split, half random.
-    random_state : int, numpy.random.Generator or None
+    gate, expert : str or mapping
+        Names of the gate and the expert, or their tables with options.
+    solver : str, mapping, Solver or None
+        Solver, its name or its table; that of `moestat.fit` by default.
+    starts : sequence of StartRule, optional
+        Where the solver starts; as in `moestat.fit` by default.
+    n_starts : int, optional
+        Number of starts in place of `starts`, half of them split, half random.
+    bounds : mapping of str to (float, float), optional
+        Bounds of whole blocks of parameters, as in `moestat.family`.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Source of the starts.
 
     Attributes
@@ -49,9 +94,11 @@ class MoEClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (K,)
         Class labels as given; the last one is the reference.
     results_ : MoEResults
-        The fit with its certificate.
+        The fit with its certificate, without the data.
     n_features_in_ : int
         Number of inputs d.
+    feature_names_in_ : ndarray of shape (d,)
+        Names of the columns, where X had names.
 
     Examples
     --------
@@ -67,47 +114,37 @@ class MoEClassifier(ClassifierMixin, BaseEstimator):
         self,
         n_experts: int = 2,
         gate: str | Mapping[str, Any] = "softmax",
-        solver: str = "newton",
-        n_starts: int = 8,
+        expert: str | Mapping[str, Any] = "linear",
+        solver: str | Mapping[str, Any] | Solver | None = None,
+        starts: Sequence[StartRule] | None = None,
+        n_starts: int | None = None,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_experts = n_experts
         self.gate = gate
+        self.expert = expert
         self.solver = solver
+        self.starts = starts
         self.n_starts = n_starts
+        self.bounds = bounds
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoEClassifier:
         """Fit by maximum likelihood; X (n, d), y (n,) labels of any kind."""
-        X, labels = _checked(X, y)
-        self.classes_, encoded = np.unique(labels, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(f"y must hold at least two classes, got {self.classes_.size}")
-        self.n_features_in_ = X.shape[1]
-        model = family(
-            "multinomial",
-            gate=self.gate,
-            n_experts=self.n_experts,
-            n_features=self.n_features_in_,
-            n_classes=int(self.classes_.size),
-        )
-        n_split = (self.n_starts + 1) // 2
-        starts = make_starts({"split": n_split, "random": self.n_starts - n_split})
-        self.results_: MoEResults = fit(
-            model,
-            X,
-            encoded + 1,
-            solver=make_solver(self.solver),
-            starts=starts,
-            sample_weight=sample_weight,
-            rng=self.random_state,
-        )
+        if hasattr(X, "columns"):
+            read_inputs(X)
+        design, labels = validate_data(self, X, y, ensure_min_samples=2, **_NUMBERS)
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        given = X if hasattr(X, "columns") else design
+        self.results_ = self._fitted("multinomial", given, labels, sample_weight, "random")
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (n, K), columns in the order of ``classes_``."""
-        check_is_fitted(self)
-        return self.results_.predict_proba(X)
+        design = self._inputs(X)
+        return self.results_.predict_proba(design)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each row of X (n, d)."""
@@ -115,7 +152,7 @@ class MoEClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[np.argmax(probability, axis=1)]
 
 
-class MoERegressor(RegressorMixin, BaseEstimator):
+class MoERegressor(RegressorMixin, _MoEEstimator):
     """Mixture of Gaussian experts as a scikit-learn regressor.
 
     Parameters
@@ -124,19 +161,25 @@ class MoERegressor(RegressorMixin, BaseEstimator):
         Number of experts k.
     gate, expert : str or mapping
         Names of the gate and the expert, or their tables with options.
-    solver : str
-        Name of the solver.
-    n_starts : int
-        Number of starts: a quarter of them split, the others from clusters.
-    random_state : int, numpy.random.Generator or None
+    solver : str, mapping, Solver or None
+        Solver, its name or its table; that of `moestat.fit` by default.
+    starts : sequence of StartRule, optional
+        Where the solver starts; as in `moestat.fit` by default.
+    n_starts : int, optional
+        Number of starts in place of `starts`, half of them split, half from clusters.
+    bounds : mapping of str to (float, float), optional
+        Bounds of whole blocks of parameters, as in `moestat.family`.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Source of the starts.
 
     Attributes
     ----------
     results_ : MoEResults
-        The fit with its certificate.
+        The fit with its certificate, without the data.
     n_features_in_ : int
         Number of inputs d.
+    feature_names_in_ : ndarray of shape (d,)
+        Names of the columns, where X had names.
 
     Examples
     --------
@@ -154,41 +197,33 @@ class MoERegressor(RegressorMixin, BaseEstimator):
         n_experts: int = 2,
         gate: str | Mapping[str, Any] = "softmax",
         expert: str | Mapping[str, Any] = "linear",
-        solver: str = "newton",
-        n_starts: int = 8,
+        solver: str | Mapping[str, Any] | Solver | None = None,
+        starts: Sequence[StartRule] | None = None,
+        n_starts: int | None = None,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_experts = n_experts
         self.gate = gate
         self.expert = expert
         self.solver = solver
+        self.starts = starts
         self.n_starts = n_starts
+        self.bounds = bounds
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoERegressor:
         """Fit by maximum likelihood; X (n, d), y (n,) real."""
-        X, response = _checked(X, y)
-        self.n_features_in_ = X.shape[1]
-        model = family(
-            "gaussian",
-            gate=self.gate,
-            expert=self.expert,
-            n_experts=self.n_experts,
-            n_features=self.n_features_in_,
+        if hasattr(X, "columns"):
+            read_inputs(X)
+        design, response = validate_data(
+            self, X, y, ensure_min_samples=2, y_numeric=True, **_NUMBERS
         )
-        n_split = (self.n_starts + 3) // 4
-        self.results_: MoEResults = fit(
-            model,
-            X,
-            response,
-            solver=make_solver(self.solver),
-            starts=make_starts({"split": n_split, "cluster": self.n_starts - n_split}),
-            sample_weight=sample_weight,
-            rng=self.random_state,
-        )
+        given = X if hasattr(X, "columns") else design
+        self.results_ = self._fitted("gaussian", given, response, sample_weight, "cluster")
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Conditional mean of y at each row of X (n, d)."""
-        check_is_fitted(self)
-        return self.results_.predict(X)
+        design = self._inputs(X)
+        return self.results_.predict(design)

@@ -41,18 +41,18 @@ def _checked_problem(
     if response.shape[0] != n:
         raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
     weight = as_weights(sample_weight, n)
+    used = weight > 0
+    _check_response(family, response[used])
     size = float(weight.sum())
     if size < family.n_free_params:
         raise ValueError(
             f"n = {size:g} samples cannot determine {family.n_free_params} free parameters"
         )
-    used = weight > 0
     constant = np.setdiff1d(np.flatnonzero(np.ptp(design[:, used], axis=1) == 0), family.held)
     if constant.size:
         raise ValueError(
             f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
         )
-    _check_response(family, response[used])
     return Problem(family, Sample(design, response, weight, whole=whole))
 
 
