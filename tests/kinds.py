@@ -7,12 +7,24 @@ import numpy as np
 import moestat
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
+from moestat.model.likelihoods import LIKELIHOODS
+
+
+def goes_with(likelihood, gate, expert):
+    """Whether these three make a family."""
+    try:
+        moestat.family(likelihood, gate=gate, expert=expert)
+    except ValueError:
+        return False
+    return True
+
 
 QUADRATIC = [name for name, g in GATES.items() if any(c.products for c in g.channels(1))]
-MIXING = [name for name in GATES if name not in QUADRATIC]
-MULTINOMIAL = [("multinomial", name, "linear") for name in MIXING if not GATES[name].reads_response]
+MIXING = [name for name in GATES if goes_with("gaussian", name, "linear")]
+MULTINOMIAL = [k for gate in GATES if goes_with(*(k := ("multinomial", gate, "linear")))]
 GAUSSIAN = [("gaussian", gate, "linear") for gate in MIXING]
-# Compiling is what these cost, so each expert that is not linear meets one gate of each sort.
+# Compiling is what these cost, so an expert that is not linear meets one gate of each sort, and a
+# likelihood besides the first two one gate.
 CURVED = [
     *(("gaussian", "softmax", expert) for expert in EXPERTS if expert != "linear"),
     ("gaussian", "competition-free", {"name": "ffn", "hidden": 3}),
@@ -24,7 +36,12 @@ CURVED = [
     # Both have blocks alpha and beta.
     ("gaussian", "sigmoid", "polynomial"),
 ]
-KINDS = [*MULTINOMIAL, *GAUSSIAN, *CURVED]
+OTHERS = [
+    (name, "softmax", "linear")
+    for name, likelihood in LIKELIHOODS.items()
+    if name not in {"gaussian", "multinomial"} and likelihood.block is not None
+]
+KINDS = [*MULTINOMIAL, *GAUSSIAN, *CURVED, *OTHERS]
 
 
 def _neuron(activation, weighted=True):
@@ -32,26 +49,35 @@ def _neuron(activation, weighted=True):
 
 
 _RELU = _neuron("relu", weighted=False)
-REGRESSION = [
+_VARIANTS = [
+    {"name": "polynomial", "degree": 1},
+    {"name": "polynomial", "degree": 3},
+    {"name": "ffn", "hidden": 2},
+    _neuron("gelu"),
+    _neuron("relu"),
+    _neuron("tanh", weighted=False),
+    _neuron("gelu", weighted=False),
+]
+_CURVED_REGRESSION = [
     *(("least-squares", gate, _RELU) for gate in QUADRATIC),
-    *(
-        ("least-squares", "sigmoid-quadratic", expert)
-        for expert in (
-            {"name": "polynomial", "degree": 1},
-            {"name": "polynomial", "degree": 3},
-            {"name": "ffn", "hidden": 2},
-            _neuron("gelu"),
-            _neuron("relu"),
-            _neuron("tanh", weighted=False),
-            _neuron("gelu", weighted=False),
-        )
-    ),
+    *(("least-squares", "sigmoid-quadratic", expert) for expert in _VARIANTS),
     ("least-squares", "softmax-quadratic", _neuron("tanh")),
     ("least-squares", "softmax-partial", "linear"),
     ("least-squares", "sigmoid-quadratic", "linear"),  # both have a block b
-    ("least-squares", "softmax", "linear"),
-    ("least-squares", "sigmoid-inner", "linear"),
-    ("least-squares", "sigmoid-euclidean", "linear"),
+]
+# Every other gate with a linear expert, and every other expert with a sigmoid gate.
+REGRESSION = [
+    *_CURVED_REGRESSION,
+    *(
+        ("least-squares", gate, "linear")
+        for gate in GATES
+        if gate not in QUADRATIC and goes_with("least-squares", gate, "linear")
+    ),
+    *(
+        ("least-squares", "sigmoid-quadratic", name)
+        for name in EXPERTS
+        if name not in {"linear", *(expert["name"] for expert in _VARIANTS)}
+    ),
 ]
 
 

@@ -119,6 +119,12 @@ class Gate:
     block : callable
         ``block(eta, phi, m, order, a, da, d2a)`` on the first m samples of a block, with the
         channels eta (C, m) and the features phi = (1, x) (1 + d, m).
+    reference : callable
+        ``reference(blocks, X, means)``: log-scores (k, n) in plain NumPy, from the named blocks,
+        inputs X (n, d) and, of a gate that `reads_response`, the experts' means (k, n).  Blocks
+        may be complex, so that a complex step gives derivatives; tests compare ``block`` with it.
+    typical : callable
+        ``typical(rng, n_experts, n_features)``: blocks of a sensible truth, atoms well apart.
     mass : str or None
         Block whose exponential is the mass of an atom; None when all atoms have `fixed_mass`.
         Of a gate that is not `normalised` its sigmoid is the mass, and it is a parameter besides.
@@ -156,6 +162,8 @@ class Gate:
     name: str
     channels: Callable[[int], tuple[Channel, ...]]
     block: Callable[..., None]
+    reference: Callable[..., Any] = field(repr=False)
+    typical: Callable[..., Mapping[str, Any]] = field(repr=False)
     mass: str | None
     translations: tuple[str, ...]
     bounds: Mapping[str, tuple[float, float]]
@@ -209,6 +217,10 @@ class Expert:
     block : callable or None
         ``block(eta, m, order, mean, d1, d2)``: one scalar predictor of the channels eta (C, m)
         with its derivatives; None when the channels are the predictors.
+    reference : callable
+        ``reference(blocks, X)``: means (k, n), or predictors (k, q, n), in plain NumPy; see `Gate`.
+    typical : callable
+        ``typical(rng, n_experts, n_features, n_responses)``: blocks of a sensible truth.
     bounds : mapping
         Block -> (lower, upper).
     source : str
@@ -228,6 +240,8 @@ class Expert:
     name: str
     channels: Callable[[int, int | None], tuple[Channel, ...]]
     block: Callable[..., None] | None
+    reference: Callable[..., Any] = field(repr=False)
+    typical: Callable[..., Mapping[str, Any]] = field(repr=False)
     bounds: Mapping[str, tuple[float, float]]
     source: str
     units: Units
@@ -263,6 +277,11 @@ class Likelihood:
         Type of the encoded response.
     support : callable or None
         ``support(n_classes)``: the values of y to sum over; None for a continuous response.
+    reference : callable or None
+        ``reference(predictors, blocks, y)``: log-densities (k, n) in plain NumPy, see `Gate`; None
+        where ``block`` is.
+    typical : callable
+        ``typical(rng, n_experts)``: its own blocks of a sensible truth.
     spread : callable or None
         ``spread(eta)``: mean and standard deviation of a continuous response.
     bounds : mapping
@@ -284,6 +303,8 @@ class Likelihood:
     draw: Callable[..., Any] = field(repr=False)
     dtype: type = field(repr=False)
     support: Callable[[int], IntArray] | None = field(default=None, repr=False)
+    reference: Callable[..., Any] | None = field(default=None, repr=False)
+    typical: Callable[..., Mapping[str, Any]] = field(default=lambda rng, n_experts: {}, repr=False)
     spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = ""

@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from moestat.base.registry import UnknownNameError
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, decay_less_one, exp, log1p_inverse
+from moestat.model.reference import log1p_exp, log_sigmoid
 
-__all__ = ["ACTIVATIONS", "KINKED", "activation"]
+__all__ = ["ACTIVATIONS", "KINKED", "REFERENCES", "activation"]
 
 _INVERSE_ROOT_2 = 1.0 / math.sqrt(2.0)
 _INVERSE_ROOT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
@@ -90,6 +93,25 @@ ACTIVATIONS: dict[str, Callable[..., Any]] = {
     "gelu": gelu,
 }
 """Functions ``f(s) -> (f, f', f'')``, by name."""
+
+
+def _gelu_reference(s):
+    from scipy.special import erf  # slow to import
+
+    return s * (1 + erf(s / np.sqrt(2))) / 2
+
+
+REFERENCES: dict[str, Callable[..., Any]] = {
+    "softplus": log1p_exp,
+    "sigmoid": lambda s: np.exp(log_sigmoid(s)),
+    "relu": lambda s: np.where(s.real > 0, s, 0),
+    "silu": lambda s: s * np.exp(log_sigmoid(s)),
+    "exp": np.exp,
+    "norm": lambda s: np.where(s.real > 0, s, -s),
+    "tanh": np.tanh,
+    "gelu": _gelu_reference,
+}
+"""The same functions in plain NumPy, for the references of gates and experts."""
 
 KINKED = frozenset({"relu", "norm"})
 """Those with a corner at 0."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.registry import configured, table_of
 from moestat.base.types import Expert, FloatArray, Gate, Likelihood
-from moestat.base.validate import as_design, as_floats, positive_int
+from moestat.base.validate import as_design, as_floats, as_generator, positive_int
 from moestat.kernels.build import Loops, build_loops
 from moestat.model.conversions import measure_of, parameters_of
 from moestat.model.experts import EXPERTS
@@ -191,6 +191,31 @@ class Family(ParameterLayout):
         first_expert = self.index[0, self.first_expert_channel]
         order = np.lexsort(atoms[:, first_expert:].T[::-1])
         return self.pin(self.join(atoms[order], shared))
+
+    def typical(self, rng: Any = None) -> FloatArray:
+        """Packed parameters (P,) of a sensible truth, its atoms well apart in every block.
+
+        Parameters
+        ----------
+        rng : int, Generator or None
+            Seed or generator.
+
+        Examples
+        --------
+        >>> from moestat import family
+        >>> F = family("gaussian", gate="softmax")
+        >>> theta = F.typical(rng=0)
+        >>> bool(((F.lower <= theta) & (theta <= F.upper)).all())
+        True
+        """
+        generator, k, d = as_generator(rng), self.n_experts, self.n_features
+        n_responses = self.likelihood.n_responses(self.n_classes)
+        blocks = {
+            **self.gate.typical(generator, k, d),
+            **self.expert.typical(generator, k, d, n_responses),
+            **self.likelihood.typical(generator, k),
+        }
+        return self.pin(self.pack(blocks))
 
     def measure(self, theta: Any) -> MixingMeasure:
         """The mixing measure of packed parameters; every atom carries the shared ones."""
@@ -388,11 +413,14 @@ def from_table(table: Mapping[str, Any]) -> Family:
         for name, pair in table["box"].items()
     }
     likelihood = LIKELIHOODS[table["likelihood"]]
+    n_experts, n_features, n_classes = table["sizes"]
     return Family(
         gate,
         expert,
         likelihood,
-        *table["sizes"],
+        n_experts,
+        n_features,
+        n_classes,
         box,
         tuple(table["held"]),
         frozenset(table["given"]),

@@ -36,9 +36,16 @@ def qualified(gate: Gate, expert: Expert) -> tuple[Gate, Expert]:
 
 def _renamed(member: _Member, names: Mapping[str, str]) -> _Member:
     make: Callable[..., tuple[Channel, ...]] = member.channels
-    changed = _with_names(member, names)
+    plain = {names.get(name, name): name for name in member.bounds}
+
+    def reference(blocks: Mapping[str, Any], *rest: Any) -> Any:
+        return member.reference({plain[name]: block for name, block in blocks.items()}, *rest)
+
     return replace(
-        changed, channels=lambda *sizes: tuple(_with_names(c, names) for c in make(*sizes))
+        _with_names(member, names),
+        channels=lambda *sizes: tuple(_with_names(c, names) for c in make(*sizes)),
+        reference=reference,
+        typical=lambda *sizes: _with_names(member.typical(*sizes), names),
     )
 
 

@@ -300,7 +300,7 @@ def brute_continuous(F, theta, G, truth, design):
 
         means = np.concatenate(
             [
-                oracle.means(f, oracle.blocks_of(f, v), X).ravel()
+                oracle.predictors(f, oracle.blocks_of(f, v), X).ravel()
                 for f, v in ((F, theta), (G, truth))
             ]
         )
@@ -452,7 +452,7 @@ def test_expert_errors_of_means(kind):
     theta, truth = random_theta(F, rng), random_theta(G, rng)
     grid = np.linspace(-1, 2, 201)[:, None]
     fitted, true = (
-        oracle.means(f, oracle.blocks_of(f, v), grid) for f, v in ((F, theta), (G, truth))
+        oracle.predictors(f, oracle.blocks_of(f, v), grid) for f, v in ((F, theta), (G, truth))
     )
     errors = [np.abs(fitted[i] - true[j]).max() for i, j in enumerate((1, 1, 0))]
     found = expert_errors(F, theta, G, truth, [1, 1, 0], Uniform(-1, 2))

@@ -58,7 +58,7 @@ def test_the_antisymmetric_part_is_all_that_a_full_matrix_would_add():
     r = oracle.regression(family, theta, X) - y
     blocks = family.unpack(theta)
     w = oracle.weights(family, blocks, X)[0]
-    pull = r * w * (1 - w) * oracle.means(family, blocks, X)[0]
+    pull = r * w * (1 - w) * oracle.predictors(family, blocks, X)[0]
     full = A[0] - rate * 2.0 * np.einsum("n,nf,ng->fg", pull, X, X) / 50
     assert np.allclose(moestat.base.symmetric.pack_symmetric(full), packed[0], atol=1e-13)
 

@@ -120,6 +120,10 @@ class VoronoiLoss:
         Options that made this variant of the loss.
     configure : callable or None
         ``configure(**options)``: another variant; None for a loss without options but `r`.
+    reference : callable or None
+        ``reference(estimate, truth, cells, **options)``: the printed formula in plain NumPy for
+        given cells, of measures whose masses, translation and factor are as the loss compares
+        them; every registered loss has one, and tests compare the engine with it.
 
     Raises
     ------
@@ -146,6 +150,7 @@ class VoronoiLoss:
     gates: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     configure: Callable[..., VoronoiLoss] | None = field(default=None, repr=False)
+    reference: Callable[..., float] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.translated and self.scaling is not None:

@@ -19,13 +19,41 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._reference import cell_sums, norm
 
 _A = BlockTerm("A", vector_axes=1)
 _B = BlockTerm("b", vector_axes=1)
 _C = BlockTerm("c", vector_axes=0, in_cells=False, exact_only=True)
 _LOG_MASS = replace(_C, log_mass=True)
 _ETA = BlockTerm("eta", vector_axes=1, joint=True)
+
+
+def shared_masses(estimate, truth, cells):
+    """Differences of masses, over cells of several atoms."""
+    owners, sizes = np.unique(cells, return_counts=True)
+    return sum(
+        abs(estimate.masses[cells == j].sum() - truth.masses[j])
+        for j, size in zip(owners, sizes, strict=True)
+        if size > 1
+    )
+
+
+def printed(blocks, mass):
+    """Equation (9) with the blocks of a gate; `mass` is its term of cells of one atom."""
+
+    def reference(estimate, truth, cells):
+        def cost(gap, size):
+            norms = [norm(gap[name]) for name in (*blocks, "W")]
+            return sum(norms) + norm(gap[mass]) if size == 1 else sum(x**2 for x in norms)
+
+        sums = cell_sums(estimate, truth, cells, cost)
+        return shared_masses(estimate, truth, cells) + sums.sum()
+
+    return reference
+
 
 LOSS = VoronoiLoss(
     name="L1",
@@ -38,6 +66,7 @@ LOSS = VoronoiLoss(
     weighted=False,
     mass_cells="shared",
     gates=("sigmoid-quadratic",),
+    reference=printed(("A", "b"), mass="c"),
 )
 
 PARTIAL = replace(
@@ -46,6 +75,7 @@ PARTIAL = replace(
     terms=(_A, _C, _ETA),
     source="attention (004), eq. (53)",
     gates=("sigmoid-partial",),
+    reference=printed(("A",), mass="c"),
 )
 
 SOFTMAX = replace(
@@ -56,6 +86,7 @@ SOFTMAX = replace(
     source="attention (004), Sec. 4.1.1, up to translations",
     masses="normalised",
     gates=("softmax-quadratic",),
+    reference=printed(("A", "b"), mass="log mass"),
 )
 
 SOFTMAX_PARTIAL = replace(
@@ -65,4 +96,5 @@ SOFTMAX_PARTIAL = replace(
     translated=("A",),
     source="attention (004), eq. (53), up to translations",
     gates=("softmax-partial",),
+    reference=printed(("A",), mass="log mass"),
 )

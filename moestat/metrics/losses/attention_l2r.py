@@ -12,8 +12,24 @@ from dataclasses import replace
 
 from moestat.metrics.losses import attention_l1
 from moestat.metrics.losses._engine import BlockTerm
+from moestat.metrics.losses._reference import cell_sums, norm
 
 _EXPERT = (BlockTerm("alpha", vector_axes=1), BlockTerm("beta", vector_axes=0))
+
+
+def printed(mass):
+    """Equation (11); `mass` is its term of cells of one atom."""
+
+    def reference(estimate, truth, cells, r=2.0):
+        def cost(gap, size):
+            blocks = ("A", "b", "alpha", "beta", *((mass,) if size == 1 else ()))
+            return sum(norm(gap[name]) ** r for name in blocks)
+
+        sums = cell_sums(estimate, truth, cells, cost)
+        return attention_l1.shared_masses(estimate, truth, cells) + sums.sum()
+
+    return reference
+
 
 LOSS = replace(
     attention_l1.LOSS,
@@ -23,6 +39,7 @@ LOSS = replace(
     over_exponent=2.0,
     source="attention (004), eq. (11)",
     free_order=True,
+    reference=printed(mass="c"),
 )
 
 SOFTMAX = replace(
@@ -33,4 +50,5 @@ SOFTMAX = replace(
     over_exponent=2.0,
     source="attention (004), eq. (11), up to translations",
     free_order=True,
+    reference=printed(mass="log mass"),
 )

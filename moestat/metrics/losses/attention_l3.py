@@ -13,20 +13,48 @@ from dataclasses import replace
 
 from moestat.metrics.losses import attention_l1
 from moestat.metrics.losses._engine import VoronoiLoss
+from moestat.metrics.losses._reference import cell_sums, norm
 
 
-def _dense(loss: VoronoiLoss, name: str, source: str) -> VoronoiLoss:
+def printed(blocks):
+    """Equation (12) with the blocks of a gate."""
+
+    def reference(estimate, truth, cells):
+        def cost(gap, size):
+            return sum(norm(gap[name]) for name in (*blocks, "W"))
+
+        return cell_sums(estimate, truth, cells, cost).sum()
+
+    return reference
+
+
+def _dense(loss: VoronoiLoss, name: str, source: str, *blocks: str) -> VoronoiLoss:
     terms = tuple(replace(term, exact_only=False) for term in loss.terms)
     return replace(
-        loss, name=name, terms=terms, over_exponent=1.0, mass_cells="none", source=source
+        loss,
+        name=name,
+        terms=terms,
+        over_exponent=1.0,
+        mass_cells="none",
+        source=source,
+        reference=printed(blocks),
     )
 
 
-LOSS = _dense(attention_l1.LOSS, "L3", "attention (004), eq. (12)")
-PARTIAL = _dense(attention_l1.PARTIAL, "L5", "attention (004), eq. (54)")
+LOSS = _dense(attention_l1.LOSS, "L3", "attention (004), eq. (12)", "A", "b", "c")
+PARTIAL = _dense(attention_l1.PARTIAL, "L5", "attention (004), eq. (54)", "A", "c")
 SOFTMAX = _dense(
-    attention_l1.SOFTMAX, "softmax-L3", "attention (004), eq. (12), up to translations"
+    attention_l1.SOFTMAX,
+    "softmax-L3",
+    "attention (004), eq. (12), up to translations",
+    "A",
+    "b",
+    "log mass",
 )
 SOFTMAX_PARTIAL = _dense(
-    attention_l1.SOFTMAX_PARTIAL, "softmax-L5", "attention (004), eq. (54), up to translations"
+    attention_l1.SOFTMAX_PARTIAL,
+    "softmax-L5",
+    "attention (004), eq. (54), up to translations",
+    "A",
+    "log mass",
 )

@@ -23,11 +23,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._reference import norm, weighted_sum
 
 
 def configure(masses: str = "normalised") -> VoronoiLoss:
     """The loss with masses scaled to the truth's total, or as given."""
     return replace(LOSS, masses=masses, options={"masses": masses})
+
+
+def reference(estimate, truth, cells, masses="normalised"):
+    """Equation (6)."""
+
+    def cost(gap, size):
+        kappa = 1 if size == 1 else 2
+        return norm(gap["W"]) ** kappa + norm(gap["nu"]) ** kappa
+
+    return weighted_sum(estimate, truth, cells, cost)
 
 
 LOSS = VoronoiLoss(
@@ -43,4 +54,5 @@ LOSS = VoronoiLoss(
     gates=("competition", "competition-normalised", "competition-free"),
     options={"masses": "normalised"},
     configure=configure,
+    reference=reference,
 )

@@ -13,11 +13,22 @@ from dataclasses import replace
 
 from moestat.metrics.losses import competition_l1
 from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._reference import norm, weighted_sum
 
 
 def configure(masses: str = "normalised") -> VoronoiLoss:
     """The loss with masses scaled to the truth's total, or as given."""
     return replace(LOSS, masses=masses, options={"masses": masses})
+
+
+def reference(estimate, truth, cells, masses="normalised"):
+    """Equation (14)."""
+
+    def cost(gap, size):
+        kappa = 1 if size == 1 else 2
+        return sum(norm(gap[name]) ** kappa for name in ("a", "b", "nu"))
+
+    return weighted_sum(estimate, truth, cells, cost)
 
 
 LOSS = replace(
@@ -31,4 +42,5 @@ LOSS = replace(
     source="compete (000), eq. (14)",
     options={"masses": "normalised"},
     configure=configure,
+    reference=reference,
 )

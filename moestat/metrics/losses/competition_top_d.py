@@ -17,13 +17,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from moestat.metrics.losses import competition_l1
 from moestat.metrics.losses._engine import VoronoiLoss
+from moestat.metrics.losses._reference import cell_sums, norm
 
 
 def configure(active: int = 1) -> VoronoiLoss:
     """The loss of K = `active` cells."""
     return replace(LOSS, active=active, options={"active": active})
+
+
+def reference(estimate, truth, cells, active=1):
+    """Equation (9): the largest sum over a choice of cells is that of the largest cells."""
+    sums = cell_sums(estimate, truth, cells, lambda gap, _: norm(gap["W"]) + norm(gap["nu"]))
+    return np.sort(sums)[::-1][:active].sum()
 
 
 LOSS = replace(
@@ -36,4 +45,5 @@ LOSS = replace(
     gates=("competition-top",),
     options={"active": 1},
     configure=configure,
+    reference=reference,
 )

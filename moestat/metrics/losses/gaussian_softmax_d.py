@@ -26,6 +26,7 @@ from dataclasses import replace
 
 from moestat.base.validate import real_in
 from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._reference import norm, weighted_sum
 
 _ORDERS = (4.0, 6.0)  # rbar of two and of three atoms
 
@@ -36,6 +37,19 @@ def configure(r4: float | None = None) -> VoronoiLoss:
         return LOSS
     order = real_in("r4", r4, 7.0)
     return replace(LOSS, over_exponent=(*_ORDERS, order), options={"r4": order})
+
+
+def reference(estimate, truth, cells, r4=None):
+    """The display above, with r of the size of the cell."""
+
+    def cost(gap, size):
+        beta1, a, b, nu = (norm(gap[name]) for name in ("beta1", "a", "b", "nu"))
+        if size == 1:
+            return beta1 + a + b + nu
+        r = {2: 4.0, 3: 6.0, 4: r4}[size]
+        return beta1**r + b**r + a ** (r / 2) + nu ** (r / 2)
+
+    return weighted_sum(estimate, truth, cells, cost)
 
 
 LOSS = VoronoiLoss(
@@ -52,4 +66,5 @@ LOSS = VoronoiLoss(
     source="arXiv 2305.03288, Voronoi loss of the over-specified setting; option r4 for cells of 4",
     gates=("softmax",),
     configure=configure,
+    reference=reference,
 )

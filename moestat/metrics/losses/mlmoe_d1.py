@@ -6,6 +6,23 @@ Source: mlmoe (003), eq. (4).
 from __future__ import annotations
 
 from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._reference import norm, weighted_sum
+
+
+def reference(estimate, truth, cells):
+    """Equation (4)."""
+
+    def cost(gap, size):
+        kappa = 1 if size == 1 else 2
+        classes = zip(gap["a"], gap["b"], strict=True)
+        return (
+            norm(gap["alpha"]) ** kappa
+            + norm(gap["beta"]) ** kappa
+            + sum(norm(a) ** kappa + norm(b) ** kappa for a, b in classes)
+        )
+
+    return weighted_sum(estimate, truth, cells, cost)
+
 
 LOSS = VoronoiLoss(
     name="D1",
@@ -19,4 +36,5 @@ LOSS = VoronoiLoss(
     over_exponent=2.0,
     translated=(),
     source="mlmoe (003), eq. (4)",
+    reference=reference,
 )

@@ -13,6 +13,20 @@ Source: mlmoe (003), eq. (9).
 from __future__ import annotations
 
 from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._reference import norm, weighted_sum
+
+
+def cost(gap, power, blocks=("alpha", "beta", "tau")):
+    """Norms of the gate's blocks and of each class of the expert, to a power."""
+    gate = sum(norm(gap[name]) ** power for name in blocks)
+    classes = zip(gap["a"], gap["b"], strict=True)
+    return gate + sum(norm(a) ** power + norm(b) ** power for a, b in classes)
+
+
+def reference(estimate, truth, cells, r=2.0):
+    """Equation (9)."""
+    return weighted_sum(estimate, truth, cells, lambda gap, size: cost(gap, r))
+
 
 LOSS = VoronoiLoss(
     name="D2r",
@@ -28,4 +42,5 @@ LOSS = VoronoiLoss(
     translated=(),
     source="mlmoe (003), eq. (9)",
     free_order=True,
+    reference=reference,
 )

@@ -11,7 +11,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moestat.metrics.losses import mlmoe_d2r
+from moestat.metrics.losses._reference import weighted_sum
 from moestat.metrics.losses._scaling import Scaling, matched
+
+
+def reference(estimate, truth, cells, r=2.0):
+    """Equation (9) without its term of tau."""
+
+    def cost(gap, size):
+        return mlmoe_d2r.cost(gap, r, blocks=("alpha", "beta"))
+
+    return weighted_sum(estimate, truth, cells, cost)
+
 
 LOSS = replace(
     mlmoe_d2r.LOSS,
@@ -19,4 +30,5 @@ LOSS = replace(
     terms=tuple(term for term in mlmoe_d2r.LOSS.terms if term.block != "tau"),
     source="mlmoe (003), eq. (9), at the truth's tau",
     scaling=Scaling(("alpha", "beta", "tau"), matched),
+    reference=reference,
 )

@@ -11,6 +11,17 @@ from __future__ import annotations
 
 from moestat.metrics.losses import mlmoe_d2r
 from moestat.metrics.losses._engine import VoronoiLoss
+from moestat.metrics.losses._reference import weighted_sum
+
+
+def reference(estimate, truth, cells):
+    """Equation (12)."""
+
+    def cost(gap, size):
+        return mlmoe_d2r.cost(gap, 1 if size == 1 else 2)
+
+    return weighted_sum(estimate, truth, cells, cost)
+
 
 LOSS = VoronoiLoss(
     name="D3",
@@ -19,4 +30,5 @@ LOSS = VoronoiLoss(
     over_exponent=2.0,
     translated=(),
     source="mlmoe (003), eq. (12)",
+    reference=reference,
 )

@@ -5,7 +5,19 @@ Source: arXiv 2310.14188, Regime 1 (no true expert with all slopes zero).
 
 from __future__ import annotations
 
+from moestat.metrics.losses import mlmoe_d2r
 from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._reference import weighted_sum
+
+
+def reference(estimate, truth, cells):
+    """Exponent 1 in cells of one atom and 2 in larger ones."""
+
+    def cost(gap, size):
+        return mlmoe_d2r.cost(gap, 1 if size == 1 else 2, blocks=("beta1",))
+
+    return weighted_sum(estimate, truth, cells, cost)
+
 
 LOSS = VoronoiLoss(
     name="softmax-D1",
@@ -18,4 +30,5 @@ LOSS = VoronoiLoss(
     over_exponent=2.0,
     translated=("beta1",),
     source="arXiv 2310.14188, Regime 1",
+    reference=reference,
 )

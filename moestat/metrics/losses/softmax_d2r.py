@@ -5,7 +5,19 @@ Source: arXiv 2310.14188, Regime 2 (some true expert with all slopes zero).
 
 from __future__ import annotations
 
+from moestat.metrics.losses import mlmoe_d2r
 from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._reference import weighted_sum
+
+
+def reference(estimate, truth, cells, r=2.0):
+    """Exponent r in all cells."""
+
+    def cost(gap, size):
+        return mlmoe_d2r.cost(gap, r, blocks=("beta1",))
+
+    return weighted_sum(estimate, truth, cells, cost)
+
 
 LOSS = VoronoiLoss(
     name="softmax-D2r",
@@ -19,4 +31,5 @@ LOSS = VoronoiLoss(
     translated=("beta1",),
     source="arXiv 2310.14188, Regime 2",
     free_order=True,
+    reference=reference,
 )

@@ -11,8 +11,9 @@ from functools import cache
 
 from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.compiler.jit import device
-from moestat.model.activations import KINKED
+from moestat.model.activations import KINKED, REFERENCES
 from moestat.model.activations import activation as activation_named
+from moestat.model.reference import apart
 
 _FACTOR = "a positive factor of alpha and beta, against lambda"
 # What leaves lambda phi(alpha' x + beta) as it is: an odd or even phi, a homogeneous one, exp.
@@ -68,6 +69,16 @@ def _weighted(activation: str) -> Expert:
                 d2[1, b] = f1
                 d2[2, b] = 0.0
 
+    def reference(blocks, X):
+        """Means (k, n) at X (n, d)."""
+        s = blocks["alpha"] @ X.T + blocks["beta"][:, None]
+        return blocks["lambda"][:, None] * REFERENCES[activation](s)
+
+    def typical(rng, n_experts, n_features, n_responses):
+        """Neurons that differ in direction, place and height."""
+        heights = {"lambda": apart(rng, n_experts, (), 0.5, 2.5)}
+        return _inner(rng, n_experts, n_features) | heights
+
     return Expert(
         name="activation",
         channels=lambda n_features, n_responses: (
@@ -75,6 +86,8 @@ def _weighted(activation: str) -> Expert:
             Channel("lambda", response=True),
         ),
         block=block,
+        reference=reference,
+        typical=typical,
         bounds={"alpha": _BOUND, "beta": _BOUND, "lambda": _BOUND},
         source="attention (004), Sec. 4.1",
         units=Units(shift_response=False, powers={"lambda": 1.0}),
@@ -83,6 +96,14 @@ def _weighted(activation: str) -> Expert:
         options={"activation": activation},
         configure=neuron,
     )
+
+
+def _inner(rng, n_experts, n_features, n_responses=None):
+    """Directions and places that differ between atoms."""
+    return {
+        "alpha": apart(rng, n_experts, (n_features,), -2.0, 2.0),
+        "beta": apart(rng, n_experts, (), 0.0, 1.0),
+    }
 
 
 @cache
@@ -105,10 +126,16 @@ def _plain(activation: str) -> Expert:
                 f, f1, f2 = phi(eta[0, b])
                 d2[0, b] = f2
 
+    def reference(blocks, X):
+        """Means (k, n) at X (n, d)."""
+        return REFERENCES[activation](blocks["alpha"] @ X.T + blocks["beta"][:, None])
+
     return Expert(
         name="activation",
         channels=lambda n_features, n_responses: (Channel("beta", "alpha"),),
         block=block,
+        reference=reference,
+        typical=_inner,
         bounds={"alpha": _BOUND, "beta": _BOUND},
         source="attention (004), eq. (84)",
         units=_PLAIN_UNITS.get(activation, Units(shift_response=False, scale_response=False)),

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
+
 from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
+from moestat.model.reference import apart, log1p_exp
 
 
 @device
@@ -44,6 +47,12 @@ def block(eta, m, order, mean, d1, d2):
                 d1[h, b] *= eta[w, b]
 
 
+def reference(blocks, X):
+    """Means (k, n) at X (n, d)."""
+    s = np.einsum("khd,nd->khn", blocks["W1"], X) + blocks["b1"][..., None]
+    return np.einsum("kh,khn->kn", blocks["W2"], log1p_exp(s))
+
+
 @cache
 def ffn(hidden: int = 2) -> Expert:
     """The expert with `hidden` units."""
@@ -56,10 +65,20 @@ def ffn(hidden: int = 2) -> Expert:
             *(Channel("W2", component=h, response=True) for h in units),
         )
 
+    def typical(rng, n_experts, n_features, n_responses):
+        """Units that differ between atoms."""
+        return {
+            "b1": apart(rng, n_experts, (n_hidden,), -1.0, 1.0),
+            "W1": apart(rng, n_experts, (n_hidden, n_features), -2.0, 2.0),
+            "W2": apart(rng, n_experts, (n_hidden,), -2.0, 2.0),
+        }
+
     return Expert(
         name="ffn",
         channels=channels,
         block=block,
+        reference=reference,
+        typical=typical,
         bounds={"b1": (-30.0, 30.0), "W1": (-30.0, 30.0), "W2": (-30.0, 30.0)},
         source="compete (000), Sec. 3",
         units=Units(shift_response=False, powers={"W2": 1.0}),

@@ -10,6 +10,15 @@ from functools import cache
 from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
+from moestat.model.reference import apart
+
+
+def typical(rng, n_experts, n_features, n_responses):
+    """Polynomials with different roots and slopes; intercepts of one sign fix the signs."""
+    return {
+        "alpha": apart(rng, n_experts, (n_features,), -1.5, 1.5),
+        "beta": apart(rng, n_experts, (), 0.5, 1.5),
+    }
 
 
 def polynomial(degree: int = 2) -> Expert:
@@ -31,10 +40,16 @@ def _polynomial(p: int) -> Expert:
             for b in range(m):
                 d2[0, b] = p * (p - 1) * eta[0, b] ** (p - 2) if p > 1 else 0.0
 
+    def reference(blocks, X):
+        """Means (k, n) at X (n, d)."""
+        return (blocks["alpha"] @ X.T + blocks["beta"][:, None]) ** p
+
     return Expert(
         name="polynomial",
         channels=lambda n_features, n_responses: (Channel("beta", "alpha"),),
         block=block,
+        reference=reference,
+        typical=typical,
         bounds={"alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
         source="attention (004), Sec. 4.1",
         units=Units(

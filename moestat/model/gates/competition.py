@@ -21,7 +21,9 @@ from typing import Any
 from moestat.base.types import Channel, Gate, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
+from moestat.model.activations import REFERENCES
 from moestat.model.activations import activation as activation_named
+from moestat.model.reference import apart
 
 
 @cache
@@ -53,6 +55,15 @@ def _block(activation: str) -> Callable[..., None]:
     return block
 
 
+def _reference(activation: str) -> Callable[..., Any]:
+    def reference(blocks, X, means):
+        """Log-scores (k, n) from the experts' means (k, n)."""
+        scores = REFERENCES[activation](means)
+        return scores + blocks["c"][:, None] if "c" in blocks else scores
+
+    return reference
+
+
 # The weights are functions of the response itself, whatever its unit.
 _UNITS = Units(shift_response=False, scale_response=False)
 _UNIT: dict[str, Any] = {
@@ -61,6 +72,7 @@ _UNIT: dict[str, Any] = {
     "translations": (),
     "bounds": {},
     "reads_response": True,
+    "typical": lambda rng, n_experts, n_features: {},
 }
 _FREE: dict[str, Any] = {
     "channels": lambda n_features: (Channel("c"),),
@@ -68,6 +80,7 @@ _FREE: dict[str, Any] = {
     "translations": ("c",),
     "bounds": {"c": (-10.0, 10.0)},
     "reads_response": True,
+    "typical": lambda rng, n_experts, n_features: {"c": apart(rng, n_experts, (), -0.5, 0.5)},
 }
 
 
@@ -75,6 +88,7 @@ def _competition(name: str, parts: dict[str, Any], activation: str = "softplus")
     return Gate(
         name=name,
         block=_block(activation),
+        reference=_reference(activation),
         source="compete (000), eq. (3)",
         units=_UNITS,
         options={"activation": activation},
@@ -87,6 +101,7 @@ def _top(active: int = 1, activation: str = "norm") -> Gate:
     return Gate(
         name="competition-top",
         block=_block(activation),
+        reference=_reference(activation),
         source="compete-v1 (001), eq. (6)",
         units=_UNITS,
         n_active=positive_int("active", active),

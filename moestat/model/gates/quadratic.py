@@ -11,9 +11,12 @@ partial one.
 
 from __future__ import annotations
 
+import numpy as np
+
 from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log1p_unit
+from moestat.model.reference import apart, log_sigmoid
 
 _BOUND = (-30.0, 30.0)
 
@@ -46,6 +49,30 @@ def softmax_block(eta, phi, m, order, a, da, d2a):
             d2a[0, b] = 0.0
 
 
+def softmax_reference(blocks, X, means):
+    """Scores (k, n) at X (n, d) from packed matrices: sqrt(2) times what is off the diagonal."""
+    d = X.shape[1]
+    first, second = np.triu_indices(d)
+    products = X[:, first] * X[:, second] * np.where(first == second, 1.0, np.sqrt(2.0))
+    s = blocks["A"] @ products.T + blocks["c"][:, None]
+    return s + blocks["b"] @ X.T if "b" in blocks else s
+
+
+def sigmoid_reference(blocks, X, means):
+    """Log-weights (k, n) at X (n, d)."""
+    return log_sigmoid(softmax_reference(blocks, X, means))
+
+
+def _typical(names):
+    def typical(rng, n_experts, n_features):
+        """Scores that differ in every coefficient."""
+        pairs = n_features * (n_features + 1) // 2
+        shapes = {"A": (pairs,), "b": (n_features,), "c": ()}
+        return {name: apart(rng, n_experts, shapes[name], -2.0, 2.0) for name in names}
+
+    return typical
+
+
 def _full(n_features: int) -> tuple[Channel, ...]:
     return (Channel("c", "b", products="A"),)
 
@@ -58,6 +85,8 @@ SIGMOID = Gate(
     name="sigmoid-quadratic",
     channels=_full,
     block=sigmoid_block,
+    reference=sigmoid_reference,
+    typical=_typical(("A", "b", "c")),
     mass="c",
     translations=(),
     bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
@@ -70,6 +99,8 @@ SIGMOID_PARTIAL = Gate(
     name="sigmoid-partial",
     channels=_partial,
     block=sigmoid_block,
+    reference=sigmoid_reference,
+    typical=_typical(("A", "c")),
     mass="c",
     translations=(),
     bounds={"A": _BOUND, "c": _BOUND},
@@ -82,6 +113,8 @@ SOFTMAX = Gate(
     name="softmax-quadratic",
     channels=_full,
     block=softmax_block,
+    reference=softmax_reference,
+    typical=_typical(("A", "b", "c")),
     mass="c",
     translations=("A", "b", "c"),
     bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
@@ -93,6 +126,8 @@ SOFTMAX_PARTIAL = Gate(
     name="softmax-partial",
     channels=_partial,
     block=softmax_block,
+    reference=softmax_reference,
+    typical=_typical(("A", "c")),
     mass="c",
     translations=("A", "c"),
     bounds={"A": _BOUND, "c": _BOUND},

@@ -8,6 +8,7 @@ from __future__ import annotations
 from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
+from moestat.model.reference import apart, log_sigmoid
 
 
 @device
@@ -28,10 +29,27 @@ def block(eta, phi, m, order, a, da, d2a):
             d2a[2, b] = da[1, b] * (da[1, b] - 1.0)
 
 
+def reference(blocks, X, means):
+    """Log-scores (k, n) at X (n, d)."""
+    s = blocks["alpha"] @ X.T + blocks["beta"][:, None]
+    return blocks["gamma"][:, None] + log_sigmoid(s)
+
+
+def typical(rng, n_experts, n_features):
+    """Scores that differ and are not opposite to each other."""
+    return {
+        "gamma": apart(rng, n_experts, (), -0.5, 0.5),
+        "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
+        "beta": apart(rng, n_experts, (), 0.5, 2.0),
+    }
+
+
 GATE = Gate(
     name="sigmoid",
     channels=lambda n_features: (Channel("gamma"), Channel("beta", "alpha")),
     block=block,
+    reference=reference,
+    typical=typical,
     mass="gamma",
     translations=("gamma",),
     bounds={"gamma": (-10.0, 10.0), "alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import tempered_log_sigmoid
+from moestat.model.reference import apart, log_sigmoid
 
 
 @device
@@ -78,6 +81,24 @@ def block(eta, phi, m, order, a, da, d2a):
         a[b] = eta[0, b] + value
 
 
+def reference(blocks, X, means):
+    """Log-scores (k, n) at X (n, d)."""
+    # The square root of a sum of squares is analytic; an absolute value would not be.
+    distance = np.sqrt(((blocks["alpha"][:, None, :] - X) ** 2).sum(axis=2))
+    s = (distance + blocks["beta"][:, None]) / blocks["tau"]
+    return blocks["gamma"][:, None] + log_sigmoid(s)
+
+
+def typical(rng, n_experts, n_features):
+    """Centres that differ; weights that fall towards the own centre."""
+    return {
+        "gamma": apart(rng, n_experts, (), -0.5, 0.5),
+        "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
+        "beta": apart(rng, n_experts, (), -3.0, -2.0),
+        "tau": rng.uniform(0.7, 1.3),
+    }
+
+
 GATE = Gate(
     name="sigmoid-euclidean",
     channels=lambda n_features: (
@@ -87,6 +108,8 @@ GATE = Gate(
         Channel("tau", shared=True),
     ),
     block=block,
+    reference=reference,
+    typical=typical,
     mass="gamma",
     translations=("gamma",),
     bounds={

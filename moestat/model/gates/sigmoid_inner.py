@@ -14,6 +14,7 @@ from __future__ import annotations
 from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import tempered_log_sigmoid
+from moestat.model.reference import apart, log_sigmoid
 
 
 @device
@@ -40,6 +41,22 @@ def block(eta, phi, m, order, a, da, d2a):
             d2a[3, b] = 0.0
 
 
+def reference(blocks, X, means):
+    """Log-scores (k, n) at X (n, d)."""
+    s = (blocks["alpha"] @ X.T + blocks["beta"][:, None]) / blocks["tau"]
+    return blocks["gamma"][:, None] + log_sigmoid(s)
+
+
+def typical(rng, n_experts, n_features):
+    """Scores that differ and are not opposite to each other."""
+    return {
+        "gamma": apart(rng, n_experts, (), -0.5, 0.5),
+        "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
+        "beta": apart(rng, n_experts, (), 0.5, 2.0),
+        "tau": rng.uniform(0.7, 1.3),
+    }
+
+
 GATE = Gate(
     name="sigmoid-inner",
     channels=lambda n_features: (
@@ -48,6 +65,8 @@ GATE = Gate(
         Channel("tau", shared=True),
     ),
     block=block,
+    reference=reference,
+    typical=typical,
     mass="gamma",
     translations=("gamma",),
     bounds={

@@ -15,6 +15,7 @@ from dataclasses import replace
 from moestat.base.types import Channel, Gate, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
+from moestat.model.reference import apart
 
 
 @device
@@ -30,10 +31,25 @@ def block(eta, phi, m, order, a, da, d2a):
             d2a[0, b] = 0.0
 
 
+def reference(blocks, X, means):
+    """Log-scores (k, n) at X (n, d)."""
+    return blocks["beta1"] @ X.T + blocks["beta0"][:, None]
+
+
+def typical(rng, n_experts, n_features):
+    """Slopes that differ, so that atoms rule in different places."""
+    return {
+        "beta0": apart(rng, n_experts, (), -0.5, 0.5),
+        "beta1": apart(rng, n_experts, (n_features,), -2.0, 2.0),
+    }
+
+
 GATE = Gate(
     name="softmax",
     channels=lambda n_features: (Channel("beta0", "beta1"),),
     block=block,
+    reference=reference,
+    typical=typical,
     mass="beta0",
     translations=("beta0", "beta1"),
     bounds={"beta0": (-30.0, 30.0), "beta1": (-30.0, 30.0)},

@@ -16,6 +16,7 @@ from moestat.base.types import Channel, FloatArray, Likelihood, Units
 from moestat.base.validate import as_floats
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp
+from moestat.model.reference import apart
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -70,11 +71,24 @@ def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
     return mean + deviation * rng.standard_normal(eta.shape[1])
 
 
+def reference(predictors, blocks, y):
+    """Log-densities (k, n) of each expert, from means (k, n) and variances (k,)."""
+    nu = blocks["nu"][:, None]
+    return -0.5 * np.log(2 * np.pi * nu) - (y - predictors) ** 2 / (2 * nu)
+
+
+def typical(rng, n_experts):
+    """Variances that differ."""
+    return {"nu": apart(rng, n_experts, (), 0.1, 0.4)}
+
+
 LIKELIHOOD = Likelihood(
     name="gaussian",
     n_responses=lambda n_classes: None,
     channels=(Channel("nu", log=True, response=True),),
     block=block,
+    reference=reference,
+    typical=typical,
     encode=encode,
     decode=decode,
     draw=draw,

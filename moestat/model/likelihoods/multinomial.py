@@ -15,6 +15,7 @@ from moestat.base.types import FloatArray, IntArray, Likelihood
 from moestat.base.validate import as_plain_array
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, log, logistic
+from moestat.model.reference import log_sum_exp
 
 
 @device
@@ -111,11 +112,18 @@ def draw(eta: FloatArray, rng: np.random.Generator) -> IntArray:
     return np.asarray((threshold >= cumulative[:-1]).sum(axis=0), dtype=np.int64)
 
 
+def reference(predictors, blocks, y):
+    """Log-probabilities (k, n) of the labels y in 1..K, from predictors (k, K - 1, n)."""
+    logits = np.concatenate([predictors, 0 * predictors[:, :1]], axis=1)
+    return logits[:, y - 1, np.arange(len(y))] - log_sum_exp(logits, axis=1)
+
+
 LIKELIHOOD = Likelihood(
     name="multinomial",
     n_responses=lambda n_classes: n_classes - 1,
     channels=(),
     block=block,
+    reference=reference,
     encode=encode,
     decode=decode,
     draw=draw,

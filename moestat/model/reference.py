@@ -1,0 +1,53 @@
+"""What the references of gates, experts and likelihoods share: plain NumPy, complex arguments.
+
+A member of an axis has two descriptions: the compiled block that fits use and a short reference
+that is read beside the equation.  Tests compare them.  References take complex parameters, because
+the imaginary part of f(theta + i h) / h is the derivative of f to full precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+
+__all__ = ["apart", "log1p_exp", "log_sigmoid", "log_sum_exp"]
+
+
+def log_sum_exp(values: Any, axis: int = 0) -> Any:
+    """``log(sum(exp(values)))`` along an axis."""
+    largest = values.real.max(axis=axis, keepdims=True)
+    return np.squeeze(largest, axis) + np.log(np.exp(values - largest).sum(axis=axis))
+
+
+def log1p_exp(s: Any) -> Any:
+    """``log(1 + exp(s))`` where exp(s) may overflow."""
+    negative = np.where(s.real > 0, -s, s)
+    return np.where(s.real > 0, s, 0) + np.log(1 + np.exp(negative))
+
+
+def log_sigmoid(s: Any) -> Any:
+    """``log(1 / (1 + exp(-s)))``."""
+    return -log1p_exp(-s)
+
+
+def apart(
+    rng: np.random.Generator, n_experts: int, shape: tuple[int, ...], low: float, high: float
+) -> FloatArray:
+    """Values (k, *shape) in [low, high] that differ between atoms in every coordinate.
+
+    The interval is cut into k equal parts; each atom has a value of the middle half of one of
+    them, in a random order of its own for every coordinate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = apart(np.random.default_rng(0), 2, (), -1.0, 1.0)
+    >>> bool(values.min() <= -0.25) and bool(values.max() >= 0.25)
+    True
+    """
+    parts = np.broadcast_to(np.arange(n_experts), (*shape, n_experts))
+    place = rng.permuted(parts, axis=-1) + rng.uniform(0.25, 0.75, size=parts.shape)
+    return np.moveaxis(low + (high - low) * place / n_experts, -1, 0)
