@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from moestat.papers.catalogue import CLAIMS
-from moestat.papers.claims.checks import Inequality
+from moestat.papers.claims.checks import Contrast, Inequality
 from moestat.papers.claims.evidence import InequalityEvidence
 from moestat.papers.claims.rules import judge_inequality
 from moestat.papers.expert_count.trials import TRIALS, routing_probabilities
 from moestat.papers.verify.verification import verify
+from moestat.sweep import create_store, parse_spec
+from moestat.sweep.experiments import find_spec
+from moestat.sweep.networks.analysis import METRICS
+from moestat.sweep.record import Record
 
 
 @pytest.mark.parametrize("n_experts", [1, 2, 3, 6])
@@ -36,8 +40,8 @@ def test_an_inequality_is_refuted_by_more_than_rounding_only():
     assert judge_inequality(InequalityEvidence(float("nan"), 3)) == "open"
 
 
-def test_verdicts_of_the_paper_and_no_trial_without_a_claim():
-    found = verify(["expert-count"])
+def test_verdicts_of_the_paper_and_no_trial_without_a_claim(tmp_path):
+    found = verify(["expert-count"], folder=tmp_path)
     verdicts = {r.claim.id.removeprefix("expert-count."): r.verdict for r in found.results}
     assert found.broken == []
     refuted = {name for name, verdict in verdicts.items() if verdict == "refuted as printed"}
@@ -55,3 +59,54 @@ def test_evidence_says_what_it_found():
     assert "0.09 at M = 4, 0.62 at M = 8, 0.96 at M = 16" in six.detail
     assert "M from 7.6 to 1.1" in TRIALS["range"].evidence().detail
     assert TRIALS["stages"].evidence().excess == pytest.approx(0.05**0.5 - 1 / 16)
+
+
+def _store(path, accuracies):
+    spec = parse_spec(find_spec("expert_count_figure1").read_text())
+    with create_store(path, spec) as store:
+        for (curve, M), values in accuracies.items():
+            for replicate, value in enumerate(values):
+                key = f"{curve} | n_experts={M} | replicate={replicate}"
+                losses = {"test_accuracy": value, "entropy": 1 - value}
+                store.put([Record(key, curve, M, replicate, "done", losses=losses)])
+
+
+def test_figures_are_judged_by_differences_of_paired_runs(tmp_path):
+    mlp = {("MLP, P = 4", M): [0.9, 0.8, 0.85] for M in (4, 8, 32, 64)}
+    _store(
+        tmp_path / "expert_count_figure1.sqlite",
+        {
+            **mlp,
+            ("MLP, P = 4", 16): [0.95, 0.86, 0.9],
+            ("CNN, P = 4", 8): [0.9, 0.9, 0.9],
+            ("CNN, P = 4", 16): [0.95, 0.95, 0.96],
+            ("CNN, P = 4", 64): [0.9, 0.7, 0.95],
+        },
+    )
+    found = verify(["expert-count.figure"], folder=tmp_path)
+    results = {result.claim.id.removeprefix("expert-count."): result for result in found.results}
+    assert results["figure-1.mlp"].verdict == "holds"
+    assert results["figure-1.mlp"].checks[0].evidence.difference == pytest.approx(0.16 / 3)
+    cnn = {check.check.smaller[1]: check for check in results["figure-1.cnn"].checks}
+    assert results["figure-1.cnn"].verdict == "undecided"
+    assert cnn[16].shortfall == "the other way round in these runs"
+    assert cnn[64].shortfall == "no difference"
+    assert "replicates that it takes" in cnn[32].shortfall
+    assert found.broken == []
+
+
+def test_figures_without_a_store_are_undecided(tmp_path):
+    found = verify(["expert-count.figure"], folder=tmp_path)
+    assert {result.verdict for result in found.results} == {"undecided"}
+    assert "there is no store" in found.results[0].reason
+
+
+def test_contrasts_are_of_curves_and_places_of_the_shipped_experiment():
+    for claim in CLAIMS.values():
+        for check in claim.checks:
+            if isinstance(check, Contrast):
+                spec = parse_spec(find_spec(check.experiment).read_text())
+                for curve, x in (check.larger, check.smaller):
+                    assert x in spec.sizes
+                    assert spec.curve(curve).name == curve
+                assert check.metric in METRICS

@@ -14,6 +14,7 @@ from typing import Any
 from moestat.papers.claims import rules
 from moestat.papers.claims.equations import EQUATIONS
 from moestat.papers.claims.evidence import (
+    ContrastEvidence,
     DependenceEvidence,
     Evidence,
     IdentityEvidence,
@@ -32,6 +33,7 @@ __all__ = [
     "Bound",
     "Check",
     "Condition",
+    "Contrast",
     "Exponent",
     "Identity",
     "Inequality",
@@ -317,6 +319,35 @@ class Inequality(Check):
 
     def _rule(self, evidence: InequalityEvidence) -> str:
         return rules.judge_inequality(evidence)
+
+
+@dataclass(frozen=True)
+class Contrast(Check):
+    """A metric larger in some runs of networks than in others, `rules.judge_contrast`.
+
+    Parameters
+    ----------
+    experiment : str
+        Shipped experiment.
+    metric : str
+        Name in `moestat.sweep.networks.analysis.METRICS`.
+    larger, smaller : (str, number)
+        Curve and place on the x-axis of both.
+    """
+
+    experiment: str
+    metric: str
+    larger: tuple[str, float]
+    smaller: tuple[str, float]
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        first, second = (f"{curve} at {x:g}" for curve, x in (self.larger, self.smaller))
+        return f"{self.experiment}: {self.metric} of {first} above {second}"
+
+    def _rule(self, evidence: ContrastEvidence) -> str:
+        return rules.judge_contrast(evidence)
 
 
 @dataclass(frozen=True)

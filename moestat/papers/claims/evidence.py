@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 __all__ = [
+    "ContrastEvidence",
     "DependenceEvidence",
     "Evidence",
     "IdentityEvidence",
@@ -165,6 +166,25 @@ class InequalityEvidence:
 
 
 @dataclass(frozen=True)
+class ContrastEvidence:
+    """The difference of a metric between two sets of runs of a sweep of networks.
+
+    Parameters
+    ----------
+    difference : float
+        Mean over replicates of the first less the second.
+    interval : (float, float)
+        Its 95% t interval, the runs paired by replicate.
+    n_runs : int
+        Replicates that have both.
+    """
+
+    difference: float
+    interval: Interval
+    n_runs: int
+
+
+@dataclass(frozen=True)
 class OrbitEvidence:
     """What a search for other parameters with the law of a truth found.
 
@@ -223,7 +243,8 @@ class Missing:
 
 
 Evidence = (
-    SlopeEvidence
+    ContrastEvidence
+    | SlopeEvidence
     | PlateauEvidence
     | PairEvidence
     | SequenceEvidence

@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from moestat.papers.claims.evidence import (
+    ContrastEvidence,
     DependenceEvidence,
     IdentityEvidence,
     InequalityEvidence,
@@ -36,6 +37,7 @@ __all__ = [
     "UNDECIDED",
     "Fit",
     "decide",
+    "judge_contrast",
     "judge_dependence",
     "judge_exponent",
     "judge_identity",
@@ -242,6 +244,20 @@ def judge_identity(evidence: IdentityEvidence, holds: bool = True) -> str:
     if EQUAL < evidence.residual < UNEQUAL or math.isnan(evidence.residual):
         return OPEN
     return SUPPORTS if (evidence.residual <= EQUAL) == holds else REFUTES
+
+
+def judge_contrast(evidence: ContrastEvidence) -> str:
+    """A claim that a metric is larger in the first runs than in the second.
+
+    ``supports`` if the interval of the difference lies above 0; else ``open``: a paper's figure is
+    of settings of its own, and one that does not state them all cannot be refuted by other runs.
+
+    Examples
+    --------
+    >>> judge_contrast(ContrastEvidence(0.02, (0.01, 0.03), 5))
+    'supports'
+    """
+    return SUPPORTS if evidence.interval[0] > 0.0 else OPEN
 
 
 def judge_inequality(evidence: InequalityEvidence) -> str:

@@ -7,7 +7,7 @@ can tell, are listed so that none is passed over.
 
 from __future__ import annotations
 
-from moestat.papers.claims.checks import Inequality
+from moestat.papers.claims.checks import Contrast, Inequality
 from moestat.papers.claims.claim import Claim
 
 __all__ = ["CLAIMS"]
@@ -110,6 +110,54 @@ def _lemma(number: int, statement: str) -> Claim:
     )
 
 
+_COUNTS = (4, 8, 16, 32, 64)
+_UNSTATED = "The paper states neither n, T nor sigma0; the runs have those of Chen et al. (2022)."
+
+
+def _contrasts(
+    metric: str, *pairs: tuple[tuple[str, int], tuple[str, int]]
+) -> tuple[Contrast, ...]:
+    """The metric is larger in the first runs of each pair."""
+    return tuple(Contrast("expert_count_figure1", metric, *pair) for pair in pairs)
+
+
+def _peak(curve: str, best: int) -> tuple[Contrast, ...]:
+    """The accuracy of a curve is largest at one number of experts."""
+    others = (m for m in _COUNTS if m != best)
+    return _contrasts("test_accuracy", *(((curve, best), (curve, m)) for m in others))
+
+
+_FIGURES = (
+    (
+        "figure-1.mlp",
+        "Figure 1",
+        "With MLP experts and P = 4 accuracy is highest at M = 16.",
+        _peak("MLP, P = 4", 16),
+    ),
+    (
+        "figure-1.cnn",
+        "Figure 1",
+        "With CNN experts and P = 4 accuracy is highest at M = 8.",
+        _peak("CNN, P = 4", 8),
+    ),
+    (
+        "figure-1.patches",
+        "Figure 1",
+        "With MLP experts accuracy is lower at P = 8 than at P = 4.",
+        _contrasts("test_accuracy", *((("MLP, P = 4", m), ("MLP, P = 8", m)) for m in _COUNTS)),
+    ),
+    (
+        "figure-2",
+        "Figure 2",
+        "Dispatch entropy is higher where M is beyond its best value.",
+        _contrasts(
+            "entropy",
+            (("MLP, P = 4", 64), ("MLP, P = 4", 16)),
+            (("CNN, P = 4", 64), ("CNN, P = 4", 8)),
+        ),
+    ),
+)
+
 CLAIMS = (
     *(
         Claim(f"expert-count.{name}", place, statement, untested=why)
@@ -119,5 +167,9 @@ CLAIMS = (
     *(
         Claim(f"expert-count.{name}", place, statement, checks=(Inequality(name),), note=note)
         for name, place, statement, note in _FURTHER
+    ),
+    *(
+        Claim(f"expert-count.{name}", place, statement, checks=checks, note=_UNSTATED)
+        for name, place, statement, checks in _FIGURES
     ),
 )

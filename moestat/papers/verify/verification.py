@@ -12,11 +12,12 @@ from typing import Any
 
 from moestat.base.validate import positive_int
 from moestat.papers.catalogue import CLAIMS
-from moestat.papers.claims.checks import Bound, Check, Exponent, Slope
+from moestat.papers.claims.checks import Bound, Check, Contrast, Exponent, Slope
 from moestat.papers.claims.claim import PAPERS, Claim
 from moestat.papers.claims.evidence import Evidence, Missing
 from moestat.papers.claims.rules import HOLDS, REFUTED, REFUTES, UNDECIDED
 from moestat.papers.verify.analyses import analyse
+from moestat.papers.verify.contrasts import contrast_evidence
 from moestat.papers.verify.slopes import slope_evidence
 from moestat.papers.verify.sweeps import CurveRecords, gather_curves
 from moestat.papers.verify.words import shown, why_open
@@ -221,7 +222,7 @@ def verify(
     checks = [check for claim in chosen for check in claim.checks]
     if any(isinstance(check, Slope) for check in checks) and not place.is_dir():
         raise SweepError(f"there is no folder {str(place)!r} for the stores")
-    cheap = [check for check in checks if not isinstance(check, (Slope, *_SEARCHES))]
+    cheap = [check for check in checks if not isinstance(check, (Slope, Contrast, *_SEARCHES))]
     still = _unsampled(cheap, quick, workers, tell)
     settled = {claim.id for claim in chosen if quick and _refuted(claim, still)}
     searches = [
@@ -234,6 +235,11 @@ def verify(
     settled |= {claim.id for claim in chosen if quick and _refuted(claim, still)}
     open_ = [claim for claim in chosen if claim.id not in settled]
     sampled = _sampled(open_, quick, place, workers, tell)
+    still |= {
+        check.name: contrast_evidence(check, place)
+        for check in checks
+        if isinstance(check, Contrast)
+    }
     results = tuple(
         ClaimResult(claim, tuple(_judged(check, still, sampled) for check in claim.checks))
         for claim in chosen
@@ -272,7 +278,8 @@ def _judged(
 ) -> CheckResult:
     if not isinstance(check, Slope):
         evidence = still.get(check.name, _LEFT_OUT)
-        return CheckResult(check, evidence, check.judge(evidence), "computed")
+        source = f"{check.experiment}.sqlite" if isinstance(check, Contrast) else "computed"
+        return CheckResult(check, evidence, check.judge(evidence), source)
     found = sampled.get((check.experiment, check.curve), _LEFT_OUT)
     if isinstance(found, Missing):
         return CheckResult(check, found, check.judge(found), "")

@@ -9,6 +9,7 @@ from typing import Any
 from moestat.papers.claims import rules
 from moestat.papers.claims.checks import Check
 from moestat.papers.claims.evidence import (
+    ContrastEvidence,
     DependenceEvidence,
     Evidence,
     IdentityEvidence,
@@ -106,6 +107,12 @@ def _(evidence: IdentityEvidence) -> str:
 
 
 @_text.register
+def _(evidence: ContrastEvidence) -> str:
+    low, high = evidence.interval
+    return f"difference {evidence.difference:.3f} [{low:.3f}, {high:.3f}], {evidence.n_runs} runs"
+
+
+@_text.register
 def _(evidence: InequalityEvidence) -> str:
     text = f"largest excess {evidence.excess:.1e} in {evidence.n_trials} trials"
     return f"{text}: {evidence.detail}" if evidence.detail else text
@@ -146,6 +153,8 @@ def why_open(check: Check, evidence: Evidence, outcome: str) -> str:
         return _slope_shortfall(evidence)
     if isinstance(evidence, PlateauEvidence):
         return "no plateau of the density"
+    if isinstance(evidence, ContrastEvidence):
+        return "the other way round in these runs" if evidence.interval[1] < 0 else "no difference"
     if isinstance(evidence, SequenceEvidence):
         return f"no bounded and no vanishing ratio: {_text(evidence)}"
     return f"within the margins of the rule: {_text(evidence)}"
