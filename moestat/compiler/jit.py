@@ -24,6 +24,7 @@ from numba.extending import lower_builtin, type_callable
 
 from moestat.compiler.cache import cache_directory, numba_cache_at
 from moestat.compiler.layout import COMPACT
+from moestat.compiler.notice import announce
 
 __all__ = [
     *("BLOCK", "FASTMATH", "LOWERING", "OPTIONS", "compact", "compile_loop", "device"),
@@ -170,3 +171,6 @@ def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     _name_by_closure(function)
     with numba_cache_at(kernel_cache()):
         return numba.njit(cache=True, **OPTIONS)(function)
+
+
+announce()

@@ -12,6 +12,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from moestat.compiler.notice import to_log
 from moestat.sweep.cost import CostModel
 from moestat.sweep.plan import Cell
 from moestat.sweep.record import FAILED, Record
@@ -162,7 +163,7 @@ def reporter(console: Console, cells: Sequence[Cell], costs: CostModel) -> Itera
         yield _Lines(console, count)
         return
     columns = (BarColumn(30), TextColumn("{task.fields[text]}"))
-    with Progress(*columns, console=console) as progress:
+    with to_log(), Progress(*columns, console=console) as progress:
         bar = _Bar(progress, count)
         yield bar
         bar.show()
