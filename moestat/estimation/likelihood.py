@@ -11,7 +11,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_weights
 from moestat.estimation.data import read_inputs
 from moestat.model.family import Family
-from moestat.solvers.least_squares.squares import profile_log_likelihood
+from moestat.solvers.squares import profile_log_likelihood
 from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
 
 __all__ = ["gate_probabilities", "hessian", "log_likelihood", "responsibilities", "score"]
