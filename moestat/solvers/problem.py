@@ -233,8 +233,8 @@ class Problem:
         self.passes += data.size / self.data.size
         return data
 
-    def evaluate(self, request: Request) -> Value:
-        """Answer one request with one pass over the data."""
+    def evaluate(self, request: Request) -> Any:
+        """Answer one request, by the kind of `Value` that its objective names, in one pass."""
         data, objective = self.visit(request), request.objective
         if objective in _SQUARES:
             loop, answer = _SQUARES[objective]
