@@ -29,8 +29,7 @@ from threadpoolctl import threadpool_limits
 
 import moestat
 from moestat.solvers import EM, SQUAREM, Newton, Solver
-from moestat.solvers.driver import drive
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Sample, drive
 
 _FLEXMIX = """
 suppressPackageStartupMessages(library(flexmix))

@@ -29,6 +29,14 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "draw": "networks.display.draw_networks",
         "write_report": "networks.display.write_network_report",
     },
+    "training": {
+        "parse": "training.spec.parse_trainings",
+        "run_cell": "training.cell.run_training",
+        "summarise": "training.analysis.summarise_trainings",
+        "table": "training.display.trainings_table",
+        "draw": "training.display.draw_trainings",
+        "write_report": "training.display.write_training_report",
+    },
 }
 """For each kind, where its functions are.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -36,7 +37,13 @@ def normalised(values: Tensor) -> Tensor:
     return torch.where(total > 0, values / torch.where(total > 0, total, 1.0), equal)
 
 
-def contest(outputs: Tensor, responses: Tensor, top_k: int, shift: int = 0) -> Contest:
+def contest(
+    outputs: Tensor,
+    responses: Tensor,
+    top_k: int,
+    shift: int = 0,
+    weigh: Callable[[Tensor], Tensor] = normalised,
+) -> Contest:
     """Steps 3 and 4 of compete (000), Sec. 2.2.
 
     Parameters
@@ -47,6 +54,8 @@ def contest(outputs: Tensor, responses: Tensor, top_k: int, shift: int = 0) -> C
         Their responses.
     top_k, shift : int
         The K strongest win, or the K that follow the `shift` strongest.
+    weigh : callable
+        Weights (T, K) of the winners from their responses.
 
     Returns
     -------
@@ -60,7 +69,7 @@ def contest(outputs: Tensor, responses: Tensor, top_k: int, shift: int = 0) -> C
     2.6
     """
     values, chosen = select(responses, top_k, shift)
-    weights = normalised(values)
+    weights = weigh(values)
     row = torch.arange(len(chosen), device=chosen.device).unsqueeze(1)
     winners = outputs[chosen, row]
     output = (weights.to(winners.dtype).unsqueeze(1) @ winners).squeeze(1)
@@ -139,7 +148,7 @@ class CompeteSMoE(SMoE):
 
 
 class CompetitionMoE(SMoE):
-    """Competition in training and in evaluation: no router, all experts always answer.
+    """Competition in training and in evaluation: no router decides, all experts always answer.
 
     Parameters
     ----------
@@ -151,15 +160,19 @@ class CompetitionMoE(SMoE):
     compete (000), Sec. 2.2.
     """
 
+    def weigh(self, values: Tensor) -> Tensor:
+        """Weights (T, K) of the winners from their responses."""
+        return normalised(values)
+
     def decide(self, rows: Tensor, ids: Tensor | None = None) -> Decision:
         """The competition's decision on rows (T, d)."""
         scores = self.competition(rows)
         values, chosen = select(scores, self.top_k, self.shift)
-        return Decision(scores, chosen, normalised(values))
+        return Decision(scores, chosen, self.weigh(values))
 
     def _answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
         outputs = self.experts.every(rows)
-        outcome = contest(outputs, self.response(outputs).T, self.top_k, self.shift)
+        outcome = contest(outputs, self.response(outputs).T, self.top_k, self.shift, self.weigh)
         if self.training:
             self._pending = outcome.output.new_zeros(())
         return outcome.output

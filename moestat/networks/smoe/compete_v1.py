@@ -9,12 +9,13 @@ from torch import Tensor
 from torch.func import functional_call
 
 from moestat.base.validate import real_in
+from moestat.networks.smoe.compete import CompetitionMoE
 from moestat.networks.smoe.experts.stacked import StackedExperts
 from moestat.networks.smoe.layer import Decision, SMoE, select
 from moestat.networks.smoe.losses import router_loss
 from moestat.networks.smoe.routers.router import Router
 
-__all__ = ["CompeteSMoEv1"]
+__all__ = ["CompeteSMoEv1", "CompetitionMoEv1"]
 
 
 class _Scaled(torch.autograd.Function):
@@ -87,3 +88,31 @@ class CompeteSMoEv1(SMoE):
             plain, responses, self.top_k
         )
         return self._combine(rows, Decision(scores, chosen, values.softmax(-1)))
+
+
+class CompetitionMoEv1(CompetitionMoE):
+    """`CompetitionMoE` by norms, the winners weighted by the softmax of these.
+
+    Parameters
+    ----------
+    experts, router, top_k, balance, z
+        As `SMoE` takes them.
+
+    Notes
+    -----
+    compete-v1 (001), Sec. 3.1, and the gate of its theory, eq. (6).
+    """
+
+    def __init__(
+        self,
+        experts: StackedExperts,
+        router: Router,
+        top_k: int = 2,
+        balance: float = 0.0,
+        z: float = 0.0,
+    ) -> None:
+        super().__init__(experts, router, top_k, balance, z, response="norm")
+
+    def weigh(self, values: Tensor) -> Tensor:
+        """See `CompetitionMoE.weigh`."""
+        return values.softmax(-1)

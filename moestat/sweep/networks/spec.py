@@ -10,7 +10,7 @@ A spec of kind ``"network"`` has, besides ``title``, ``seed`` and ``replicates``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,15 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.identity import canonical_json, digest, seed_from
 from moestat.sweep.tables import Table
 
-__all__ = ["FIELDS", "NetworkCurve", "NetworkSpec", "Run", "make_run", "parse_networks"]
+__all__ = [
+    "FIELDS",
+    "NetworkCurve",
+    "NetworkSpec",
+    "Run",
+    "make_run",
+    "parse_networks",
+    "parse_runs",
+]
 
 _LAW = ("n_clusters", "n_features", "n_patches", "alpha", "beta", "gamma", "sigma_p", "scale")
 _NETWORK = ("expert", "n_experts", "n_neurons", "activation", "initialisation", "sigma_0")
@@ -261,33 +269,43 @@ def parse_networks(top: Table, text: str) -> NetworkSpec:
     SweepError
         If anything is wrong.
     """
+    return parse_runs(top, text, FIELDS, NetworkSpec)
+
+
+def parse_runs(
+    top: Table, text: str, names: Sequence[str], build: Callable[..., NetworkSpec]
+) -> NetworkSpec:
+    """Check a spec whose cells are runs with fields of their own, called `names`.
+
+    `build` is the class of the spec; arguments and errors are else those of `parse_networks`.
+    """
     title = top.text("title")
     seed = top.integer("seed", 0)
     replicates = top.integer("replicates", 1)
     axis = top.text("x")
-    if axis not in FIELDS:
-        raise top.error("x", f"must be one of {', '.join(FIELDS)}, got {axis!r}")
-    values = _values(Table(top.table("values"), "values"), axis)
-    shared = _fields(top, values)
+    if axis not in names:
+        raise top.error("x", f"must be one of {', '.join(names)}, got {axis!r}")
+    values = _values(Table(top.table("values"), "values"), axis, names)
+    shared = _fields(top, values, names)
     given = top.take("curve")
     if not isinstance(given, list) or not given:
         raise top.error("curve", f"must be one or more tables [[curve]], got {given!r}")
-    curves = tuple(_curve(i, each, shared, values) for i, each in enumerate(given, 1))
+    curves = tuple(_curve(i, each, shared, values, names) for i, each in enumerate(given, 1))
     top.finish()
     for i, curve in enumerate(curves):
         if any(curve.name == other.name for other in curves[:i]):
             raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
-    spec = NetworkSpec(title, seed, replicates, axis, values, curves, text)
+    spec = build(title, seed, replicates, axis, values, curves, text)
     for curve in curves:
         for x in spec.sizes:
             _check(spec, curve, x)
     return spec
 
 
-def _values(table: Table, axis: str) -> dict[str, tuple[Any, ...]]:
+def _values(table: Table, axis: str, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """The values of the x-axis and of the fields that go with it."""
     found: dict[str, tuple[Any, ...]] = {}
-    for name in (axis, *(name for name in FIELDS if name != axis)):
+    for name in (axis, *(name for name in names if name != axis)):
         if name != axis and name not in table:
             table.take(name, None)
             continue
@@ -314,10 +332,10 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _fields(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(table: Table, values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The fields that a table gives."""
     found = {}
-    for name in FIELDS:
+    for name in names:
         given = name in table
         value = table.take(name, None)
         if given and name in values:
@@ -328,13 +346,17 @@ def _fields(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _curve(
-    position: int, given: Any, shared: Mapping[str, Any], values: Mapping[str, Any]
+    position: int,
+    given: Any,
+    shared: Mapping[str, Any],
+    values: Mapping[str, Any],
+    names: Sequence[str],
 ) -> NetworkCurve:
     table = Table(given, f"curve {position}")
     name = table.text("name")
     table.where = f"curve {name!r}"
     panel, note = table.text("panel", ""), table.text("note", "")
-    own = _fields(table, values)
+    own = _fields(table, values, names)
     table.finish()
     return NetworkCurve(name, {**shared, **own}, panel, note)
 

@@ -263,7 +263,11 @@ def test_training_that_turns_non_finite_fails_its_cell_with_the_step(tmp_path):
         ('expert = "mlp"', "n_expert = 4", "curve 'MLP': unknown key 'n_expert' (did you mean"),
         ('expert = "mlp"', "n_experts = 4", "curve 'MLP': n_experts: is given by [values], too"),
         ('name = "CNN"', 'name = "MLP"', "curve 'MLP': name is taken by an earlier curve"),
-        ('kind = "network"', 'kind = "net"', "kind: must be one of 'fit', 'network', got 'net'"),
+        (
+            'kind = "network"',
+            'kind = "net"',
+            "kind: must be one of 'fit', 'network', 'training', got 'net'",
+        ),
     ],
 )
 def test_bad_specs_are_refused_in_one_line_that_names_the_key(old, new, message):

@@ -1,1 +1,0 @@
-"""Inference after a fit: covariances, tests, intervals, resampling, numbers of experts."""

@@ -1,0 +1,91 @@
+"""Layers by the name of a method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from moestat.networks.smoe.compete import CompeteSMoE, CompetitionMoE
+from moestat.networks.smoe.compete_v1 import CompeteSMoEv1, CompetitionMoEv1
+from moestat.networks.smoe.experts import EXPERTS, StackedExperts
+from moestat.networks.smoe.layer import SMoE
+from moestat.networks.smoe.routers import ROUTERS
+from moestat.networks.smoe.settings import Settings
+
+__all__ = ["DenseBlock", "make_block"]
+
+_ROUTER = {"xmoe": "cosine", "fixed": "fixed", "stable": "stable", "hash": "hash"}
+
+
+class DenseBlock(nn.Module):
+    """One expert that answers every row: the block that a layer of experts replaces.
+
+    Parameters
+    ----------
+    experts : StackedExperts
+        One expert.
+    """
+
+    def __init__(self, experts: StackedExperts) -> None:
+        super().__init__()
+        self.experts = experts
+
+    def forward(self, x: Tensor, ids: Tensor | None = None) -> Tensor:
+        """Outputs (..., D) of inputs (..., d)."""
+        rows = x.reshape(-1, x.shape[-1])
+        return self.experts.every(rows)[0].reshape(*x.shape[:-1], -1)
+
+
+def make_block(
+    settings: Settings, n_inputs: int, n_outputs: int, n_tokens: int = 0
+) -> SMoE | DenseBlock:
+    """The block of a method.
+
+    Parameters
+    ----------
+    settings : Settings
+        Its method and sizes.
+    n_inputs, n_outputs : int
+        Widths of a row and of an output.
+    n_tokens : int
+        Size of the vocabulary, for a hash router.
+
+    Returns
+    -------
+    SMoE or DenseBlock
+        With random weights.
+
+    Examples
+    --------
+    >>> from moestat.networks.smoe.settings import make_settings
+    >>> settings = make_settings({"task": "clusters", "method": "compete-v2", "n_steps": 1})
+    >>> type(make_block(settings, 4, 3)).__name__
+    'CompeteSMoE'
+    """
+    method, dense = settings.method, settings.method == "dense"
+    experts = EXPERTS[settings.expert].make(
+        n_experts=1 if dense else settings.n_experts,
+        n_inputs=n_inputs,
+        n_hidden=settings.n_hidden * (settings.top_k if dense else 1),
+        n_outputs=n_outputs,
+    )
+    if dense:
+        return DenseBlock(experts)
+    name = _ROUTER.get(method, "softmax")
+    more = {"n_tokens": n_tokens, "top_k": settings.top_k} if name == "hash" else {}
+    router = ROUTERS[name].make(n_inputs=n_inputs, n_experts=settings.n_experts, **more)
+    shared: dict[str, Any] = {
+        "top_k": settings.top_k,
+        "balance": settings.balance,
+        "z": settings.z,
+    }
+    if method == "compete-v1":
+        return CompeteSMoEv1(experts, router, alpha=settings.alpha, **shared)
+    if method == "competition-v1":
+        return CompetitionMoEv1(experts, router, **shared)
+    if method == "compete-v2":
+        weights = {name: getattr(settings, name) for name in ("gamma", "alpha", "beta")}
+        return CompeteSMoE(experts, router, response=settings.response, **shared, **weights)
+    kind = CompetitionMoE if method == "competition" else SMoE
+    return kind(experts, router, response=settings.response, **shared)

@@ -1,0 +1,1 @@
+"""Sweeps whose cells train layers of experts (`moestat.networks.smoe`)."""

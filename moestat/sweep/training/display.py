@@ -1,0 +1,252 @@
+"""Tables, figures and reports of sweeps of training runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.figure import write_figures
+from moestat.sweep.store import Store
+from moestat.sweep.training.analysis import (
+    METRICS,
+    Estimate,
+    TrainingSummary,
+    summarise_trainings,
+)
+
+__all__ = ["draw_trainings", "trainings_table", "write_training_report"]
+
+_PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+_BRIEF = ("excess", "difference", "overlap", "change_rate")
+_NOTE = (
+    f"mean {_PLUS_MINUS} half-width of the 95% t interval over runs; the difference is paired,"
+    " run by run"
+)
+
+
+def _shown(value: Estimate | None) -> str:
+    if value is None:
+        return ""
+    if value.halfwidth is None:
+        return f"{value.mean:.4f}"
+    return f"{value.mean:.4f} {_PLUS_MINUS} {value.halfwidth:.4f}"
+
+
+def _places(summary: TrainingSummary) -> list[float]:
+    """The places that a table shows: of a grid the best one."""
+    if summary.axis == "choice":
+        return [] if summary.best is None else [summary.best]
+    return list(summary.metrics)
+
+
+def _names(summaries: Sequence[TrainingSummary], names: Sequence[str]) -> list[str]:
+    """The metrics that some run has."""
+    has = {name for summary in summaries for found in summary.metrics.values() for name in found}
+    return [name for name in names if name in has]
+
+
+def trainings_table(
+    title: str, summaries: Sequence[TrainingSummary], details: bool = False
+) -> Table:
+    """Estimates of the metrics at each place, or at the best point of a grid.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of TrainingSummary
+        The methods.
+    details : bool
+        All of `METRICS` instead of a few.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    names = _names(summaries, tuple(METRICS) if details else _BRIEF)
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table.add_column("method")
+    for heading in (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed"):
+        table.add_column(heading, justify="right")
+    for summary in summaries:
+        for x in _places(summary):
+            found = summary.metrics[x]
+            cells = [_shown(found.get(name)) for name in names]
+            runs = str(found["excess"].count)
+            table.add_row(summary.curve.name, f"{x:g}", runs, *cells, str(summary.failed))
+    table.caption = _NOTE
+    return table
+
+
+def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
+    """Excess loss by method or along the x-axis, and learning curves, with 95% intervals.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of TrainingSummary
+        The methods.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    SweepError
+        If no cell has a result yet.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shown = [summary for summary in summaries if summary.drawable]
+    if not shown:
+        raise SweepError("there is nothing to plot: no cell has a result yet")
+    first = "expert_error" if _names(shown, ["expert_error"]) else "excess"
+    by_method = [name for name in (first, "overlap", "swap") if _names(shown, [name])]
+    histories = [name for name in ("loss", "change_rate") if name in shown[0].curves]
+    figure = Figure(figsize=(4.6 * (len(by_method) + len(histories)), 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title)
+    grid = figure.subplots(1, len(by_method) + len(histories), squeeze=False)[0]
+    for axes, name in zip(grid, by_method, strict=False):
+        (_add_places if shown[0].axis == "n" else _add_methods)(axes, shown, name)
+        axes.set_title(METRICS[name])
+        axes.grid(alpha=0.3)
+    for axes, name in zip(grid[len(by_method) :], histories, strict=True):
+        _add_histories(axes, shown, name)
+    return figure
+
+
+def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
+    labels = []
+    for place, (label, found) in enumerate(
+        (label, found)
+        for summary in reversed(shown)
+        for label, found in _labelled(summary)
+        if name in found
+    ):
+        labels.append(label)
+        value = found[name]
+        axes.errorbar(value.mean, place, xerr=value.halfwidth, marker="o", capsize=3, color="C0")
+    axes.set_yticks(range(len(labels)), labels)
+
+
+def _labelled(summary: TrainingSummary) -> list[tuple[str, Any]]:
+    if summary.axis == "choice":
+        return [(summary.curve.name, summary.metrics[x]) for x in _places(summary)]
+    return [
+        (f"{summary.curve.name}, {summary.axis} = {x:g}", summary.metrics[x])
+        for x in reversed(_places(summary))
+    ]
+
+
+def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
+    for summary in shown:
+        found = {x: value[name] for x, value in summary.metrics.items() if name in value}
+        means = [value.mean for value in found.values()]
+        spread = [value.halfwidth or 0.0 for value in found.values()]
+        axes.errorbar(list(found), means, spread, label=summary.curve.name, marker="o", capsize=3)
+    axes.set_xscale("log")
+    axes.set_xlabel(shown[0].axis)
+    axes.legend(fontsize="small")
+
+
+def _add_histories(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
+    for summary in shown:
+        if name not in summary.curves:
+            continue
+        start = int(name == "change_rate")
+        steps, values = summary.curves["step"][start:], summary.curves[name][start:]
+        means = [value.mean for value in values]
+        low = [value.mean - (value.halfwidth or 0.0) for value in values]
+        high = [value.mean + (value.halfwidth or 0.0) for value in values]
+        (line,) = axes.plot(steps, means, label=summary.curve.name)
+        axes.fill_between(steps, low, high, alpha=0.15, color=line.get_color())
+    axes.set_title("validation loss" if name == "loss" else METRICS[name])
+    axes.set_xlabel("step")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+
+
+def write_training_report(store: Store, folder: str | Path | None = None) -> list[Path]:
+    """Write the report of a sweep of training runs: figure (PNG, PDF) and Markdown page.
+
+    Parameters
+    ----------
+    store : Store
+        An open store; its sweep need not be complete.
+    folder : str or Path, optional
+        Where to; the store's own folder by default.  It is made if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The files, named like the store.
+
+    Raises
+    ------
+    SweepError
+        If a file cannot be written.
+    """
+    target = store.path.parent if folder is None else Path(folder)
+    summaries, spec = summarise_trainings(store), store.spec
+    base = target / store.path.stem
+    page, figures = base.with_name(base.name + ".md"), []
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if any(summary.drawable for summary in summaries):
+            figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
+            write_figures(draw_trainings(spec.title, summaries), figures)
+        page.write_text(_page(spec, summaries, figures), encoding="utf-8")
+    except OSError as error:
+        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
+    return [page, *figures]
+
+
+def _page(spec: Any, summaries: Sequence[TrainingSummary], figures: Sequence[Path]) -> str:
+    settled = sum(summary.done + summary.failed for summary in summaries)
+    parts = [
+        f"# {spec.title}",
+        f"{spec.replicates} runs per method and place, seed {spec.seed}.  Spec {spec.digest[:12]};"
+        f" {settled} of {spec.n_cells} cells have results.  Numbers are {_NOTE}.",
+    ]
+    if figures:
+        parts.append(f"![{spec.title}](<{figures[0].name}>)")
+    names = _names(summaries, tuple(METRICS))
+    if spec.axis == "choice":
+        parts.append("## At the point of the grid with the least validation loss")
+        rows = [
+            [summary.curve.name, f"{x:g}", *(_shown(summary.metrics[x].get(n)) for n in names)]
+            for summary in summaries
+            for x in _places(summary)
+        ]
+        parts.append(_markdown(["method", "choice", *(METRICS[name] for name in names)], rows))
+        grid = [[f"{value:g}" for value in row] for row in zip(*spec.values.values(), strict=True)]
+        parts += ["The grid, the same for every method:", _markdown(list(spec.values), grid)]
+        parts.append("## All points")
+    rows = [
+        [summary.curve.name, f"{x:g}", *(_shown(found.get(name)) for name in names)]
+        for summary in summaries
+        for x, found in summary.metrics.items()
+    ]
+    parts.append(_markdown(["method", spec.axis, *(METRICS[name] for name in names)], rows))
+    for summary in summaries:
+        if summary.failed:
+            parts.append(f"{summary.curve.name}: {summary.failed} of {summary.planned} failed.")
+        if summary.curve.note:
+            parts.append(f"> {summary.curve.name}: {summary.curve.note}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,98 @@
+import pytest
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.experiments import shipped
+from moestat.sweep.plan import plan_cells
+from moestat.sweep.spec import parse_spec
+
+SPEC = """
+kind = "training"
+title = "small"
+seed = 1
+replicates = 2
+task = "clusters"
+n_steps = 4
+batch_size = 8
+n_hidden = 2
+n_test = 32
+look_every = 2
+x = "choice"
+[values]
+choice = [1, 2]
+learning_rate = [1e-3, 1e-2]
+[[curve]]
+name = "SMoE"
+method = "smoe"
+[[curve]]
+name = "v2"
+method = "compete-v2"
+rate = 0.5
+"""
+
+
+def test_methods_share_data_and_starts():
+    cells = plan_cells(parse_spec(SPEC))
+    assert len(cells) == 8
+    assert len({(cell.data_seed, cell.fit_seed) for cell in cells}) == 2
+    assert len({cell.identity for cell in cells}) == 8
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('method = "smoe"', 'method = "soe"', "curve 'SMoE', choice = 1: method must be one of"),
+        ("n_steps = 4", "n_steps = 0", "n_steps must be an integer >= 1, got 0"),
+        ("rate = 0.5", "rate = 2", "curve 'v2', choice = 1: rate must be a number in [0, 1], got"),
+        ("n_hidden = 2", "n_hiden = 2", "unknown key 'n_hiden'"),
+    ],
+)
+def test_bad_specs_are_refused_in_one_line(old, new, message):
+    with pytest.raises(SweepError) as caught:
+        parse_spec(SPEC.replace(old, new, 1))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_shipped_experiments_give_every_method_the_same_grid():
+    names = [name for name in shipped() if name.startswith("compete_")]
+    assert len(names) == 5
+    for name in [*names, "attention_language"]:
+        spec = parse_spec(shipped()[name].read_text())
+        assert spec.kind == "training"
+        for field in ("learning_rate", "balance", "n_steps", "batch_size"):
+            panels = {}
+            for curve in spec.curves:
+                values = [getattr(spec.run(curve, x), field) for x in spec.sizes]
+                panels.setdefault(curve.panel, []).append(values)
+            assert all(grid == same[0] for same in panels.values() for grid in same)
+
+
+def test_a_sweep_runs_and_reports(tmp_path):
+    pytest.importorskip("torch")
+    from moestat.sweep.runner import open_cells, run_cells
+    from moestat.sweep.store import create_store
+    from moestat.sweep.training.analysis import summarise_trainings
+    from moestat.sweep.training.display import trainings_table, write_training_report
+
+    spec = parse_spec(SPEC)
+    with create_store(tmp_path / "s.sqlite", spec) as store:
+        cells = open_cells(spec, store)
+        records = list(run_cells(spec, store, cells, executor="serial"))
+        assert {record.status for record in records} == {"done"}
+        first, second = summarise_trainings(store)
+        paths = write_training_report(store)
+    losses = {(r.curve, r.n, r.replicate): r.losses for r in records}
+    means = {x: sum(losses["SMoE", x, i]["validation_loss"] for i in range(2)) for x in (1, 2)}
+    assert first.best == min(means, key=means.__getitem__)
+    at = second.metrics[second.best]["difference"]
+    pairs = [
+        losses["v2", second.best, i]["test_loss"] - losses["SMoE", first.best, i]["test_loss"]
+        for i in range(2)
+    ]
+    assert at.mean == pytest.approx(sum(pairs) / 2)
+    assert "difference" not in first.metrics[1]
+    assert second.curves["step"] == [0, 2, 4]
+    assert trainings_table("t", [first, second]).row_count == 2
+    page = paths[0].read_text()
+    assert "The grid, the same for every method" in page
+    assert all(path.stat().st_size > 0 for path in paths)
