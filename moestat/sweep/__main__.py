@@ -1,5 +1,6 @@
 """``python -m moestat.sweep``, and the console script ``moestat-sweep``."""
 
+from moestat.sweep.signals import stoppable
 from moestat.sweep.threads import one_thread
 
 
@@ -8,7 +9,8 @@ def main() -> None:
     with one_thread():  # before anything imports NumPy
         from moestat.sweep.cli import app
 
-        app(prog_name="moestat-sweep")
+        with stoppable():
+            app(prog_name="moestat-sweep")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from moestat.sweep.identity import digest
 from moestat.sweep.record import Record
 
-__all__ = ["COLUMNS", "checksum", "from_row", "to_row"]
+__all__ = ["COLUMNS", "checksum", "from_row", "is_sound", "to_row", "total"]
 
 COLUMNS = (
     "key",
@@ -75,3 +75,35 @@ def from_row(row: Sequence[Any]) -> Record:
 def checksum(row: Sequence[Any]) -> str:
     """SHA-256 over the values of a row, in the order of `COLUMNS`."""
     return digest(list(row))
+
+
+def is_sound(row: Sequence[Any]) -> bool:
+    """Whether a row with its checksum at the end is as it was written.
+
+    Examples
+    --------
+    >>> row = to_row(Record("em | n=10 | replicate=0", "em", 10, 0, "done", loss=0.5))
+    >>> is_sound(row), is_sound(("EM", *row[1:])), is_sound((b"", *row[1:]))
+    (True, False, False)
+    """
+    try:
+        return checksum(row[:-1]) == row[-1]
+    except (TypeError, ValueError):  # not the values of any record
+        return False
+
+
+def total(checksums: Iterable[Any], start: str = "0") -> str:
+    """Sum of checksums modulo 2^256, in hexadecimal: it depends on all rows, not on their order.
+
+    Examples
+    --------
+    >>> total(["ff", "-1"])
+    'fe'
+    """
+    value = int(start, 16)
+    for each in checksums:
+        try:
+            value += int(each, 16)
+        except (TypeError, ValueError):
+            value += 1  # a damaged one: no sum fits
+    return f"{value % 2**256:x}"

@@ -5,13 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping
 
+from moestat.sweep.identity import digest
 from moestat.sweep.plan import plan_cells
-from moestat.sweep.rows import COLUMNS, checksum
+from moestat.sweep.rows import COLUMNS, checksum, total
 from moestat.sweep.spec import parse_spec
 
-__all__ = ["APPLICATION_ID", "OLDEST", "SCHEMA_VERSION", "create_tables", "migrate"]
+__all__ = [
+    "APPLICATION_ID",
+    "OLDEST",
+    "SCHEMA_VERSION",
+    "create_tables",
+    "head_checksum",
+    "migrate",
+]
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 OLDEST = 2
 """The oldest schema that can be brought up to date: cells of schema 1 record less."""
 APPLICATION_ID = 0x4D6F4553  # "MoES"
@@ -40,6 +48,14 @@ CREATE TABLE cells (
 """
 
 
+_HEAD = ("spec", "canonical", "digest", "versions")
+
+
+def head_checksum(head: Mapping[str, str]) -> str:
+    """Checksum of what the head of a store says about its spec."""
+    return digest([head.get(key) for key in _HEAD])
+
+
 def create_tables(connection: sqlite3.Connection, head: Mapping[str, str]) -> None:
     """Make the tables and write the head in one transaction: a store is whole or blank.
 
@@ -53,7 +69,8 @@ def create_tables(connection: sqlite3.Connection, head: Mapping[str, str]) -> No
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(_META)
     connection.execute(_CELLS)
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", head.items())
+    entries = {**head, "head": head_checksum(head), "rows": "0", "total": "0"}
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", entries.items())
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
@@ -107,4 +124,12 @@ def _from_2(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE cells SET checksum = ? WHERE key = ?", (checksum(row), row[0]))
 
 
-_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {2: _from_2}
+def _from_3(connection: sqlite3.Connection) -> None:
+    """Checksum of the head, number of rows and the sum of their checksums."""
+    head = dict(connection.execute("SELECT key, value FROM meta"))
+    sums = [line[0] for line in connection.execute("SELECT checksum FROM cells")]
+    entries = {"head": head_checksum(head), "rows": str(len(sums)), "total": total(sums)}
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
+
+
+_STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {2: _from_2, 3: _from_3}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,24 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.lock import Holder, exclusive
 from moestat.sweep.plan import plan_cells
 from moestat.sweep.record import Record, versions
-from moestat.sweep.rows import COLUMNS, from_row, to_row
-from moestat.sweep.schema import APPLICATION_ID, OLDEST, SCHEMA_VERSION, create_tables, migrate
+from moestat.sweep.rows import COLUMNS, from_row, is_sound, to_row, total
+from moestat.sweep.schema import (
+    APPLICATION_ID,
+    OLDEST,
+    SCHEMA_VERSION,
+    create_tables,
+    head_checksum,
+    migrate,
+)
 from moestat.sweep.spec import Spec, parse_spec
 
-__all__ = ["Store", "create_store", "is_store", "open_store"]
+__all__ = ["Store", "backup", "create_store", "is_store", "open_store"]
 
 _MAGIC = b"SQLite format 3\0"
-_SELECT = f"SELECT {', '.join(COLUMNS)} FROM cells ORDER BY curve, n, replicate"
+_SELECT = (
+    f"SELECT rowid, {', '.join(COLUMNS)}, checksum FROM cells NOT INDEXED"
+    " ORDER BY curve, n, replicate"
+)
 _INSERT = (
     f"INSERT OR REPLACE INTO cells ({', '.join(COLUMNS)}, checksum)"
     f" VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
@@ -47,6 +57,8 @@ class Store:
         self.path = path
         self._connection = connection
         self._holder = holder
+        self._inode = path.stat().st_ino if holder else None
+        self._seen: tuple[Any, list[Record], dict[int, str], list[str]] | None = None
 
     def meta(self, key: str) -> str:
         """An entry of the store's head: ``spec``, ``canonical``, ``digest`` or ``versions``."""
@@ -57,26 +69,44 @@ class Store:
 
     @property
     def spec(self) -> Spec:
-        """The spec that the store was made for."""
+        """The spec that the store was made for.
+
+        Raises
+        ------
+        SweepError
+            If the head of the store is damaged.
+        """
+        if self.head_is_damaged():
+            raise SweepError(
+                f"the head of the store {self.path} is damaged: its spec is not as it was written;"
+                " restore a copy or run into another file"
+            )
         return parse_spec(self.meta("spec"))
+
+    def head_is_damaged(self) -> bool:
+        """Whether what the head says about the spec is not what was written."""
+        head = dict(self._connection.execute("SELECT key, value FROM meta"))
+        return head.get("head") != head_checksum(head)
 
     def adopt(self, spec: Spec) -> None:
         """Make `spec` the store's own; every row must be one of its cells."""
         if self.meta("spec") != spec.text:
-            head = [(value, key) for key, value in _head(spec).items()]
-            self._write("UPDATE meta SET value = ? WHERE key = ?", head)
+            head = {**_head(spec), "versions": self.meta("versions")}
+            entries = {**head, "head": head_checksum(head)}
+            with self._writing() as connection:
+                connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
 
     def statuses(self) -> dict[str, str]:
-        """Key -> ``"done"`` or ``"failed"`` of every cell with a result."""
-        return dict(self._connection.execute("SELECT key, status FROM cells"))
+        """Key -> ``"done"`` or ``"failed"`` of every cell with a sound result."""
+        return {record.key: record.status for record in self.records()}
 
     def identities(self) -> dict[str, str]:
-        """Key -> identity of every cell with a result."""
-        return dict(self._connection.execute("SELECT key, identity FROM cells"))
+        """Key -> identity of every cell with a sound result."""
+        return {record.key: record.identity for record in self.records()}
 
     def timings(self) -> list[tuple[str, float, float]]:
-        """Curve, sample size and seconds of every cell with a result."""
-        return self._connection.execute("SELECT curve, n, seconds FROM cells").fetchall()
+        """Curve, sample size and seconds of every cell with a sound result."""
+        return [(record.curve, record.n, record.seconds) for record in self.records()]
 
     def put(self, records: Iterable[Record]) -> None:
         """Write records, all or none; when this returns, they survive a crash of the machine.
@@ -84,34 +114,131 @@ class Store:
         Raises
         ------
         SweepError
-            If they cannot be written, for instance because the disk is full.
+            If they cannot be written, for instance because the disk is full; if the file is no
+            longer there: then what the store held and these records are saved beside it.
         """
-        self._write(_INSERT, [to_row(record) for record in records])
+        rows = [to_row(record) for record in records]
+        try:
+            with self._writing() as connection:
+                _insert(connection, rows)
+        except SweepError:
+            if not self.is_there():
+                raise SweepError(self._rescue(rows)) from None
+            raise
+        if not self.is_there():
+            raise SweepError(self._rescue(rows))
+        # A copy of the file without its log then lacks nothing that was here before.
+        with suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
-    def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """One statement for each row, in a transaction of their own."""
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction; an error ends it and is told in one line."""
         try:
             with self._connection:
-                self._connection.executemany(statement, rows)
+                yield self._connection
         except sqlite3.Error as error:
             raise SweepError(f"cannot write to the store {self.path}: {error}") from None
+
+    def is_there(self) -> bool:
+        """Whether the path still names the file that is open for writing."""
+        try:
+            return self._inode in (None, self.path.stat().st_ino)
+        except OSError:
+            return False
+
+    def _rescue(self, rows: Sequence[Sequence[Any]]) -> str:
+        """Save everything beside the place of a file that has gone, and say where."""
+        number = 1
+        while (beside := self.path.with_name(f"{self.path.stem}.saved-{number}.sqlite")).exists():
+            number += 1
+        gone = f"the store {self.path} was removed or replaced while its sweep ran"
+        try:
+            with closing(sqlite3.connect(beside)) as copy:
+                self._connection.backup(copy)
+                with copy:
+                    _insert(copy, rows)
+                count = copy.execute("SELECT count(*) FROM cells").fetchone()[0]
+        except (sqlite3.Error, OSError) as error:
+            return f"{gone}, and its results cannot be saved as {beside}: {error}"
+        return f"{gone}; its {count} results are saved as {beside}"
 
     def say(self, facts: Mapping[str, Any]) -> None:
         """Tell readers how the run goes; only of a store that is open for writing."""
         assert self._holder is not None
         self._holder.say(facts)
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Every row with its checksum, by curve, sample size and replicate."""
-        return self._connection.execute(_SELECT.replace(" FROM", ", checksum FROM"))
-
     def records(self) -> Iterator[Record]:
-        """Every record, by curve, sample size and replicate."""
-        return map(from_row, self._connection.execute(_SELECT))
+        """Every record as it was written, by curve, sample size and replicate.
+
+        Damaged rows are left out; `damage` names them.
+        """
+        return iter(self._scan()[0])
+
+    def damage(self) -> list[str]:
+        """One line for each row that is not as it was written, and for rows that are missing."""
+        _, bad, lost = self._scan()
+        return [
+            *(f"{name}: its values are not those that were written" for name in bad.values()),
+            *lost,
+        ]
+
+    def drop_damaged(self) -> list[str]:
+        """Remove the damaged rows, so that their cells run again; returns what `damage` said."""
+        found = self.damage()
+        if found:
+            with self._writing() as connection:
+                connection.execute("REINDEX")
+                numbers = [(number,) for number in self._scan()[1]]
+                connection.executemany("DELETE FROM cells WHERE rowid = ?", numbers)
+                _recount(connection)
+        return found
+
+    def _scan(self) -> tuple[list[Record], dict[int, str], list[str]]:
+        """Sound records, the names of damaged rows by their number, and what is missing."""
+        connection = self._connection
+        try:
+            version = connection.execute("PRAGMA data_version").fetchone()[0]
+            state = version, connection.total_changes
+            if self._seen is None or self._seen[0] != state:
+                self._seen = state, *self._read()
+        except sqlite3.Error as error:
+            raise SweepError(
+                f"the store {self.path} is damaged ({error}); restore a copy or run into another"
+                " file"
+            ) from None
+        return self._seen[1:]
+
+    def _read(self) -> tuple[list[Record], dict[int, str], list[str]]:
+        own = not self._connection.in_transaction
+        if own:
+            self._connection.execute("BEGIN")  # head and rows of one moment
+        try:
+            head = dict(self._connection.execute("SELECT key, value FROM meta"))
+            rows = self._connection.execute(_SELECT).fetchall()
+        finally:
+            if own:
+                self._connection.execute("ROLLBACK")
+        records, bad = [], {}
+        for number, *row in rows:
+            if is_sound(row):
+                records.append(from_row(row))
+            else:
+                name = row[0] if isinstance(row[0], str) and row[0] else f"row {number}"
+                bad[number] = name.encode("ascii", "backslashreplace").decode()
+        lost = []
+        if head.get("rows") != str(len(rows)):
+            lost.append(f"{len(rows)} rows are there, {head.get('rows')} were written")
+        elif not bad and head.get("total") != total(row[-1] for row in rows):
+            lost.append("the rows are not those that were written last")
+        return records, bad, lost
 
     def integrity(self) -> list[str]:
         """What SQLite finds wrong with the file; nothing for a sound one."""
-        found = [line for (line,) in self._connection.execute("PRAGMA integrity_check")]
+        try:
+            found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
+        except sqlite3.Error as error:
+            return [str(error)]
         return [] if found == ["ok"] else found
 
 
@@ -194,6 +321,63 @@ def create_store(path: str | Path, spec: Spec, *, extend: bool = False) -> Itera
             store = Store(path, connection, holder)
             _check_spec(store, spec, extend)
             yield store
+            if not store.is_there():
+                store.put(())
+
+
+def backup(source: str | Path, target: str | Path) -> int:
+    """Copy a store, also while a runner writes to it: a copy of the file alone may lack rows.
+
+    Parameters
+    ----------
+    source, target : str or Path
+        The store, and the file to make; one that is there is refused.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Raises
+    ------
+    SweepError
+        As `open_store`; or if the copy cannot be written.
+    """
+    target = Path(target)
+    if target.exists():
+        raise SweepError(f"there is a file {target} already; a backup overwrites nothing")
+    with open_store(source) as store:
+        try:
+            with closing(sqlite3.connect(target)) as copy:
+                store._connection.backup(copy)
+                return copy.execute("SELECT count(*) FROM cells").fetchone()[0]
+        except sqlite3.Error as error:
+            with suppress(OSError):
+                target.unlink(missing_ok=True)
+            raise SweepError(f"cannot write the backup {target}: {error}") from None
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
+    """Put rows into a store, in the caller's transaction, and count them in its head."""
+    head = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('rows', 'total')"))
+    gone = [
+        old
+        for row in rows
+        for (old,) in connection.execute("SELECT checksum FROM cells WHERE key = ?", row[:1])
+    ]
+    connection.executemany(_INSERT, rows)
+    with suppress(KeyError, ValueError):  # a damaged head stays so: readers are to know
+        changes = [*(f"-{old}" for old in gone), *(row[-1] for row in rows)]
+        count = int(head["rows"]) + len(rows) - len(gone)
+        entries = {"rows": str(count), "total": total(changes, head["total"])}
+        connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
+
+
+def _recount(connection: sqlite3.Connection) -> None:
+    """Number of rows and sum of their checksums, for the head."""
+    sums = [line[0] for line in connection.execute("SELECT checksum FROM cells NOT INDEXED")]
+    entries = {"rows": str(len(sums)), "total": total(sums)}
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
 
 
 def is_store(path: Path) -> bool:
@@ -242,6 +426,7 @@ def _readable(path: Path) -> sqlite3.Connection:
     address = path.resolve().as_uri()
     try:
         connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=60)
+        connection.text_factory = _text
         try:
             connection.execute("PRAGMA schema_version")
             return connection
@@ -249,11 +434,18 @@ def _readable(path: Path) -> sqlite3.Connection:
             connection.close()
             if _has_log(path):
                 raise
-            return sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True)
+            connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True)
+            connection.text_factory = _text
+            return connection
         except sqlite3.DatabaseError:
             return connection  # damaged: the caller says how
     except sqlite3.Error as error:
         raise SweepError(f"cannot open the store {path}: {error}") from None
+
+
+def _text(raw: bytes) -> str:
+    """Text as it is stored; where it is damaged its checksum tells, and reading goes on."""
+    return raw.decode("utf-8", "replace")
 
 
 def _has_log(path: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from moestat.sweep.identity import digest
 from moestat.sweep.plan import plan_cells
-from moestat.sweep.rows import COLUMNS, checksum
+from moestat.sweep.spec import parse_spec
 from moestat.sweep.store import Store
 
 __all__ = ["verify"]
@@ -16,8 +16,9 @@ def verify(store: Store) -> list[str]:
     """Everything that is wrong with a store.
 
     Checked are: the file, by SQLite's own integrity check; the head, whose digest and canonical
-    text must follow from the spec's text; and each row, which must be a cell of the spec, with the
-    identity that follows from it, and have the checksum that follows from its values.
+    text must follow from the spec's text; the number of rows and the sum of their checksums; and
+    each row, which must be a cell of the spec, with the identity that follows from it, and hold
+    the values that were written.
 
     Parameters
     ----------
@@ -29,11 +30,13 @@ def verify(store: Store) -> list[str]:
     list of str
         One line for each finding; none for a sound store.
     """
-    return [*store.integrity(), *_head(store), *_rows(store)]
+    return [*store.integrity(), *_head(store), *store.damage(), *_rows(store)]
 
 
 def _head(store: Store) -> Iterator[str]:
-    spec = store.spec
+    spec = parse_spec(store.meta("spec"))
+    if store.head_is_damaged():
+        yield "head: what it says about the spec is not what was written"
     if store.meta("canonical") != spec.canonical:
         yield "head: the canonical text is not that of the spec"
     if store.meta("digest") != digest(store.meta("canonical")):
@@ -41,15 +44,11 @@ def _head(store: Store) -> Iterator[str]:
 
 
 def _rows(store: Store) -> Iterator[str]:
-    spec = store.spec
+    spec = parse_spec(store.meta("spec"))
     most = {curve.name: spec.most_replicates for curve in spec.curves}
     identities = {cell.key: cell.identity for cell in plan_cells(spec, most)}
-    for *values, sum_then in store.rows():
-        row = dict(zip(COLUMNS, values, strict=True))
-        key = row["key"]
-        if checksum(values) != sum_then:
-            yield f"{key}: its values are not those that were written"
-        elif key not in identities:
-            yield f"{key}: no cell of the spec"
-        elif identities[key] != row["identity"]:
-            yield f"{key}: made for another spec"
+    for record in store.records():
+        if record.key not in identities:
+            yield f"{record.key}: no cell of the spec"
+        elif identities[record.key] != record.identity:
+            yield f"{record.key}: made for another spec"

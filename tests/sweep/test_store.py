@@ -218,8 +218,8 @@ def test_other_databases_are_refused_and_left_alone(path, spec):
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        (SCHEMA_VERSION + 1, r"written by a newer moestat \(schema 4; this one reads 3\): update"),
-        (1, r"an older moestat \(schema 1; this one reads 2 to 3\), .*: run into another file"),
+        (SCHEMA_VERSION + 1, r"written by a newer moestat \(schema 5; this one reads 4\): update"),
+        (1, r"an older moestat \(schema 1; this one reads 2 to 4\), .*: run into another file"),
     ],
 )
 def test_another_schema_is_refused_and_left_alone(path, spec, schema, message):
@@ -277,7 +277,7 @@ def test_a_migration_that_fails_changes_nothing(path, spec, monkeypatch):
     connection.commit()
     connection.close()
     for attempt in (lambda: fill(path, spec), lambda: read_all(path)):
-        with pytest.raises(SweepError, match=r"from schema 2 to 3: is not valid TOML"):
+        with pytest.raises(SweepError, match=r"from schema 2 to 4: is not valid TOML"):
             attempt()
     assert schema_of(path) == 2
     connection = sqlite3.connect(path)

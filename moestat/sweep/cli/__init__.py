@@ -4,10 +4,11 @@ from moestat.sweep.cli._app import app
 from moestat.sweep.cli._cells import cell, failures, status
 from moestat.sweep.cli._rates import compare, plot, rates, report
 from moestat.sweep.cli._run import run
-from moestat.sweep.cli._stores import export, list_experiments, merge, verify_store
+from moestat.sweep.cli._stores import backup, export, list_experiments, merge, verify_store
 
 __all__ = [
     "app",
+    "backup",
     "cell",
     "compare",
     "export",

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from moestat.sweep.errors import SweepError
+from moestat.sweep.signals import Terminated
+
+if TYPE_CHECKING:
+    from moestat.sweep.store import Store
 
 __all__ = [
+    "DAMAGED",
     "INTERRUPTED",
     "PROGRAM",
     "SOME_FAILED",
@@ -23,18 +29,22 @@ __all__ = [
     "app",
     "command",
     "console",
+    "exit_code",
+    "reading",
     "show_json",
+    "tell_damage",
 ]
 
-STOPPED, SOME_FAILED, INTERRUPTED = 2, 1, 130
+SOME_FAILED, STOPPED, DAMAGED, INTERRUPTED, TERMINATED = 1, 2, 3, 130, 143
 PROGRAM = "python -m moestat.sweep"
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Measure convergence rates: fits over sample sizes and replicates, in parallel.",
-    epilog="Exit codes: 0 done; 1 done, but some cells failed or a store is not sound; 2 stopped,"
-    " by bad input or by what one line on standard error says; 130 interrupted. Results are kept.",
+    epilog="Exit codes: 0 done; 1 done, but some cells failed; 2 stopped, by bad input or by what"
+    " one line on standard error says; 3 done, but a store is not sound: damaged cells are named,"
+    " left out, and run again by run; 130 interrupted, 143 terminated. Results are kept.",
 )
 
 StorePath = Annotated[Path, typer.Argument(help="A store made by run.", metavar="STORE")]
@@ -50,18 +60,56 @@ def command(example: str, name: str | None = None) -> Callable[[Callable[..., No
     def register(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def wrapped(*args: Any, **options: Any) -> None:
+            _not_sound.clear()
             try:
                 function(*args, **options)
             except SweepError as error:
                 typer.echo(f"error: {error}", err=True)
                 raise typer.Exit(STOPPED) from None
-            except KeyboardInterrupt:
+            except (OSError, MemoryError) as error:
+                typer.echo(f"error: {_reason(error)}", err=True)
+                raise typer.Exit(STOPPED) from None
+            except KeyboardInterrupt as stop:
                 typer.echo("interrupted", err=True)
-                raise typer.Exit(INTERRUPTED) from None
+                raise typer.Exit(exit_code(stop)) from None
+            if _not_sound:
+                raise typer.Exit(DAMAGED)
 
         return app.command(name, epilog=f"Example: {PROGRAM} {example}")(wrapped)
 
     return register
+
+
+def _reason(error: BaseException) -> str:
+    if not isinstance(error, OSError):
+        return "there is not enough memory"
+    return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
+
+
+def exit_code(stop: KeyboardInterrupt) -> int:
+    """Exit code of a run that was told to stop, by the keyboard or by the system."""
+    return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
+
+
+_not_sound: list[str] = []
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Store]:
+    """Open a store for reading; what is damaged in it is named, and sets the exit code."""
+    from moestat.sweep.store import open_store
+
+    with open_store(path) as store:
+        tell_damage(store.damage())
+        yield store
+
+
+def tell_damage(found: list[str], set_code: bool = True) -> None:
+    """Name what is damaged, one line each."""
+    for line in found:
+        typer.echo(f"damaged: {line}", err=True)
+    if set_code:
+        _not_sound.extend(found)
 
 
 def console(stderr: bool = False) -> Console:

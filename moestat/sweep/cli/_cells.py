@@ -18,6 +18,7 @@ from moestat.sweep.cli._app import (
     StorePath,
     command,
     console,
+    reading,
     show_json,
 )
 
@@ -36,9 +37,8 @@ def status(store: StorePath, as_json: AsJson = False) -> None:
     """Show how far a sweep has come, and how long it will take; also while it runs."""
     from moestat.sweep.display import status_table
     from moestat.sweep.status import status_of
-    from moestat.sweep.store import open_store
 
-    with open_store(store) as opened:
+    with reading(store) as opened:
         found = status_of(opened)
         if as_json:
             show_json({"store": str(store), **found.as_dict()})
@@ -51,9 +51,7 @@ def status(store: StorePath, as_json: AsJson = False) -> None:
 @command("failures quickstart.sqlite")
 def failures(store: StorePath, as_json: AsJson = False) -> None:
     """Show every failed cell: why it failed, and the command that runs it by itself."""
-    from moestat.sweep.store import open_store
-
-    with open_store(store) as opened:
+    with reading(store) as opened:
         failed = _failed(opened)
         spec = opened.spec
     if as_json:
@@ -128,10 +126,10 @@ def _spec_and_record(source: str, key: str) -> tuple[Spec, Record | None]:
     """The spec that `source` is or belongs to, and the record of a cell in a store."""
     from moestat.sweep.experiments import find_spec
     from moestat.sweep.spec import load_spec
-    from moestat.sweep.store import is_store, open_store
+    from moestat.sweep.store import is_store
 
     if not is_store(Path(source)):
         return load_spec(find_spec(source)), None
-    with open_store(source) as store:
+    with reading(source) as store:
         found = [record for record in store.records() if record.key == key]
         return store.spec, found[0] if found else None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from moestat.sweep.cli._app import AsJson, StorePath, command, console, show_json
+from moestat.sweep.cli._app import AsJson, StorePath, command, console, reading, show_json
 
 __all__ = ["compare", "plot", "rates", "report"]
 
@@ -16,9 +16,8 @@ __all__ = ["compare", "plot", "rates", "report"]
 def rates(store: StorePath, as_json: AsJson = False) -> None:
     """Show the fitted rates; with --json everything, by loss, block and kind of Voronoi cell."""
     from moestat.sweep.kinds import part_of
-    from moestat.sweep.store import open_store
 
-    with open_store(store) as opened:
+    with reading(store) as opened:
         spec = opened.spec
         summaries = part_of(spec.kind, "summarise")(opened)
         if as_json:
@@ -39,9 +38,8 @@ def compare(
 ) -> None:
     """Compare the slopes of two curves; replicates on the same data are compared in pairs."""
     from moestat.sweep.comparison import compare_curves
-    from moestat.sweep.store import open_store
 
-    with open_store(store) as one, open_store(other or store) as two:
+    with reading(store) as one, reading(other or store) as two:
         difference = compare_curves(one, first, two, second)
     if as_json:
         show_json({"first": first, "second": second, **difference.as_dict()})
@@ -61,9 +59,8 @@ def plot(
     """Draw losses against sample sizes with their fitted rates."""
     from moestat.sweep.figure import write_figures
     from moestat.sweep.kinds import part_of
-    from moestat.sweep.store import open_store
 
-    with open_store(store) as opened:
+    with reading(store) as opened:
         spec = opened.spec
         summaries = part_of(spec.kind, "summarise")(opened)
         figure = part_of(spec.kind, "draw")(spec.title, summaries)
@@ -82,9 +79,8 @@ def report(
 ) -> None:
     """Write a report: figure (PNG, PDF), Markdown page with the evidence, LaTeX table."""
     from moestat.sweep.kinds import part_of
-    from moestat.sweep.store import open_store
 
-    with open_store(store) as opened:
+    with reading(store) as opened:
         paths = part_of(opened.spec.kind, "write_report")(opened, out)
     _show_files("report", paths, as_json)
 

@@ -9,12 +9,13 @@ import typer
 from rich.console import Console
 
 from moestat.sweep.cli._app import (
-    INTERRUPTED,
     SOME_FAILED,
     AsJson,
     command,
     console,
+    exit_code,
     show_json,
+    tell_damage,
 )
 from moestat.sweep.cli._cells import show_failures
 from moestat.sweep.errors import SweepError
@@ -84,16 +85,17 @@ def run(
     target = out or Path(f"{path.stem}.sqlite")
     count = workers or available_cpus()
     with create_store(target, loaded, extend=extend) as store:
+        tell_damage(store.drop_damaged(), set_code=False)  # they run again
         try:
             _run_rounds(loaded, store, chosen, count, limit_cells, share, retry_failed, progress)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             kept = len(store.statuses())
             progress.print(
                 f"interrupted: {kept} of {_planned(loaded, store)} cells have results in {target};"
                 " run the same command again to go on",
                 soft_wrap=True,
             )
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(exit_code(stop)) from None
         failed = _conclude(store, as_json)
     if failed:
         raise typer.Exit(SOME_FAILED)

@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 
 from moestat.sweep.cli._app import (
-    SOME_FAILED,
+    DAMAGED,
     AsJson,
     StorePath,
     command,
     console,
+    reading,
     show_json,
 )
 from moestat.sweep.errors import SweepError
 
-__all__ = ["export", "list_experiments", "merge", "verify_store"]
+__all__ = ["backup", "export", "list_experiments", "merge", "verify_store"]
 
 
 @command("export quickstart.sqlite --out cells.parquet")
@@ -28,9 +29,8 @@ def export(
 ) -> None:
     """Write every cell as one row of a table, and a data dictionary that explains its columns."""
     from moestat.sweep.export import export as write
-    from moestat.sweep.store import open_store
 
-    with open_store(store) as opened:
+    with reading(store) as opened:
         rows, dictionary = write(opened, out)
     if as_json:
         show_json({"rows": rows, "table": str(out), "dictionary": str(dictionary)})
@@ -47,11 +47,32 @@ def merge(
     """Bring the results of several machines together; stores that contradict are refused."""
     from moestat.sweep.merging import merge as join
 
+    for store in stores:
+        with reading(store):
+            pass
     new = join(out, stores)
     if as_json:
         show_json({"store": str(out), "new_rows": new})
     else:
         typer.echo(f"{new} rows new in {out}")
+
+
+@command("backup quickstart.sqlite copy.sqlite")
+def backup(
+    store: StorePath,
+    out: Annotated[Path, typer.Argument(help="The copy to make.", metavar="OUT")],
+    as_json: AsJson = False,
+) -> None:
+    """Copy a store whole, also while its sweep runs; a copied file alone may lack rows."""
+    from moestat.sweep.store import backup as copy
+
+    rows = copy(store, out)
+    with reading(out):
+        pass
+    if as_json:
+        show_json({"store": str(out), "rows": rows})
+    else:
+        typer.echo(f"{rows} rows in {out}")
 
 
 @command("verify-store quickstart.sqlite", name="verify-store")
@@ -71,7 +92,7 @@ def verify_store(store: StorePath, as_json: AsJson = False) -> None:
         verdict = f"{len(findings)} findings" if findings else "sound"
         typer.echo(f"{store}: {rows} rows, {verdict}")
     if findings:
-        raise typer.Exit(SOME_FAILED)
+        raise typer.Exit(DAMAGED)
 
 
 @command("list", name="list")

@@ -1,0 +1,175 @@
+"""Damaged, cut, copied and deleted stores: noticed by every command, and mended by a run."""
+
+import random
+import shutil
+import sqlite3
+
+import pytest
+from typer.testing import CliRunner
+
+from moestat.sweep import SweepError, create_store, load_spec, open_cells, open_store, run_cells
+from moestat.sweep.cli import app
+from moestat.sweep.rows import COLUMNS
+from moestat.sweep.store import backup
+from moestat.sweep.verification import verify
+from tests.chaos.flips import FATES, fates
+from tests.sweep.cells import exact_rate, stored_numbers
+
+KEY = "em | n=200 | replicate=1"
+READERS = ("status", "failures", "rates", "verify-store", "report", "plot")
+
+
+def fill(path, spec):
+    with create_store(path, spec) as store:
+        cells = open_cells(spec, store)
+        list(run_cells(spec, store, cells, executor="serial", cell_function=exact_rate))
+
+
+@pytest.fixture
+def path(tmp_path, spec_file):
+    made = tmp_path / "a.sqlite"
+    fill(made, load_spec(spec_file))
+    return made
+
+
+def change(path, statement):
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+@pytest.mark.parametrize("command", READERS)
+@pytest.mark.parametrize(
+    "new", ["loss = loss * 1.5", "losses = '{'", "losses = CAST(x'ff7b' AS TEXT)", "params = x'00'"]
+)
+def test_a_damaged_row_is_named_left_out_and_told_by_the_exit_code(path, command, new):
+    change(path, f"UPDATE cells SET {new} WHERE key = '{KEY}'")
+    result = invoke(command, path)
+    assert result.exit_code == 3
+    assert f"{KEY}: its values are not those that were written" in result.output
+    with open_store(path) as store:
+        assert len(list(store.records())) == 11
+
+
+def test_a_run_computes_damaged_rows_again(path, spec_file, monkeypatch):
+    with open_store(path) as store:
+        before = stored_numbers(store)
+    change(path, f"UPDATE cells SET loss = 7 WHERE key = '{KEY}'")
+    change(path, "UPDATE cells SET key = 'nothing' WHERE key = 'em | n=400 | replicate=0'")
+    monkeypatch.setattr("moestat.sweep.cell.run_cell", exact_rate)
+    result = invoke("run", spec_file, "--out", path, "--executor", "serial")
+    assert result.exit_code == 0
+    assert "2 of 12 cells to run" in result.stderr
+    assert f"damaged: {KEY}" in result.stderr
+    with open_store(path) as store:
+        assert (verify(store), stored_numbers(store)) == ([], before)
+
+
+def test_lost_and_doubled_rows_are_noticed(path):
+    change(path, f"DELETE FROM cells WHERE key = '{KEY}'")
+    assert "11 rows are there, 12 were written" in invoke("rates", path).stderr
+    columns = ", ".join((*COLUMNS[1:], "checksum"))
+    change(path, f"INSERT INTO cells (key, {columns}) SELECT 'x', {columns} FROM cells LIMIT 1")
+    assert "x: its values are not" in invoke("rates", path).stderr
+
+
+def test_a_row_from_an_older_copy_is_noticed(path, tmp_path, spec_file):
+    def other(text, cell):
+        record = exact_rate(text, cell)
+        return type(record)(**{**vars(record), "loss": 2 * record.loss})
+
+    older, spec = tmp_path / "older.sqlite", load_spec(spec_file)
+    with create_store(older, spec) as store:
+        cells = open_cells(spec, store)
+        list(run_cells(spec, store, cells, executor="serial", cell_function=other))
+    connection = sqlite3.connect(path)
+    connection.execute("ATTACH ? AS older", (str(older),))
+    connection.execute(f"REPLACE INTO cells SELECT * FROM older.cells WHERE key = '{KEY}'")
+    connection.commit()
+    connection.close()
+    assert "the rows are not those that were written last" in invoke("status", path).stderr
+
+
+def test_a_damaged_head_is_named(path):
+    change(path, "UPDATE meta SET value = replace(value, 'seed = 7', 'seed = 8')")
+    result = invoke("rates", path)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "the head of the store" in result.stderr
+    assert invoke("verify-store", path).exit_code == 3
+
+
+def test_byte_flips_are_found_or_harmless(path, tmp_path):
+    found = fates(path, tmp_path / "flipped", flips=60, seed=5)
+    assert set(found) <= set(FATES), found
+
+
+def test_a_store_deleted_under_its_run_is_noticed_and_saved(tmp_path, spec):
+    path = tmp_path / "a.sqlite"
+
+    def run():
+        with create_store(path, spec) as store:
+            cells = open_cells(spec, store)
+            given = run_cells(spec, store, cells, executor="serial", cell_function=exact_rate)
+            for _ in range(3):
+                next(given)
+            path.unlink()
+            list(given)
+
+    with pytest.raises(SweepError, match=r"was removed or replaced while its sweep ran; its 4 res"):
+        run()
+    with open_store(tmp_path / "a.saved-1.sqlite") as saved:
+        assert (len(saved.statuses()), verify(saved)) == (4, [])
+
+
+def test_a_store_deleted_after_its_last_row_is_noticed(tmp_path, spec):
+    path = tmp_path / "a.sqlite"
+
+    def run():
+        with create_store(path, spec) as store:
+            cells = open_cells(spec, store)[:5]
+            list(run_cells(spec, store, cells, executor="serial", cell_function=exact_rate))
+            path.rename(tmp_path / "elsewhere.sqlite")
+            path.write_bytes(b"")
+
+    with pytest.raises(SweepError, match="its 5 results are saved as"):
+        run()
+
+
+def test_copies_of_a_live_store_have_its_rows(tmp_path, spec):
+    path, copied, saved = (tmp_path / name for name in ("a.sqlite", "b.sqlite", "c.sqlite"))
+    with create_store(path, spec) as store:
+        cells = open_cells(spec, store)[:10]
+        list(run_cells(spec, store, cells, executor="serial", cell_function=exact_rate))
+        shutil.copy(path, copied)  # without its log
+        assert invoke("backup", path, saved).stdout.startswith("10 rows in")
+    for copy in (copied, saved):
+        with open_store(copy) as store:
+            assert (len(store.statuses()), verify(store)) == (10, [])
+    with pytest.raises(SweepError, match="overwrites nothing"):
+        backup(path, saved)
+
+
+def test_a_cut_copy_never_passes_for_a_store(path, tmp_path):
+    whole, pick = path.read_bytes(), random.Random(3)
+    for _ in range(10):
+        cut = tmp_path / "cut.sqlite"
+        cut.write_bytes(whole[: pick.randrange(1, len(whole))])
+        assert invoke("rates", cut).exit_code == 2
+
+
+def test_a_store_of_the_last_schema_keeps_its_rows(path):
+    with open_store(path) as store:
+        before = stored_numbers(store)
+    change(path, "DELETE FROM meta WHERE key IN ('head', 'rows', 'total')")
+    change(path, "PRAGMA user_version = 3")
+    bytes_before = path.read_bytes()
+    with open_store(path) as store:
+        assert (stored_numbers(store), verify(store)) == (before, [])
+    assert path.read_bytes() == bytes_before
