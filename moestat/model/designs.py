@@ -165,4 +165,6 @@ DESIGNS.register(Maker("lattice", Lattice))
 def make_design(options: Mapping[str, Any]) -> Design:
     """A design from its table in a spec, ``{law = "uniform", low = 0, high = 1}``."""
     options = dict(options)
+    if "name" in options:
+        raise ValueError("design: unknown option 'name'; its law is chosen by 'law'")
     return made(DESIGNS, options.pop("law", "uniform"), options)

@@ -27,7 +27,8 @@ from moestat.solvers import LEAST_SQUARES, make_solver
 from moestat.sweep.errors import SweepError
 from moestat.sweep.identity import canonical_json, digest, seed_from
 from moestat.sweep.kinds import KINDS, part_of
-from moestat.sweep.tables import Table
+from moestat.sweep.limits import check_cells, check_memory
+from moestat.sweep.tables import Table, shown
 
 __all__ = ["REGRESSION_ERROR", "Curve", "Spec", "Truth", "load_spec", "loss_label", "parse_spec"]
 
@@ -37,6 +38,7 @@ _STARTS = {"truth": 3, "noise": 0.1}
 REGRESSION_ERROR = "regression-error"
 """Entry of a curve's further losses: the L2 distance of the regression functions."""
 
+_LARGEST_SIZE = 1e18
 _WORDS = ("theory", "published", "panel", "note")
 
 
@@ -362,6 +364,9 @@ def load_spec(path: str | Path) -> Spec:
 def _check_steps(spec: Spec) -> None:
     """Refuse fits that a lattice of responses cannot hold; stores made before stay readable."""
     if not isinstance(spec.design, Lattice):
+        for curve in spec.curves:
+            d = spec.truths[curve.truth].family.n_features
+            check_memory(spec.sizes[-1], d, f"curve {curve.name!r}")
         return
     for curve in spec.curves:
         table, truth = Table({}, f"curve {curve.name!r}"), spec.truths[curve.truth]
@@ -390,7 +395,9 @@ def parse_spec(text: str) -> Spec:
     """
     try:
         top = Table(tomllib.loads(text), "")
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise SweepError("is nested too deeply") from None
+    except ValueError as error:  # also of numbers with thousands of digits
         raise SweepError(f"is not valid TOML: {error}") from None
     kind = top.text("kind", "fit")
     if kind not in KINDS:
@@ -436,6 +443,7 @@ def parse_fits(top: Table, text: str) -> Spec:
         if any(curve.name == other.name for other in curves[:i]):
             raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
     spec = Spec(title, seed, replicates, sizes, design, truths, curves, text, target, most)
+    check_cells(len(curves) * len(sizes) * spec.most_replicates)
     for curve in curves:
         _check_curve(spec, curve)
     return spec
@@ -464,18 +472,22 @@ def _sizes(top: Table) -> tuple[int, ...]:
         start, stop = grid.number("start"), grid.number("stop")
         num = grid.integer("num", 1)
         grid.finish()
-        if not 1 <= start <= stop:
-            raise SweepError(f"n: needs 1 <= start <= stop, got {start:g} and {stop:g}")
+        if not 1 <= start <= stop <= _LARGEST_SIZE:
+            raise SweepError(
+                f"n: needs 1 <= start <= stop <= {_LARGEST_SIZE:g}, got {start:g} and {stop:g}"
+            )
         return tuple(sorted({round(float(n)) for n in np.geomspace(start, stop, num)}))
     if not isinstance(value, list):
-        raise top.error("n", f"must be a list or {{ start, stop, num }}, got {value!r}")
+        raise top.error("n", f"must be a list or {{ start, stop, num }}, got {shown(value)}")
     if not value:
         raise top.error("n", "must hold at least one sample size, got []")
     for n in value:
         if isinstance(n, bool) or not isinstance(n, (int, float)) or n < 1 or n % 1 != 0:
-            raise top.error("n", f"must hold whole numbers >= 1, got {n!r}")
+            raise top.error("n", f"must hold whole numbers >= 1, got {shown(n)}")
+        if n > _LARGEST_SIZE:
+            raise top.error("n", f"must hold numbers <= {_LARGEST_SIZE:g}, got {shown(n)}")
     if len(set(value)) < len(value):
-        raise top.error("n", f"must not repeat a sample size, got {value!r}")
+        raise top.error("n", f"must not repeat a sample size, got {shown(value)}")
     return tuple(sorted(int(n) for n in value))
 
 
@@ -483,7 +495,7 @@ def _non_empty(top: Table, key: str, kind: type) -> Any:
     value = top.take(key)
     if not isinstance(value, kind) or not value:
         shape = "tables [truth.NAME]" if key == "truth" else "tables [[curve]]"
-        raise top.error(key, f"must be one or more {shape}, got {value!r}")
+        raise top.error(key, f"must be one or more {shape}, got {shown(value)}")
     return value
 
 
@@ -491,8 +503,8 @@ def _build(table: Table, key: str, make: Any, *given: Any) -> Any:
     """``make(*given)``, its complaint put under `key`."""
     try:
         return make(*given)
-    except (ValueError, TypeError) as error:
-        message = str(error)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        message = " ".join(str(error).split())
         raise table.error(key, message.removeprefix(key).lstrip(": ")) from None
 
 
@@ -520,9 +532,12 @@ def _truth(name: str, values: Any) -> Truth:
     one_per_expert = next(key for key, at in model.blocks.items() if at.ndim == 1)
     per_expert = blocks[one_per_expert]
     if not isinstance(per_expert, list) or not per_expert:
-        raise table.error(one_per_expert, f"must list one number per expert, got {per_expert!r}")
+        raise table.error(
+            one_per_expert, f"must list one number per expert, got {shown(per_expert)}"
+        )
     model = model.with_experts(len(per_expert))
     theta = _build(table, "", model.pack, blocks)
+    _check_active(table, "gate", model)
     if noise is not None and noise < 0:
         raise table.error("noise", f"must be >= 0, got {noise:g}")
     pinned = model.pin(theta)
@@ -536,6 +551,13 @@ def _truth(name: str, values: Any) -> Truth:
         )
     pairs = {key: (float(low), float(high)) for key, (low, high) in bounds.items()}
     return Truth(name, model, theta, pairs, noise)
+
+
+def _check_active(table: Table, key: str, model: Family) -> None:
+    """A sparse gate has as many experts as it keeps, or more."""
+    active = model.gate.n_active
+    if active is not None and active > model.n_experts:
+        raise table.error(key, f"keeps {active} active of {model.n_experts} experts")
 
 
 def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
@@ -573,7 +595,7 @@ def _further(table: Table) -> tuple[Any, ...]:
     """The list of further losses; what each of them is, `_check_curve` checks."""
     value = table.take("also", [])
     if not isinstance(value, list):
-        raise table.error("also", f"must be a list of losses, got {value!r}")
+        raise table.error("also", f"must be a list of losses, got {shown(value)}")
     return tuple(value)
 
 
@@ -587,6 +609,16 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
         _build(table, "gate", configured, GATES, curve.gate)
     fitted = _build(table, "gate", spec.fitted_family, curve)
     measure = _build(table, "gate", spec.target, curve)
+    least = max(spec.truths[curve.truth].family.n_experts, spec.scored(curve).family.n_experts)
+    if curve.n_experts < least and curve.target is None:
+        raise table.error(
+            "n_experts",
+            f"must be at least the {least} of the truth, got {curve.n_experts}: with fewer the"
+            " model is wrong, and name its best approximation as target",
+        )
+    _check_active(table, "gate", fitted)
+    if curve.theory is not None and curve.theory > 0:
+        raise table.error("theory", f"must be <= 0: losses fall with n; got {curve.theory:g}")
     for key, given in (("loss", curve.loss), *(("also", given) for given in curve.also)):
         if key == "also" and given == REGRESSION_ERROR:
             if not fitted.is_regression:

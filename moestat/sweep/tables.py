@@ -7,11 +7,32 @@ from difflib import get_close_matches
 from typing import Any
 
 from moestat.sweep.errors import SweepError
+from moestat.sweep.limits import LARGEST
 
-__all__ = ["REQUIRED", "Table"]
+__all__ = ["REQUIRED", "Table", "shown"]
 
 REQUIRED = object()
 """Default of a key that must be given."""
+
+
+_SHOWN = 80
+
+
+def shown(value: Any) -> str:
+    """A value in a message: on one line, and no longer than a person reads.
+
+    Examples
+    --------
+    >>> shown("D1"), len(shown(10**400)), len(shown(10**9999))
+    ("'D1'", 83, 34)
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no longer numbers
+        return "a number of thousands of digits"
+    except RecursionError:
+        return "a deeply nested value"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 class Table:
@@ -40,7 +61,7 @@ class Table:
     def __init__(self, values: Any, where: str) -> None:
         self.where = where
         if not isinstance(values, Mapping):
-            raise self.error("", f"must be a table, got {values!r}")
+            raise self.error("", f"must be a table, got {shown(values)}")
         self._values = dict(values)
         self._known: list[str] = []
 
@@ -56,7 +77,9 @@ class Table:
         self._known.append(key)
         value = self._values.pop(key, default)
         if value is REQUIRED:
-            raise self.error(key, "is missing")
+            close = get_close_matches(key, self._values, n=1)
+            hint = f"; is {close[0]!r} a misspelling of it?" if close else ""
+            raise self.error(key, f"is missing{hint}")
         return value
 
     def text(self, key: str, default: Any = REQUIRED) -> Any:
@@ -66,14 +89,16 @@ class Table:
         if not given:
             return value
         if not isinstance(value, str) or not value.strip() or not value.isprintable():
-            raise self.error(key, f"must be text on one line, got {value!r}")
+            raise self.error(key, f"must be text on one line, got {shown(value)}")
         return value
 
     def integer(self, key: str, minimum: int, default: Any = REQUIRED) -> int:
-        """An integer of at least `minimum`."""
-        value = self.take(key, default)
+        """An integer of at least `minimum`, and at most what `moestat.sweep.limits` allows."""
+        value, largest = self.take(key, default), LARGEST.get(key, 2**63 - 1)
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-            raise self.error(key, f"must be an integer >= {minimum}, got {value!r}")
+            raise self.error(key, f"must be an integer >= {minimum}, got {shown(value)}")
+        if value > largest:
+            raise self.error(key, f"must be at most {largest:,}, got {shown(value)}")
         return value
 
     def number(self, key: str, default: Any = REQUIRED) -> Any:
@@ -83,21 +108,21 @@ class Table:
         if not given:
             return value
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not _finite(value):
-            raise self.error(key, f"must be a finite number, got {value!r}")
+            raise self.error(key, f"must be a finite number, got {shown(value)}")
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
         """True or false."""
         value = self.take(key, default)
         if not isinstance(value, bool):
-            raise self.error(key, f"must be true or false, got {value!r}")
+            raise self.error(key, f"must be true or false, got {shown(value)}")
         return value
 
     def table(self, key: str, default: Any = REQUIRED) -> dict[str, Any]:
         """A table, as a plain dict."""
         value = self.take(key, default)
         if not isinstance(value, Mapping):
-            raise self.error(key, f"must be a table, got {value!r}")
+            raise self.error(key, f"must be a table, got {shown(value)}")
         return dict(value)
 
     def name_or_table(self, key: str, default: Any = REQUIRED) -> Any:

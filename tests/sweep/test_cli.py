@@ -257,7 +257,8 @@ def test_a_busy_store_is_refused(spec_file, tmp_path):
 def test_help_documents_exit_codes_and_completion():
     text = " ".join(invoke("--help").stdout.split())
     assert "Exit codes: 0 done; 1 done, but some cells failed" in text
-    assert "130 interrupted. Results are kept." in text
+    assert "3 done, but a store is not sound" in text
+    assert "130 interrupted, 143 terminated. Results are kept." in text
     assert "--install-completion" in text
 
 
@@ -411,7 +412,7 @@ def test_a_store_that_is_not_sound_sets_the_exit_code(fill):
     connection.commit()
     connection.close()
     result = invoke("verify-store", path)
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert result.stdout.endswith(f"{path}: 12 rows, 6 findings\n")
 
 

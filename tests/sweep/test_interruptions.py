@@ -67,24 +67,46 @@ def test_kill_9_and_again_gives_the_numbers_of_an_undisturbed_run(start, longer_
     assert {value["status"] for value in expected.values()} == {"done"}
 
 
-@pytest.mark.parametrize("executor", ["process", "dask"])
-def test_ctrl_c_keeps_results_and_says_how_to_go_on(start, tmp_path, executor):
+@pytest.mark.parametrize(
+    ("executor", "number", "code"),
+    [
+        ("process", signal.SIGINT, 130),
+        ("dask", signal.SIGINT, 130),
+        ("process", signal.SIGTERM, 143),
+    ],
+)
+def test_ctrl_c_and_sigterm_keep_results_and_say_how_to_go_on(
+    start, tmp_path, executor, number, code
+):
     if executor == "dask":
         pytest.importorskip("distributed")
     out = tmp_path / "stopped.sqlite"
     process = start(out, "--executor", executor)
     wait_until(lambda: count(out) >= 3)
     workers = children(process)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130, errors
+    assert process.returncode == code, errors
     kept = count(out)
     assert 3 <= kept < 160
     line = f"interrupted: {kept} of 160 cells have results in {out}; run the same command again"
     assert line in errors
     assert "Traceback" not in errors
+    assert "resource_tracker" not in errors
     wait_until(lambda: not any(alive(pid) for pid in workers), 10)
     assert not out.with_name(out.name + ".lock").exists()
+    assert not out.with_name(out.name + "-wal").exists()
+
+
+def test_the_third_ctrl_c_ends_it_at_once(start, tmp_path):
+    out = tmp_path / "stopped.sqlite"
+    process = start(out)
+    wait_until(lambda: count(out) >= 1)
+    for _ in range(3):
+        os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
 
 
 def test_a_second_runner_is_refused_and_status_tells_of_the_first(start, tmp_path):
