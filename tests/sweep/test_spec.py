@@ -135,7 +135,11 @@ WRONG = [
     ("[200, 400]", "[200, 0]", "n: must hold whole numbers >= 1, got 0"),
     ("[200, 400]", "[200.5]", "n: must hold whole numbers >= 1, got 200.5"),
     ("[200, 400]", "100", "n: must be a list or { start, stop, num }, got 100"),
-    ("[200, 400]", "{ start = 9, stop = 2, num = 3 }", "n: needs 1 <= start <= stop <= 1e+18, got 9 and 2"),
+    (
+        "[200, 400]",
+        "{ start = 9, stop = 2, num = 3 }",
+        "n: needs 1 <= start <= stop <= 1e+18, got 9",
+    ),
     ("[200, 400]", "{ start = 9, stop = 20 }", "n: num: is missing"),
     ("[200, 400]", "{ start = 9, stop = inf, num = 2 }", "n: stop: must be a finite number"),
     ("[200, 400]", "[4]", "n: 4 samples cannot determine the 6 free parameters of curve 'newton'"),
