@@ -90,7 +90,7 @@ def best_approximations(
 
     Notes
     -----
-    attention (004), Sec. 3: the measures in ``argmin ||f_G - f_G*||`` that fits of the dense
+    Yan et al. (2025), Sec. 3: the measures in ``argmin ||f_G - f_G*||`` that fits of the dense
     regime are compared with.
 
     Examples

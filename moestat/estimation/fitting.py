@@ -425,8 +425,8 @@ def fit(
 
     Notes
     -----
-    mlmoe (003), eq. (2), over the compact box of the family; for regression functions least
-    squares, attention (004), eq. (6), by `moestat.solvers.GaussNewtonBFGS`.
+    Pham et al. (2026), eq. (2), over the compact box of the family; for regression functions least
+    squares, Yan et al. (2025), eq. (6), by `moestat.solvers.GaussNewtonBFGS`.
 
     Examples
     --------

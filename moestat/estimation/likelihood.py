@@ -48,7 +48,7 @@ def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: A
 
     Notes
     -----
-    mlmoe (003), eq. (2); attention (004), eq. (6) for least squares.
+    Pham et al. (2026), eq. (2); Yan et al. (2025), eq. (6) for least squares.
 
     Examples
     --------

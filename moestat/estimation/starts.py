@@ -73,8 +73,8 @@ class TruthStarts:
 
     Notes
     -----
-    mlmoe (003), Sec. 5, "Initialization".  The paper says "a small variance" and no number;
-    attention (004), App. E.1.2, says "near their ground-truth values".
+    Pham et al. (2026), Sec. 5, "Initialization".  The paper says "a small variance" and no number;
+    Yan et al. (2025), App. E.1.2, says "near their ground-truth values".
     """
 
     truth_family: Family
@@ -131,7 +131,8 @@ class MeasureStarts(TruthStarts):
 
     Notes
     -----
-    That masses add up over a Voronoi cell is what the losses compare, as of mlmoe (003), eq. (4).
+    That masses add up over a Voronoi cell is what the losses compare, as of Pham et al. (2026),
+    eq. (4).
 
     Examples
     --------

@@ -10,7 +10,7 @@ normalised gate,
 and a coefficient of a channel adds its feature of x as a factor.  A row of the Jacobian is one
 coefficient; the sample is the innermost index.
 
-Source: attention (004), eqs. (5), (49) and (84).
+Source: Yan et al. (2025), eqs. (5), (49) and (84).
 """
 
 from __future__ import annotations

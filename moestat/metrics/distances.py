@@ -283,9 +283,9 @@ def hellinger(
 
     Notes
     -----
-    mlmoe (003), end of Sec. 1: ``d_H(p, q)^2 = (1/2) sum_s (sqrt(p_s) - sqrt(q_s))^2``; for
-    densities an integral over y in place of the sum, compete (000), table of notation.  The sum
-    over classes is exact; an integral is a quadrature as in
+    Pham et al. (2026), end of Sec. 1: ``d_H(p, q)^2 = (1/2) sum_s (sqrt(p_s) - sqrt(q_s))^2``; for
+    densities an integral over y in place of the sum, Nguyen et al. (2025), table of notation.  The
+    sum over classes is exact; an integral is a quadrature as in
     `moestat.metrics.quadrature.response_rules`. The mean over X is Gauss-Legendre quadrature on
     panels for d <= 2 and Monte Carlo for d > 2. Pointwise ``d_H^2 <= d_V <= sqrt(2) d_H``.  A top-K
     gate jumps where its active atoms change: with one uniform input these places are found and end
@@ -348,10 +348,10 @@ def total_variation(
 
     Notes
     -----
-    mlmoe (003), end of Sec. 1: ``d_V(p, q) = (1/2) sum_s |p_s - q_s|``; for densities an integral
-    over y in place of the sum, compete (000), table of notation.  Sum, integral and mean are
-    taken as in `hellinger`, and an integral is split where p - q changes its sign.  As x moves,
-    such places come and go, which limits the mean over X to about five digits.
+    Pham et al. (2026), end of Sec. 1: ``d_V(p, q) = (1/2) sum_s |p_s - q_s|``; for densities an
+    integral over y in place of the sum, Nguyen et al. (2025), table of notation.  Sum, integral and
+    mean are taken as in `hellinger`, and an integral is split where p - q changes its sign.  As x
+    moves, such places come and go, which limits the mean over X to about five digits.
 
     Examples
     --------
@@ -408,7 +408,7 @@ def regression_error(
 
     Notes
     -----
-    attention (004), Proposition 1.
+    Yan et al. (2025), Proposition 1.
 
     Examples
     --------
@@ -503,8 +503,8 @@ def expert_errors(
 
     Notes
     -----
-    mlmoe (003), eq. (5), and compete (000), remark (i) after Theorem 3.2.  The gates play no part,
-    nor do variances.  With one input, x runs over `n_nodes` equally
+    Pham et al. (2026), eq. (5), and Nguyen et al. (2025), remark (i) after Theorem 3.2.  The gates
+    play no part, nor do variances.  With one input, x runs over `n_nodes` equally
     spaced points of a uniform design's interval, its ends included, or over the quadrature nodes
     of another design.  With several, x runs over ``100 * n_nodes`` draws of the design from a
     generator with a fixed seed, so that the value is the same in every call but somewhat below

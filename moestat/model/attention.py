@@ -8,7 +8,7 @@ with ``B = W_Q W_K' / sqrt(d_k)``: N atoms with a quadratic score and a linear e
 B and W_V.  The weight w is the sigmoid function, or softmax over j.  Of ``M_ij`` the score sees
 the symmetric part only.
 
-Source: attention (004), Sec. 2.1, eqs. (1) and (2); Sec. 2.3; App. E.2, eq. (85) for the bias.
+Source: Yan et al. (2025), Sec. 2.1, eqs. (1) and (2); Sec. 2.3; App. E.2, eq. (85) for the bias.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STRUCTURE = 1e-9  # of the largest coefficient: what still counts as the struct
 
 
 def length_bias(n_tokens: int) -> float:
-    """The bias ``-log n`` of sigmoid attention over n tokens, attention (004), eq. (85).
+    """The bias ``-log n`` of sigmoid attention over n tokens, Yan et al. (2025), eq. (85).
 
     Examples
     --------
@@ -102,7 +102,7 @@ def sigmoid_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any, bias: float = 0
 
     Notes
     -----
-    attention (004), eqs. (2) and (85).
+    Yan et al. (2025), eqs. (2) and (85).
 
     Examples
     --------
@@ -139,7 +139,7 @@ def softmax_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any) -> FloatArray:
 
     Notes
     -----
-    attention (004), eq. (1).
+    Yan et al. (2025), eq. (1).
 
     Examples
     --------
@@ -221,7 +221,7 @@ def attention_row(
 
     Notes
     -----
-    attention (004), Sec. 2.3: ``M_ij = E_i W_Q W_K' E_j' / sqrt(d_k)`` and ``P_j = E_j W_V``.
+    Yan et al. (2025), Sec. 2.3: ``M_ij = E_i W_Q W_K' E_j' / sqrt(d_k)`` and ``P_j = E_j W_V``.
 
     Examples
     --------

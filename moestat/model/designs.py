@@ -41,7 +41,7 @@ class Design(Protocol):
 
 @dataclass(frozen=True)
 class Uniform:
-    """Independent uniform inputs on [low, high] (mlmoe (003), Sec. 5: [0, 1]).
+    """Independent uniform inputs on [low, high] (Pham et al. (2026), Sec. 5: [0, 1]).
 
     Parameters
     ----------

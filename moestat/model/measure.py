@@ -35,7 +35,7 @@ class MixingMeasure:
 
     Notes
     -----
-    mlmoe (003), Sec. 3: ``G* = sum_i exp(gamma_i*) delta_(alpha_i*, beta_i*, a_i*, b_i*)``.
+    Pham et al. (2026), Sec. 3: ``G* = sum_i exp(gamma_i*) delta_(alpha_i*, beta_i*, a_i*, b_i*)``.
 
     Examples
     --------

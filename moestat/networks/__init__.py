@@ -1,6 +1,6 @@
 """Networks: mixtures of patch experts behind a top-1 router, trained by gradient descent.
 
-The system of expert-count (002): data in clusters (`PatchLaw`), experts with or without weights
+The system of Duy et al. (n.d.): data in clusters (`PatchLaw`), experts with or without weights
 shared across patches (`EXPERTS`), a linear router with uniform noise, and full-batch training
 (`train`) with one of several rules (`OPTIMISERS`).
 """

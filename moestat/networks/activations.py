@@ -1,6 +1,6 @@
 """Activations of the experts' neurons.
 
-expert-count (002) never defines its sigma; the proofs force the cubic: Lemma 12 has 3 z^2 for its
+Duy et al. (n.d.) never defines its sigma; the proofs force the cubic: Lemma 12 has 3 z^2 for its
 derivative, and (73) odd third powers.
 """
 

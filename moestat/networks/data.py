@@ -1,6 +1,6 @@
 """Clustered patches: the law of Definition 1 of expert-count, and samples of it.
 
-Source: expert-count (002), Definition 1, after Chen et al. (2022).
+Source: Duy et al. (n.d.), Definition 1, after Chen et al. (2022).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PatchLaw:
 
     Notes
     -----
-    expert-count (002), Definition 1; the defaults are those of its experiments with P = 4.
+    Duy et al. (n.d.), Definition 1; the defaults are those of its experiments with P = 4.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Metrics of a trained network: accuracy, dispatch entropy, specialists and margins.
 
-Source: expert-count (002), (7) and Theorem 1.
+Source: Duy et al. (n.d.), (7) and Theorem 1.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def dispatch_entropy(dispatch: Any) -> float:
 
     Notes
     -----
-    expert-count (002), (7), with the natural logarithm.
+    Duy et al. (n.d.), (7), with the natural logarithm.
 
     Examples
     --------

@@ -38,14 +38,14 @@ class Weights:
 
 
 def equal_weights(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """One standard normal vector per neuron, the same in every block: expert-count (002), (2)."""
+    """One standard normal vector per neuron, the same in every block: Duy et al. (n.d.), (2)."""
     n_experts, n_blocks, n_neurons, d = shape
     drawn = rng.standard_normal((n_experts, 1, n_neurons, d))
     return np.repeat(drawn, n_blocks, axis=1)
 
 
 def independent_weights(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """One standard normal vector per neuron and block: expert-count (002), Lemma 3."""
+    """One standard normal vector per neuron and block: Duy et al. (n.d.), Lemma 3."""
     return rng.standard_normal(shape)
 
 
@@ -87,7 +87,7 @@ class Network:
 
     Notes
     -----
-    expert-count (002), New Architecture for MoE with MLP Experts, and (1) and (2).
+    Duy et al. (n.d.), New Architecture for MoE with MLP Experts, and (1) and (2).
 
     Examples
     --------

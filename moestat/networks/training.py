@@ -94,7 +94,7 @@ def train(
 
     Notes
     -----
-    expert-count (002), Algorithm 1.  The noise of step t is a function of the seed, t, the number
+    Duy et al. (n.d.), Algorithm 1.  The noise of step t is a function of the seed, t, the number
     of the sample and the number of the expert.
 
     Examples

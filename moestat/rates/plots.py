@@ -97,7 +97,7 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
 
     Notes
     -----
-    The layout of mlmoe (003), Fig. 1.
+    The layout of Pham et al. (2026), Fig. 1.
 
     Examples
     --------

@@ -235,8 +235,8 @@ def fit_rate(
     slope over the given sizes: a small `curvature_p_value` says that this slope is still
     changing, and is no rate yet; `last_slope` is where it has got to.
 
-    Sources: mlmoe (003), Fig. 1, fits such slopes by least squares; HC3 is J. G. MacKinnon and
-    H. White, Journal of Econometrics 29 (1985).
+    Sources: Pham et al. (2026), Fig. 1, fits such slopes by least squares; HC3 is of
+    MacKinnon and White (1985).
 
     Examples
     --------
@@ -339,7 +339,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     Notes
     -----
-    Source: S. Holm, Scandinavian Journal of Statistics 6 (1979).
+    Source: Holm (1979).
 
     Examples
     --------

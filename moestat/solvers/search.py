@@ -350,7 +350,7 @@ class Search:
 
     Notes
     -----
-    Eq. (7) of compete-v1 (001) asks for the maximum over the parameters of eq. (6), and the paper
+    Eq. (7) of Pham et al. (2024) asks for the maximum over the parameters of eq. (6), and the paper
     names no way to find it.  The search alternates Newton steps that stay in a smooth piece,
     limited by the ties of scores around it, with line searches over the jumps, within 12 and then
     within 4 standard errors of the smooth piece.  A Gaussian likelihood starts on a part of the

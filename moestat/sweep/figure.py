@@ -1,4 +1,4 @@
-"""The figure of a sweep: one panel per group of curves, in the layout of mlmoe (003), Fig. 1."""
+"""The figure of a sweep: one panel per group of curves, laid out as Pham et al. (2026), Fig. 1."""
 
 from __future__ import annotations
 

@@ -110,23 +110,25 @@ def _gaussian_softmax(block: str, m: int) -> Fraction:
 
 _IDENTIFIABLE = "strongly identifiable experts (Definition 1)"
 _THEOREMS = (
-    _Theorem(("sigmoid",), "multinomial", _regular, "D1", "mlmoe (003), Theorem 1"),
+    _Theorem(("sigmoid",), "multinomial", _regular, "D1", "Pham et al. (2026), Theorem 1"),
     _Theorem(
         ("sigmoid-inner",),
         "multinomial",
         _slow,
         "D2r",
-        "mlmoe (003), Theorem 2",
+        "Pham et al. (2026), Theorem 2",
         states_mass=False,
         loss_exponent=None,
     ),
-    _Theorem(("sigmoid-euclidean",), "multinomial", _regular, "D3", "mlmoe (003), Theorem 3"),
+    _Theorem(
+        ("sigmoid-euclidean",), "multinomial", _regular, "D3", "Pham et al. (2026), Theorem 3"
+    ),
     _Theorem(
         ("softmax",),
         "multinomial",
         _regular,
         "softmax-D1",
-        "mlmoe (003), Table 1, of arXiv 2310.14188",
+        "Pham et al. (2026), Table 1, of Nguyen et al. (2024)",
         regime="1",
         condition="every true expert has a slope that is not 0",
     ),
@@ -135,7 +137,7 @@ _THEOREMS = (
         "multinomial",
         _slow,
         "softmax-D2r",
-        "mlmoe (003), Table 1, of arXiv 2310.14188",
+        "Pham et al. (2026), Table 1, of Nguyen et al. (2024)",
         regime="2",
         condition="some true expert has slopes 0 only",
         states_mass=False,
@@ -146,21 +148,21 @@ _THEOREMS = (
         "gaussian",
         _gaussian_softmax,
         "gaussian-softmax-D",
-        "compete (000), App. J, remark (iii), of arXiv 2305.03288; rbar(m) = 2m",
+        "Nguyen et al. (2025), App. J, remark (iii), of Nguyen et al. (2023); rbar(m) = 2m",
     ),
     _Theorem(
         ("competition", "competition-normalised", "competition-free"),
         "gaussian",
         _regular,
         "competition-L2",
-        "compete (000), Theorem J.1",
+        "Nguyen et al. (2025), Theorem J.1",
     ),
     _Theorem(
         ("competition", "competition-normalised", "competition-free"),
         "gaussian",
         _regular,
         "competition-L1",
-        "compete (000), Theorem 3.2",
+        "Nguyen et al. (2025), Theorem 3.2",
         experts=("ffn", "activation", "polynomial"),
         condition="experts that are algebraically independent (Sec. 3)",
     ),
@@ -169,7 +171,7 @@ _THEOREMS = (
         "gaussian",
         _regular,
         "competition-top-D",
-        "compete-v1 (001), Theorem 4.2",
+        "Pham et al. (2024), Theorem 4.2",
         experts=("linear", "ffn", "activation", "polynomial"),
         largest=1,
     ),
@@ -178,7 +180,7 @@ _THEOREMS = (
         "least-squares",
         _regular,
         "L1",
-        "attention (004), Theorem 1",
+        "Yan et al. (2025), Theorem 1",
         experts=("activation",),
         regime="sparse",
         condition=_IDENTIFIABLE,
@@ -188,7 +190,7 @@ _THEOREMS = (
         "least-squares",
         _slow,
         "L2r",
-        "attention (004), Theorem 2",
+        "Yan et al. (2025), Theorem 2",
         experts=("polynomial",),
         regime="sparse",
         states_mass=False,
@@ -199,7 +201,7 @@ _THEOREMS = (
         "least-squares",
         _parametric,
         "L3",
-        "attention (004), Theorem 3",
+        "Yan et al. (2025), Theorem 3",
         experts=("activation", "polynomial"),
         regime="dense",
         condition="weakly identifiable experts (Definition 2)",
@@ -209,7 +211,7 @@ _THEOREMS = (
         "least-squares",
         _regular,
         "L4",
-        "attention (004), Theorem 4",
+        "Yan et al. (2025), Theorem 4",
         experts=("activation", "polynomial"),
         regime="sparse",
         condition="partial-strongly identifiable experts (Definition 3)",
@@ -219,7 +221,7 @@ _THEOREMS = (
         "least-squares",
         _parametric,
         "L5",
-        "attention (004), Theorem 5",
+        "Yan et al. (2025), Theorem 5",
         experts=("activation", "polynomial"),
         regime="dense",
         condition="partial-weakly identifiable experts (Definition 4)",
@@ -230,7 +232,7 @@ _THEOREMS = (
             "least-squares",
             exponent,
             loss,
-            "attention (004), Table 1, of its reference [1]",
+            "Yan et al. (2025), Table 1, of its reference [1]",
             experts=(expert,),
             regime=regime,
             loss_exponent=_HALF if exponent is _regular else None,
@@ -258,8 +260,8 @@ def predicted_exponents(
         For each true atom, how many fitted atoms are in its Voronoi cell.
     regime : str, optional
         For gates whose theory has two regimes: ``"1"`` or ``"2"`` for the multinomial softmax
-        gate (arXiv 2310.14188), ``"sparse"`` or ``"dense"`` for quadratic gates (attention, Sec.
-        3).
+        gate (Nguyen et al. (2024)), ``"sparse"`` or ``"dense"`` for quadratic gates (Yan et al.
+        (2025), Sec. 3).
 
     Returns
     -------
@@ -283,7 +285,7 @@ def predicted_exponents(
     >>> {block: str(exponent) for block, exponent in found.cells[1].blocks.items()}
     {'beta1': '-1/8', 'b': '-1/8', 'a': '-1/4', 'nu': '-1/4'}
     >>> found.source
-    'compete (000), App. J, remark (iii), of arXiv 2305.03288; rbar(m) = 2m'
+    'Nguyen et al. (2025), App. J, remark (iii), of Nguyen et al. (2023); rbar(m) = 2m'
     """
     sizes = [positive_int(f"cells[{j}]", size) for j, size in enumerate(cells)]
     if not sizes:

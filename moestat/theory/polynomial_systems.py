@@ -26,8 +26,8 @@ changes of sign; but it has at most 2m (Kalai, Moitra and Valiant, STOC 2010, Pr
 rbar(m) = 2m.  For m = 2 and 3 `moestat.theory.trivial_solutions` shows it by algebra as well,
 without that result.
 
-Source: arXiv 2305.03288, whose text was not at hand: the system is rebuilt from the densities, and
-what was published, rbar(2) = 4, rbar(3) = 6 and rbar(m) >= 7 for m >= 4, is quoted second-hand.
+Source: Nguyen et al. (2023), whose text was not at hand: the system is rebuilt from the densities,
+and what was published, rbar(2) = 4, rbar(3) = 6 and rbar(m) >= 7 for m >= 4, is quoted second-hand.
 """
 
 from __future__ import annotations

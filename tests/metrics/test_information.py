@@ -12,7 +12,7 @@ from tests import oracle
 from tests.conftest import WELL_CONDITIONED, WIDE
 from tests.kinds import KINDS, kind_id, make, random_theta
 
-PUBLISHED = {  # mlmoe (003), Tables 2 (softmax, sigmoid), 3 and 4; inputs uniform on [0, 1]
+PUBLISHED = {  # Pham et al. (2026), Tables 2 (softmax, sigmoid), 3 and 4; inputs uniform on [0, 1]
     "softmax": {
         "beta0": [0.2, -0.3],
         "beta1": [-1, 1],

@@ -75,7 +75,7 @@ def test_competition_and_the_softmax_gate_it_is_compared_with():
     assert [c.expert for c in found] == [HALF, Fraction(-1, 8), Fraction(-1, 12)]
     assert found[2].blocks["a"] == found[2].blocks["nu"] == Fraction(-1, 6)
     network = family("gaussian", gate="competition", expert="ffn", n_experts=2)
-    assert predicted_exponents(network, (2,)).source == "compete (000), Theorem 3.2"
+    assert predicted_exponents(network, (2,)).source == "Nguyen et al. (2025), Theorem 3.2"
 
 
 def test_masses_are_predicted_of_cells_not_of_atoms_that_share_one():

@@ -193,7 +193,7 @@ def test_no_expert_is_strongly_identifiable():
 def test_the_cancellation_at_the_sparse_point_is_real():
     """Two atoms with b = ±e and A = -(1 - 2 sigma(c)) e^2 / 2: f changes by e^4, the loss by e^2.
 
-    This is against the lower bound of Theorem 1 of attention (004).
+    This is against the lower bound of Theorem 1 of Yan et al. (2025).
     """
     x = np.linspace(-1, 1, 201)
     mean = np.logaddexp(0, 0.7 * x - 0.2)

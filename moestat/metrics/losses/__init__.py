@@ -145,8 +145,9 @@ def voronoi_terms(
 
     Notes
     -----
-    mlmoe (003), eqs. (3), (4), (9) and (12); arXiv 2310.14188 for the softmax gate; compete
-    (000), eqs. (6) and (14), and compete-v1 (001), eq. (9), for competition; arXiv 2305.03288 for
+    Pham et al. (2026), eqs. (3), (4), (9) and (12); Nguyen et al. (2024) for the softmax gate;
+    Nguyen et al. (2025),
+     eqs. (6) and (14), and Pham et al. (2024), eq. (9), for competition; Nguyen et al. (2023) for
     the Gaussian likelihood with a softmax gate.  Infima over translations and factors are found
     by search, which gives an upper bound; those over hidden units and signs are exact.
 
@@ -211,8 +212,8 @@ def voronoi_loss(
 
     Notes
     -----
-    mlmoe (003), eq. (4): with cells ``A_j`` of eq. (3) and exponents 1 in cells of one atom, 2
-    in larger ones,
+    Pham et al. (2026), eq. (4): with cells ``A_j`` of eq. (3) and exponents 1 in cells of one atom,
+    2 in larger ones,
     ``D1 = sum_j |sum_(i in A_j) exp(gamma_i) - exp(gamma*_j)| + sum_j sum_(i in A_j) exp(gamma_i)
     (|dalpha|^kappa + |dbeta|^kappa + sum_l |da_l|^kappa + |db_l|^kappa)``.
     D3 (eq. (12)) adds ``|dtau|^kappa``; D2r (eq. (9)) has the exponent r in every cell instead.

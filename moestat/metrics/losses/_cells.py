@@ -70,7 +70,7 @@ def cell_errors(
 
     Notes
     -----
-    mlmoe (003), after Theorem 1: ``max_(i in A_j) |dalpha_ij|``, and so on for every block.
+    Pham et al. (2026), after Theorem 1: ``max_(i in A_j) |dalpha_ij|``, and so on for every block.
 
     Examples
     --------

@@ -376,7 +376,7 @@ def _masses(
     # it is fixed here by giving both measures the same total.  It must not be minimised over:
     # the second sum of the loss has the masses as weights, so that scaling them to 0 makes it
     # vanish and a bad estimate would be charged the truth's total mass at most (the convention
-    # gamma_k* = 0 of mlmoe (003), A.3, in turn depends on the labels when k > k*).
+    # gamma_k* = 0 of Pham et al. (2026), A.3, in turn depends on the labels when k > k*).
     return estimate.masses * (truth.total_mass / estimate.total_mass), truth.masses
 
 
@@ -502,10 +502,10 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
 
     Notes
     -----
-    Cells: mlmoe (003), eq. (3).  The value does not depend on the labels of the fitted atoms, on
-    a common factor of their masses, or on a common shift of translated blocks.  With translated
-    blocks the value is an upper bound of the infimum, found by search.  In one dimension it is
-    exact up to 1e-9 of the atoms' spread.  In more dimensions it is exact where the minimiser
+    Cells: Pham et al. (2026), eq. (3).  The value does not depend on the labels of the fitted
+    atoms, on a common factor of their masses, or on a common shift of translated blocks.  With
+    translated blocks the value is an upper bound of the infimum, found by search.  In one dimension
+    it is exact up to 1e-9 of the atoms' spread.  In more dimensions it is exact where the minimiser
     keeps its cells, as it does near the truth; where the infimum sits at a jump of the loss, far
     from the truth, it was found up to 1% too large in random tests.
 

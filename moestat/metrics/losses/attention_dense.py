@@ -17,7 +17,7 @@ empty.  For a positively homogeneous activation that vanishes on half a line, an
 it is negative on all of [-1, 1]^d.  The search over kinds, atoms and sets S is complete; within a
 kind the member is chosen by least squares, which makes the value an upper bound.
 
-Source: attention (004), Sec. 4.2 and eqs. (12), (54), for the loss; the set is our own finding.
+Source: Yan et al. (2025), Sec. 4.2 and eqs. (12), (54), for the loss; the set is our own finding.
 """
 
 from __future__ import annotations
@@ -248,13 +248,13 @@ def _measure(like: MixingMeasure, gates: list[FloatArray], eta: FloatArray) -> M
 LOSS = replace(
     attention_l3.LOSS,
     name="dense-L3",
-    source="attention (004), eq. (12), to the nearest best approximation",
+    source="Yan et al. (2025), eq. (12), to the nearest best approximation",
     represent=nearest_member,
 )
 
 PARTIAL = replace(
     attention_l3.PARTIAL,
     name="dense-L5",
-    source="attention (004), eq. (54), to the nearest best approximation",
+    source="Yan et al. (2025), eq. (54), to the nearest best approximation",
     represent=nearest_member,
 )

@@ -12,7 +12,7 @@ The softmax gate is invariant to a common (A, b, c).  Its losses, which the pape
 reference [1], are read here in the same way: masses exp(c) scaled to the truth's total, c the
 logarithm of such a mass, and the infimum over a common translation of (A, b).
 
-Source: attention (004), eq. (9) and the display after it for L1; eqs. (52) and (53) for L4.
+Source: Yan et al. (2025), eq. (9) and the display after it for L1; eqs. (52) and (53) for L4.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ LOSS = VoronoiLoss(
     exact_exponent=1.0,
     over_exponent=2.0,
     translated=(),
-    source="attention (004), Sec. 4.1.1",
+    source="Yan et al. (2025), Sec. 4.1.1",
     masses="given",
     weighted=False,
     mass_cells="shared",
@@ -73,7 +73,7 @@ PARTIAL = replace(
     LOSS,
     name="L4",
     terms=(_A, _C, _ETA),
-    source="attention (004), eq. (53)",
+    source="Yan et al. (2025), eq. (53)",
     gates=("sigmoid-partial",),
     reference=printed(("A",), mass="c"),
 )
@@ -83,7 +83,7 @@ SOFTMAX = replace(
     name="softmax-L1",
     terms=(_A, _B, _LOG_MASS, _ETA),
     translated=("A", "b"),
-    source="attention (004), Sec. 4.1.1, up to translations",
+    source="Yan et al. (2025), Sec. 4.1.1, up to translations",
     masses="normalised",
     gates=("softmax-quadratic",),
     reference=printed(("A", "b"), mass="log mass"),
@@ -94,7 +94,7 @@ SOFTMAX_PARTIAL = replace(
     name="softmax-L4",
     terms=(_A, _LOG_MASS, _ETA),
     translated=("A",),
-    source="attention (004), eq. (53), up to translations",
+    source="Yan et al. (2025), eq. (53), up to translations",
     gates=("softmax-partial",),
     reference=printed(("A",), mass="log mass"),
 )

@@ -3,7 +3,7 @@
 As L1 with the order r >= 1 in all cells and the norms of slope and intercept apart:
 ``|dA|^r + |db|^r + |dalpha|^r + |dbeta|^r``, and ``|dc|^r`` in cells of one atom.
 
-Source: attention (004), eq. (11).
+Source: Yan et al. (2025), eq. (11).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOSS = replace(
     terms=(*attention_l1.LOSS.terms[:-1], *_EXPERT),
     exact_exponent=2.0,
     over_exponent=2.0,
-    source="attention (004), eq. (11)",
+    source="Yan et al. (2025), eq. (11)",
     free_order=True,
     reference=printed(mass="c"),
 )
@@ -48,7 +48,7 @@ SOFTMAX = replace(
     terms=(*attention_l1.SOFTMAX.terms[:-1], *_EXPERT),
     exact_exponent=2.0,
     over_exponent=2.0,
-    source="attention (004), eq. (11), up to translations",
+    source="Yan et al. (2025), eq. (11), up to translations",
     free_order=True,
     reference=printed(mass="log mass"),
 )

@@ -4,7 +4,7 @@
 is the same without b.  The paper takes them to a best approximation with as many atoms as the fit;
 such measures form a set, see `attention_dense`.
 
-Source: attention (004), eq. (12) for L3, eq. (54) for L5.
+Source: Yan et al. (2025), eq. (12) for L3, eq. (54) for L5.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def _dense(loss: VoronoiLoss, name: str, source: str, *blocks: str) -> VoronoiLo
     )
 
 
-LOSS = _dense(attention_l1.LOSS, "L3", "attention (004), eq. (12)", "A", "b", "c")
-PARTIAL = _dense(attention_l1.PARTIAL, "L5", "attention (004), eq. (54)", "A", "c")
+LOSS = _dense(attention_l1.LOSS, "L3", "Yan et al. (2025), eq. (12)", "A", "b", "c")
+PARTIAL = _dense(attention_l1.PARTIAL, "L5", "Yan et al. (2025), eq. (54)", "A", "c")
 SOFTMAX = _dense(
     attention_l1.SOFTMAX,
     "softmax-L3",
-    "attention (004), eq. (12), up to translations",
+    "Yan et al. (2025), eq. (12), up to translations",
     "A",
     "b",
     "log mass",
@@ -54,7 +54,7 @@ SOFTMAX = _dense(
 SOFTMAX_PARTIAL = _dense(
     attention_l1.SOFTMAX_PARTIAL,
     "softmax-L5",
-    "attention (004), eq. (54), up to translations",
+    "Yan et al. (2025), eq. (54), up to translations",
     "A",
     "log mass",
 )

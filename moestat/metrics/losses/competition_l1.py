@@ -15,7 +15,7 @@ The printed norm depends on the order of an expert's hidden units, and on signs 
 expert's mean.  Neither changes the density.  Cells and norms are infima over both, here as in all
 losses.
 
-Source: compete (000), eqs. (5) and (6).
+Source: Nguyen et al. (2025), eqs. (5) and (6).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LOSS = VoronoiLoss(
     exact_exponent=1.0,
     over_exponent=2.0,
     translated=(),
-    source="compete (000), eq. (6)",
+    source="Nguyen et al. (2025), eq. (6)",
     gates=("competition", "competition-normalised", "competition-free"),
     options={"masses": "normalised"},
     configure=configure,

@@ -4,7 +4,7 @@ As L1 (eq. (6)), but with the norms of slope and intercept apart: ``|a_i - a*_j|
 |b_i - b*_j|^kappa + |nu_i - nu*_j|^kappa``.  What `competition_l1` says about the masses holds
 here, too.
 
-Source: compete (000), eq. (14).
+Source: Nguyen et al. (2025), eq. (14).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOSS = replace(
         BlockTerm("b", vector_axes=0),
         BlockTerm("nu", vector_axes=0),
     ),
-    source="compete (000), eq. (14)",
+    source="Nguyen et al. (2025), eq. (14)",
     options={"masses": "normalised"},
     configure=configure,
     reference=reference,

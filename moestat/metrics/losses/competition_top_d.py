@@ -10,7 +10,7 @@ a small loss: look at ``empty_cells`` and ``coverage`` of the result.
 
 K is the number of active experts of the gate; with K above the number of cells all of them count.
 
-Source: compete-v1 (001), eqs. (8) and (9).
+Source: Pham et al. (2024), eqs. (8) and (9).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOSS = replace(
     competition_l1.LOSS,
     name="competition-top-D",
     over_exponent=1.0,
-    source="compete-v1 (001), eq. (9)",
+    source="Pham et al. (2024), eq. (9)",
     masses=None,
     active=1,
     gates=("competition-top",),

@@ -13,10 +13,10 @@ on the caller's responsibility; larger cells are always refused.
 The infimum over the shift of beta0 is taken by scaling the masses to the truth's total, as in all
 losses.  While t is searched, cells that the loss refuses count with the last known order.
 
-Source: arXiv 2305.03288, whose text was not at hand; what is taken from it comes second-hand.
-The orders of two and three atoms give the rates n^(-1/8) and n^(-1/12) that compete (000), Sec. 3
-and App. J, quotes.  Which blocks have r and which r / 2 is as in the program published with the
-paper (CRPE-SGaME, discrepancies.py), as are one norm per block and the variance as nu.  That
+Source: Nguyen et al. (2023), whose text was not at hand; what is taken from it comes second-hand.
+The orders of two and three atoms give the rates n^(-1/8) and n^(-1/12) that Nguyen et al. (2025),
+Sec. 3 and App. J, quotes.  Which blocks have r and which r / 2 is as in the program published with
+the paper (CRPE-SGaME, discrepancies.py), as are one norm per block and the variance as nu.  That
 program takes no infimum over t, and has no order for cells of four.
 """
 
@@ -63,7 +63,7 @@ LOSS = VoronoiLoss(
     exact_exponent=1.0,
     over_exponent=_ORDERS,
     translated=("beta1",),
-    source="arXiv 2305.03288, Voronoi loss of the over-specified setting; option r4 for cells of 4",
+    source="Nguyen et al. (2023), loss of the over-specified setting; option r4 for cells of 4",
     gates=("softmax",),
     configure=configure,
     reference=reference,

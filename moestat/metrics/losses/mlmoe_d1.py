@@ -1,6 +1,6 @@
 """Voronoi loss D1 of the multinomial mixture of experts with a modified sigmoid gate.
 
-Source: mlmoe (003), eq. (4).
+Source: Pham et al. (2026), eq. (4).
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ LOSS = VoronoiLoss(
     exact_exponent=1.0,
     over_exponent=2.0,
     translated=(),
-    source="mlmoe (003), eq. (4)",
+    source="Pham et al. (2026), eq. (4)",
     reference=reference,
 )

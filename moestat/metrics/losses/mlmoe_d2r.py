@@ -7,7 +7,7 @@ As published it takes the estimate's own (alpha, beta, tau), although the densit
 inner-product gate is the same for all (c alpha, c beta, c tau), c > 0: the value then depends on
 which of them a solver happens to return.
 
-Source: mlmoe (003), eq. (9).
+Source: Pham et al. (2026), eq. (9).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOSS = VoronoiLoss(
     exact_exponent=2.0,
     over_exponent=2.0,
     translated=(),
-    source="mlmoe (003), eq. (9)",
+    source="Pham et al. (2026), eq. (9)",
     free_order=True,
     reference=reference,
 )

@@ -3,7 +3,7 @@
 The estimate is read as ``(c alpha_i, c beta_i)`` with ``c = tau* / tau``, and tau is not scored:
 up to the truth's tau*, these are the ratios (alpha / tau, beta / tau).
 
-Source: mlmoe (003), eq. (9), with the invariance behind eq. (8).
+Source: Pham et al. (2026), eq. (9), with the invariance behind eq. (8).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOSS = replace(
     mlmoe_d2r.LOSS,
     name="D2r-identified",
     terms=tuple(term for term in mlmoe_d2r.LOSS.terms if term.block != "tau"),
-    source="mlmoe (003), eq. (9), at the truth's tau",
+    source="Pham et al. (2026), eq. (9), at the truth's tau",
     scaling=Scaling(("alpha", "beta", "tau"), matched),
     reference=reference,
 )

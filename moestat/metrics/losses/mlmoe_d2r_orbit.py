@@ -6,7 +6,7 @@ estimate is read in its best representative.  The infimum is found by search and
 bound.  It may be approached only as c goes to 0; then the loss is its limit, and no
 representative attains it.
 
-Source: mlmoe (003), eq. (9), with the invariance behind eq. (8).
+Source: Pham et al. (2026), eq. (9), with the invariance behind eq. (8).
 """
 
 from __future__ import annotations
@@ -19,6 +19,6 @@ from moestat.metrics.losses._scaling import Scaling, infimum
 LOSS = replace(
     mlmoe_d2r.LOSS,
     name="D2r-orbit",
-    source="mlmoe (003), eq. (9), infimum over the common factor of alpha, beta, tau",
+    source="Pham et al. (2026), eq. (9), infimum over the common factor of alpha, beta, tau",
     scaling=Scaling(("alpha", "beta", "tau"), infimum),
 )

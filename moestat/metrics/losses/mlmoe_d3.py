@@ -4,7 +4,7 @@
 (|dalpha|^kappa + |dbeta|^kappa + |dtau|^kappa + sum_l |da_l|^kappa + |db_l|^kappa)`` with kappa = 1
 in cells of one atom and 2 in larger ones.
 
-Source: mlmoe (003), eq. (12).
+Source: Pham et al. (2026), eq. (12).
 """
 
 from __future__ import annotations
@@ -29,6 +29,6 @@ LOSS = VoronoiLoss(
     exact_exponent=1.0,
     over_exponent=2.0,
     translated=(),
-    source="mlmoe (003), eq. (12)",
+    source="Pham et al. (2026), eq. (12)",
     reference=reference,
 )

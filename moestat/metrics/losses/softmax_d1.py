@@ -1,6 +1,6 @@
 """Voronoi loss of the multinomial mixture of experts with a softmax gate, Regime 1.
 
-Source: arXiv 2310.14188, Regime 1 (no true expert with all slopes zero).
+Source: Nguyen et al. (2024), Regime 1 (no true expert with all slopes zero).
 """
 
 from __future__ import annotations
@@ -29,6 +29,6 @@ LOSS = VoronoiLoss(
     exact_exponent=1.0,
     over_exponent=2.0,
     translated=("beta1",),
-    source="arXiv 2310.14188, Regime 1",
+    source="Nguyen et al. (2024), Regime 1",
     reference=reference,
 )

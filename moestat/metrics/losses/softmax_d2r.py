@@ -1,6 +1,6 @@
 """Voronoi loss of order r of the multinomial mixture of experts with a softmax gate, Regime 2.
 
-Source: arXiv 2310.14188, Regime 2 (some true expert with all slopes zero).
+Source: Nguyen et al. (2024), Regime 2 (some true expert with all slopes zero).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOSS = VoronoiLoss(
     exact_exponent=2.0,
     over_exponent=2.0,
     translated=("beta1",),
-    source="arXiv 2310.14188, Regime 2",
+    source="Nguyen et al. (2024), Regime 2",
     free_order=True,
     reference=reference,
 )

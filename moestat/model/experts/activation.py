@@ -1,6 +1,6 @@
 """One-neuron experts: ``mean = lambda phi(alpha' x + beta)``, or without the output weight lambda.
 
-Source: attention (004), Sec. 4.1, the examples after Definition 1; eq. (84) for experts without
+Source: Yan et al. (2025), Sec. 4.1, the examples after Definition 1; eq. (84) for experts without
 an output weight.
 """
 
@@ -89,7 +89,7 @@ def _weighted(activation: str) -> Expert:
         reference=reference,
         typical=typical,
         bounds={"alpha": _BOUND, "beta": _BOUND, "lambda": _BOUND},
-        source="attention (004), Sec. 4.1",
+        source="Yan et al. (2025), Sec. 4.1",
         units=Units(shift_response=False, powers={"lambda": 1.0}),
         symmetry=replace(_SYMMETRIES.get(activation, Symmetry()), linear_in=("lambda",)),
         kinked=activation in KINKED,
@@ -137,7 +137,7 @@ def _plain(activation: str) -> Expert:
         reference=reference,
         typical=_inner,
         bounds={"alpha": _BOUND, "beta": _BOUND},
-        source="attention (004), eq. (84)",
+        source="Yan et al. (2025), eq. (84)",
         units=_PLAIN_UNITS.get(activation, Units(shift_response=False, scale_response=False)),
         symmetry=_PLAIN_SYMMETRIES.get(activation, Symmetry()),
         kinked=activation in KINKED,

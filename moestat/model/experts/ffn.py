@@ -1,6 +1,6 @@
 """Feed-forward experts: ``mean = W2' softplus(W1' x + b1)`` with H hidden units.
 
-Source: compete (000), Sec. 2.2 and Sec. 3.
+Source: Nguyen et al. (2025), Sec. 2.2 and Sec. 3.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def ffn(hidden: int = 2) -> Expert:
         reference=reference,
         typical=typical,
         bounds={"b1": (-30.0, 30.0), "W1": (-30.0, 30.0), "W2": (-30.0, 30.0)},
-        source="compete (000), Sec. 3",
+        source="Nguyen et al. (2025), Sec. 3",
         units=Units(shift_response=False, powers={"W2": 1.0}),
         symmetry=Symmetry(units=("W1", "b1", "W2")),
         options={"hidden": n_hidden},

@@ -1,6 +1,6 @@
 """Linear experts: each predictor of the likelihood is ``a' x + b``.
 
-Source: mlmoe (003), Sec. 3, the display after eq. (1); compete (000), App. J.
+Source: Pham et al. (2026), Sec. 3, the display after eq. (1); Nguyen et al. (2025), App. J.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EXPERT = Expert(
     reference=reference,
     typical=typical,
     bounds={"a": (-30.0, 30.0), "b": (-30.0, 30.0)},
-    source="mlmoe (003), Sec. 3; compete (000), App. J",
+    source="Pham et al. (2026), Sec. 3; Nguyen et al. (2025), App. J",
     units=Units(level="b", powers={"b": 1.0}),
     symmetry=Symmetry(linear_in=("a", "b")),
 )

@@ -1,6 +1,6 @@
 """Polynomial experts: ``mean = (alpha' x + beta)^p``.
 
-Source: attention (004), Sec. 4.1, the examples after Definition 1.
+Source: Yan et al. (2025), Sec. 4.1, the examples after Definition 1.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _polynomial(p: int) -> Expert:
         reference=reference,
         typical=typical,
         bounds={"alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
-        source="attention (004), Sec. 4.1",
+        source="Yan et al. (2025), Sec. 4.1",
         units=Units(
             shift_response=p == 1,
             level="beta" if p == 1 else None,

@@ -9,7 +9,7 @@ Top-K competition lets the atoms tied with the K-th largest response take part, 
 whose responses are all 0 are tied, so this happens on sets of positive measure; any choice among
 tied atoms would make the density depend on their order, and not on the mixing measure alone.
 
-Source: compete (000), eq. (3) and App. C.3, eqs. (10) and (11); compete-v1 (001), eq. (6).
+Source: Nguyen et al. (2025), eq. (3) and App. C.3, eqs. (10) and (11); Pham et al. (2024), eq. (6).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _competition(name: str, parts: dict[str, Any], activation: str = "softplus")
         name=name,
         block=_block(activation),
         reference=_reference(activation),
-        source="compete (000), eq. (3)",
+        source="Nguyen et al. (2025), eq. (3)",
         units=_UNITS,
         options={"activation": activation},
         configure=partial(_competition, name, parts),
@@ -102,7 +102,7 @@ def _top(active: int = 1, activation: str = "norm") -> Gate:
         name="competition-top",
         block=_block(activation),
         reference=_reference(activation),
-        source="compete-v1 (001), eq. (6)",
+        source="Pham et al. (2024), eq. (6)",
         units=_UNITS,
         n_active=positive_int("active", active),
         options={"active": active, "activation": activation},

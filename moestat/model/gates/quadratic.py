@@ -5,7 +5,7 @@ raw: ``w_i(x) = sigma(s_i(x))``, each atom by itself, so that the weights have n
 softmax gates are normalised, and a common (A, b, c) may be added to all atoms.  A is symmetric
 and packed as in `moestat.base.symmetric`: the norm of its block is the Frobenius norm.
 
-Source: attention (004), Sec. 3, the two types of affinity scores; App. C, eq. (49) for the
+Source: Yan et al. (2025), Sec. 3, the two types of affinity scores; App. C, eq. (49) for the
 partial one.
 """
 
@@ -90,7 +90,7 @@ SIGMOID = Gate(
     mass="c",
     translations=(),
     bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
-    source="attention (004), Sec. 3, eq. (5) with score (i)",
+    source="Yan et al. (2025), Sec. 3, eq. (5) with score (i)",
     units=Units(shift_response=False),
     normalised=False,
 )
@@ -104,7 +104,7 @@ SIGMOID_PARTIAL = Gate(
     mass="c",
     translations=(),
     bounds={"A": _BOUND, "c": _BOUND},
-    source="attention (004), App. C, eq. (49)",
+    source="Yan et al. (2025), App. C, eq. (49)",
     units=Units(shift_inputs=False, shift_response=False),
     normalised=False,
 )
@@ -118,7 +118,7 @@ SOFTMAX = Gate(
     mass="c",
     translations=("A", "b", "c"),
     bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
-    source="attention (004), Sec. 5.1 and App. E.1",
+    source="Yan et al. (2025), Sec. 5.1 and App. E.1",
     units=Units(),
 )
 
@@ -131,6 +131,6 @@ SOFTMAX_PARTIAL = Gate(
     mass="c",
     translations=("A", "c"),
     bounds={"A": _BOUND, "c": _BOUND},
-    source="attention (004), App. C.1.2, the comparison after Theorem 4",
+    source="Yan et al. (2025), App. C.1.2, the comparison after Theorem 4",
     units=Units(shift_inputs=False),
 )

@@ -1,6 +1,6 @@
 """Modified sigmoid gate: ``pi_i(x) ~ exp(gamma_i) sigma(alpha_i' x + beta_i)``.
 
-Source: mlmoe (003), eq. (1).
+Source: Pham et al. (2026), eq. (1).
 """
 
 from __future__ import annotations
@@ -53,6 +53,6 @@ GATE = Gate(
     mass="gamma",
     translations=("gamma",),
     bounds={"gamma": (-10.0, 10.0), "alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
-    source="mlmoe (003), eq. (1)",
+    source="Pham et al. (2026), eq. (1)",
     units=Units(),
 )

@@ -6,7 +6,7 @@ The norm has no derivative at x = alpha.  Nothing is smoothed: at that very poin
 is taken as 0, one of its subgradients, and its curvature as 0.  With one input the norm is
 |alpha - x|: its slope jumps where alpha passes a sample, and the likelihood has a kink there.
 
-Source: mlmoe (003), eq. (10).
+Source: Pham et al. (2026), eq. (10).
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ GATE = Gate(
         "beta": (-30.0, 30.0),
         "tau": (0.01, 10.0),
     },
-    source="mlmoe (003), eq. (10)",
+    source="Pham et al. (2026), eq. (10)",
     units=Units(common_scale=True, lengths=("beta", "tau")),
     kink=("alpha", "beta"),
 )

@@ -6,7 +6,7 @@ The density depends on (alpha / tau, beta / tau) only: multiplying alpha, beta a
 positive factor changes nothing, which is the exact content of the PDE (8) of the paper.  (As
 printed it lacks the factor 1 / tau of the beta term.)
 
-Source: mlmoe (003), eq. (6).
+Source: Pham et al. (2026), eq. (6).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ GATE = Gate(
         "beta": (-30.0, 30.0),
         "tau": (0.01, 10.0),
     },
-    source="mlmoe (003), eq. (6)",
+    source="Pham et al. (2026), eq. (6)",
     units=Units(),
     scaling=("alpha", "beta", "tau"),
 )

@@ -4,8 +4,8 @@ The top-K gate jumps where two scores change places, so its likelihood is smooth
 such places, and its maximiser may lie on one.  Atoms tied with the K-th largest score take part,
 too.
 
-Source: arXiv 2310.14188, eq. (1), the gate that mlmoe (003), Sec. 5.1 compares with;
-compete-v1 (001), eqs. (1) and (2) for top-K.
+Source: Nguyen et al. (2024), eq. (1), the gate that Pham et al. (2026), Sec. 5.1 compares with;
+Pham et al. (2024), eqs. (1) and (2) for top-K.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ GATE = Gate(
     mass="beta0",
     translations=("beta0", "beta1"),
     bounds={"beta0": (-30.0, 30.0), "beta1": (-30.0, 30.0)},
-    source="arXiv 2310.14188, eq. (1)",
+    source="Nguyen et al. (2024), eq. (1)",
     units=Units(),
 )
 
@@ -63,7 +63,7 @@ def top(active: int = 1) -> Gate:
     return replace(
         GATE,
         name="softmax-top",
-        source="compete-v1 (001), eqs. (1) and (2)",
+        source="Pham et al. (2024), eqs. (1) and (2)",
         n_active=positive_int("active", active),
         options={"active": active},
         configure=top,

@@ -2,7 +2,7 @@
 
 The variance is a parameter of each expert; its logarithm is the coefficient that solvers see.
 
-Source: compete (000), Sec. 3, eq. (3).
+Source: Nguyen et al. (2025), Sec. 3, eq. (3).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ LIKELIHOOD = Likelihood(
     dtype=np.float64,
     spread=spread,
     bounds={"nu": (1e-6, 1e6)},
-    source="compete (000), eq. (3)",
+    source="Nguyen et al. (2025), eq. (3)",
     units=Units(powers={"nu": 2.0}),
     collapse="nu",
 )

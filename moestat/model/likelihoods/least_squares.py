@@ -4,7 +4,7 @@
 estimate is the mean square of the residuals, and the truth's is given to `moestat.sample`.  The
 log-likelihood of a fit is the Gaussian one at that estimate, ``-n/2 (log(2 pi nu) + 1)``.
 
-Source: attention (004), Sec. 3, eqs. (4) and (6).
+Source: Yan et al. (2025), Sec. 3, eqs. (4) and (6).
 """
 
 from __future__ import annotations
@@ -53,5 +53,5 @@ LIKELIHOOD = Likelihood(
     draw=draw,
     dtype=np.float64,
     spread=spread,
-    source="attention (004), eqs. (4) and (6)",
+    source="Yan et al. (2025), eqs. (4) and (6)",
 )

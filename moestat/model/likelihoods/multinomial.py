@@ -2,7 +2,7 @@
 
 ``f(y = s | eta) = exp(eta_s) / sum_l exp(eta_l)`` with ``eta_K = 0``.
 
-Source: mlmoe (003), Sec. 3 (display after eq. (1)) with assumption (A.3).
+Source: Pham et al. (2026), Sec. 3 (display after eq. (1)) with assumption (A.3).
 """
 
 from __future__ import annotations
@@ -129,5 +129,5 @@ LIKELIHOOD = Likelihood(
     draw=draw,
     dtype=np.int64,
     support=lambda n_classes: np.arange(n_classes, dtype=np.int64),
-    source="mlmoe (003), Sec. 3",
+    source="Pham et al. (2026), Sec. 3",
 )

@@ -1,6 +1,6 @@
 """CNN expert: one set of weights for all patches.
 
-Source: Chen et al. (2022), eq. (2.1); expert-count (002), Numerical Experiments.
+Source: Chen et al. (2022), eq. (2.1); Duy et al. (n.d.), Numerical Experiments.
 """
 
 from __future__ import annotations
@@ -19,5 +19,5 @@ EXPERT = PatchExpert(
     name="cnn",
     n_blocks=lambda n_patches: 1,
     block=block,
-    source="expert-count (002), Numerical Experiments",
+    source="Duy et al. (n.d.), Numerical Experiments",
 )

@@ -1,6 +1,6 @@
 """MLP expert: weights of their own for every patch.
 
-Source: expert-count (002), New Architecture for MoE with MLP Experts.
+Source: Duy et al. (n.d.), New Architecture for MoE with MLP Experts.
 """
 
 from __future__ import annotations
@@ -19,5 +19,5 @@ EXPERT = PatchExpert(
     name="mlp",
     n_blocks=lambda n_patches: n_patches,
     block=block,
-    source="expert-count (002), New Architecture for MoE with MLP Experts",
+    source="Duy et al. (n.d.), New Architecture for MoE with MLP Experts",
 )

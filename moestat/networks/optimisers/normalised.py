@@ -1,6 +1,6 @@
 """Normalised gradient descent of the experts, plain gradient descent of the router.
 
-Source: expert-count (002), Algorithm 1, (5) and (6).
+Source: Duy et al. (n.d.), Algorithm 1, (5) and (6).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NormalisedGradientDescent(Optimiser):
 
     Notes
     -----
-    expert-count (002), (5): ``W_m - eta G_m / ||G_m||_F``; (6): ``theta - eta_r g``.
+    Duy et al. (n.d.), (5): ``W_m - eta G_m / ||G_m||_F``; (6): ``theta - eta_r g``.
     """
 
     def step(self, weights: Weights, gradient: Weights, memory: Any) -> None:

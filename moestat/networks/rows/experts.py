@@ -4,7 +4,7 @@ Samples are sorted by the expert that they are routed to, so that its weights an
 stay in the first cache level; the coordinate of a patch is innermost, and eight neurons share
 what they load of it.
 
-Source: expert-count (002), eqs. (3) and (4).
+Source: Duy et al. (n.d.), eqs. (3) and (4).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Samples come in blocks that share the positions of their noise patches, the samp
 of experts come in fours, which share what they load, the last ones filled up with zeros.  A
 structured patch enters by its one coordinate.
 
-Source: expert-count (002), New Architecture for MoE with MLP Experts and eq. (4).
+Source: Duy et al. (n.d.), New Architecture for MoE with MLP Experts and eq. (4).
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class SelfAttention(nn.Module):
 
 
 class SoftmaxAttention(SelfAttention):
-    """Weights ``Softmax(Q K' / sqrt(d_k))``, attention (004), eq. (1).
+    """Weights ``Softmax(Q K' / sqrt(d_k))``, Yan et al. (2025), eq. (1).
 
     Examples
     --------
@@ -134,7 +134,7 @@ class SoftmaxAttention(SelfAttention):
 
 
 class SigmoidAttention(SelfAttention):
-    """Weights ``sigma(Q K' / sqrt(d_k) + b)`` with ``b = -log n``, attention (004), eq. (85).
+    """Weights ``sigma(Q K' / sqrt(d_k) + b)`` with ``b = -log n``, Yan et al. (2025), eq. (85).
 
     n is the length of the sequence; the weights of a row need not sum to 1.
 

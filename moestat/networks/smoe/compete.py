@@ -44,7 +44,7 @@ def contest(
     shift: int = 0,
     weigh: Callable[[Tensor], Tensor] = normalised,
 ) -> Contest:
-    """Steps 3 and 4 of compete (000), Sec. 2.2.
+    """Steps 3 and 4 of Nguyen et al. (2025), Sec. 2.2.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ class CompeteSMoE(SMoE):
 
     Notes
     -----
-    compete (000), Sec. 2; defaults of its Table 20.  Readings: the router's affinities in (1) are
-    the softmax over all N experts, for a top-K would give the losers no gradient; the competition's
-    affinities are a target, through which (1) has no gradient.
+    Nguyen et al. (2025), Sec. 2; defaults of its Table 20.  Readings: the router's affinities in
+    (1) are the softmax over all N experts, for a top-K would give the losers no gradient; the
+    competition's affinities are a target, through which (1) has no gradient.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class CompetitionMoE(SMoE):
 
     Notes
     -----
-    compete (000), Sec. 2.2.
+    Nguyen et al. (2025), Sec. 2.2.
     """
 
     def weigh(self, values: Tensor) -> Tensor:

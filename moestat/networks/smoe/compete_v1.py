@@ -48,7 +48,7 @@ class CompeteSMoEv1(SMoE):
 
     Notes
     -----
-    compete-v1 (001), eqs. (3) to (5).  Reading: the output of a competing step is the router's,
+    Pham et al. (2024), eqs. (3) to (5).  Reading: the output of a competing step is the router's,
     for the output of a competition does not depend on the router, whose NLL (5) differentiates.
 
     Examples
@@ -100,7 +100,7 @@ class CompetitionMoEv1(CompetitionMoE):
 
     Notes
     -----
-    compete-v1 (001), Sec. 3.1, and the gate of its theory, eq. (6).
+    Pham et al. (2024), Sec. 3.1, and the gate of its theory, eq. (6).
     """
 
     def __init__(

@@ -58,7 +58,7 @@ class SMoE(nn.Module):
 
     Notes
     -----
-    compete (000), Sec. 2.1: ``y = sum over the K best of softmax(TopK(x' W_r))_i g_i(x)``.
+    Nguyen et al. (2025), Sec. 2.1: ``y = sum over the K best of softmax(TopK(x' W_r))_i g_i(x)``.
 
     Examples
     --------

@@ -16,7 +16,7 @@ def _top_softmax(scores: Tensor, top_k: int) -> Tensor:
 
 
 def distillation_loss(routed: Tensor, competed: Tensor, winners: Tensor, alpha: float) -> Tensor:
-    """How far a router is from a competition, eq. (1) of compete (000), averaged over rows.
+    """How far a router is from a competition, eq. (1) of Nguyen et al. (2025), averaged over rows.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def distillation_loss(routed: Tensor, competed: Tensor, winners: Tensor, alpha: 
 
 
 def diversity_loss(outputs: Tensor) -> Tensor:
-    """Mean cosine between the outputs of two winners, eq. (2) of compete (000).
+    """Mean cosine between the outputs of two winners, eq. (2) of Nguyen et al. (2025).
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def diversity_loss(outputs: Tensor) -> Tensor:
 
 
 def router_loss(scores: Tensor, responses: Tensor, top_k: int) -> Tensor:
-    """How far a router is from a competition, eq. (3) of compete-v1 (001).
+    """How far a router is from a competition, eq. (3) of Pham et al. (2024).
 
     Parameters
     ----------

@@ -69,19 +69,19 @@ class Routing:
 
     @property
     def router_entropy(self) -> float:
-        """Mean entropy of the router's probabilities in nats, compete-v1 (001), App. C.5."""
+        """Mean entropy of the router's probabilities in nats, Pham et al. (2024), App. C.5."""
         return float(torch.special.entr(self.probabilities.double()).sum(1).mean())
 
     @property
     def weight_entropy(self) -> float:
-        """Mean entropy of the weights of the chosen experts in nats, compete (000), App. E (b)."""
+        """Mean entropy (nats) of the chosen experts' weights, Nguyen et al. (2025), App. E (b)."""
         return float(torch.special.entr(self.weights.double()).sum(1).mean())
 
     @property
     def overlap(self) -> float:
         """Mean share of a row's experts that a competition would have chosen, too.
 
-        compete (000), App. C.5, counts them ("level learning"); this is that count over K T.
+        Nguyen et al. (2025), App. C.5, counts them ("level learning"); this is that count over K T.
         """
         return float(_members(self.chosen, self.winners).double().mean())
 
@@ -144,8 +144,8 @@ def expert_change_rate(before: list[Routing], after: list[Routing]) -> float:
 
     Notes
     -----
-    compete (000), Sec. 5.2.2 (b).  A mismatch is read as an expert that is absent from the row's
-    earlier set; the order within a set does not count.
+    Nguyen et al. (2025), Sec. 5.2.2 (b).  A mismatch is read as an expert that is absent from the
+    row's earlier set; the order within a set does not count.
     """
     shapes = [[tuple(routing.chosen.shape) for routing in side] for side in (before, after)]
     if shapes[0] != shapes[1] or not shapes[0]:
@@ -175,8 +175,8 @@ def swapped_top(model: nn.Module) -> Iterator[None]:
 
     Notes
     -----
-    compete (000), Sec. 5.2.2 (a): the selected experts shift down by one rank.  Their weights are
-    those of a layer that chose them: the softmax of their scores.
+    Nguyen et al. (2025), Sec. 5.2.2 (a): the selected experts shift down by one rank.  Their
+    weights are those of a layer that chose them: the softmax of their scores.
     """
     layers = layers_of(model)
     for layer in layers:

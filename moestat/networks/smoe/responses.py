@@ -39,9 +39,9 @@ RESPONSES: dict[str, Response] = {
 }
 """Responses (N, T) >= 0 to outputs (N, T, D), by name.
 
-compete (000), Sec. 2.2, App. C.3 and C.4, eqs. (10) and (11).  Means are over the D elements.  Two
-readings: the softmax is over the experts, for its mean over an expert's own elements is 1 / D; and
-a negative mean of SiLU counts as 0, for weights are responses over their sum.
+Nguyen et al. (2025), Sec. 2.2, App. C.3 and C.4, eqs. (10) and (11).  Means are over the D
+elements.  Two readings: the softmax is over the experts, for its mean over an expert's own elements
+is 1 / D; and a negative mean of SiLU counts as 0, for weights are responses over their sum.
 """
 
 

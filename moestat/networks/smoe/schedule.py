@@ -38,7 +38,8 @@ class CompetitionSchedule:
 
     Notes
     -----
-    compete (000), App. B, eqs. (8) and (9); which admissible step t' is taken is not printed.
+    Nguyen et al. (2025), App. B, eqs. (8) and (9); which admissible step t' is taken is not
+    printed.
 
     Examples
     --------

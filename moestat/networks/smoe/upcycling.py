@@ -29,7 +29,7 @@ def upcycle(dense: nn.Module, sparse: nn.Module) -> None:
 
     Notes
     -----
-    Komatsuzaki et al. (2023); compete (000), Sec. 2.3.1 and 5.1.  The weights of the chosen
+    Komatsuzaki et al. (2023); Nguyen et al. (2025), Sec. 2.3.1 and 5.1.  The weights of the chosen
     experts sum to 1, so that the model of experts begins with the outputs of the dense one.
     """
     given = dict(dense.named_parameters())

@@ -1,4 +1,4 @@
-"""Claims of attention (004), on regression functions with quadratic gates."""
+"""Claims of Yan et al. (2025), on regression functions with quadratic gates."""
 
 from __future__ import annotations
 

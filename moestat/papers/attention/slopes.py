@@ -1,4 +1,4 @@
-"""The eight curves of attention (004), Figures 1 and 2, from finished sweeps' stores.
+"""The eight curves of Yan et al. (2025), Figures 1 and 2, from finished sweeps' stores.
 
     python -m moestat.papers.attention.slopes [FOLDER]
 
@@ -37,7 +37,7 @@ HEAD = (
 )
 DECAYS = ("0", "0.25", "0.5")
 TEXT = """\
-# Figures 1 and 2 of attention (004): the slopes of eight curves
+# Figures 1 and 2 of Yan et al. (2025): the slopes of eight curves
 
 Slopes of the log loss on log n with 95% intervals (HC3 covariance, t quantiles). SGD is as App. E
 describes it, from one start around the truth with the noise of the column's head; its fits are not

@@ -3,7 +3,7 @@
     python -m moestat.papers.attention.truths            all specs but the targets' fits
     python -m moestat.papers.attention.truths --fit      computes the targets of Figure 1 again
 
-attention (004), App. E.1.1: gates (A, b, c) and experts (alpha, beta) are independent normal with
+Yan et al. (2025), App. E.1.1: gates (A, b, c) and experts (alpha, beta) are independent normal with
 variance 1 / d; in the sparse regime the gates of the last two atoms are 0.  Only the symmetric part
 of A matters, so that is what is written, packed as in `moestat.base.symmetric`.  A draw with an
 expert that is active on less than 10% or more than 90% of the inputs is thrown away (a ReLU that is
@@ -331,7 +331,7 @@ def main() -> None:
         "attention_figure1",
         spec_text(
             "Softmax and sigmoid gates on data of softmax gates",
-            "attention (004), Figure 1, as published and as certified least squares.\n" + COST,
+            "Yan et al. (2025), Figure 1, as published and as certified least squares.\n" + COST,
             SIZES,
             REPLICATES,
             one,
@@ -341,7 +341,7 @@ def main() -> None:
         "attention_figure2",
         spec_text(
             "Sigmoid gates, well specified, in the sparse and the dense regime",
-            "attention (004), Figure 2, as published and as certified least squares.\n" + COST,
+            "Yan et al. (2025), Figure 2, as published and as certified least squares.\n" + COST,
             SIZES,
             REPLICATES,
             two,
@@ -367,7 +367,8 @@ def main() -> None:
         "attention_start_sensitivity",
         spec_text(
             "What the exponent of the start's noise does to the measured slope",
-            "The eight curves of attention (004), Figures 1 and 2, by gradient descent from starts"
+            "The eight curves of Yan et al. (2025), Figures 1 and 2, by gradient descent from"
+            " starts"
             "\nwhose noise falls like n^-decay.  About a quarter of an hour on two cores.",
             SIZES,
             REPLICATES,
@@ -409,7 +410,8 @@ def main() -> None:
         "microscope_attention",
         spec_text(
             "The microscope: quadratic gates by least squares, n to 1e14",
-            "attention (004), Theorems 1, 2 and 3, with inputs on 12 x 12 Gauss-Legendre nodes: the"
+            "Yan et al. (2025), Theorems 1, 2 and 3, with inputs on 12 x 12 Gauss-Legendre nodes:"
+            " the"
             "\nmean and the variance of the responses at a node are drawn exactly, and are all that"
             "\nleast squares sees.  d = 2, N* = 2, N = 2 and 3, the truths of attention_table1.\n\n"
             "    python -m moestat.sweep run microscope_attention --out"
@@ -426,7 +428,7 @@ def main() -> None:
         "attention_table1",
         spec_text(
             "Rates of Table 1 at a size where large samples are cheap",
-            f"attention (004), Table 1: {SMALL}",
+            f"Yan et al. (2025), Table 1: {SMALL}",
             small_sizes,
             5,
             table,
@@ -436,7 +438,7 @@ def main() -> None:
         "attention_partial",
         spec_text(
             "Partially quadratic scores",
-            f"attention (004), App. C: {SMALL}",
+            f"Yan et al. (2025), App. C: {SMALL}",
             small_sizes,
             5,
             partial,

@@ -1,4 +1,4 @@
-"""Claims of compete (000) and compete-v1 (001), on Gaussian experts that compete."""
+"""Claims of Nguyen et al. (2025) and Pham et al. (2024), on Gaussian experts that compete."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ CLAIMS = (
     ),
     Claim(
         "compete.section-3.without",
-        "Sec. 3, remark (ii) (of arXiv 2305.03288)",
+        "Sec. 3, remark (ii) (of Nguyen et al. (2023))",
         "Without competition, an expert fitted by three is estimated at n^(-1/12).",
         _SOFTMAX,
         "gaussian-softmax-D",
@@ -179,7 +179,7 @@ CLAIMS = (
     ),
     Claim(
         "compete.section-j.without.two",
-        "App. J, remark (iii) (of arXiv 2305.03288)",
+        "App. J, remark (iii) (of Nguyen et al. (2023))",
         "Without competition, a linear expert fitted by two is estimated at n^(-1/8).",
         _SOFTMAX,
         "gaussian-softmax-D",
@@ -192,7 +192,7 @@ CLAIMS = (
     ),
     Claim(
         "compete.section-j.without.three",
-        "App. J, remark (iii) (of arXiv 2305.03288)",
+        "App. J, remark (iii) (of Nguyen et al. (2023))",
         "Without competition, a linear expert fitted by three is estimated at n^(-1/12).",
         _SOFTMAX,
         "gaussian-softmax-D",
@@ -211,7 +211,7 @@ CLAIMS = (
         "gaussian-softmax-D",
         {"over 4": Fraction(-1, 14)},
         (Order(4, 7, at_least=True), Order(5, 7, at_least=True)),
-        note="The bound is that of arXiv 2305.03288, second-hand; rbar(m) = 2m.",
+        note="The bound is that of Nguyen et al. (2023), second-hand; rbar(m) = 2m.",
     ),
     Claim(
         "compete.lemma-k.1",

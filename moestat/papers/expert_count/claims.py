@@ -1,4 +1,4 @@
-"""Claims of expert-count (002), on gradient descent of patch-wise networks behind a top-1 router.
+"""Claims of Duy et al. (n.d.), on gradient descent of patch-wise networks behind a top-1 router.
 
 `moestat.networks` trains that system.  Inequalities with stated constants are evaluated by
 `moestat.papers.expert_count.trials`.  Statements of an order, with constants that no run at one d

@@ -1,4 +1,4 @@
-"""Inequalities of expert-count (002), evaluated exactly where that is possible, else by search.
+"""Inequalities of Duy et al. (n.d.), evaluated exactly where that is possible, else by search.
 
 Each trial computes the largest excess of the smaller side over the larger one: at most 0, up to
 rounding, where the inequality holds.  Constants that the paper leaves open are 1, unless said.

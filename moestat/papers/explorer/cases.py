@@ -219,14 +219,14 @@ _BOUNDED = (0.9, 1.1)
 _ALL = (
     Case(
         "mlmoe-1",
-        "mlmoe (003), Theorem 1",
+        "Pham et al. (2026), Theorem 1",
         "sigmoid gate, cells of one and two",
         *(_SIGMOID, 3, "D1", _RADII, "bounded", _BOUNDED),
         design=_THREE,
     ),
     Case(
         "mlmoe-1-table-2",
-        "mlmoe (003), Theorem 1",
+        "Pham et al. (2026), Theorem 1",
         "sigmoid gate, the truth of Table 2, cells of one",
         *(_TABLE_2, 2, "D1", _WIDE, "zero"),
         note="scores are opposite: sigma(-s) = exp(-s) sigma(s)",
@@ -234,7 +234,7 @@ _ALL = (
     ),
     Case(
         "mlmoe-2",
-        "mlmoe (003), Theorem 2",
+        "Pham et al. (2026), Theorem 2",
         "inner product with a temperature, r = 2",
         *(_INNER, 3, {"name": "D2r", "r": 2}, _WIDE, "zero"),
         note="(alpha, beta, tau) times a factor is the same density: a ridge, not a slow rate",
@@ -242,7 +242,7 @@ _ALL = (
     ),
     Case(
         "mlmoe-2-identified",
-        "mlmoe (003), Theorem 2",
+        "Pham et al. (2026), Theorem 2",
         "the same at the truth's temperature, r = 2",
         *(_INNER, 3, {"name": "D2r-identified", "r": 2}, _RADII, "bounded", (0.4, 1.1)),
         note="without the ridge it is the gate of Theorem 1; cells of one have d ~ D^(1/2)",
@@ -250,14 +250,14 @@ _ALL = (
     ),
     Case(
         "mlmoe-3",
-        "mlmoe (003), Theorem 3",
+        "Pham et al. (2026), Theorem 3",
         "Euclidean score with a temperature, cells of one and two",
         *(_EUCLIDEAN, 3, "D3", _RADII, "bounded", _BOUNDED),
         design=_THREE,
     ),
     Case(
         "mlmoe-3-table-4",
-        "mlmoe (003), Theorem 3",
+        "Pham et al. (2026), Theorem 3",
         "Euclidean score, the truth of Table 4, cells of one",
         *(_TABLE_4, 2, "D3", _WIDE, "zero"),
         note="alpha lies outside [0, 1], where |alpha - x| is linear in x",
@@ -265,7 +265,7 @@ _ALL = (
     ),
     Case(
         "attention-1",
-        "attention (004), Theorem 1",
+        "Yan et al. (2025), Theorem 1",
         "sparse regime, GELU experts without output weight",
         *(_attention("sigmoid-quadratic", _GELU, **_SPARSE, **_EXPERTS), 3, "L1"),
         *((0.3, 3e-3, 5), "falls"),
@@ -274,7 +274,7 @@ _ALL = (
     ),
     Case(
         "attention-1-weighted",
-        "attention (004), Theorem 1",
+        "Yan et al. (2025), Theorem 1",
         "sparse regime, GELU experts with output weight, the paper's example",
         _attention("sigmoid-quadratic", _WEIGHTED_GELU, **_SPARSE, **_EXPERTS)
         | {
@@ -286,7 +286,7 @@ _ALL = (
     ),
     Case(
         "attention-2",
-        "attention (004), Theorem 2",
+        "Yan et al. (2025), Theorem 2",
         "sparse regime, linear experts, r = 2",
         *(_attention("sigmoid-quadratic", _LINEAR, **_SPARSE, **_EXPERTS), 3),
         *({"name": "L2r", "r": 2}, _WIDE, "zero"),
@@ -295,7 +295,7 @@ _ALL = (
     ),
     Case(
         "attention-3",
-        "attention (004), Theorem 3",
+        "Yan et al. (2025), Theorem 3",
         "dense regime, linear experts, to the set of best approximations",
         *(_attention("sigmoid-quadratic", _LINEAR, **_DENSE, **_EXPERTS), 3, "dense-L3"),
         *((0.1, 1e-3, 5), "falls"),
@@ -305,7 +305,7 @@ _ALL = (
     ),
     Case(
         "attention-4",
-        "attention (004), Theorem 4",
+        "Yan et al. (2025), Theorem 4",
         "partial score, sparse regime, GELU experts without output weight",
         *(_attention("sigmoid-partial", _GELU, **_SPARSE_PARTIAL, **_EXPERTS), 3, "L4"),
         *(_RADII, "bounded", _BOUNDED),
@@ -313,7 +313,7 @@ _ALL = (
     ),
     Case(
         "attention-4-linear",
-        "attention (004), Theorem 4",
+        "Yan et al. (2025), Theorem 4",
         "partial score, sparse regime, linear experts, which the paper says qualify",
         *(_attention("sigmoid-partial", _LINEAR, **_SPARSE_PARTIAL, **_EXPERTS), 3, "L4"),
         *(_WIDE, "zero"),
@@ -322,7 +322,7 @@ _ALL = (
     ),
     Case(
         "attention-5",
-        "attention (004), Theorem 5",
+        "Yan et al. (2025), Theorem 5",
         "partial score, dense regime, linear experts, to the set of best approximations",
         *(_attention("sigmoid-partial", _LINEAR, **_DENSE_PARTIAL, **_EXPERTS), 3, "dense-L5"),
         *((0.1, 1e-3, 5), "falls"),
@@ -332,7 +332,7 @@ _ALL = (
     ),
     Case(
         "compete-32-unit",
-        "compete (000), Theorem 3.2",
+        "Nguyen et al. (2025), Theorem 3.2",
         "networks, unit masses as printed, every atom twice",
         *(_network("competition"), 4, {"name": "competition-L1", "masses": "given"}),
         *(_WIDE, "zero"),
@@ -340,14 +340,14 @@ _ALL = (
     ),
     Case(
         "compete-32",
-        "compete (000), Theorem 3.2",
+        "Nguyen et al. (2025), Theorem 3.2",
         "networks, free masses, cells of one and two",
         *(_network("competition-free", c=[0.4, 0.0]), 3, "competition-L1"),
         *((1e-3, 1e-6, 4), "bounded", _BOUNDED),
     ),
     Case(
         "compete-32-order",
-        "compete (000), Theorem 3.2",
+        "Nguyen et al. (2025), Theorem 3.2",
         "the same: order of the worst deviation",
         *(_network("competition-free", c=[0.4, 0.0]), 3, "competition-L1"),
         *((3e-2, 1e-3, 4), "falls", (1.8, 2.2)),
@@ -355,7 +355,7 @@ _ALL = (
     ),
     Case(
         "compete-J1-unit",
-        "compete (000), Theorem J.1",
+        "Nguyen et al. (2025), Theorem J.1",
         "lines, unit masses as printed, every atom twice",
         *(_gaussian("competition"), 4, {"name": "competition-L2", "masses": "given"}),
         *(_WIDE, "zero"),
@@ -363,21 +363,21 @@ _ALL = (
     ),
     Case(
         "compete-J1-normalised",
-        "compete (000), Theorem J.1",
+        "Nguyen et al. (2025), Theorem J.1",
         "lines, masses 1 / N, every atom twice",
         *(_gaussian("competition-normalised"), 4, "competition-L2"),
         *((1e-3, 1e-6, 4), "bounded", _BOUNDED),
     ),
     Case(
         "compete-J1",
-        "compete (000), Theorem J.1",
+        "Nguyen et al. (2025), Theorem J.1",
         "lines, free masses, cells of one and two",
         *(_gaussian("competition-free", c=[0.4, 0.0]), 3, "competition-L2"),
         *((1e-3, 1e-6, 4), "bounded", _BOUNDED),
     ),
     Case(
         "compete-J1-order",
-        "compete (000), Theorem J.1",
+        "Nguyen et al. (2025), Theorem J.1",
         "the same: order of the worst deviation",
         *(_gaussian("competition-free", c=[0.4, 0.0]), 3, "competition-L2"),
         *((3e-2, 1e-3, 4), "falls", (1.8, 2.2)),
@@ -385,7 +385,7 @@ _ALL = (
     ),
     Case(
         "compete-v1-42",
-        "compete-v1 (001), Theorem 4.2",
+        "Pham et al. (2024), Theorem 4.2",
         "top 1 of two lines, exactly specified",
         {
             **_gaussian("competition-top"),
@@ -395,14 +395,14 @@ _ALL = (
     ),
     Case(
         "softmax-2",
-        "arXiv 2305.03288, over-specified setting",
+        "Nguyen et al. (2023), over-specified setting",
         "softmax gate, lines, cells of one and two",
         *(_gaussian("softmax", beta0=[0.3, 0.0], beta1=[1.0, 0.0]), 3, "gaussian-softmax-D"),
         *((1e-6, 1e-9, 4), "bounded", _BOUNDED),
     ),
     Case(
         "softmax-2-order",
-        "arXiv 2305.03288, over-specified setting",
+        "Nguyen et al. (2023), over-specified setting",
         "the same: order of the worst deviation, rbar(2) = 4",
         *(_gaussian("softmax", beta0=[0.3, 0.0], beta1=[1.0, 0.0]), 3, "gaussian-softmax-D"),
         *((5e-3, 5e-4, 4), "falls", (3.7, 4.2)),
@@ -410,7 +410,7 @@ _ALL = (
     ),
     Case(
         "softmax-3-order",
-        "arXiv 2305.03288, over-specified setting",
+        "Nguyen et al. (2023), over-specified setting",
         "cells of one and three: order of the worst deviation, rbar(3) = 6",
         *(_gaussian("softmax", beta0=[0.3, 0.0], beta1=[1.0, 0.0]), 4, "gaussian-softmax-D"),
         *((0.06, 0.006, 5), "falls", (5.6, 6.2)),
@@ -419,7 +419,7 @@ _ALL = (
     ),
     Case(
         "softmax-22",
-        "arXiv 2305.03288, over-specified setting",
+        "Nguyen et al. (2023), over-specified setting",
         "softmax gate, lines, every cell of two",
         *(_gaussian("softmax", beta0=[0.3, 0.0], beta1=[1.0, 0.0]), 4, "gaussian-softmax-D"),
         *(_WIDE, "zero"),

@@ -1,4 +1,4 @@
-"""Claims of mlmoe (003), on multinomial logistic experts under sigmoid gates."""
+"""Claims of Pham et al. (2026), on multinomial logistic experts under sigmoid gates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _attack(*pairs: str) -> tuple[Check, ...]:
 CLAIMS = (
     Claim(
         "mlmoe.table-1.softmax-regime-1.exact",
-        "Table 1, row Softmax, Regime 1 (of arXiv 2310.14188)",
+        "Table 1, row Softmax, Regime 1 (of Nguyen et al. (2024))",
         "Exact-specified parameters are estimated at (log n / n)^(1/2).",
         _SOFTMAX,
         "softmax-D1",
@@ -54,7 +54,7 @@ CLAIMS = (
     ),
     Claim(
         "mlmoe.table-1.softmax-regime-1.over",
-        "Table 1, row Softmax, Regime 1 (of arXiv 2310.14188)",
+        "Table 1, row Softmax, Regime 1 (of Nguyen et al. (2024))",
         "Over-specified parameters are estimated at (log n / n)^(1/4).",
         _SOFTMAX,
         "softmax-D1",
@@ -63,7 +63,7 @@ CLAIMS = (
     ),
     Claim(
         "mlmoe.table-1.softmax-regime-2.exact",
-        "Table 1, row Softmax, Regime 2 (of arXiv 2310.14188)",
+        "Table 1, row Softmax, Regime 2 (of Nguyen et al. (2024))",
         "Exact-specified parameters are estimated more slowly than at any polynomial rate.",
         _SOFTMAX,
         "softmax-D2r",
@@ -73,7 +73,7 @@ CLAIMS = (
     ),
     Claim(
         "mlmoe.table-1.softmax-regime-2.over",
-        "Table 1, row Softmax, Regime 2 (of arXiv 2310.14188)",
+        "Table 1, row Softmax, Regime 2 (of Nguyen et al. (2024))",
         "Over-specified parameters are estimated more slowly than at any polynomial rate.",
         _SOFTMAX,
         "softmax-D2r",

@@ -1,4 +1,4 @@
-"""Choose a well-conditioned, identified truth for each gate of mlmoe (003), by a fixed rule.
+"""Choose a well-conditioned, identified truth for each gate of Pham et al. (2026), by a fixed rule.
 
 The rule: two experts, three classes, one input uniform on [-3, 3].  Draw 3000 candidates with
 seed 0: gate slopes (positions, for the Euclidean gate) and expert slopes uniform on {-3, .., 3}

@@ -44,7 +44,7 @@ Exponents = Mapping[str, Fraction]
 """By block; ``*`` is any other block."""
 
 COMPETING = {1: {"*": HALF}, 2: {"*": QUARTER, "mass": HALF}}
-# Orders of arXiv 2305.03288 with rbar(2) = 4 and rbar(3) = 6.
+# Orders of Nguyen et al. (2023) with rbar(2) = 4 and rbar(3) = 6.
 SOFTMAX = {
     1: {"*": HALF},
     2: {"*": Fraction(-1, 8), "a": QUARTER, "nu": QUARTER, "mass": HALF},
@@ -119,7 +119,7 @@ def main() -> None:
     lines = [
         INTRODUCTION,
         *section(
-            "Competition: compete (000), Theorems 3.2 (any expert) and J.1 (linear experts)",
+            "Competition: Nguyen et al. (2025), Theorems 3.2 (any expert) and J.1 (linear experts)",
             competition,
             COMPETING,
         ),
@@ -127,9 +127,11 @@ def main() -> None:
         doubled(competition, "lines", "competition-L2"),
         doubled(competition, "networks", "competition-L1"),
         "",
-        *section("The softmax gate with which they compare (arXiv 2305.03288)", softmax, SOFTMAX),
         *section(
-            "Top-K competition, exactly specified: compete-v1 (001), Theorems 4.1 and 4.2",
+            "The softmax gate with which they compare (Nguyen et al. (2023))", softmax, SOFTMAX
+        ),
+        *section(
+            "Top-K competition, exactly specified: Pham et al. (2024), Theorems 4.1 and 4.2",
             top,
             {1: {"*": HALF}},
         ),

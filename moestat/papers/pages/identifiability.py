@@ -71,13 +71,13 @@ not bounded by the law, and rates of over-specified cells are slower than n^(-1/
 READING = """
 ## What they say about the papers
 
-- **PDE (8) of mlmoe (003)** is found, with beta / tau: as printed the factor 1 / tau of the beta
-  term is missing.  With the plain sigmoid gate one relation remains, `∂²u/∂alpha∂b =
+- **PDE (8) of Pham et al. (2026)** is found, with beta / tau: as printed the factor 1 / tau of the
+  beta term is missing.  With the plain sigmoid gate one relation remains, `∂²u/∂alpha∂b =
   ∂²u/∂beta∂a`, between mixed derivatives only: it cancels nothing.
 - **Where an expert does not see x** (a = 0 for all its classes) two copies of it mix to the same
   class probabilities under every gate, the sigmoid one included: `∂²u/∂b²` is a multiple of
   `∂u/∂b`.  The second expert of Table 2 is of this kind.
-- **The three PDEs (8) of attention (004)** are found.  The first, `∂²F/∂A∂c = ∂²F/∂b²`, does not
+- **The three PDEs (8) of Yan et al. (2025)** are found.  The first, `∂²F/∂A∂c = ∂²F/∂b²`, does not
   involve the expert: it holds for every one.  At A = b = 0 it reads
   `∂²F/∂b² = (1 - 2 sigma(c)) ∂F/∂A`, inside the first family of Definition 1: **no expert is
   strongly identifiable**, and atoms with b = ± e and A = -(1 - 2 sigma(c)) e^2 / 2 have a
@@ -88,7 +88,7 @@ READING = """
 - **Definitions 1 to 4 ask for any distinct parameters**, and then fail for every expert tried:
   two atoms with opposite scores and one expert have proportional derivatives, since sigma' is
   even; and the derivatives of a linear expert do not depend on its parameters.
-- **The condition of compete (000), Sec. 3**, fails for the network that it names.  What its
+- **The condition of Nguyen et al. (2025), Sec. 3**, fails for the network that it names.  What its
   theorem needs, independence of the derivatives of the weighted density, holds nevertheless.
 - **The truths of Tables 2 (sigmoid), 3 and 4 of mlmoe are not identified**: a line, a ridge and a
   plane of parameters have their laws, against Proposition 1 and its counterparts.  The line comes

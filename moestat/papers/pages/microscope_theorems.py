@@ -139,46 +139,50 @@ def published(gate: str, label: str, exponent: float | None) -> list[Prediction]
 
 
 THEOREMS: dict[str, list[Prediction]] = {
-    "Softmax gate, classes, Regime 1 (arXiv 2310.14188; mlmoe (003), Table 1)": multinomial(
+    "Softmax gate, classes, Regime 1 (Nguyen et al. (2024))": multinomial(
         "softmax", "softmax-D1", HALF, QUARTER
     ),
     "Softmax gate, classes, Regime 2 (same)": multinomial(
         "softmax-regime-2", "softmax-D2r, r = 2", None, None
     ),
-    "mlmoe (003), Theorem 1: sigmoid gate": multinomial("sigmoid", "D1", HALF, QUARTER),
-    "mlmoe (003), Theorem 2: temperature, inner product": multinomial(
+    "Pham et al. (2026), Theorem 1: sigmoid gate": multinomial("sigmoid", "D1", HALF, QUARTER),
+    "Pham et al. (2026), Theorem 2: temperature, inner product": multinomial(
         "inner", "D2r, r = 2", None, None
     ),
-    "mlmoe (003), Theorem 3: temperature, Euclidean": multinomial("euclidean", "D3", HALF, QUARTER),
-    "Softmax gate, Gaussian experts (arXiv 2305.03288)": gaussian_softmax(),
-    "compete (000), Theorem J.1: experts that compete": competition(),
-    "attention (004), Theorem 1: sparse regime, strongly identifiable experts": attention(
+    "Pham et al. (2026), Theorem 3: temperature, Euclidean": multinomial(
+        "euclidean", "D3", HALF, QUARTER
+    ),
+    "Softmax gate, Gaussian experts (Nguyen et al. (2023))": gaussian_softmax(),
+    "Nguyen et al. (2025), Theorem J.1: experts that compete": competition(),
+    "Yan et al. (2025), Theorem 1: sparse regime, strongly identifiable experts": attention(
         ("relu", "gelu"), QUARTER
     ),
-    "attention (004), Theorem 2: sparse regime, linear experts": attention(("linear",), None),
-    "attention (004), Theorem 3: dense regime": dense(),
-    "attention (004), Proposition 1 and Corollary 1: regression functions": regression_errors(),
-    "mlmoe (003), Theorem 1 at Table 2's sigmoid truth": published("sigmoid", "D1", HALF),
-    "mlmoe (003), Theorem 2 at Table 3's truth": published("inner", "D2r, r = 2", None),
-    "mlmoe (003), Theorem 3 at Table 4's truth": published("euclidean", "D3", HALF),
+    "Yan et al. (2025), Theorem 2: sparse regime, linear experts": attention(("linear",), None),
+    "Yan et al. (2025), Theorem 3: dense regime": dense(),
+    "Yan et al. (2025), Proposition 1 and Corollary 1: regression functions": regression_errors(),
+    "Pham et al. (2026), Theorem 1 at Table 2's sigmoid truth": published("sigmoid", "D1", HALF),
+    "Pham et al. (2026), Theorem 2 at Table 3's truth": published("inner", "D2r, r = 2", None),
+    "Pham et al. (2026), Theorem 3 at Table 4's truth": published("euclidean", "D3", HALF),
 }
 
 # What a truth or a gate leaves free, and what it says about a theorem.
 RIDGES = {
     ("microscope_mlmoe", "inner, k = 2"): (
         "The ridge of the inner product: (alpha, beta, tau) has a free scale.  It contradicts the"
-        " identifiability that mlmoe (003), Sec. 4.1, claims for this gate, and it illustrates"
+        " identifiability that Pham et al. (2026), Sec. 4.1, claims for this gate, and it"
+        " illustrates"
         " Theorem 2: nothing converges along it, and across it the errors fall at their own rate."
     ),
     ("microscope_published", "inner, k = 2"): "The same ridge at Table 3's truth.",
     ("microscope_published", "euclidean, k = 2"): (
         "Table 4's flat directions: both positions lie outside the inputs, where the distance is"
-        " linear.  They contradict the bound of mlmoe (003), Theorem 3, at the very truth that"
+        " linear.  They contradict the bound of Pham et al. (2026), Theorem 3, at the very truth"
+        " that"
         " its figure uses."
     ),
     ("microscope_published", "sigmoid, k = 2"): (
-        "Table 2's sigmoid truth: the two scores are opposite, which contradicts mlmoe (003),"
-        " Proposition 1."
+        "Table 2's sigmoid truth: the two scores are opposite, which contradicts Pham et al."
+        " (2026), Proposition 1."
     ),
 }
 

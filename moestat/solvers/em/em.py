@@ -137,8 +137,8 @@ class EM(EMSolver):
 
     Notes
     -----
-    mlmoe (003), Sec. 5 states a tolerance of 1e-6 and at most 1000 iterations; that the change
-    is relative to the log-likelihood is our reading.  The M-step maximises the complete-data
+    Pham et al. (2026), Sec. 5 states a tolerance of 1e-6 and at most 1000 iterations; that the
+    change is relative to the log-likelihood is our reading.  The M-step maximises the complete-data
     log-likelihood over gate and experts jointly with the trust-region Newton of this package, so
     the log-likelihood cannot fall.  Gaussian linear experts with a gate of their own are put at
     their weighted least-squares fit first; under competition the experts are the gate, and the

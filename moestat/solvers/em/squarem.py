@@ -1,6 +1,6 @@
 """Accelerated EM: squared extrapolation of the EM map, kept monotone.
 
-Source: Varadhan and Roland, Scandinavian Journal of Statistics 35 (2008), scheme SqS3.
+Source: Varadhan and Roland (2008), scheme SqS3.
 """
 
 from __future__ import annotations

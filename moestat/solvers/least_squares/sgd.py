@@ -36,7 +36,7 @@ class SGD:
 
     Notes
     -----
-    attention (004), App. E.1.2: 10 epochs at the rate 0.1.  The paper states neither the batch
+    Yan et al. (2025), App. E.1.2: 10 epochs at the rate 0.1.  The paper states neither the batch
     size nor the scale of the objective.  We read batches of 32, the samples in a new order in
     every epoch, and the mean of the squared residuals over a batch.  The packed A has symmetric
     matrices, and a step on it is the step of all d^2 entries' symmetric part; the antisymmetric

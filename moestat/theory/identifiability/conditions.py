@@ -74,12 +74,12 @@ CONDITIONS.register(
         "strong",
         "sigmoid-quadratic",
         (Part(("A", "b", "eta"), (1, 2), _SPARSE), Part(_FULL, (1,), {})),
-        "attention (004), Definition 1",
+        "Yan et al. (2025), Definition 1",
     )
 )
 CONDITIONS.register(
     Condition(
-        "weak", "sigmoid-quadratic", (Part(_FULL, (1,), {}),), "attention (004), Definition 2"
+        "weak", "sigmoid-quadratic", (Part(_FULL, (1,), {}),), "Yan et al. (2025), Definition 2"
     )
 )
 CONDITIONS.register(
@@ -87,7 +87,7 @@ CONDITIONS.register(
         "partial-strong",
         "sigmoid-partial",
         (Part(("A", "c"), (1, 2), {"A": 0}), Part(("A", "c", "eta"), (1,), {})),
-        "attention (004), Definition 3, as printed: derivatives in (A, c)",
+        "Yan et al. (2025), Definition 3, as printed: derivatives in (A, c)",
     )
 )
 CONDITIONS.register(
@@ -95,7 +95,7 @@ CONDITIONS.register(
         "partial-strong-eta",
         "sigmoid-partial",
         (Part(("A", "eta"), (1, 2), {"A": 0}), Part(("A", "c", "eta"), (1,), {})),
-        "attention (004), Definition 3 with eta in place of c, as its exponents in N^q suggest",
+        "Yan et al. (2025), Definition 3 with eta in place of c, as its exponents in N^q suggest",
     )
 )
 CONDITIONS.register(
@@ -103,7 +103,7 @@ CONDITIONS.register(
         "partial-weak",
         "sigmoid-partial",
         (Part(("A", "c", "eta"), (1,), {}),),
-        "attention (004), Definition 4",
+        "Yan et al. (2025), Definition 4",
     )
 )
 CONDITIONS.register(
@@ -111,7 +111,7 @@ CONDITIONS.register(
         "algebraic",
         None,
         (),
-        "compete (000), Sec. 3: first and second derivatives of g and products of first ones",
+        "Nguyen et al. (2025), Sec. 3: first and second derivatives of g, products of first ones",
     )
 )
 
@@ -204,8 +204,8 @@ def check_condition(
     ----------
     condition : str
         Name in `CONDITIONS`: ``"strong"``, ``"weak"``, ``"partial-strong"``,
-        ``"partial-strong-eta"``, ``"partial-weak"`` (attention (004), Definitions 1 to 4) or
-        ``"algebraic"`` (compete (000), Sec. 3).
+        ``"partial-strong-eta"``, ``"partial-weak"`` (Yan et al. (2025), Definitions 1 to 4) or
+        ``"algebraic"`` (Nguyen et al. (2025), Sec. 3).
     expert, n_features, exact, seed
         As in `find_dependencies`.
 
@@ -221,7 +221,7 @@ def check_condition(
 
     Examples
     --------
-    The feed-forward network that compete (000) names as an example does not satisfy its
+    The feed-forward network that Nguyen et al. (2025) names as an example does not satisfy its
     condition:
 
     >>> found = check_condition("algebraic", {"name": "ffn", "hidden": 1}, exact=False)

@@ -138,7 +138,7 @@ def find_dependencies(
 
     Examples
     --------
-    PDE (8) of mlmoe (003):
+    PDE (8) of Pham et al. (2026):
 
     >>> found = find_dependencies("sigmoid-inner", "linear", "multinomial", order=1)
     >>> print(found.relations[0])

@@ -191,7 +191,7 @@ def test_cells_without_a_known_order_are_refused():
 
 @pytest.mark.parametrize("loss", ["competition-L1", "competition-L2"])
 def test_the_counterexample_to_the_printed_bound(loss):
-    # compete (000), eqs. (7) and (15): every atom of the truth twice.
+    # Nguyen et al. (2025), eqs. (7) and (15): every atom of the truth twice.
     F = family("gaussian", gate="competition", n_experts=2)
     theta = F.pack({"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]})
     D = F.with_experts(4)

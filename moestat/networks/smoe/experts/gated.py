@@ -15,7 +15,7 @@ __all__ = ["GatedExperts"]
 
 
 class GatedExperts(StackedExperts):
-    """``g_i(x) = (phi(x A_i) * (x C_i)) B_i``, element by element (Shazeer, 2020).
+    """``g_i(x) = (phi(x A_i) * (x C_i)) B_i``, element by element (Shazeer (2020)).
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ class FixedRouter(SoftmaxRouter):
 
     Notes
     -----
-    compete-v1 (001), Sec. 6.1, "SMoE-Fixed".
+    Pham et al. (2024), Sec. 6.1, "SMoE-Fixed".
     """
 
     def __init__(self, n_inputs: int, n_experts: int) -> None:

@@ -21,7 +21,7 @@ class SoftmaxRouter(Router):
 
     Notes
     -----
-    compete (000), Sec. 2.1.
+    Nguyen et al. (2025), Sec. 2.1.
     """
 
     def __init__(self, n_inputs: int, n_experts: int) -> None:

@@ -20,7 +20,7 @@ class StableRouter(SoftmaxRouter):
 
     Notes
     -----
-    compete-v1 (001), Table 1.  StableMoE distils the router of the first stage into a smaller one
+    Pham et al. (2024), Table 1.  StableMoE distils the router of the first stage into a smaller one
     that reads word embeddings; here the router itself is kept.
     """
 

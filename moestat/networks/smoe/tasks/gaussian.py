@@ -33,7 +33,7 @@ class GaussianCompetition(Task):
 
     Notes
     -----
-    compete-v1 (001), eq. (6).  `truths` gives the distance from each true expert to the nearest
+    Pham et al. (2024), eq. (6).  `truths` gives the distance from each true expert to the nearest
     fitted one, the largest absolute difference on [-1, 1].  The mean over true experts weighs them
     by the share of inputs that they answer, for one that never answers cannot be found.
     """
