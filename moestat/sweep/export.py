@@ -10,6 +10,7 @@ from typing import Any
 
 from moestat.sweep.dictionary import describe
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import spreadsheet_text
 from moestat.sweep.record import Record
 from moestat.sweep.store import Store
 
@@ -20,7 +21,8 @@ def export(store: Store, path: str | Path) -> tuple[int, Path]:
     """Write every record of a store as one row of a table, with a data dictionary beside it.
 
     Scalars of the certificate and the losses become columns ``certificate.gain``,
-    ``losses.hellinger``; lists become JSON text.  Floats keep every digit.  The dictionary, a CSV
+    ``losses.hellinger``; lists become JSON text.  Floats keep every digit.  In CSV, text that a
+    spreadsheet would take for a formula begins with an apostrophe.  The dictionary, a CSV
     file, says what each column holds; in Parquet the columns carry it, too.
 
     Parameters
@@ -81,7 +83,9 @@ def _write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> No
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(
+            {name: spreadsheet_text(value) for name, value in row.items()} for row in rows
+        )
 
 
 def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:

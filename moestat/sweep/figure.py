@@ -9,6 +9,7 @@ from typing import Any
 from moestat.rates.plots import RateCurve, plot_rates, save_figure
 from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import figure_text
 
 __all__ = ["draw", "panel_label", "write_figures"]
 
@@ -57,7 +58,7 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
     size = (6.4 * columns, (4.4 + 0.2 * tallest) * rows)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle(figure_text(title))
     for position, ((name, what), curves) in enumerate(sorted(panels.items()), 1):
         axes = figure.add_subplot(rows, columns, position)
         plot_rates(curves, ax=axes)
@@ -65,7 +66,7 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
         # The legend stands above the axes: a title there hides no data and no other label.
         legend: Any = axes.get_legend()
         title = ": ".join(part for part in (panel_label(name), what) if part)
-        legend.set_title(title or None, prop={"weight": "bold"})
+        legend.set_title(figure_text(title) or None, prop={"weight": "bold"})
         legend.set_alignment("left")
     return figure
 
@@ -100,7 +101,7 @@ def write_figures(figure: Any, paths: Sequence[Path]) -> None:
 
 def _error_curve(summary: CurveSummary) -> RateCurve:
     return RateCurve(
-        label=summary.curve.name,
+        label=figure_text(summary.curve.name),
         n=summary.n,
         loss=summary.errors,
         rate=summary.regression_error,
@@ -110,7 +111,7 @@ def _error_curve(summary: CurveSummary) -> RateCurve:
 def _rate_curve(summary: CurveSummary) -> RateCurve:
     left_out = f" ({summary.left_out} uncertified)" if summary.left_out else ""
     return RateCurve(
-        label=summary.curve.name + left_out,
+        label=figure_text(summary.curve.name) + left_out,
         n=summary.n,
         loss=summary.loss,
         rate=summary.rate,

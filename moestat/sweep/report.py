@@ -13,6 +13,7 @@ from moestat.model.designs import Design
 from moestat.rates.rate import RateResult
 from moestat.sweep.analysis import CELL_KINDS, CurveSummary, Exponent, summarise
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import markdown_text
 from moestat.sweep.evidence import Spread
 from moestat.sweep.figure import draw, panel_label, write_figures
 from moestat.sweep.spec import Truth, loss_label
@@ -127,7 +128,7 @@ def markdown_report(
     str
         The page.
     """
-    parts = [f"# {_cell(store.spec.title)}", _provenance(store, summaries)]
+    parts = [f"# {markdown_text(store.spec.title)}", _provenance(store, summaries)]
     if figure:
         parts.append(f"![Loss against sample size](<{figure}>)")
     parts += ["## How to read this", _RULES]
@@ -135,7 +136,7 @@ def markdown_report(
         parts.append(_REGRESSION_NOTE)
     parts += ["## Truths", _TRUTH_NOTE, _table(_TRUTH_COLUMNS, map(_truth_row, *_truths(store)))]
     for name, curves in _by_panel(summaries).items():
-        parts.append(f"## Panel {panel_label(name)}" if name else "## Rates")
+        parts.append(f"## Panel {markdown_text(panel_label(name))}" if name else "## Rates")
         parts.append(_table(_head(curves), _main_rows(curves)))
         if not all(summary.curve.require_certificate for summary in curves):
             parts.append(f"{_DAGGER} {_REPLAY}.")
@@ -347,9 +348,9 @@ def _curve_parts(store: Store, summary: CurveSummary) -> list[str]:
         f" `{curve.truth}` ({truth.family.gate.name} gate); loss {loss_label(curve.loss)};"
         f" solver {_options(curve.solver)}; starts {_options(curve.starts)}."
     )
-    parts = [f"### {_cell(curve.name)}", f"**{verdict(summary)}**", setting]
+    parts = [f"### {markdown_text(curve.name)}", f"**{verdict(summary)}**", setting]
     if curve.note:
-        parts.append(f"> {curve.note}")
+        parts.append(f"> {markdown_text(curve.note)}")
     if summary.done:
         parts.append(_table(("evidence", "value"), _evidence_rows(summary)))
         parts += _exponents(summary)
@@ -484,11 +485,7 @@ def _options(options: Mapping[str, Any]) -> str:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return "\n".join("| " + " | ".join(map(markdown_text, line)) + " |" for line in lines)
 
 
 _TEX = {character: f"\\{character}" for character in "&%$#_{}"} | {

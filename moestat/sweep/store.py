@@ -175,6 +175,12 @@ class Store:
         """
         return iter(self._scan()[0])
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, damaged ones counted."""
+        records, bad, _ = self._scan()
+        return len(records) + len(bad)
+
     def damage(self) -> list[str]:
         """One line for each row that is not as it was written, and for rows that are missing."""
         _, bad, lost = self._scan()

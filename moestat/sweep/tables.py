@@ -24,7 +24,7 @@ def shown(value: Any) -> str:
     Examples
     --------
     >>> shown("D1"), len(shown(10**400)), len(shown(10**9999))
-    ("'D1'", 83, 34)
+    ("'D1'", 83, 31)
     """
     try:
         text = repr(value)

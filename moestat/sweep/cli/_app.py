@@ -113,9 +113,10 @@ def tell_damage(found: list[str], set_code: bool = True) -> None:
 
 
 def console(stderr: bool = False) -> Console:
-    """A console whose tables do not fold when they are piped."""
-    made = Console(stderr=stderr, highlight=False)
-    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=160)
+    """A console whose tables do not fold when they are piped; names are no markup."""
+    plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+    made = Console(stderr=stderr, **plain)
+    return made if made.is_terminal else Console(stderr=stderr, width=160, **plain)
 
 
 def show_json(value: Any) -> None:

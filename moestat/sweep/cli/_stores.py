@@ -83,7 +83,7 @@ def verify_store(store: StorePath, as_json: AsJson = False) -> None:
 
     with open_store(store) as opened:
         findings = verify(opened)
-        rows = len(opened.statuses())
+        rows = opened.n_rows
     if as_json:
         show_json({"store": str(store), "rows": rows, "findings": findings})
     else:

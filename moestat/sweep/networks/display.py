@@ -11,6 +11,7 @@ from rich import box
 from rich.table import Table
 
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.figure import panel_label, write_figures
 from moestat.sweep.networks.analysis import METRICS, NetworkSummary, Place, summarise_networks
 from moestat.sweep.store import Store
@@ -99,7 +100,7 @@ def draw_networks(title: str, summaries: Sequence[NetworkSummary]) -> Any:
         raise SweepError("there is nothing to plot: no cell has a result yet")
     figure = Figure(figsize=(5.2 * len(panels), 7.2), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle(figure_text(title))
     grid = figure.subplots(len(_SHOWN), len(panels), squeeze=False, sharey="row", sharex="col")
     for column, (name, curves) in enumerate(sorted(panels.items())):
         for row, metric in enumerate(_SHOWN):
@@ -109,7 +110,7 @@ def draw_networks(title: str, summaries: Sequence[NetworkSummary]) -> Any:
             if column == 0:
                 axes.set_ylabel(METRICS[metric])
             axes.grid(alpha=0.3)
-        grid[0, column].set_title(panel_label(name), loc="left")
+        grid[0, column].set_title(figure_text(panel_label(name)), loc="left")
         grid[0, column].legend()
         grid[-1, column].set_xlabel(curves[0].axis)
     return figure
@@ -122,7 +123,7 @@ def _add_curve(axes: Any, summary: NetworkSummary, metric: str) -> None:
         xs,
         [place.mean for place in places.values()],
         [place.deviation or 0.0 for place in places.values()],
-        label=summary.curve.name,
+        label=figure_text(summary.curve.name),
         marker="o",
         capsize=3,
     )
@@ -170,7 +171,7 @@ def write_network_report(store: Store, folder: str | Path | None = None) -> list
 def _page(spec: Any, summaries: Sequence[NetworkSummary], figures: Sequence[Path]) -> str:
     settled = sum(summary.done + summary.failed for summary in summaries)
     parts = [
-        f"# {spec.title}",
+        f"# {markdown_text(spec.title)}",
         f"{spec.replicates} runs per curve and place, seed {spec.seed}.  Spec {spec.digest[:12]};"
         f" {settled} of {spec.n_cells} cells have results.  Numbers are mean {_PLUS_MINUS} standard"
         " deviation over runs; accuracy and entropy are those of a test sample, routed without"
@@ -181,9 +182,9 @@ def _page(spec: Any, summaries: Sequence[NetworkSummary], figures: Sequence[Path
     for summary in summaries:
         curve = summary.curve
         fields = ", ".join(f"{name} = {value}" for name, value in curve.fields.items())
-        parts += [f"## {curve.name}", f"{fields}."]
+        parts += [f"## {markdown_text(curve.name)}", f"{fields}."]
         if curve.note:
-            parts.append(f"> {curve.note}")
+            parts.append(f"> {markdown_text(curve.note)}")
         if summary.failed:
             parts.append(f"{summary.failed} of {summary.planned} cells failed.")
         head = [summary.axis, *METRICS.values()]
