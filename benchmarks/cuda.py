@@ -32,7 +32,8 @@ import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.kernels.cuda import mixture
 from moestat.kernels.cuda.target import SIMULATED, cuda
-from moestat.solvers.problem import Cores, Problem, Request, Sample, Target
+from moestat.solvers.driver import Cores
+from moestat.solvers.problem import Objective, Problem, Request, Sample, Target
 from moestat.solvers.targets import CudaTarget, device_name, missing
 
 NO_DEVICE = 3
@@ -87,7 +88,8 @@ def timed(call: Callable[[], Any], seconds: float, most: int = 20) -> float:
 
 def pass_seconds(target: Target, problems: list[Problem], theta: Any, seconds: float) -> float:
     """Seconds of one pass over all problems."""
-    objective = "squares" if problems[0].family.is_regression else "observed"
+    is_regression = problems[0].family.is_regression
+    objective = Objective.GAUSS_NEWTON if is_regression else Objective.OBSERVED
     with target.session(problems) as answer:
         batch = [(problem, Request(objective, theta)) for problem in problems]
         return timed(lambda: list(answer(batch)), seconds)

@@ -29,7 +29,8 @@ from threadpoolctl import threadpool_limits
 
 import moestat
 from moestat.solvers import EM, SQUAREM, Newton, Solver
-from moestat.solvers.problem import Problem, Sample, drive
+from moestat.solvers.driver import drive
+from moestat.solvers.problem import Problem, Sample
 
 _FLEXMIX = """
 suppressPackageStartupMessages(library(flexmix))

@@ -22,8 +22,8 @@ from scipy.linalg.blas import dsyrk
 
 import moestat
 from moestat.solvers.least_squares.levenberg_marquardt import _damped_step
-from moestat.solvers.least_squares.squares import CHUNK
-from moestat.solvers.problem import Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.squares import CHUNK
 
 GATES = ("sigmoid-quadratic", "softmax-quadratic")
 RELU = {"name": "activation", "activation": "relu", "weighted": False}
@@ -65,8 +65,8 @@ class Step:
 def take(gate: str) -> None:
     """One step, and the largest resident memory of this process, in MB."""
     step = Step(gate)
-    step.damped(step.ask("squares"))
-    step.ask("residuals")
+    step.damped(step.ask(Objective.GAUSS_NEWTON))
+    step.ask(Objective.RESIDUALS)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
@@ -101,10 +101,10 @@ def measure() -> list[dict]:
             peaks[gate] = peak(gate, cache), peak(gate, cache)
     for gate in GATES:
         step = Step(gate)
-        here = step.ask("squares")
+        here = step.ask(Objective.GAUSS_NEWTON)
         parts = [
-            best(lambda s=step: s.ask("squares")),
-            best(lambda s=step: s.ask("residuals")),
+            best(lambda s=step: s.ask(Objective.GAUSS_NEWTON)),
+            best(lambda s=step: s.ask(Objective.RESIDUALS)),
             best(lambda s=step, h=here: s.damped(h)),
         ]
         alone = best(step.syrk)
@@ -118,8 +118,8 @@ def measure() -> list[dict]:
                 "step": sum(parts),
                 "dsyrk": alone,
                 "step / dsyrk": sum(parts) / alone,
-                "gradient alone": best(lambda s=step: s.ask("slopes")),
-                "exact Hessian": best(lambda s=step: s.ask("curvature")),
+                "gradient alone": best(lambda s=step: s.ask(Objective.GRADIENT)),
+                "exact Hessian": best(lambda s=step: s.ask(Objective.NEWTON)),
                 "peak MB, compiling": peaks[gate][0],
                 "peak MB": peaks[gate][1],
             }

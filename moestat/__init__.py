@@ -13,6 +13,12 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from moestat.estimation.estimators import MoEClassifier, MoERegressor
     from moestat.estimation.fitting import fit, fit_many
+    from moestat.estimation.inference.bootstrap import bootstrap
+    from moestat.estimation.inference.dendrogram import dendrogram
+    from moestat.estimation.inference.nested import lr_test, score_test
+    from moestat.estimation.inference.order import bootstrap_lrt
+    from moestat.estimation.inference.profile import profile
+    from moestat.estimation.inference.selection import select
     from moestat.estimation.likelihood import (
         gate_probabilities,
         hessian,
@@ -46,6 +52,13 @@ _ROOMS = {
 }
 
 _HOMES = {
+    "bootstrap": "moestat.estimation.inference.bootstrap",
+    "bootstrap_lrt": "moestat.estimation.inference.order",
+    "lr_test": "moestat.estimation.inference.nested",
+    "profile": "moestat.estimation.inference.profile",
+    "score_test": "moestat.estimation.inference.nested",
+    "select": "moestat.estimation.inference.selection",
+    "dendrogram": "moestat.estimation.inference.dendrogram",
     "Family": "moestat.model.family",
     "Lattice": "moestat.model.designs",
     "MixingMeasure": "moestat.model.measure",
@@ -83,8 +96,11 @@ __all__ = [
     "MoEClassifier",
     "MoERegressor",
     "Uniform",
+    "bootstrap",
+    "bootstrap_lrt",
     "compare_rates",
     "compress",
+    "dendrogram",
     "expected_information",
     "family",
     "fit",
@@ -96,12 +112,16 @@ __all__ = [
     "information_spectrum",
     "load",
     "log_likelihood",
+    "lr_test",
     "plot_rates",
+    "profile",
     "regression_error",
     "responsibilities",
     "sample",
     "sample_weighted",
     "score",
+    "score_test",
+    "select",
     "total_variation",
     "voronoi_loss",
     "voronoi_terms",

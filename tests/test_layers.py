@@ -68,6 +68,32 @@ def test_imports_go_downward():
     assert upward == []
 
 
+# The solvers' own floors, from the ground up.
+SOLVERS = [
+    {"metric", "squares"},
+    {"problem"},
+    {"driver", "collapse", "trust_region", "targets"},
+    {"certificate"},
+    {"solution"},
+    {"newton", "least_squares"},
+    {"em", "merging_atoms", "search"},
+]
+
+
+def test_solvers_import_downward():
+    floors = {name: level for level, members in enumerate(SOLVERS) for name in members}
+    upward = []
+    for name, path in modules().items():
+        if not name.startswith("moestat.solvers."):
+            continue
+        room = name.split(".")[2]
+        for target in imports_of(path):
+            below = target.split(".")[2] if target.startswith("moestat.solvers.") else None
+            if below is not None and below != room and floors[below] >= floors[room]:
+                upward.append(f"{name} imports {target}")
+    assert upward == []
+
+
 def test_modules_make_no_circle():
     needs = {
         name: imports_of(path) - {name}

@@ -211,7 +211,8 @@ def _read_series(name: str, y: Any) -> tuple[str | None, np.ndarray]:
 
 def _check_index(X: Any, y: Any) -> None:
     """Rows of two pandas objects belong together by their index."""
-    one, other = getattr(X, "index", None), getattr(y, "index", None)
+    one: Any = getattr(X, "index", None)
+    other: Any = getattr(y, "index", None)
     if not (hasattr(one, "equals") and hasattr(other, "equals")) or len(one) != len(other):
         return
     if not one.equals(other):

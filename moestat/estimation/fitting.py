@@ -20,7 +20,8 @@ from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton, Search, Solution, Solver
 from moestat.solvers.certificate import GAIN_LIMIT
-from moestat.solvers.problem import Cores, Iteration, Problem, Sample, Target, attempt
+from moestat.solvers.driver import Cores, attempt
+from moestat.solvers.problem import Iteration, Problem, Sample, Target
 
 __all__ = ["FitJob", "fit", "fit_jobs", "fit_many"]
 

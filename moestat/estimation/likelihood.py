@@ -11,8 +11,8 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_weights
 from moestat.estimation.data import read_inputs
 from moestat.model.family import Family
-from moestat.solvers.least_squares.squares import profile_log_likelihood
-from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.squares import profile_log_likelihood
 
 __all__ = ["gate_probabilities", "hessian", "log_likelihood", "responsibilities", "score"]
 
@@ -58,9 +58,11 @@ def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: A
     -1.3863
     """
     if _checked(family).is_regression:
-        total, half = _half_squares(family, params, X, y, sample_weight, "residuals")
+        total, half = _half_squares(family, params, X, y, sample_weight, Objective.RESIDUALS)
         return profile_log_likelihood(half.value, total)
-    return -_problem(family, X, y, sample_weight).evaluate(_at("value", family, params)).value
+    return (
+        -_problem(family, X, y, sample_weight).evaluate(_at(Objective.VALUE, family, params)).value
+    )
 
 
 def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
@@ -77,9 +79,9 @@ def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None
     [0.0, 0.0, 0.0, -0.75]
     """
     if _checked(family).is_regression:
-        total, half = _half_squares(family, params, X, y, sample_weight, "slopes")
+        total, half = _half_squares(family, params, X, y, sample_weight, Objective.GRADIENT)
         return -0.5 * total / half.value * half.gradient
-    here = _problem(family, X, y, sample_weight).evaluate(_at("observed", family, params))
+    here = _problem(family, X, y, sample_weight).evaluate(_at(Objective.OBSERVED, family, params))
     return -here.gradient
 
 
@@ -98,10 +100,10 @@ def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = No
     [[-0.5, -0.625], [-0.625, -1.0625]]
     """
     if _checked(family).is_regression:
-        total, half = _half_squares(family, params, X, y, sample_weight, "curvature")
+        total, half = _half_squares(family, params, X, y, sample_weight, Objective.NEWTON)
         slope = half.gradient / half.value
         return -0.5 * total * (half.hessian / half.value - np.outer(slope, slope))
-    here = _problem(family, X, y, sample_weight).evaluate(_at("observed", family, params))
+    here = _problem(family, X, y, sample_weight).evaluate(_at(Objective.OBSERVED, family, params))
     return -here.hessian
 
 
@@ -207,7 +209,7 @@ def _problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Problem:
 
 def _half_squares(
     family: Family, params: Any, X: Any, y: Any, sample_weight: Any, objective: Objective
-) -> tuple[float, Evaluation]:
+) -> tuple[float, Any]:
     """The sum of the weights, and half the sum of squared residuals in all coordinates."""
     free = replace(family, gate=replace(family.gate, translations=()), held=())
     problem = _problem(free, X, y, sample_weight)

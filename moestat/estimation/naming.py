@@ -29,8 +29,9 @@ def parameter_names(family: Family, data: Data | None) -> list[str]:
     if data is None:
         return names
     inputs = data.features or tuple(map(str, range(family.n_features)))
-    labelled = data.classes is not None and data.classes.dtype.kind in "US"
-    classes = data.classes.tolist() if labelled else list(map(str, range(family.n_classes)))
+    classes = list(map(str, range(family.n_classes)))
+    if data.classes is not None and data.classes.dtype.kind in "US":
+        classes = data.classes.tolist()
     words = _words(family, inputs, classes)
     for name, positions in family.blocks.items():
         for where, position in np.ndenumerate(positions):

@@ -12,6 +12,9 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.data import Data, read_inputs, without_rows
+from moestat.estimation.inference.covariance import robust_covariance
+from moestat.estimation.inference.hypotheses import TestResult, wald
+from moestat.estimation.inference.prediction import Prediction, predict_with_errors
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary
@@ -71,6 +74,10 @@ class MoEResults:
         The data of the fit, with the names of columns and classes.
     standard : StandardFit, optional
         The fit in standardised coordinates; None for one over the family's compact box.
+    cov_type : str
+        Which covariance standard errors are of, see `get_robustcov_results`.
+    robust : ndarray of shape (P, P), optional
+        That covariance, where it is not the inverse observed information.
     """
 
     family: Family
@@ -80,6 +87,8 @@ class MoEResults:
     response_variance: float = field(default=float("nan"), repr=False)
     data: Data | None = field(default=None, repr=False)
     standard: StandardFit | None = field(default=None, repr=False)
+    cov_type: str = "observed"
+    robust: FloatArray | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         family, certificate = self.family, self.certificate
@@ -238,7 +247,7 @@ class MoEResults:
         return values, vectors, scale
 
     def cov_params(self) -> Any:
-        """Covariance matrix (P, P) of the estimate: the inverse observed information.
+        """Covariance matrix (P, P) of the estimate: the inverse observed information by default.
 
         Rows and columns of pinned coordinates are 0, those of bounded ones NaN: the theory of
         interior maxima does not speak of them.  A coordinate that a null direction of the
@@ -246,6 +255,83 @@ class MoEResults:
         when the information is not positive.
         """
         return self._labelled(self._covariance.copy(), self.param_names)
+
+    def get_robustcov_results(self, cov_type: str = "HC0", groups: Any = None) -> MoEResults:
+        """The same fit with standard errors, tests and intervals of another covariance.
+
+        Parameters
+        ----------
+        cov_type : {"observed", "expected", "HC0", "HC1", "cluster"}
+            Inverse observed information; inverse expected information at the inputs; the sandwich
+            ``V M V`` of White (1982), which holds when the model is wrong; that times
+            ``n / (n - p)``; the sandwich by groups of Liang and Zeger (1986).
+        groups : array_like of shape (n,), optional
+            Label of each row's group, for "cluster".
+
+        Returns
+        -------
+        MoEResults
+            With ``cov_type`` set.
+
+        Raises
+        ------
+        ValueError
+            If the type is unknown or groups do not fit the data.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> robust = result.get_robustcov_results("HC0")
+        >>> bool(np.all(robust.bse[2:] > 0)), robust.cov_type
+        (True, 'HC0')
+        """
+        return replace(self, cov_type=cov_type, robust=robust_covariance(self, cov_type, groups))
+
+    def get_prediction(self, X: Any) -> Prediction:
+        """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
+
+        Returns
+        -------
+        Prediction
+            Conditional means, or class probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.get_prediction([0.0]).conf_int().shape
+        (1, 2)
+        """
+        noise = self.residual_variance if self.family.is_regression else None
+        return predict_with_errors(
+            self.family, self.theta, self._covariance, self._inputs(X), noise
+        )
+
+    def wald_test(self, constraints: str) -> TestResult:
+        """Wald's test of linear constraints such as ``"a[0,0] = a[1,0], b[0] = 0"``.
+
+        Parameters
+        ----------
+        constraints : str
+            Equations in `param_names`, separated by commas or semicolons.
+
+        Returns
+        -------
+        TestResult
+            Statistic, degrees of freedom and p-value.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.wald_test("a[0,0] = 1").df
+        1
+        """
+        return wald(constraints, self.param_names, self.theta, self._covariance)
 
     @cached_property
     def _covariance(self) -> FloatArray:
@@ -264,6 +350,8 @@ class MoEResults:
         if self._inner.coordinates is not None:
             matrix = self._inner.coordinates.matrix
             covariance = matrix @ covariance @ matrix.T
+        if self.robust is not None:
+            covariance = self.robust.copy()
         unknown = self._moved_by(unknown)
         covariance[unknown] = np.nan
         covariance[:, unknown] = np.nan
@@ -308,7 +396,7 @@ class MoEResults:
     @property
     def fittedvalues(self) -> FloatArray:
         """Conditional mean of y at each sample of the fit (n,), or class probabilities (n, K)."""
-        X = self._rows.X
+        X = self.rows.X
         if self.family.likelihood.support is not None:
             return self.family.probabilities(self.theta, X)
         return self.family.mean(self.theta, X)
@@ -316,14 +404,20 @@ class MoEResults:
     @property
     def resid(self) -> FloatArray:
         """Responses less fitted values (n,); for classes indicators less probabilities (n, K)."""
-        y = self._rows.y
+        y = self.rows.y
         if self.family.likelihood.support is not None:
             y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
         return y - self.fittedvalues
 
     @property
-    def _rows(self) -> Data:
-        """The data of the fit, or an error where they were left out."""
+    def rows(self) -> Data:
+        """The data of the fit.
+
+        Raises
+        ------
+        ValueError
+            If the results were stored without them.
+        """
         if self.data is None or len(self.data.y) < self.weight.size:
             raise ValueError("the results were stored without the data of the fit")
         return self.data
@@ -347,7 +441,7 @@ class MoEResults:
         >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     result.save(f"{folder}/fit.npz")
-        ...     moestat.load(f"{folder}/fit.npz").llf == result.llf
+        ...     bool(moestat.load(f"{folder}/fit.npz").llf == result.llf)
         True
         """
         write_record(path, self)
@@ -369,8 +463,9 @@ class MoEResults:
         likelihood = self.family.likelihood
         if likelihood.support is not None:
             best = np.argmax(self.predict_proba(X), axis=1)
-            named = self.data is not None and self.data.classes is not None
-            return self.data.classes[best] if named else likelihood.decode(best)
+            if self.data is not None and self.data.classes is not None:
+                return self.data.classes[best]
+            return likelihood.decode(best)
         return self.family.mean(self.theta, self._inputs(X))
 
     def summary(self) -> Summary:

@@ -41,11 +41,8 @@ def data_units(data: Sample) -> DataUnits:
 
 def _in_units(data: Sample, units: DataUnits) -> Sample:
     """The same data as (z, w)."""
-    X = (data.X - units.centre[:, None]) / units.scale[:, None]
-    y = data.y
-    if not np.issubdtype(y.dtype, np.integer):
-        y = np.ascontiguousarray((y - units.level) / units.unit)
-    return replace(data, X=np.ascontiguousarray(X), y=y)
+    X, y = units.apply(data.X, data.y)
+    return replace(data, X=X, y=y)
 
 
 def _residual_share(data: Sample) -> float:

@@ -14,8 +14,9 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, positive_int, real_in
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton
+from moestat.solvers.driver import drive
 from moestat.solvers.newton import newton_steps
-from moestat.solvers.problem import Problem, Sample, drive
+from moestat.solvers.problem import Objective, Problem, Sample
 
 __all__ = [
     "ClusterStarts",
@@ -388,7 +389,7 @@ class ClusterStarts:
             origin = np.clip(family.pin(origin), family.lower, family.upper)
             some.assign(_memberships(points, family.n_experts, rng))
             steps = newton_steps(
-                "complete",
+                Objective.COMPLETE,
                 origin,
                 some.metric(origin),
                 family.lower,

@@ -20,7 +20,7 @@ _FORMAT = "moestat record 1"
 
 def write_record(path: str | Path, record: Any) -> None:
     """Write a record, a dataclass of numbers, words, arrays, families and records, to a file."""
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     head = {"format": _FORMAT, "record": _plain(record, arrays)}
     with Path(path).open("wb") as file:
         np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)

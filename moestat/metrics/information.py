@@ -91,7 +91,7 @@ def _weighted_scores(
     )
     if variance is not None:
         real_in("noise", variance, 0.0, open_low=True)
-        yield _gradient_rows(family, vector, nodes, np.sqrt(mass / variance))
+        yield gradient_rows(family, vector, nodes, np.sqrt(mass / variance))
         return
     for chunk, rule in response_rules([(family, vector)], nodes, _REFINEMENT):
         x = np.ascontiguousarray(nodes[:, chunk])
@@ -117,7 +117,7 @@ def score_rows(
     return rows
 
 
-def _gradient_rows(
+def gradient_rows(
     family: Family, theta: FloatArray, X: FloatArray, factor: FloatArray
 ) -> FloatArray:
     """Gradient of a regression function at each node times its factor, shape (n, P)."""

@@ -408,7 +408,7 @@ class Family(ParameterLayout):
 def from_table(table: Mapping[str, Any]) -> Family:
     """The family of a `Family.table`."""
     gate, expert = qualified(configured(GATES, table["gate"]), configured(EXPERTS, table["expert"]))
-    box = {
+    box: dict[str, Any] = {
         name: tuple(np.array(side) if isinstance(side, list) else side for side in pair)
         for name, pair in table["box"].items()
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,13 @@ class DataUnits:
     scale: FloatArray
     level: float = 0.0
     unit: float = 1.0
+
+    def apply(self, X: FloatArray, y: Any) -> tuple[FloatArray, Any]:
+        """The data (z, w) of inputs X (d, n) and responses y (n,); classes stay as they are."""
+        Z = np.ascontiguousarray((X - self.centre[:, None]) / self.scale[:, None])
+        if np.issubdtype(y.dtype, np.integer):
+            return Z, y
+        return Z, np.ascontiguousarray((y - self.level) / self.unit)
 
 
 def closed_part(family: Family, units: DataUnits) -> DataUnits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +14,10 @@ from moestat.solvers.problem import Evaluation, Problem
 from moestat.solvers.trust_region.kinks import has_kinks, one_sided
 from moestat.solvers.trust_region.region import box_step, free_coordinates
 
-__all__ = ["Certificate", "certify"]
+__all__ = [
+    *("GAIN_LIMIT", "ZERO_CURVATURE", "Certificate", "Spectrum", "certificate_of", "certify"),
+    "spectrum",
+]
 
 GAIN_LIMIT = 1e-4
 """A fit is certified when no step can gain more than this many units of log-likelihood.
@@ -21,7 +25,8 @@ GAIN_LIMIT = 1e-4
 It then lies within ``sqrt(2 * 1e-4)``, 1.4 percent of a standard error, of the maximum.
 """
 
-_ZERO_CURVATURE = 1e-12
+ZERO_CURVATURE = 1e-12
+"""Part of the largest curvature below which one counts as zero in `inertia`."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,78 @@ class Certificate:
         return record
 
 
+@dataclass(frozen=True)
+class Spectrum:
+    """Signs and spread of the curvatures (F,) over the free coordinates, relative to the metric."""
+
+    inertia: tuple[int, int, int]
+    condition: float
+
+
+def spectrum(curvatures: FloatArray) -> Spectrum:
+    """Inertia and condition as `Certificate` has them; those of no coordinate are 0 and 1."""
+    size = np.abs(curvatures)
+    if not size.size:
+        return Spectrum((0, 0, 0), 1.0)
+    zero = size <= ZERO_CURVATURE * size.max()
+    inertia = (
+        int(np.sum(~zero & (curvatures > 0))),
+        int(zero.sum()),
+        int(np.sum(~zero & (curvatures < 0))),
+    )
+    return Spectrum(inertia, float(size.max() / size.min()) if not zero.any() else math.inf)
+
+
+def certificate_of(
+    problem: Problem,
+    theta: FloatArray,
+    curvatures: FloatArray,
+    slope: float,
+    gain: float,
+    status: str,
+    iterations: int,
+    doubt: bool,
+    kinks: int = 0,
+    reach: float = 1.0,
+) -> Certificate:
+    """The certificate of `theta` from what a solver knows about it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Family and data.
+    theta : ndarray of shape (P,)
+        Packed parameters.
+    curvatures : ndarray of shape (F,)
+        Eigenvalues of the objective's Hessian over the free coordinates, relative to the metric.
+    slope : float
+        Norm of the free gradient in the metric.
+    gain, status, iterations, kinks, reach
+        As of `Certificate`.
+    doubt : bool
+        Whether something besides gain, curvature and collapse speaks against the fit.
+    """
+    family = problem.family
+    lower, upper = family.box_at(theta)
+    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
+    found, collapsed = spectrum(curvatures), collapsed_atoms(problem, theta)
+    is_maximum = gain <= GAIN_LIMIT and found.inertia[2] == 0
+    return Certificate(
+        status=status,
+        certified=bool(is_maximum and not collapsed and not doubt),
+        gradient=slope / float(problem.data.weight.sum()),
+        gain=gain,
+        inertia=found.inertia,
+        condition=found.condition,
+        active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
+        iterations=iterations,
+        passes=problem.passes,
+        collapsed=collapsed,
+        kinks=kinks,
+        reach=reach,
+    )
+
+
 def certify(
     problem: Problem,
     theta: FloatArray,
@@ -135,50 +212,22 @@ def certify(
     """
     family = problem.family
     lower, upper = family.box_at(theta)
-    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
-    slopes, promised, kinks = here.gradient, 0.0, 0
+    slopes, predicted, kinks = here.gradient, 0.0, 0
     if has_kinks(problem):
-        slopes, lower, upper, kinks, promised = one_sided(problem, -1, theta, here, metric, reach)
-    free = free_coordinates(theta, slopes, lower, upper)
-    at = np.flatnonzero(free)
-    gradient, inertia, condition = 0.0, (0, 0, 0), 1.0
+        slopes, lower, upper, kinks, predicted = one_sided(problem, -1, theta, here, metric, reach)
+    at = np.flatnonzero(free_coordinates(theta, slopes, lower, upper))
+    slope = 0.0
+    values: FloatArray = np.empty(0)
     if at.size:
-        local = metric[np.ix_(at, at)]
-        slope = slopes[at]
         # In coordinates where the metric is the identity; scipy's solver would do the same, but
         # importing it takes longer than most fits.
-        factor = np.linalg.cholesky(local)
-        gradient = float(np.linalg.norm(np.linalg.solve(factor, slope)))
+        factor = np.linalg.cholesky(metric[np.ix_(at, at)])
+        slope = float(np.linalg.norm(np.linalg.solve(factor, slopes[at])))
         half = np.linalg.solve(factor, here.hessian[np.ix_(at, at)])
-        values = np.linalg.eigvalsh(np.linalg.solve(factor, half.T))
-        size = np.abs(values)
-        zero = size <= _ZERO_CURVATURE * size.max()
-        inertia = (
-            int(np.sum(~zero & (values > 0))),
-            int(zero.sum()),
-            int(np.sum(~zero & (values < 0))),
-        )
-        condition = float(size.max() / size.min()) if not zero.any() else np.inf
+        values = np.asarray(np.linalg.eigvalsh(np.linalg.solve(factor, half.T)), float)
     smooth = box_step(theta, slopes, here.hessian, metric, lower, upper, radius=1.0).decrease
-    gain = max(promised, smooth, 0.0)
-    collapsed = collapsed_atoms(problem, theta)
-    return Certificate(
-        status=status,
-        certified=bool(
-            gain <= GAIN_LIMIT
-            and inertia[2] == 0
-            and np.isfinite(here.value)
-            and not collapsed
-            and not family.has_jumps
-        ),
-        gradient=gradient / float(problem.data.weight.sum()),
-        gain=gain,
-        inertia=inertia,
-        condition=condition,
-        active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
-        iterations=iterations,
-        passes=problem.passes,
-        collapsed=collapsed,
-        kinks=kinks,
-        reach=reach,
+    gain = max(predicted, smooth, 0.0)
+    doubt = family.has_jumps or not np.isfinite(here.value)
+    return certificate_of(
+        problem, theta, values, slope, gain, status, iterations, doubt, kinks, reach
     )

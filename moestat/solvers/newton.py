@@ -12,7 +12,12 @@ from moestat.solvers.certificate import certify
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.decrease import (
+    ACCEPT,
+    LARGEST_RADIUS,
+    LEAST_PROGRESS,
+    PATIENCE,
     PREVIEW_TOLERANCE,
+    SMALLEST_RADIUS,
     finest_decrease,
     is_converged,
     straight_decrease,
@@ -24,12 +29,6 @@ __all__ = ["Ended", "Newton", "newton_steps"]
 
 Ended = tuple[FloatArray, Evaluation, str, int, float]
 """Parameters, evaluation, status, iterations, and the reach of steps across kinks."""
-
-_ACCEPT = 1e-4
-_SMALLEST_RADIUS = 1e-10
-_LARGEST_RADIUS = 1e4
-# At a kink, as EM's M-step may meet one, steps keep bouncing: forty that gain nothing will do.
-_PATIENCE, _LEAST_PROGRESS = 40, 1e-4
 
 
 def newton_steps(
@@ -52,8 +51,8 @@ def newton_steps(
     radius = 1.0
     progress = 0.0
     for iteration in range(max_iterations):
-        if iteration % _PATIENCE == _PATIENCE - 1:
-            if progress < _LEAST_PROGRESS:
+        if iteration % PATIENCE == PATIENCE - 1:
+            if progress < LEAST_PROGRESS:
                 return theta, here, "stalled", iteration
             progress = 0.0
         move = region.step(radius)
@@ -70,12 +69,12 @@ def newton_steps(
         if ratio < 0.25:
             radius = 0.25 * min(move.length, radius)
         elif ratio > 0.75 and move.length > 0.8 * radius:
-            radius = min(3.0 * radius, _LARGEST_RADIUS)
-        if ratio > _ACCEPT:
+            radius = min(3.0 * radius, LARGEST_RADIUS)
+        if ratio > ACCEPT:
             theta, here = trial, there
             region = Region(theta, here.gradient, here.hessian, metric, lower, upper)
             progress += decrease
-        elif radius < _SMALLEST_RADIUS:
+        elif radius < SMALLEST_RADIUS:
             return theta, here, "stalled", iteration + 1
     return theta, here, "iteration limit", max_iterations
 
@@ -155,6 +154,6 @@ class Newton:
             )
         box = problem.family.box_at(theta)
         ended = yield from newton_steps(
-            "observed", theta, metric, *box, tolerance, max_iterations, level
+            Objective.OBSERVED, theta, metric, *box, tolerance, max_iterations, level
         )
         return *ended, 1.0

@@ -1,61 +1,66 @@
-"""One loop for all solvers: a batch of iterations, advanced together.
+"""The problem that a solver works on, its questions and their answers.
 
 A solver is a generator.  It yields a `Request` (evaluate this objective at these parameters) and
-is sent the `Evaluation`; when it returns, its problem is solved.  It reads like a textbook
-algorithm for one problem, while the loop evaluates the requests of a whole batch of problems in
-one go: over threads here, in one launch on another `Target`.
+is sent the answer; when it returns, its problem is solved.  It reads like a textbook algorithm
+for one problem, while the loop of `moestat.solvers.driver` advances a whole batch of them.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from moestat.base.types import FloatArray
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
-from moestat.solvers.least_squares.squares import (
+from moestat.solvers.metric import region_metric
+from moestat.solvers.squares import (
+    gradient_squares,
     gram_squares,
     newton_squares,
     residual_squares,
-    slope_squares,
 )
-from moestat.solvers.trust_region.region import region_metric
 
 __all__ = [
-    *("Answer", "Cores", "Evaluation", "Iteration", "Objective", "Problem", "Request", "Sample"),
-    *("Target", "attempt", "drive"),
+    *("Answer", "Evaluation", "InformedEvaluation", "Iteration", "Objective", "Problem"),
+    *("Request", "Result", "Sample", "Target", "Value", "ValueGradient"),
 ]
 
 _PANELS, _NODES = (32, 256, 2048), 4
 _STRIDES, _PREVIEWED = (16, 4), 2000
-_ROWS_WORTH_A_THREAD = 20_000
-_SQUARES = {
-    "residuals": residual_squares,
-    "slopes": slope_squares,
-    "squares": gram_squares,
-    "curvature": newton_squares,
-}
 
-Objective = Literal[
-    "observed",
-    "informed",
-    "complete",
-    "expectation",
-    "value",
-    "residuals",
-    "slopes",
-    "squares",
-    "curvature",
-]
+
+class Objective(Enum):
+    """What is evaluated, and with which derivatives.
+
+    The first five are minus log-likelihoods of densities, the last four half the sum of squared
+    residuals of a regression function.
+    """
+
+    VALUE = "value"
+    """Minus the observed-data log-likelihood: `Value`."""
+    EXPECTATION = "expectation"
+    """The same, with an update of the responsibilities, the E-step: `Value`."""
+    OBSERVED = "observed"
+    """With gradient and Hessian: `Evaluation`."""
+    INFORMED = "informed"
+    """With gradient, Hessian and the information of the scores: `InformedEvaluation`."""
+    COMPLETE = "complete"
+    """Minus the complete-data log-likelihood for the current responsibilities: `Evaluation`."""
+    RESIDUALS = "residuals"
+    """Half the sum of squares: `Value`."""
+    GRADIENT = "gradient"
+    """With its gradient: `ValueGradient`."""
+    GAUSS_NEWTON = "gauss-newton"
+    """With gradient and the Gauss-Newton matrix in place of the Hessian: `Evaluation`."""
+    NEWTON = "newton"
+    """With gradient, exact Hessian and Gauss-Newton matrix: `InformedEvaluation`."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,8 @@ class Request:
 
     Parameters
     ----------
-    objective : str
-        The observed-data objective, by itself ("observed") or with the information of the scores
-        ("informed"), the complete-data one for the current responsibilities
-        ("complete"), the observed-data value with an update of the responsibilities (the E-step,
-        "expectation"), or that value by itself ("value").
-        For regression functions half the sum of squared residuals: by itself ("residuals"), with
-        its gradient ("slopes"), with the Gauss-Newton matrix, too ("squares"), or with the exact
-        Hessian in its place and that matrix as the information ("curvature").
+    objective : Objective
+        What.
     theta : ndarray of shape (P,)
         Where.
     level : int
@@ -84,21 +83,47 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """A minus log-likelihood (total, not per sample) with gradient (P,) and Hessian (P, P).
-
-    The information (P, P) is the sum of the outer products of the scores: the part of the Hessian
-    that is left where the model fits.  What a request does not ask for is empty.
-    """
+class Value:
+    """An objective: minus a log-likelihood (total, not per sample), or half a sum of squares."""
 
     value: float
-    gradient: FloatArray
-    hessian: FloatArray
-    information: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
+
+@dataclass(frozen=True)
+class ValueGradient(Value):
+    """An objective with its gradient (P,)."""
+
+    gradient: FloatArray
+
+
+@dataclass(frozen=True)
+class Evaluation(ValueGradient):
+    """An objective with gradient (P,) and Hessian (P, P)."""
+
+    hessian: FloatArray
+
+
+@dataclass(frozen=True)
+class InformedEvaluation(Evaluation):
+    """With the information (P, P), too.
+
+    It is the sum of the outer products of the scores, or the Gauss-Newton matrix: the part of the
+    Hessian that is left where the model fits.
+    """
+
+    information: FloatArray
+
+
+_SQUARES: dict[Objective, tuple[Callable[..., tuple[Any, ...]], type[Value]]] = {
+    Objective.RESIDUALS: (residual_squares, Value),
+    Objective.GRADIENT: (gradient_squares, ValueGradient),
+    Objective.GAUSS_NEWTON: (gram_squares, Evaluation),
+    Objective.NEWTON: (newton_squares, InformedEvaluation),
+}
 
 Result = TypeVar("Result")
-Iteration = Generator[Request, Evaluation, Result]
+Iteration = Generator[Request, Any, Result]
+"""A solver at work: it is sent the kind of `Value` that the objective of its request names."""
 
 
 @dataclass(frozen=True)
@@ -208,32 +233,34 @@ class Problem:
         self.passes += data.size / self.data.size
         return data
 
-    def evaluate(self, request: Request) -> Evaluation:
-        """Answer one request with one pass over the data."""
-        data = self.visit(request)
-        if request.objective == "expectation":
+    def evaluate(self, request: Request) -> Any:
+        """Answer one request, by the kind of `Value` that its objective names, in one pass."""
+        data, objective = self.visit(request), request.objective
+        if objective in _SQUARES:
+            loop, answer = _SQUARES[objective]
+            return answer(*loop(self.family, *data.arrays, request.theta))
+        if objective is Objective.EXPECTATION:
             _, self._tau, log_density = self.family.rowwise(request.theta, data.X, data.y)
-            return Evaluation(-float(data.weight @ log_density), np.empty(0), np.empty((0, 0)))
-        if request.objective in _SQUARES:
-            loop = _SQUARES[request.objective]
-            return Evaluation(*loop(self.family, *data.arrays, request.theta))
+            return Value(-float(data.weight @ log_density))
         family, loops = self.family, self.family.loops
         inputs = request.theta, family.index, family.width, family.layout, *data.arrays
-        order, n_params = (0, 0) if request.objective == "value" else (2, family.n_params)
-        score, hessian = np.empty(n_params), np.empty((n_params, n_params))
-        information = np.empty((0, 0))
-        if request.objective == "informed":
-            information = np.empty((n_params, n_params))
+        if objective is Objective.VALUE:
+            return Value(-loops.observed(*inputs, self._tau, 0, np.empty(0), np.empty((0, 0))))
+        score, hessian = np.empty(family.n_params), np.empty((family.n_params, family.n_params))
+        if objective is Objective.INFORMED:
+            information = np.empty_like(hessian)
             value = loops.informed(*inputs, score, hessian, information)
         else:
-            loop = loops.complete if request.objective == "complete" else loops.observed
-            value = loop(*inputs, self._tau, order, score, hessian)
+            loop = loops.complete if objective is Objective.COMPLETE else loops.observed
+            value = loop(*inputs, self._tau, 2, score, hessian)
         np.negative(score, out=score)
         np.negative(hessian, out=hessian)
-        return Evaluation(-value, score, hessian, information)
+        if objective is Objective.INFORMED:
+            return InformedEvaluation(-value, score, hessian, information)
+        return Evaluation(-value, score, hessian)
 
 
-Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Evaluation]]
+Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Value]]
 """Answers a batch of requests, one of each problem at most, in their order."""
 
 
@@ -255,97 +282,3 @@ class Target(Protocol):
     def session(self, problems: Sequence[Problem]) -> AbstractContextManager[Answer]:
         """Hold these problems; inside, their requests are answered."""
         ...
-
-
-@dataclass(frozen=True)
-class Cores:
-    """The processor's cores, the default target.
-
-    Parameters
-    ----------
-    threads : int or None
-        Threads that evaluate; all cores by default.  The results do not depend on it.
-    """
-
-    threads: int | None = None
-    whole = False
-
-    def groups(self, problems: Sequence[Problem]) -> list[range]:
-        """All of them at once."""
-        return [range(len(problems))]
-
-    @contextmanager
-    def session(self, problems: Sequence[Problem]) -> Iterator[Answer]:
-        """A pool of threads."""
-        workers = min(self.threads or os.cpu_count() or 1, max(len(problems), 1))
-
-        def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Evaluation]:
-            rows = sum(problem.data.levels[request.level].size for problem, request in batch)
-            # Handing a small pass to a thread costs more than the pass.
-            spread = pool.map if workers > 1 and rows > _ROWS_WORTH_A_THREAD else map
-            return spread(lambda item: item[0].evaluate(item[1]), batch)
-
-        with ThreadPoolExecutor(workers) as pool:
-            yield answer
-
-
-def drive(
-    iterations: Sequence[Iteration[Result]],
-    problems: Sequence[Problem],
-    threads: int | None = None,
-    target: Target | None = None,
-) -> list[Result]:
-    """Run a batch of solver iterations to their ends.
-
-    Parameters
-    ----------
-    iterations : sequence of generators
-        One per problem.
-    problems : sequence of Problem
-        What each iteration's requests are about.
-    threads : int, optional
-        Threads that evaluate; all cores by default.  The results do not depend on it.
-    target : Target, optional
-        Where requests are answered, in place of `Cores`.
-
-    Returns
-    -------
-    list
-        The return value of each iteration, in order.
-    """
-    results = attempt(iterations, problems, target or Cores(threads))
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    return results  # type: ignore[return-value]
-
-
-def attempt(
-    iterations: Sequence[Iteration[Result]], problems: Sequence[Problem], target: Target
-) -> list[Result | Exception]:
-    """As `drive`, with the exception of an iteration that raised one in place of its result."""
-    results: list[Any] = [None] * len(iterations)
-    pending: list[tuple[int, Request]] = []
-
-    def advance(i: int, evaluation: Evaluation | None) -> None:
-        try:
-            request = next(iterations[i]) if evaluation is None else iterations[i].send(evaluation)
-        except StopIteration as stop:
-            results[i] = stop.value
-        except Exception as error:
-            results[i] = error
-        else:
-            pending.append((i, request))
-
-    # The solvers' own algebra is P by P: BLAS threads would only wait for each other.
-    with threadpool_limits(1, "blas"):
-        for group in target.groups(problems):
-            with target.session([problems[i] for i in group]) as answer:
-                for i in group:
-                    advance(i, None)
-                while pending:
-                    batch, pending = pending, []
-                    answers = answer([(problems[i], request) for i, request in batch])
-                    for (i, _), evaluation in zip(batch, answers, strict=True):
-                        advance(i, evaluation)
-    return results

@@ -21,10 +21,9 @@ import scipy
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import positive_int, real_in
-from moestat.solvers.certificate import GAIN_LIMIT, Certificate
-from moestat.solvers.collapse import collapsed_atoms
+from moestat.solvers.certificate import GAIN_LIMIT, ZERO_CURVATURE, Certificate, certificate_of
 from moestat.solvers.newton import Newton, newton_steps
-from moestat.solvers.problem import Evaluation, Iteration, Problem, Request, Sample
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.region import free_coordinates
 
@@ -105,7 +104,7 @@ class _Model:
         self.axes[at] = vectors / np.sqrt(scale)
         self.gradient = self.axes.T @ here.gradient
         self.curvature = values / scale
-        flat = size <= 1e-12 * size.max(initial=0.0)
+        flat = size <= ZERO_CURVATURE * size.max(initial=0.0)
         self.stiffness = np.where(flat, 1.0, size / scale)
         self.ties = self._find_ties()
         length = np.linalg.norm(self.ties.normal, axis=1)
@@ -409,7 +408,14 @@ class Search:
             lower, upper = problem.family.box_at(theta)
             tolerance = self.tolerance if last else max(self.tolerance, _PREVIEW_TOLERANCE)
             theta, here, _, _ = yield from newton_steps(
-                "observed", theta, problem.metric(theta), lower, upper, tolerance, _WARM_UP, level
+                Objective.OBSERVED,
+                theta,
+                problem.metric(theta),
+                lower,
+                upper,
+                tolerance,
+                _WARM_UP,
+                level,
             )
             budget = self.max_iterations - moves
             theta, here, model, gain, status, made = yield from self._climb(
@@ -450,7 +456,7 @@ class Search:
                 return theta, here, model, best[0], "iteration limit", moves
             if best[0] > small:
                 theta, moves = model.place(best[1]), moves + 1
-                here = yield Request("observed", theta, level)
+                here = yield Request(Objective.OBSERVED, theta, level)
             elif stage + 1 < len(_RADII):
                 stage += 1
             else:
@@ -472,7 +478,7 @@ def _check(
     best, step = 0.0, np.zeros(model.axes.shape[1])
     promising = sorted((p for p in probes if p[0] > tolerance), key=lambda p: -p[0])
     for promise, u in promising[:_CHECKED]:
-        value = (yield Request("value", model.place(u), level)).value
+        value = (yield Request(Objective.VALUE, model.place(u), level)).value
         if here.value - value > best:
             best, step = here.value - value, u
         if best > 0.5 * promise:
@@ -490,28 +496,5 @@ def _certificate(
     moves: int,
 ) -> Certificate:
     """What the last round has shown about theta."""
-    values = model.values
-    size = np.abs(values)
-    zero = size <= 1e-12 * size.max(initial=0.0)
-    inertia = (
-        int(np.sum(~zero & (values > 0))),
-        int(zero.sum()),
-        int(np.sum(~zero & (values < 0))),
-    )
-    on_bound = (model.lower < model.upper) & ((theta <= model.lower) | (theta >= model.upper))
-    collapsed = collapsed_atoms(problem, theta)
-    found_nothing = status == "searched" and gain <= GAIN_LIMIT
-    return Certificate(
-        status=status,
-        certified=bool(
-            found_nothing and inertia[2] == 0 and np.isfinite(here.value) and not collapsed
-        ),
-        gradient=model.slope / float(problem.data.weight.sum()),
-        gain=gain,
-        inertia=inertia,
-        condition=float(size.max() / size.min()) if size.size and not zero.any() else np.inf,
-        active=tuple(problem.family.param_names[j] for j in np.flatnonzero(on_bound)),
-        iterations=moves,
-        passes=problem.passes,
-        collapsed=collapsed,
-    )
+    doubt = status != "searched" or not np.isfinite(here.value)
+    return certificate_of(problem, theta, model.values, model.slope, gain, status, moves, doubt)

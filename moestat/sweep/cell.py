@@ -19,7 +19,8 @@ from moestat.metrics.losses import VoronoiResult, cell_errors, make_loss, vorono
 from moestat.model.generate import sample_weighted
 from moestat.model.measure import MixingMeasure
 from moestat.solvers import make_solver
-from moestat.solvers.problem import Cores, Target
+from moestat.solvers.driver import Cores
+from moestat.solvers.problem import Target
 from moestat.sweep.kinds import part_of
 from moestat.sweep.plan import Cell
 from moestat.sweep.record import DONE, FAILED, Record, plain, record_of

@@ -16,7 +16,7 @@ from moestat.estimation.starts import (
     make_starts,
 )
 from moestat.solvers import Newton
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Objective, Problem, Sample
 from tests.conftest import WIDE
 
 FAMILY = moestat.family("multinomial", gate="softmax", n_experts=2, n_features=2, n_classes=3)
@@ -239,7 +239,7 @@ def test_unidentified_coordinates_have_no_standard_error(truth):
 
     double = np.tile(single.params, 2)
     sample = Sample(np.ascontiguousarray(X.T), y - 1, np.ones(len(y)))
-    here = Problem(family, sample).evaluate(Request("observed", double))
+    here = Problem(family, sample).evaluate(Request(Objective.OBSERVED, double))
     flat = np.where(np.arange(double.size) < 2, 0.0, 1.0)
     information = here.hessian * np.outer(flat, flat) + np.diag(flat) * 1e4
     result = replace(

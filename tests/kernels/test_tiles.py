@@ -21,7 +21,7 @@ from moestat.kernels.tiles import (
     sum_curvature,
     sum_products,
 )
-from moestat.solvers.problem import Request
+from moestat.solvers.problem import Objective, Request
 from tests.kernels.test_derivatives import random_problem
 from tests.kinds import kind_id
 
@@ -105,5 +105,5 @@ def test_large_groups_and_threes_have_the_same_sums(kind, k, d, K, monkeypatch):
     for large in (True, False):
         monkeypatch.setattr(terms, "LARGE", large)
         monkeypatch.setattr(build, "build_terms", terms.build_terms.__wrapped__)
-        hessians.append(problem.evaluate(Request("observed", theta)).hessian)
+        hessians.append(problem.evaluate(Request(Objective.OBSERVED, theta)).hessian)
     assert np.abs(hessians[0] - hessians[1]).max() < 1e-13 * np.abs(hessians[0]).max()

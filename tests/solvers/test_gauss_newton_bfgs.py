@@ -8,6 +8,7 @@ import pytest
 import moestat
 from moestat.estimation.starts import MeasureStarts, TruthStarts
 from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt
+from moestat.solvers.driver import drive
 from moestat.solvers.least_squares.gauss_newton import (
     feature_metric,
     last_look,
@@ -15,7 +16,7 @@ from moestat.solvers.least_squares.gauss_newton import (
     region_step,
 )
 from moestat.solvers.least_squares.gauss_newton_bfgs import _held, _root
-from moestat.solvers.problem import Problem, Request, Sample, drive
+from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.trust_region.region import box_step
 
 WIDE = moestat.Uniform(-1, 1)
@@ -66,14 +67,14 @@ def test_nothing_near_a_certified_kinked_fit_is_better(kinked):
         for _ in range(100):
             step = rng.normal(size=solution.theta.size)
             step *= length / np.sqrt(step @ metric @ step)
-            value = problem.evaluate(Request("residuals", solution.theta + step)).value
+            value = problem.evaluate(Request(Objective.RESIDUALS, solution.theta + step)).value
             height = -0.5 * size * (np.log(2 * np.pi * 2 * value / size) + 1)
             assert height < base + 1e-3
 
 
 def test_the_gradient_alone_would_not_certify_it(kinked):
     problem, _, solution = kinked
-    here = problem.evaluate(Request("squares", solution.theta))
+    here = problem.evaluate(Request(Objective.GAUSS_NEWTON, solution.theta))
     variance = 2 * here.value / problem.data.size
     gain = 0.5 * here.gradient @ np.linalg.solve(here.hessian, here.gradient) / variance
     assert gain > 1e-4 > solution.certificate.gain
@@ -135,7 +136,7 @@ def test_the_fit_keeps_to_the_box():
     assert np.all((solution.theta >= family.lower) & (solution.theta <= family.upper))
     assert solution.certificate.certified
     assert solution.certificate.active
-    here = inside.evaluate(Request("slopes", solution.theta))
+    here = inside.evaluate(Request(Objective.GRADIENT, solution.theta))
     pull = here.gradient * np.where(solution.theta >= family.upper, 1.0, -1.0)
     on_edge = (solution.theta <= family.lower) | (solution.theta >= family.upper)
     assert np.all(pull[on_edge] < 0.0)
@@ -147,9 +148,9 @@ def test_previews_lead_to_the_same_certificate():
     solution = solve(problem, truth)
     assert solution.certificate.certified
     whole = Problem(problem.family, problem.data)
-    here = whole.evaluate(Request("slopes", solution.theta))
+    here = whole.evaluate(Request(Objective.GRADIENT, solution.theta))
     assert here.value == pytest.approx(
-        whole.evaluate(Request("residuals", solution.theta)).value, rel=1e-12
+        whole.evaluate(Request(Objective.RESIDUALS, solution.theta)).value, rel=1e-12
     )
 
 

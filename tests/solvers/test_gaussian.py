@@ -11,8 +11,9 @@ from moestat.estimation.starts import ClusterStarts, SplitStarts, TruthStarts
 from moestat.solvers import EM, Newton
 from moestat.solvers.certificate import GAIN_LIMIT
 from moestat.solvers.collapse import collapsed_atoms
+from moestat.solvers.driver import drive
 from moestat.solvers.em.weighted_least_squares import has_closed_form, regress
-from moestat.solvers.problem import Problem, Request, Sample, drive
+from moestat.solvers.problem import Objective, Problem, Request, Sample
 from tests import oracle
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM
 
@@ -95,10 +96,12 @@ def test_closed_form_is_the_weighted_regression(gaussian_truth):
     X, y = moestat.sample(family, theta, 500, rng=2, design=MEDIUM)
     problem = problem_of(family, X, y)
     assert has_closed_form(family)
-    problem.evaluate(Request("expectation", theta))
+    problem.evaluate(Request(Objective.EXPECTATION, theta))
     tau = problem._tau.copy()
     moved = theta + 0.2 * np.random.default_rng(0).normal(size=theta.size)
-    blocks = family.unpack(regress(family, moved, problem.evaluate(Request("complete", moved))))
+    blocks = family.unpack(
+        regress(family, moved, problem.evaluate(Request(Objective.COMPLETE, moved)))
+    )
     for i in range(2):
         root = np.sqrt(tau[i])
         design = np.column_stack([np.ones(500), X[:, 0]])

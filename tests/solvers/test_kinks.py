@@ -14,8 +14,9 @@ import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, Newton
 from moestat.solvers.certificate import GAIN_LIMIT
+from moestat.solvers.driver import drive
 from moestat.solvers.newton import newton_steps
-from moestat.solvers.problem import Problem, Request, Sample, drive
+from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.trust_region.kinks import (
     KinkModel,
     _best_cell,
@@ -37,12 +38,12 @@ def data_of(truth, n, seed):
 
 
 def model_at(problem, theta, reach=1.0):
-    here = problem.evaluate(Request("observed", theta))
+    here = problem.evaluate(Request(Objective.OBSERVED, theta))
     return KinkModel(problem, -1, theta, here, problem.metric(theta), reach), here
 
 
 def value_at(problem, theta):
-    return problem.evaluate(Request("observed", theta)).value
+    return problem.evaluate(Request(Objective.OBSERVED, theta)).value
 
 
 def test_only_the_euclidean_gate_with_one_input_has_kinks(truth):
@@ -95,7 +96,7 @@ def test_decreases_across_kinks_are_known_from_both_ends(truth):
             if ends_on_a_kink:
                 at = model.at[0]
                 point[at] = X[np.abs(X[:, 0] - point[at]).argmin(), 0]
-            there = problem.evaluate(Request("observed", point))
+            there = problem.evaluate(Request(Objective.OBSERVED, point))
             step = point - theta
             kinks = sum(
                 corners.added(float(point[j]))[0]
@@ -218,7 +219,7 @@ def fitted_and_best_of_all_cells(seed):
         lower[at] = [low + 1e-9 for low, _ in cells]
         upper[at] = [high - 1e-9 for _, high in cells]
         start = np.clip(theta, lower, upper)
-        iterations.append(newton_steps("observed", start, metric, lower, upper, 1e-8, 300))
+        iterations.append(newton_steps(Objective.OBSERVED, start, metric, lower, upper, 1e-8, 300))
     ends = drive(iterations, [problem] * len(iterations), threads=1)
     return fitted.log_likelihood, max(-here.value for _, here, _, _ in ends)
 

@@ -11,6 +11,7 @@ import scipy
 import moestat
 from moestat.estimation.starts import GivenStarts, TruthStarts
 from moestat.solvers import MomentNewton, Newton
+from moestat.solvers.driver import drive
 from moestat.solvers.merging_atoms.corrector import Floor
 from moestat.solvers.merging_atoms.moment_newton import _open_box
 from moestat.solvers.merging_atoms.moments import MomentChart, Moments, Path
@@ -22,7 +23,7 @@ from moestat.solvers.merging_atoms.steps import (
     _propose,
     moment_steps,
 )
-from moestat.solvers.problem import Evaluation, Problem, Request, Sample, drive
+from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
 from moestat.solvers.trust_region.kinks import kink_locations, one_sided
 from moestat.solvers.trust_region.region import BoxStep, Region
 from tests.conftest import GAUSSIAN_TRUTHS, compact_fit
@@ -152,13 +153,14 @@ def test_the_model_in_the_moments_is_of_second_order(gate, truth):
     small, at = truth(gate)
     X, y, weight = moestat.sample_weighted(small, at, 1000, rng=0, design=WIDE)
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
-    here = problem.evaluate(Request("observed", theta))
+    here = problem.evaluate(Request(Objective.OBSERVED, theta))
     for merges in (((1, 0),), ((2, 1),), ((2, 0),), ((1, 0), (3, 2)), ((2, 1), (3, 0))):
         chart = chart_of(family, theta, merges)
         step = family.pin(2.0 * rng.normal(size=theta.size))
         h = 5e-4
         values = [
-            problem.evaluate(Request("value", chart.path(s * step).end)).value for s in (-h, 0.0, h)
+            problem.evaluate(Request(Objective.VALUE, chart.path(s * step).end)).value
+            for s in (-h, 0.0, h)
         ]
         slope = (values[2] - values[0]) / (2 * h)
         bend = (values[2] - 2 * values[1] + values[0]) / h**2
@@ -268,7 +270,7 @@ def test_cells_of_three_are_certified_at_a_trillion_samples(gate, truth):
     result = moestat.fit(fitted, X, y, solver=MomentNewton(), **options)
     assert result.certificate.certified
     problem = Problem(fitted, Sample(np.ascontiguousarray(X.T), y - 1, weight))
-    at_truth = problem.evaluate(Request("value", _embedded(fitted, family, theta)))
+    at_truth = problem.evaluate(Request(Objective.VALUE, _embedded(fitted, family, theta)))
     assert result.log_likelihood > -at_truth.value
 
 
@@ -431,7 +433,7 @@ def test_restorations_leave_more_to_the_step_where_the_noise_is():
 
 def test_restorations_go_by_the_hessian_where_the_information_is_dear():
     few, many = (Sample(np.zeros((1, n)), np.zeros(n), np.ones(n)) for n in (1000, 1001))
-    assert (_objective(few), _objective(many)) == ("informed", "observed")
+    assert (_objective(few), _objective(many)) == (Objective.INFORMED, Objective.OBSERVED)
     rng = np.random.default_rng(9)
     metric, axes, dual = _axes(rng)
     before = dual @ np.diag([1e6, 1e5, 1e4, 1e3]) @ dual.T
@@ -490,7 +492,7 @@ def test_restorations_converge_at_once_where_the_model_nearly_fits(truth):
     point = theta + 0.05 * np.random.default_rng(1).normal(size=theta.size) * (box[0] < box[1])
     promised = []
     for _ in range(5):
-        there = problem.evaluate(Request("informed", point))
+        there = problem.evaluate(Request(Objective.INFORMED, point))
         back = model.floor.restoration(point, there, 1.0, 1e-9)
         promised.append(back.decrease)
         point = point + back.step
@@ -560,7 +562,7 @@ def test_cells_between_kinks_are_open(truth):
     samples = np.sort(X[:, 0])
     for at in kink_locations(family):
         before, after = samples[samples < theta[at]].max(), samples[samples > theta[at]].min()
-        here = problem.evaluate(Request("observed", theta))
+        here = problem.evaluate(Request(Objective.OBSERVED, theta))
         cell = one_sided(problem, -1, theta, here, problem.metric(theta), 1.0)
         lower, upper = _open_box(problem, cell)
         assert before < lower[at] < before + 1e-8 * (after - before)

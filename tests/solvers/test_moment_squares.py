@@ -9,7 +9,7 @@ import moestat
 from moestat.estimation.starts import GivenStarts, MeasureStarts, TruthStarts
 from moestat.solvers import LevenbergMarquardt, MomentSquares
 from moestat.solvers.least_squares.gauss_newton import least_squares_solution
-from moestat.solvers.problem import Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Sample
 
 GRID = moestat.Lattice(-1.0, 1.0, nodes=10)
 GELU = {"name": "activation", "activation": "gelu", "weighted": False}
@@ -91,12 +91,12 @@ def test_a_fit_a_hair_inside_its_bound_is_certified():
     theta = fit.params.copy()
     theta[at] -= 1e-9
     problem = Problem(family, Sample(x[None, :], y, np.ones(x.size)))
-    here = problem.evaluate(Request("curvature", theta))
+    here = problem.evaluate(Request(Objective.NEWTON, theta))
     certificate = least_squares_solution(problem, theta, here, "converged", 0).certificate
     assert abs(here.gradient[at]) * 1e-9 < 1e-4 < abs(here.gradient[at])
     assert certificate.gain < 1e-4
     assert certificate.certified
     # Where there is room, there is a gain.
     theta[at] -= 0.1
-    here = problem.evaluate(Request("curvature", theta))
+    here = problem.evaluate(Request(Objective.NEWTON, theta))
     assert least_squares_solution(problem, theta, here, "converged", 0).certificate.gain > 1.0

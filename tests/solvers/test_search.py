@@ -8,7 +8,8 @@ import pytest
 import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, Newton, Search
-from moestat.solvers.problem import Problem, Request, Sample, drive
+from moestat.solvers.driver import drive
+from moestat.solvers.problem import Objective, Problem, Request, Sample, Value
 from moestat.solvers.search import _Model
 from tests import oracle
 from tests.conftest import MEDIUM
@@ -157,7 +158,7 @@ def test_a_search_that_ends_early_says_so():
 def test_the_model_knows_where_the_likelihood_jumps(name):
     family, theta, X, y = case(name, 2000, 3)
     problem = problem_of(family, X, y)
-    here = problem.evaluate(Request("observed", theta))
+    here = problem.evaluate(Request(Objective.OBSERVED, theta))
     model = _Model(problem, problem.data, theta, here, 4.0)
     rng = np.random.default_rng(0)
     active = family.gate_probabilities(theta, X) > 0.0
@@ -170,7 +171,7 @@ def test_the_model_knows_where_the_likelihood_jumps(name):
         )
         assert np.all(np.isin(moved, model.ties.rows))
         small = 0.2 * u
-        exact = here.value - problem.evaluate(Request("value", model.place(small))).value
+        exact = here.value - problem.evaluate(Request(Objective.VALUE, model.place(small))).value
         assert model.gain(small) == pytest.approx(exact, abs=0.02)
         crossed = model.ties.gap + model.ties.normal @ small < 0.0
         promise = -small @ model.gradient - 0.5 * small**2 @ model.curvature
@@ -183,9 +184,9 @@ def test_a_value_is_that_of_the_objective_and_leaves_responsibilities_alone():
     problem = problem_of(family, X, y)
     tau = np.full((3, 500), 1 / 3)
     problem.assign(tau)
-    value = problem.evaluate(Request("value", theta))
-    assert value.value == pytest.approx(problem.evaluate(Request("observed", theta)).value)
-    assert value.gradient.size == 0
+    value = problem.evaluate(Request(Objective.VALUE, theta))
+    assert value.value == pytest.approx(problem.evaluate(Request(Objective.OBSERVED, theta)).value)
+    assert type(value) is Value
     assert problem._tau is tau
 
 

@@ -11,7 +11,8 @@ from moestat.estimation.starts import RandomStarts, SplitStarts, TruthStarts
 from moestat.model.compression import gauss_compress
 from moestat.solvers import EM, Newton
 from moestat.solvers.certificate import GAIN_LIMIT, certify
-from moestat.solvers.problem import Problem, Request, Sample, drive
+from moestat.solvers.driver import drive
+from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.trust_region.region import box_step, free_coordinates
 from tests import oracle
 from tests.conftest import WELL_CONDITIONED, WIDE
@@ -225,7 +226,7 @@ def test_certificate_refuses_a_saddle(truth):
     single = moestat.fit(family.with_experts(1), X, y, rng=0)
     double = np.tile(single.params, 2)
     problem = problem_of(family, X, y)
-    here = problem.evaluate(Request("observed", double))
+    here = problem.evaluate(Request(Objective.OBSERVED, double))
     assert np.abs(here.gradient).max() < 1e-4
     metric = problem.metric(double)
     certificate = certify(problem, double, here, metric, "converged", 0)

@@ -8,7 +8,8 @@ import pytest
 import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, SQUAREM, Newton
-from moestat.solvers.problem import Problem, Sample, drive
+from moestat.solvers.driver import drive
+from moestat.solvers.problem import Problem, Sample
 from tests.conftest import MEDIUM, WELL_CONDITIONED, WIDE
 
 

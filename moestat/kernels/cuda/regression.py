@@ -2,7 +2,7 @@
 
 The rows of the Jacobian of one chunk of samples, with the residuals as one more row, are written to
 device memory; their Gram matrix ``[J r]'[J r]`` is added to that of the chunks before, as
-`moestat.solvers.least_squares.squares` does on the CPU.  Chunks follow each other in the order of
+`moestat.solvers.squares` does on the CPU.  Chunks follow each other in the order of
 the data.
 """
 

@@ -21,7 +21,7 @@ from moestat.estimation.starts import TruthStarts
 from moestat.metrics.losses import make_loss
 from moestat.model.designs import Design
 from moestat.papers.folders import EXPERIMENTS, FIGURES
-from moestat.solvers.problem import Cores
+from moestat.solvers.driver import Cores
 from moestat.sweep import load_spec
 
 SIZES = (10_000, 31_623, 100_000)

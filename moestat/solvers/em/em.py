@@ -10,7 +10,7 @@ from moestat.base.validate import positive_int, real_in
 from moestat.solvers.certificate import certify
 from moestat.solvers.em.weighted_least_squares import has_closed_form, regress
 from moestat.solvers.newton import newton_steps
-from moestat.solvers.problem import Iteration, Problem, Request
+from moestat.solvers.problem import Iteration, Objective, Problem, Request
 from moestat.solvers.solution import Solution
 
 __all__ = ["EM", "Climb", "EMMap", "EMSolver"]
@@ -64,15 +64,15 @@ class EMMap:
 
     def expect(self, theta: FloatArray) -> Iteration[float]:
         """E-step: minus the log-likelihood at theta (P,), whose responsibilities are kept."""
-        return (yield Request("expectation", theta, self.level)).value
+        return (yield Request(Objective.EXPECTATION, theta, self.level)).value
 
     def maximise(self, theta: FloatArray, value: float) -> Iteration[FloatArray]:
         """M-step for the responsibilities of the last E-step, which was at theta (P,)."""
         if self._closed_form:
-            here = yield Request("complete", theta, self.level)
+            here = yield Request(Objective.COMPLETE, theta, self.level)
             theta = regress(self.family, theta, here)
         theta, _, _, _ = yield from newton_steps(
-            "complete",
+            Objective.COMPLETE,
             theta,
             self.metric,
             self.lower,
@@ -109,7 +109,7 @@ class EMSolver(ABC):
         for level in exact[min(1, max(len(exact) - 2, 0)) :]:
             em = EMMap(problem, start, level, self.tolerance, self.m_step_iterations)
             end = yield from self._climb(em, start)
-            here = yield Request("observed", end.theta)
+            here = yield Request(Objective.OBSERVED, end.theta)
             if abs(-here.value - end.path[-1]) <= allowed * abs(here.value):
                 break
         certificate = certify(

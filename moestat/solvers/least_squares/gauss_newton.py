@@ -11,14 +11,15 @@ import scipy
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
-from moestat.solvers.certificate import GAIN_LIMIT, Certificate
-from moestat.solvers.least_squares.squares import (
+from moestat.solvers.certificate import GAIN_LIMIT, ZERO_CURVATURE, certificate_of
+from moestat.solvers.metric import with_ridge
+from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
+from moestat.solvers.solution import Solution
+from moestat.solvers.squares import (
     profile_log_likelihood,
     rounding_level,
     variance_of,
 )
-from moestat.solvers.problem import Evaluation, Problem, Request, Sample
-from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.region import NULL_CURVATURE, box_step, free_coordinates
 
 __all__ = [
@@ -33,8 +34,6 @@ __all__ = [
 
 _METRIC_ROWS = 20_000
 _PREVIEW_ROWS = 10  # per parameter
-_RIDGE = 1e-8
-_ZERO_CURVATURE = 1e-12
 _REACHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 
 Gradients = Sequence[tuple[FloatArray, FloatArray]]
@@ -52,8 +51,7 @@ def feature_metric(problem: Problem) -> FloatArray:
     rows, columns = np.triu_indices(X.shape[0])
     scale = np.where(rows == columns, 1.0, math.sqrt(2.0))
     phi = np.vstack([np.ones(X.shape[1]), X, scale[:, None] * X[rows] * X[columns]])
-    gram = (phi * weight) @ phi.T / weight.sum()
-    gram += _RIDGE * np.diag(np.diag(gram) + _RIDGE)
+    gram = with_ridge((phi * weight) @ phi.T / weight.sum())
     metric = np.zeros((family.n_params, family.n_params))
     for (_, c), first in np.ndenumerate(family.index):
         width, offset = int(family.width[c]), int(family.offset[c])
@@ -80,7 +78,8 @@ def fitted_levels(problem: Problem) -> Iterator[tuple[int, Sample]]:
 
 def last_look(problem: Problem, theta: FloatArray) -> Request:
     """What the certificate of `theta` needs to know: the exact Hessian, where there is one."""
-    return Request("squares" if problem.family.has_kinked_mean else "curvature", theta)
+    kinked = problem.family.has_kinked_mean
+    return Request(Objective.GAUSS_NEWTON if kinked else Objective.NEWTON, theta)
 
 
 def region_step(values: FloatArray, slope: FloatArray, radius: float) -> tuple[FloatArray, float]:
@@ -169,8 +168,7 @@ def least_squares_solution(
     variance = variance_of(max(here.value, nothing), size)
     lower, upper = family.box_at(theta)
     at = np.flatnonzero(free_coordinates(theta, here.gradient, lower, upper))
-    gradient, gain, inertia, condition = 0.0, 0.0, (0, 0, 0), 1.0
-    kinks, reach = 0, 1.0
+    slope, values, gain, kinks, reach = np.zeros(0), np.zeros(0), 0.0, 0, 1.0
     if at.size and np.isfinite(here.value):
         metric = feature_metric(problem)
         curvature, free = here.hessian / variance, np.ix_(at, at)
@@ -178,7 +176,7 @@ def least_squares_solution(
         slope = vectors.T @ here.gradient[at] / variance
         largest = float(np.abs(values).max())
 
-        def promised(free_gradient: FloatArray) -> float:
+        def predicted(free_gradient: FloatArray) -> float:
             """Gain of the best step of length one in the box, with another free gradient (F,)."""
             slopes = here.gradient.copy()
             slopes[at] = free_gradient
@@ -187,37 +185,19 @@ def least_squares_solution(
             ).decrease
 
         if family.has_kinked_mean:
-            root = vectors / np.sqrt(np.maximum(values, max(_ZERO_CURVATURE * largest, 1e-300)))
+            root = vectors / np.sqrt(np.maximum(values, max(ZERO_CURVATURE * largest, 1e-300)))
             for reach in _REACHES:
                 found = balance(theta, here.gradient, gradients, at, root, metric, reach)
                 slope = vectors.T @ found.gradient / variance
-                gain, kinks, reach = promised(found.gradient), found.count - 1, found.reach
+                gain, kinks, reach = predicted(found.gradient), found.count - 1, found.reach
                 if gain <= GAIN_LIMIT:
                     break
         else:
-            gain = promised(here.gradient[at])
+            gain = predicted(here.gradient[at])
         gain = 0.0 if here.value <= nothing else gain
-        gradient = float(np.linalg.norm(slope)) / size
-        zero = np.abs(values) <= _ZERO_CURVATURE * largest
-        inertia = (
-            int(np.sum(~zero & (values > 0))),
-            int(zero.sum()),
-            int(np.sum(~zero & (values < 0))),
-        )
-        condition = float(largest / np.abs(values).min()) if not zero.any() else math.inf
-    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
-    certificate = Certificate(
-        status=status,
-        certified=bool(gain <= GAIN_LIMIT and inertia[2] == 0 and np.isfinite(here.value)),
-        gradient=gradient,
-        gain=gain,
-        inertia=inertia,
-        condition=condition,
-        active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
-        iterations=iterations,
-        passes=problem.passes,
-        kinks=kinks,
-        reach=reach,
+    size_of_slope, doubt = float(np.linalg.norm(slope)), not np.isfinite(here.value)
+    certificate = certificate_of(
+        problem, theta, values, size_of_slope, gain, status, iterations, doubt, kinks, reach
     )
     height = profile_log_likelihood(here.value, size)
     return Solution(theta, height, here.hessian / variance, certificate)

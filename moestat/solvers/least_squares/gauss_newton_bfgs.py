@@ -18,20 +18,16 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import positive_int, real_in
 from moestat.solvers.certificate import GAIN_LIMIT
-from moestat.solvers.least_squares.gauss_newton import (
-    balance,
-    check_regression,
-    feature_metric,
-    fitted_levels,
-    last_look,
-    least_squares_solution,
-    region_step,
+from moestat.solvers.least_squares.base import (
+    ROUNDING,
+    Descent,
+    LeastSquaresSolver,
+    smallest_gain,
 )
-from moestat.solvers.least_squares.squares import rounding_level, variance_of
-from moestat.solvers.problem import Evaluation, Iteration, Problem, Request
-from moestat.solvers.solution import Solution
+from moestat.solvers.least_squares.gauss_newton import balance, feature_metric, region_step
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.squares import rounding_level, variance_of
 from moestat.solvers.trust_region.region import free_coordinates
 
 __all__ = ["GaussNewtonBFGS"]
@@ -39,9 +35,6 @@ __all__ = ["GaussNewtonBFGS"]
 _ROUND = 50  # steps between two matrices
 _SHALLOWEST = 0.1  # least curvature of the metric, in log-likelihood per squared predictor
 _DECREASE, _FLATTER, _HALVINGS = 1e-4, 0.9, 40
-# Differences of two values are rounded by the first part of them; the second one, in units of
-# log-likelihood, is what gradients can still tell.
-_ROUNDING, _FINEST = 1e-14, 1e-6
 # Once steps promise so little the exact Hessian is worth its cost, in units of log-likelihood.
 _NEAR = 1e-2
 # Between kinks a new matrix would forget what the updates learnt: a round that gains less than the
@@ -80,7 +73,7 @@ class _Metric(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GaussNewtonBFGS:
+class GaussNewtonBFGS(LeastSquaresSolver):
     """Least squares by BFGS steps that start from the Gauss-Newton metric, in the box.
 
     Parameters
@@ -112,23 +105,13 @@ class GaussNewtonBFGS:
     max_iterations: int = 5000
     name: str = "gauss-newton-bfgs"
 
-    def __post_init__(self) -> None:
-        real_in("tolerance", self.tolerance, 0.0, open_low=True)
-        positive_int("max_iterations", self.max_iterations)
+    preview_tolerance = _PREVIEW_TOLERANCE
 
-    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
-        """The iteration from `start` (P,), already inside the box."""
-        check_regression(self.name, problem.family)
-        theta, spent, status = start, 0, "iteration limit"
-        trail = _Trail(theta, np.inf, np.zeros_like(theta))
-        for level, data in fitted_levels(problem):
-            tolerance = _PREVIEW_TOLERANCE if data.preview else self.tolerance
-            trail, status = yield from _descend(
-                problem, theta, level, tolerance, self.max_iterations - spent
-            )
-            theta, spent = trail.theta, spent + trail.steps
-        here = yield last_look(problem, theta)
-        return least_squares_solution(problem, theta, here, status, spent, tuple(trail.gradients))
+    def _descend(
+        self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
+    ) -> Iteration[Descent]:
+        trail, status = yield from _descend(problem, theta, level, tolerance, most)
+        return Descent(trail.theta, status, trail.steps, tuple(trail.gradients))
 
 
 def _descend(
@@ -138,12 +121,13 @@ def _descend(
     data, kinked = problem.data.levels[level], problem.family.has_kinked_mean
     size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
     whole = feature_metric(problem)
-    # Below the rounding error of the value only gradients show a decrease.
-    least = max(tolerance, min(_ROUNDING * size, _FINEST))
+    least = smallest_gain(tolerance, size)
     trail = _Trail(theta, np.inf, np.zeros_like(theta))
     near = last = False
     while True:
-        here = yield Request("curvature" if near else "squares", trail.theta, level)
+        here = yield Request(
+            Objective.NEWTON if near else Objective.GAUSS_NEWTON, trail.theta, level
+        )
         trail.value, trail.gradient = here.value, here.gradient
         variance = variance_of(here.value, size)
         if here.value <= nothing:
@@ -187,7 +171,7 @@ def _gauss_newton(
     matrix = here.hessian[block] / variance
     # At n = 1e14 the matrix is rounded by more than the least curvature.
     largest = float(np.max(np.diag(matrix) / np.diag(whole)[at], initial=0.0))
-    matrix += max(_SHALLOWEST, _ROUNDING * largest) * whole[block]
+    matrix += max(_SHALLOWEST, ROUNDING * largest) * whole[block]
     factor = scipy.linalg.cho_factor(matrix, check_finite=False)
     return _Metric(at, scipy.linalg.cho_solve(factor, np.eye(at.size), check_finite=False), whole)
 
@@ -323,10 +307,10 @@ def _search(
     for _ in range(_HALVINGS):
         t = min(t, room)
         point = np.clip(theta + t * step, lower, upper)
-        there = yield Request("slopes", point, level)
+        there = yield Request(Objective.GRADIENT, point, level)
         trail.gradients.append((point, there.gradient))
         gained = value - there.value
-        if abs(gained) <= _ROUNDING * value:
+        if abs(gained) <= ROUNDING * value:
             gained = -0.5 * t * float((gradient + there.gradient) @ step)
         if not gained >= _DECREASE * t * promise * variance:
             high = t

@@ -8,29 +8,26 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import positive_int, real_in
-from moestat.solvers.least_squares.gauss_newton import (
-    check_regression,
-    fitted_levels,
-    last_look,
-    least_squares_solution,
+from moestat.solvers.least_squares.base import (
+    ROUNDING,
+    Descent,
+    LeastSquaresSolver,
+    smallest_gain,
 )
-from moestat.solvers.least_squares.squares import rounding_level, variance_of
-from moestat.solvers.problem import Evaluation, Iteration, Problem, Request
-from moestat.solvers.solution import Solution
-from moestat.solvers.trust_region.decrease import PREVIEW_TOLERANCE, straight_decrease
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.squares import rounding_level, variance_of
+from moestat.solvers.trust_region.decrease import (
+    ACCEPT,
+    LEAST_PROGRESS,
+    PATIENCE,
+    straight_decrease,
+)
 from moestat.solvers.trust_region.region import free_coordinates
 
 __all__ = ["LevenbergMarquardt"]
 
-_ACCEPT = 1e-4
 _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-14, 1e12
 _LEAST_SCALE = 1e-12  # of the largest curvature: what a coordinate without any is damped by
-# At a kink of an activation steps keep bouncing: forty that gain nothing of note are enough.
-_PATIENCE, _LEAST_PROGRESS = 40, 1e-4
-# Values are rounded by this much of the sample size, in units of log-likelihood; gradients are
-# finer, down to the second constant.
-_ROUNDING, _FINEST = 1e-14, 1e-6
 
 
 def _damped_step(
@@ -74,7 +71,7 @@ def _damped_step(
 
 
 @dataclass(frozen=True)
-class LevenbergMarquardt:
+class LevenbergMarquardt(LeastSquaresSolver):
     """Least squares by damped Gauss-Newton steps, inside the box of the parameter space.
 
     Parameters
@@ -88,7 +85,7 @@ class LevenbergMarquardt:
     Notes
     -----
     The damping follows Nielsen (1999).  A trial costs one pass for the value, an accepted step
-    another one for the Gram matrix of the Jacobian, see `moestat.solvers.least_squares.squares`.
+    another one for the Gram matrix of the Jacobian, see `moestat.solvers.squares`.
     Large samples are fitted to a part of them first.
 
     Steps know the Gauss-Newton matrix only and get slow where the residuals' own curvature counts;
@@ -109,65 +106,51 @@ class LevenbergMarquardt:
     max_iterations: int = 1000
     name: str = "levenberg-marquardt"
 
-    def __post_init__(self) -> None:
-        real_in("tolerance", self.tolerance, 0.0, open_low=True)
-        positive_int("max_iterations", self.max_iterations)
-
-    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
-        """The iteration from `start` (P,), already inside the box."""
-        check_regression(self.name, problem.family)
-        theta, spent = start, 0
-        for level, data in fitted_levels(problem):
-            tolerance = max(self.tolerance, PREVIEW_TOLERANCE) if data.preview else self.tolerance
-            theta, status, iterations = yield from self._descend(
-                problem, theta, level, tolerance, self.max_iterations - spent
-            )
-            spent += iterations
-        here = yield last_look(problem, theta)
-        return least_squares_solution(problem, theta, here, status, spent)
-
     def _descend(
         self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
-    ) -> Iteration[tuple[FloatArray, str, int]]:
-        """Minimise on one level of the data; returns (theta, status, iterations)."""
+    ) -> Iteration[Descent]:
         lower, upper = problem.family.box_at(theta)
         data = problem.data.levels[level]
         size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
         damping, growth = _FIRST_DAMPING, 2.0
-        here = yield Request("squares", theta, level)
+        here = yield Request(Objective.GAUSS_NEWTON, theta, level)
         milestone = here.value
         for iteration in range(most):
             if here.value <= nothing:
-                return theta, "converged", iteration
+                return Descent(theta, "converged", iteration)
             variance = variance_of(here.value, size)
-            if iteration % _PATIENCE == _PATIENCE - 1:
-                if milestone - here.value < _LEAST_PROGRESS * variance:
-                    return theta, "stalled", iteration
+            if iteration % PATIENCE == PATIENCE - 1:
+                if milestone - here.value < LEAST_PROGRESS * variance:
+                    return Descent(theta, "stalled", iteration)
                 milestone = here.value
             found = _damped_step(theta, here, damping, lower, upper)
             ratio, trial = -1.0, theta
             if found is not None:
                 step, decrease = found
                 # Below the rounding error of the value only gradients show a decrease.
-                rounding = _ROUNDING * size
-                least = max(tolerance, min(rounding, _FINEST))
+                rounding = ROUNDING * size
+                least = smallest_gain(tolerance, size)
                 if 0.0 <= decrease <= least * variance and damping <= 1.0:
-                    return theta, "converged", iteration
+                    return Descent(theta, "converged", iteration)
                 trial = np.clip(theta + step, lower, upper)
                 small = decrease <= rounding * variance
-                there = yield Request("squares" if small else "residuals", trial, level)
+                there = yield Request(
+                    Objective.GAUSS_NEWTON if small else Objective.RESIDUALS, trial, level
+                )
                 gained = here.value - there.value
                 if small and abs(gained) <= rounding * variance:
                     gained = straight_decrease(step, here, there)
                 if decrease > 0.0 and np.isfinite(there.value):
                     ratio = gained / decrease
-            if ratio > _ACCEPT:
+            if ratio > ACCEPT:
                 theta = trial
-                here = there if there.gradient.size else (yield Request("squares", trial, level))
+                here = there
+                if not isinstance(there, Evaluation):
+                    here = yield Request(Objective.GAUSS_NEWTON, trial, level)
                 damping = max(damping * max(1 / 3, 1 - (2 * ratio - 1) ** 3), _LEAST_DAMPING)
                 growth = 2.0
             else:
                 damping, growth = damping * growth, 2.0 * growth
                 if damping > _MOST_DAMPING:
-                    return theta, "stalled", iteration + 1
-        return theta, "iteration limit", most
+                    return Descent(theta, "stalled", iteration + 1)
+        return Descent(theta, "iteration limit", most)

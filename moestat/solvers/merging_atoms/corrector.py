@@ -31,7 +31,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compile_loop, device
 from moestat.kernels.views import empty_like, empty_rows, keep, part, row
-from moestat.solvers.problem import Evaluation
+from moestat.solvers.problem import Evaluation, InformedEvaluation
 from moestat.solvers.trust_region.eigen import into_eigenbasis, out_of_eigenbasis
 from moestat.solvers.trust_region.region import MOST_ROTATIONS, Region
 
@@ -119,7 +119,7 @@ def _restoration_loop(
 
 
 def _information(here: Evaluation) -> FloatArray:
-    return here.information if here.information.size else here.hessian
+    return here.information if isinstance(here, InformedEvaluation) else here.hessian
 
 
 class Restoration(NamedTuple):

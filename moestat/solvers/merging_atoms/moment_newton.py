@@ -9,7 +9,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
 from moestat.solvers.newton import Ended, Newton
-from moestat.solvers.problem import Evaluation, Iteration, Problem, Request
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers.trust_region.decrease import finest_decrease, smallest_decrease
 from moestat.solvers.trust_region.kinks import (
     KinkModel,
@@ -178,7 +178,7 @@ def _try_jumps(
         move = KinkModel(problem, level, theta, model, metric, reach).step(1.0, reach)
         if move.jump == 0.0 or move.decrease <= smallest_decrease(here, tolerance):
             return theta, reach, tried
-        there = yield Request("observed", move.point, level)
+        there = yield Request(Objective.OBSERVED, move.point, level)
         tried += 1
         if here.value - there.value > finest_decrease(here):
             return move.point, reach, tried

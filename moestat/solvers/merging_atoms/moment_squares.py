@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import positive_int, real_in
-from moestat.solvers.least_squares.gauss_newton import (
-    check_regression,
-    feature_metric,
-    fitted_levels,
-    last_look,
-    least_squares_solution,
-)
-from moestat.solvers.least_squares.squares import rounding_level, variance_of
+from moestat.model.family import Family
+from moestat.solvers.least_squares.base import Descent, LeastSquaresSolver
+from moestat.solvers.least_squares.gauss_newton import feature_metric
 from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
-from moestat.solvers.problem import Evaluation, Iteration, Problem, Request
-from moestat.solvers.solution import Solution
-from moestat.solvers.trust_region.decrease import PREVIEW_TOLERANCE
+from moestat.solvers.problem import (
+    Evaluation,
+    InformedEvaluation,
+    Iteration,
+    Objective,
+    Problem,
+    Request,
+)
+from moestat.solvers.squares import rounding_level, variance_of
 
 __all__ = ["MomentSquares"]
 
@@ -27,7 +27,7 @@ _Walk = tuple[FloatArray, Evaluation, str, int]
 
 
 @dataclass(frozen=True)
-class MomentSquares:
+class MomentSquares(LeastSquaresSolver):
     """Least squares by the steps of `MomentNewton`, for over-specified fits of large samples.
 
     Parameters
@@ -63,37 +63,41 @@ class MomentSquares:
     max_iterations: int = 3000
     name: str = "moment-squares"
 
-    def __post_init__(self) -> None:
-        real_in("tolerance", self.tolerance, 0.0, open_low=True)
-        positive_int("max_iterations", self.max_iterations)
-
-    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
-        """The iteration from `start` (P,), already inside the box."""
-        family = problem.family
-        check_regression(self.name, family)
+    def _check(self, family: Family) -> None:
+        super()._check(family)
         if family.has_kinked_mean:
             raise ValueError(
                 f"solver {self.name!r} needs second derivatives, which gate {family.gate.name!r}"
                 f" with expert {family.expert.name!r} has not; take 'gauss-newton-bfgs'"
             )
-        metric, box = feature_metric(problem), family.box_at(start)
-        theta, spent, status = start, 0, "iteration limit"
-        for level, data in fitted_levels(problem):
-            tolerance = max(self.tolerance, PREVIEW_TOLERANCE if data.preview else 0.0)
-            size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
-            here = yield Request("residuals", theta, level)
-            while spent < self.max_iterations:
-                variance = variance_of(max(here.value, nothing), size)
-                left = self.max_iterations - spent
-                steps = moment_steps(problem, theta, metric, *box, tolerance, left, level)
-                theta, here, status, made = yield from _in_units(steps, variance)
-                spent += made
-                # The units were those of the start.
-                if variance_of(max(here.value, nothing), size) > _STEADY * variance:
-                    break
-        here = yield last_look(problem, theta)
-        model = replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
-        return least_squares_solution(problem, theta, model, status, spent)
+
+    def _descend(
+        self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
+    ) -> Iteration[Descent]:
+        data, metric, box = problem.data.levels[level], *_geometry(problem, theta)
+        size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
+        spent, status = 0, "iteration limit"
+        here = yield Request(Objective.RESIDUALS, theta, level)
+        while spent < most:
+            variance = variance_of(max(here.value, nothing), size)
+            steps = moment_steps(problem, theta, metric, *box, tolerance, most - spent, level)
+            theta, here, status, made = yield from _in_units(steps, variance)
+            spent += made
+            # The units were those of the start.
+            if variance_of(max(here.value, nothing), size) > _STEADY * variance:
+                break
+        return Descent(theta, status, spent)
+
+    def _model(self, problem: Problem, theta: FloatArray, here: Evaluation) -> Evaluation:
+        metric, box = _geometry(problem, theta)
+        return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
+
+
+def _geometry(
+    problem: Problem, theta: FloatArray
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """Metric (P, P) and box of a fit around theta."""
+    return feature_metric(problem), problem.family.box_at(theta)
 
 
 def _in_units(steps: Iteration[_Walk], variance: float) -> Iteration[_Walk]:
@@ -105,8 +109,8 @@ def _in_units(steps: Iteration[_Walk], variance: float) -> Iteration[_Walk]:
         except StopIteration as stop:
             theta, here, status, passes = stop.value
             return theta, replace(here, value=here.value * variance), status, passes
-        found = yield replace(request, objective="curvature")
-        there = Evaluation(
+        found: InformedEvaluation = yield replace(request, objective=Objective.NEWTON)
+        there = InformedEvaluation(
             found.value / variance,
             found.gradient / variance,
             found.hessian / variance,

@@ -18,14 +18,21 @@ from moestat.base.types import FloatArray
 from moestat.solvers.merging_atoms.corrector import Floor
 from moestat.solvers.merging_atoms.moments import Moments, Path
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
-from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, smallest_decrease
+from moestat.solvers.trust_region.decrease import (
+    ACCEPT,
+    LARGEST_RADIUS,
+    SMALLEST_RADIUS,
+    finest_decrease,
+    is_converged,
+    smallest_decrease,
+)
 from moestat.solvers.trust_region.region import NULL_CURVATURE, BoxStep, Region
 
 __all__ = ["model_hessian", "moment_steps"]
 
-_ACCEPT, _POOR, _GOOD = 1e-4, 0.25, 0.75  # parts of the promised decrease
+_POOR, _GOOD = 0.25, 0.75  # parts of the promised decrease
 _UNRELIABLE = 2.0  # a gain of more than this many promises is no gain but an error
-_SMALLEST_RADIUS, _LARGEST_RADIUS, _CLOSEST = 1e-10, 1e4, 1e-6
+_CLOSEST = 1e-6
 _FAINTEST = 1e-16  # part of the largest curvature that a step may follow
 _WHOLE = 0.9  # part of a promise that is as good as all of it
 _DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there for a certificate
@@ -271,7 +278,7 @@ def _objective(data: Sample) -> Objective:
     With few rows it costs little next to the steps.  With many it adds up to three quarters to the
     cost of a pass, which is most of the cost, and saves fewer passes than that.
     """
-    return "informed" if data.size <= _FEW_ROWS else "observed"
+    return Objective.INFORMED if data.size <= _FEW_ROWS else Objective.OBSERVED
 
 
 class _Radius:
@@ -295,7 +302,7 @@ class _Radius:
         if growth * self.value > 0.9 * self.ceiling:
             growth = max(min(growth, 0.9 * self.ceiling / self.value), 1.1)
         self.ceiling *= _RELIEF
-        self.value = min(growth * self.value, _LARGEST_RADIUS)
+        self.value = min(growth * self.value, LARGEST_RADIUS)
 
 
 def moment_steps(
@@ -345,10 +352,10 @@ def moment_steps(
             radius.cut(part, move.length)
         elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
             radius.grow(landing)
-        if landing.ratio > _ACCEPT:
+        if landing.ratio > ACCEPT:
             model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
             last, curved, radius.is_failing = proposal, landing.restorations > 0, False
-        elif radius.value < _SMALLEST_RADIUS:
+        elif radius.value < SMALLEST_RADIUS:
             return model.theta, model.here, "stalled", passes
     return model.theta, model.here, "iteration limit", passes
 

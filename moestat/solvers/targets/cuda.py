@@ -18,7 +18,16 @@ import numpy as np
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
 from moestat.model.family import Family
-from moestat.solvers.problem import Answer, Evaluation, Problem, Request, Sample
+from moestat.solvers.problem import (
+    Answer,
+    Evaluation,
+    InformedEvaluation,
+    Objective,
+    Problem,
+    Request,
+    Sample,
+    Value,
+)
 from moestat.solvers.targets.memory import MemoryPlan, plan_memory, samples_of
 
 __all__ = ["CudaTarget", "device_name", "kernels_of", "missing", "shape_of"]
@@ -26,7 +35,6 @@ __all__ = ["CudaTarget", "device_name", "kernels_of", "missing", "shape_of"]
 _log = logging.getLogger(__name__)
 _SHARE_OF_FREE = 0.9
 _SIMULATED_MEMORY = 1 << 34
-_NOTHING = np.empty(0), np.empty((0, 0))
 
 
 def missing() -> str:
@@ -126,10 +134,10 @@ class CudaTarget:
         return int(min(self._share * info.total, _SHARE_OF_FREE * info.free))
 
 
-_ORDERS = {"observed": 2, "complete": 2, "informed": 3}
+_ORDERS = {Objective.OBSERVED: 2, Objective.COMPLETE: 2, Objective.INFORMED: 3}
 """What the kernel of mixtures is asked for; of other objectives the value alone."""
 
-_ON_THE_HOST = frozenset({"slopes", "curvature"})
+_ON_THE_HOST = frozenset({Objective.GRADIENT, Objective.NEWTON})
 """Objectives without a kernel of their own on the device."""
 
 
@@ -154,7 +162,7 @@ class _Session:
         self._tau: Any = cuda.device_array(1)
         self._has_tau: set[int] = set()
 
-    def answer(self, batch: Sequence[tuple[Problem, Request]]) -> Iterable[Evaluation]:
+    def answer(self, batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
         """Answer a batch of requests, those of one kind and order in one launch."""
         groups: dict[Any, list[int]] = {}
         answers: list[Any] = [None] * len(batch)
@@ -169,14 +177,14 @@ class _Session:
                 answers[i] = evaluation
         return answers
 
-    def _evaluate(self, batch: Sequence[tuple[Problem, Request]]) -> Iterator[Evaluation]:
+    def _evaluate(self, batch: Sequence[tuple[Problem, Request]]) -> Iterator[Value]:
         """Answer requests for one objective of one kind of family."""
         (first, request), family = batch[0], batch[0][0].family
         del first
         samples = [problem.visit(own) for problem, own in batch]
         theta = np.array([own.theta for _, own in batch])
         objective = request.objective
-        if objective in ("complete", "expectation"):
+        if objective in (Objective.COMPLETE, Objective.EXPECTATION):
             self._make_room(batch, samples, objective)
         held = launch.DeviceBatch(
             self._data,
@@ -186,29 +194,36 @@ class _Session:
             np.array([self._tau_at[id(problem)] for problem, _ in batch], dtype=np.int64),
         )
         shape, kernels = shape_of(family), kernels_of(family)
-        if objective in ("squares", "residuals"):
-            order = 1 if objective == "squares" else 0
+        if objective in (Objective.GAUSS_NEWTON, Objective.RESIDUALS):
+            order = 1 if objective is Objective.GAUSS_NEWTON else 0
             found = kernels.evaluate(shape, family.jacobian_rows, theta, held, order)
             sign = 1.0
         else:
             order = _ORDERS.get(objective, 0)
-            codes = {"complete": launch.COMPLETE, "expectation": launch.EXPECTATION}
+            codes = {
+                Objective.COMPLETE: launch.COMPLETE,
+                Objective.EXPECTATION: launch.EXPECTATION,
+            }
             code = codes.get(objective, launch.OBSERVED)
             found = kernels.evaluate(shape, theta, held, order, code)
             sign = -1.0
         for i, value in enumerate(found.value):
-            derivatives = (
-                _NOTHING if order == 0 else (sign * found.score[i], sign * found.hessian[i])
-            )
-            # Products of scores have the same sign for the objective and the log-likelihood.
-            information = (found.information[i],) if order > 2 else ()
-            yield Evaluation(sign * float(value), *derivatives, *information)
+            height = sign * float(value)
+            if order == 0:
+                yield Value(height)
+                continue
+            score, hessian = sign * found.score[i], sign * found.hessian[i]
+            if order > 2:
+                # Products of scores have the same sign for the objective and the log-likelihood.
+                yield InformedEvaluation(height, score, hessian, found.information[i])
+            else:
+                yield Evaluation(height, score, hessian)
 
     def _make_room(
         self,
         batch: Sequence[tuple[Problem, Request]],
         samples: Sequence[Sample],
-        objective: str,
+        objective: Objective,
     ) -> None:
         """Room for the responsibilities, with those that were given on the host."""
         if self._tau.size < self._tau_room:
@@ -217,7 +232,7 @@ class _Session:
             if id(problem) in self._has_tau:
                 continue
             self._has_tau.add(id(problem))
-            if objective == "complete":
+            if objective is Objective.COMPLETE:
                 given = problem.tau
                 if given.shape != (problem.family.n_experts, data.size):
                     raise ValueError("complete-data requests need responsibilities first")

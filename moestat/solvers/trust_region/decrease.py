@@ -10,6 +10,11 @@ from moestat.base.types import FloatArray
 from moestat.solvers.problem import Evaluation
 
 __all__ = [
+    "ACCEPT",
+    "LARGEST_RADIUS",
+    "LEAST_PROGRESS",
+    "PATIENCE",
+    "SMALLEST_RADIUS",
     "PREVIEW_TOLERANCE",
     "finest_decrease",
     "is_converged",
@@ -21,6 +26,16 @@ __all__ = [
 # measure, down to the second constant, in units of log-likelihood: half of what a certificate
 # allows.  Along the flattest directions at n = 1e14 their own rounding promises about as much.
 _ROUNDING, _FINEST = 1e-14, 5e-5
+
+ACCEPT = 1e-4
+"""Part of the predicted decrease from which on a step is made."""
+
+SMALLEST_RADIUS, LARGEST_RADIUS = 1e-10, 1e4
+"""Of a trust region, in the metric of the predictors: with a smaller one a solver has stalled."""
+
+PATIENCE, LEAST_PROGRESS = 40, 1e-4
+"""Iterations after which a solver that has gained less, in log-likelihood, has stalled: at a kink,
+as an M-step or an activation may have one, steps keep bouncing."""
 
 PREVIEW_TOLERANCE = 1e-2
 """A part of the data says no more about the optimum than this, in units of log-likelihood."""

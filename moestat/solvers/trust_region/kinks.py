@@ -26,23 +26,22 @@ import scipy
 from moestat.base.types import FloatArray, IntArray
 from moestat.compiler.jit import compile_loop
 from moestat.model.family import Family
-from moestat.solvers.problem import Evaluation, Iteration, Problem, Request
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers.trust_region.decrease import (
+    ACCEPT,
+    LARGEST_RADIUS,
+    SMALLEST_RADIUS,
     finest_decrease,
     is_converged,
     smallest_decrease,
     straight_decrease,
 )
-from moestat.solvers.trust_region.region import box_step, free_coordinates
+from moestat.solvers.trust_region.region import NULL_CURVATURE, box_step, free_coordinates
 
 __all__ = [
     *("KinkModel", "OneSided", "has_kinks", "kink_locations", "kinked_steps", "one_sided"),
 ]
 
-_ACCEPT = 1e-4
-_SMALLEST_RADIUS = 1e-10
-_LARGEST_RADIUS = 1e4
-_NULL_CURVATURE = 1e-14
 _SWEEPS = 20
 
 
@@ -357,7 +356,7 @@ def _damped_root(
         return np.empty((0, 0))
     block = np.ix_(follow, follow)
     values, vectors = scipy.linalg.eigh(here.hessian[block], metric[block])
-    floor = _NULL_CURVATURE * (np.abs(values).max() or 1.0)
+    floor = NULL_CURVATURE * (np.abs(values).max() or 1.0)
     values = np.where(np.abs(values) <= floor, floor, values)
     slope = vectors.T @ here.gradient[follow]
     if values[0] < 0.0 or np.linalg.norm(slope / values) > radius:
@@ -381,7 +380,7 @@ def kinked_steps(
     A jump that fails says nothing about steps within the cells, nor the reverse: each kind has
     its own region, and a step within the cells follows a jump that failed.
     """
-    here = yield Request("observed", theta, level)
+    here = yield Request(Objective.OBSERVED, theta, level)
     radius, reach, jumps = 1.0, 1.0, True
     model = KinkModel(problem, level, theta, here, metric, reach)
     for iteration in range(max_iterations):
@@ -391,16 +390,16 @@ def kinked_steps(
             move = model.step(radius, reach, jumps)
         if is_converged(move.decrease, move.length, radius, here, tolerance):
             return theta, here, "converged", iteration, reach
-        there = yield Request("observed", move.point, level)
+        there = yield Request(Objective.OBSERVED, move.point, level)
         decrease = here.value - there.value
         if max(move.decrease, abs(decrease)) <= finest_decrease(here):
             decrease = model.decrease_to(move.point, there)
         ratio = decrease / move.decrease
         if not np.isfinite(ratio):
             ratio = -1.0
-        if ratio > _ACCEPT:
+        if ratio > ACCEPT:
             theta, here = move.point, there
-        jumps = ratio > _ACCEPT or move.jump == 0.0
+        jumps = ratio > ACCEPT or move.jump == 0.0
         if ratio < 0.25:
             if move.jump > 0.0:
                 reach = 0.25 * min(move.jump, reach)
@@ -409,10 +408,10 @@ def kinked_steps(
         elif ratio > 0.75:
             reach = min(2.0 * reach, 1.0)
             if move.length > 0.8 * radius:
-                radius = min(3.0 * radius, _LARGEST_RADIUS)
-        if ratio > _ACCEPT:
+                radius = min(3.0 * radius, LARGEST_RADIUS)
+        if ratio > ACCEPT:
             model = KinkModel(problem, level, theta, here, metric, reach)
-        elif radius < _SMALLEST_RADIUS:
+        elif radius < SMALLEST_RADIUS:
             return theta, here, "stalled", iteration + 1, reach
     return theta, here, "iteration limit", max_iterations, reach
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.kernels.views import empty_like, empty_rows, keep, part, row
 from moestat.solvers.trust_region.eigen import cholesky, into_eigenbasis, out_of_eigenbasis
@@ -25,29 +25,13 @@ __all__ = [
     "box_step",
     "can_descend",
     "free_coordinates",
-    "region_metric",
 ]
 
 NULL_CURVATURE = 1e-14
 """Part of the largest curvature down to which the sign of a curvature is beyond doubt."""
 
-_RIDGE = 1e-8
-
 MOST_ROTATIONS = 2
 """Rotations, in units of n^2: implicit QL took at most 1.6 n^2 on every matrix tried."""
-
-
-def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: int) -> FloatArray:
-    """The metric M (P, P) of channels at `index` (k, C) of `width` (C,), with a small ridge.
-
-    `gram` is ``E[phi phi']`` (1 + d, 1 + d) over the data.
-    """
-    gram = gram + _RIDGE * np.diag(np.diag(gram) + _RIDGE)
-    metric = np.zeros((n_params, n_params))
-    for (_, c), first in np.ndenumerate(index):
-        w = int(width[c])
-        metric[first : first + w, first : first + w] = gram[:w, :w]
-    return metric
 
 
 @device(forceinline=False)

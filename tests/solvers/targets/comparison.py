@@ -18,7 +18,8 @@ import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import cuda
-from moestat.solvers.problem import Cores, Problem, Request, Sample
+from moestat.solvers.driver import Cores
+from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.targets import CudaTarget
 from moestat.solvers.targets.cuda import kernels_of, shape_of
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells
@@ -42,8 +43,7 @@ def answers(target, problems, thetas, objectives):
         for objective in objectives:
             batch = [(p, Request(objective, t)) for p, t in zip(problems, thetas, strict=True)]
             for evaluation in answer(batch):
-                found += [evaluation.value, evaluation.gradient]
-                found += [evaluation.hessian, evaluation.information]
+                found += vars(evaluation).values()
     return found
 
 
@@ -63,9 +63,15 @@ def compare_kind(kind, k, d, K, sizes):
     family = make(kind, k, d, K)
     problems = problems_of(family, sizes, rng)
     thetas = [random_theta(family, rng) for _ in problems]
-    objectives = ("observed", "informed", "value", "expectation", "complete")
+    objectives = (
+        Objective.OBSERVED,
+        Objective.INFORMED,
+        Objective.VALUE,
+        Objective.EXPECTATION,
+        Objective.COMPLETE,
+    )
     if family.is_regression:
-        objectives = ("squares", "residuals")
+        objectives = (Objective.GAUSS_NEWTON, Objective.RESIDUALS)
     device = answers(CudaTarget(), problems, thetas, objectives)
     return difference(device, answers(Cores(1), problems, thetas, objectives))
 
@@ -83,8 +89,8 @@ def given_responsibilities():
     problems = problems_of(family, (40,), rng)
     problems[0].assign(rng.dirichlet(np.ones(2), 40).T.copy())
     thetas = [random_theta(family, rng)]
-    device = answers(CudaTarget(), problems, thetas, ("complete",))
-    return difference(device, answers(Cores(1), problems, thetas, ("complete",)))
+    device = answers(CudaTarget(), problems, thetas, (Objective.COMPLETE,))
+    return difference(device, answers(Cores(1), problems, thetas, (Objective.COMPLETE,)))
 
 
 def orders():

@@ -18,13 +18,12 @@ from moestat.kernels.squares import bend_loop, collect_loop, join_loop, unfold_l
 from moestat.model.family import Family
 
 __all__ = [
-    "Squares",
     "gram_squares",
     "newton_squares",
     "profile_log_likelihood",
     "residual_squares",
     "rounding_level",
-    "slope_squares",
+    "gradient_squares",
     "variance_of",
 ]
 
@@ -35,17 +34,10 @@ _VALUE_CHUNK = 1 << 16
 _ROUNDING = 1e-15  # residuals below this share of the response are rounding errors
 
 
-Squares = tuple[float, FloatArray, FloatArray]
-"""``sum w (f - y)^2 / 2`` with gradient (P,) and matrix (P, P), empty where not asked for.
-
-Entries of pinned coefficients are 0.
-"""
-
-
 def residual_squares(
     family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
-) -> Squares:
-    """The value by itself."""
+) -> tuple[float]:
+    """The value ``sum w (f - y)^2 / 2`` by itself."""
     root, nothing = np.sqrt(weight), np.empty((family.n_experts, 0))
     value, f = 0.0, np.empty(min(y.size, _VALUE_CHUNK))
     for start in range(0, y.size, f.size):
@@ -54,13 +46,16 @@ def residual_squares(
         family.residuals(theta, X, root, start, 0, fitted, nothing, np.empty((0, 0)))
         residual = root[part] * (fitted - y[part])
         value += float(residual @ residual)
-    return 0.5 * value, np.empty(0), np.empty((0, 0))
+    return (0.5 * value,)
 
 
 def gram_squares(
     family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
-) -> Squares:
-    """Value, gradient ``J'r`` and the matrix ``J'J`` of Gauss and Newton."""
+) -> tuple[float, FloatArray, FloatArray]:
+    """Value, gradient ``J'r`` and the matrix ``J'J`` of Gauss and Newton.
+
+    Entries of pinned coefficients are 0.
+    """
     n, n_params = y.size, family.n_params
     root = np.sqrt(weight)
     nothing = np.empty((family.n_experts, 0))
@@ -112,9 +107,9 @@ class _Chunks:
         return outputs
 
 
-def slope_squares(
+def gradient_squares(
     family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
-) -> Squares:
+) -> tuple[float, FloatArray]:
     """Value and gradient, at a few percent of the cost of a matrix."""
     chunks, value = _Chunks(family, X, theta, 1), 0.0
     sums = np.zeros((family.index.size, family.n_quadratic_features))
@@ -128,7 +123,7 @@ def slope_squares(
         sums += slope @ phi.T
     gradient = np.zeros(family.n_params)
     collect_loop(*_reads(family), sums, gradient)
-    return 0.5 * value, gradient, np.empty((0, 0))
+    return 0.5 * value, gradient
 
 
 def newton_squares(

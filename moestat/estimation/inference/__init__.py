@@ -1,0 +1,1 @@
+"""Inference after a fit: covariances, tests, intervals, resampling, numbers of experts."""

@@ -1,0 +1,115 @@
+"""Linear constraints on named parameters, written as text."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+
+__all__ = ["linear_constraints"]
+
+
+def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """A matrix R (q, P) and a vector r (q,) with ``R theta = r``, from text.
+
+    Parameters
+    ----------
+    text : str
+        Linear equations in parameter names, separated by commas or semicolons, such as
+        ``"a[0,0] = a[1,0], b[0] = 0"``; an expression without ``=`` is set to 0.
+    names : sequence of str
+        Names of the parameters.
+
+    Returns
+    -------
+    matrix : ndarray of shape (q, P)
+        R.
+    value : ndarray of shape (q,)
+        r.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, an equation is not linear, or equations contradict or repeat each
+        other.
+
+    Examples
+    --------
+    >>> R, r = linear_constraints("2 * a[0] - a[1] = 3; b", ["a[0]", "a[1]", "b"])
+    >>> R.tolist(), r.tolist()
+    ([[2.0, -1.0, 0.0], [0.0, 0.0, 1.0]], [3.0, 0.0])
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"constraints must be text such as 'a[0,0] = 0', got {text!r}")
+    longest = sorted(range(len(names)), key=lambda j: -len(names[j]))
+    coded = text
+    for j in longest:
+        coded = re.sub(rf"(?<![\w.]){re.escape(names[j])}(?![\w\[])", f" _p{j}_ ", coded)
+    rows, values = [], []
+    for part in re.split(r"[,;]", coded):
+        sides = part.split("=")
+        if len(sides) > 2 or not part.strip():
+            raise ValueError(f"constraints: cannot read {text!r}: one '=' per equation")
+        row, constant = _linear(sides[0], names, text)
+        if len(sides) == 2:
+            other, right = _linear(sides[1], names, text)
+            row, constant = row - other, constant - right
+        rows.append(row)
+        values.append(-constant)
+    matrix = np.array(rows)
+    if np.linalg.matrix_rank(matrix) < len(rows):
+        raise ValueError(f"constraints: equations of {text!r} repeat or contradict each other")
+    return matrix, np.array(values) + 0.0
+
+
+def _linear(expression: str, names: Sequence[str], text: str) -> tuple[FloatArray, float]:
+    """Coefficients (P,) and constant of a linear expression."""
+    try:
+        tree = ast.parse(expression.strip(), mode="eval").body
+        row = _value(tree, len(names))
+    except (SyntaxError, KeyError, TypeError, ZeroDivisionError):
+        unknown = [w for w in re.findall(r"[A-Za-z][\w\[\]. ]*", expression) if w.strip()]
+        reason = f"unknown name {unknown[0].strip()!r}" if unknown else "it is not linear"
+        known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+        raise ValueError(
+            f"constraints: cannot read {text!r}: {reason}; parameters are {known}"
+        ) from None
+    return row[:-1], float(row[-1])
+
+
+def _value(node: ast.expr, size: int) -> FloatArray:
+    """An expression as coefficients and a constant (P + 1,)."""
+    row = np.zeros(size + 1)
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        row[-1] = node.value
+        return row
+    if isinstance(node, ast.Name):
+        found = re.fullmatch(r"_p(\d+)_", node.id)
+        if found is None:
+            raise KeyError(node.id)
+        row[int(found[1])] = 1.0
+        return row
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
+        value = _value(node.operand, size)
+        return value if isinstance(node.op, ast.UAdd) else -value
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left, size), _value(node.right, size)
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult) and (not left[:-1].any() or not right[:-1].any()):
+            return left[-1] * right if not left[:-1].any() else right[-1] * left
+        if isinstance(node.op, ast.Div) and not right[:-1].any():
+            return left / _nonzero(right[-1])
+    raise TypeError("not linear")
+
+
+def _nonzero(value: float) -> float:
+    if value == 0.0:
+        raise ZeroDivisionError
+    return value

@@ -1,0 +1,139 @@
+"""Covariances of an estimate: what the scores of the rows say beside the information."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.estimation.inference.found import found, inverse_of_free
+from moestat.metrics.information import expected_information, gradient_rows, score_rows
+from moestat.model.family import Family
+from moestat.solvers.problem import Sample
+
+__all__ = ["KINDS", "AtInputs", "information_at", "middle", "robust_covariance", "rows_of_scores"]
+
+KINDS = ("observed", "expected", "HC0", "HC1", "cluster")
+"""Observed or expected information, the sandwich, the sandwich times n / (n - p), by groups."""
+
+
+class AtInputs:
+    """The inputs of a data set as a design, in place of a law of X.
+
+    Parameters
+    ----------
+    data : Sample
+        The data.
+    """
+
+    counted: ClassVar[bool] = False
+
+    def __init__(self, data: Sample) -> None:
+        self.data = data
+
+    @property
+    def name(self) -> str:
+        """What the design is called."""
+        return "inputs of the data"
+
+    def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
+        """The inputs (d, n) as they are."""
+        return self.data.X
+
+    def quadrature(self, n_features: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
+        """The inputs (d, n) with their weights (n,)."""
+        return self.data.X, self.data.weight
+
+
+def rows_of_scores(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
+    """The score of each row, shape (n, P), by itself: not times its weight.
+
+    For a regression function the score is that of normal errors with the variance that is fitted,
+    ``(y - f) grad f / sigma^2``; the variance is not among the parameters.
+    """
+    ones = np.ones(data.size)
+    if not family.is_regression:
+        return score_rows(family, theta, np.ascontiguousarray(data.X.T), data.y, ones)
+    f, _ = family.regression(theta, data.X)
+    residual = data.y - f
+    variance = float(np.average(residual**2, weights=data.weight))
+    return gradient_rows(family, theta, data.X, residual / variance)
+
+
+def middle(
+    family: Family, data: Sample, theta: FloatArray, kind: str, groups: Any = None
+) -> FloatArray:
+    """The matrix M (P, P) of a sandwich ``V M V`` with V the inverse observed information.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    data : Sample
+        The data; weights are counts of equal rows.
+    theta : ndarray of shape (P,)
+        The estimate.
+    kind : {"HC0", "HC1", "cluster"}
+        Sum over rows of the outer products of scores; that times ``n / (n - p)``; the same of the
+        sums of scores within groups, times ``G / (G - 1)``.
+    groups : array_like of shape (n,), optional
+        Label of each row's group, for "cluster".
+
+    Notes
+    -----
+    White (1982) for the sandwich, Liang and Zeger (1986) for groups.
+    """
+    scores = rows_of_scores(family, data, theta)
+    n = float(data.weight.sum())
+    if kind == "cluster":
+        labels = np.asarray(groups)
+        if groups is None or labels.shape != (data.size,):
+            given = "nothing" if groups is None else f"shape {labels.shape}"
+            raise ValueError(
+                f"groups must hold one label per row, shape ({data.size},), for 'cluster'; got"
+                f" {given}"
+            )
+        _, index = np.unique(labels, return_inverse=True)
+        count = int(index.max()) + 1
+        if count < 2:
+            raise ValueError("groups must hold at least two groups, got one")
+        sums = np.zeros((count, family.n_params))
+        np.add.at(sums, index, scores * data.weight[:, None])
+        return sums.T @ sums * (count / (count - 1))
+    total = (scores * data.weight[:, None]).T @ scores
+    if kind == "HC0":
+        return total
+    return total * (n / (n - family.n_free_params))
+
+
+def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
+    """Expected information (P, P) at the inputs of the data, by quadrature over the response."""
+    noise = None
+    if family.is_regression:
+        f, _ = family.regression(theta, data.X)
+        noise = float(np.average((data.y - f) ** 2, weights=data.weight))
+    return expected_information(family, theta, AtInputs(data), noise=noise)
+
+
+def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray | None:
+    """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed".
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, or groups are missing, of another length, or not asked for.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"cov_type must be one of {', '.join(KINDS)}, got {kind!r}")
+    if groups is not None and kind != "cluster":
+        raise ValueError(f"groups are for cov_type 'cluster', got cov_type {kind!r}")
+    if kind == "observed":
+        return None
+    inner = found(result)
+    if kind == "expected":
+        information = information_at(inner.family, inner.data, inner.theta)
+        return inner.outward_matrix(inverse_of_free(information, inner.free))
+    V = inner.covariance
+    M = middle(inner.family, inner.data, inner.theta, kind, groups)
+    return inner.outward_matrix(V @ M @ V)

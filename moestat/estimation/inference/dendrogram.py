@@ -1,0 +1,173 @@
+"""The dendrogram of a mixing measure: one fit with too many experts, atoms merged one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.model.family import Family
+
+__all__ = ["Dendrogram", "dendrogram"]
+
+
+@dataclass(frozen=True)
+class Dendrogram:
+    """Merged measures of a fit with k experts, from k atoms down to one.
+
+    Parameters
+    ----------
+    merges : tuple of (int, int)
+        Which two atoms of the measure before were merged; the new one comes last.
+    heights : ndarray of shape (k - 1,)
+        Dissimilarity of each merged pair: of the measure with k, k - 1, ..., 2 atoms.
+    params : tuple of ndarray
+        Packed parameters of the measures with k, k - 1, ..., 1 atoms.
+    log_likelihood : ndarray of shape (k,)
+        Their log-likelihoods, without a new fit.
+    nobs : float
+        Number of samples.
+    """
+
+    merges: tuple[tuple[int, int], ...]
+    heights: FloatArray
+    params: tuple[FloatArray, ...] = field(repr=False)
+    log_likelihood: FloatArray = field(repr=False)
+    nobs: float = field(repr=False)
+
+    @property
+    def criterion(self) -> FloatArray:
+        """The selection criterion of k, ..., 2 atoms, shape (k - 1,), lower is better.
+
+        ``-(h + log(n) l / n)`` with the height h of the next merger and the log-likelihood l.
+        """
+        mean = self.log_likelihood[:-1] / self.nobs
+        return -(self.heights + np.log(self.nobs) * mean)
+
+    @property
+    def n_experts(self) -> int:
+        """The number of experts that the criterion chooses, at least 2."""
+        k = len(self.params)
+        return k - int(np.argmin(self.criterion))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Heights against the number of atoms.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(figsize=(5, 3.5)).subplots()
+        k = len(self.params)
+        ax.semilogy(np.arange(k, 1, -1), np.maximum(self.heights, 1e-300), "o-")
+        ax.axvline(self.n_experts, linestyle=":", color="0.5")
+        ax.set_xlabel("number of atoms")
+        ax.set_ylabel("dissimilarity of the next merger")
+        return ax
+
+
+def dendrogram(family: Family, theta: FloatArray, X: Any, y: Any) -> Dendrogram:
+    """Merge the atoms of a fit with too many softmax-gated Gaussian experts.
+
+    Parameters
+    ----------
+    family : Family
+        Gaussian likelihood, softmax gate and linear experts, with k >= 2.
+    theta : ndarray of shape (P,)
+        Packed parameters of the fit, over data in units in which inputs and response have
+        standard deviations near 1: the dissimilarity adds squared and plain differences.
+    X, y : array_like of shape (n, d), (n,)
+        The data.
+
+    Returns
+    -------
+    Dendrogram
+        The measures, heights and selection criterion.
+
+    Raises
+    ------
+    ValueError
+        If the family is another one or has one expert.
+
+    Notes
+    -----
+    Hai, Mai, Nguyen, Ho, Nguyen and Drovandi (2025), arXiv 2510.12744.  Atoms i and j are
+    ``(exp(-beta0_i) + exp(-beta0_j))^-1 (|beta1_i - beta1_j|^2 + (b_i - b_j)^2 + |a_i - a_j| +
+    |nu_i - nu_j|)`` apart: what converges at half the rate enters squared.  Masses
+    sum to 1 here.  Merged atoms have the sum of the masses and the averages of the parameters,
+    weighted by the masses.
+
+    Examples
+    --------
+    >>> from moestat import Uniform, family, fit, sample
+    >>> F = family("gaussian", gate="softmax", n_experts=2)
+    >>> truth = F.pack(
+    ...     {"beta0": [0, 0], "beta1": [4, 0], "a": [2, -2], "b": [1, 0], "nu": [0.1, 0.1]}
+    ... )
+    >>> X, y = sample(F, truth, n=2000, rng=0, design=Uniform(-1, 1))
+    >>> G = F.with_experts(4)
+    >>> dendrogram(G, fit(G, X, y, rng=0).params, X, y).n_experts
+    2
+    """
+    wanted = family.likelihood.name, family.gate.name, family.expert.name
+    if wanted != ("gaussian", "softmax", "linear"):
+        raise ValueError(
+            "dendrogram is for the gaussian likelihood with the softmax gate and linear experts,"
+            f" got {' / '.join(wanted)}"
+        )
+    k = family.n_experts
+    if k < 2:
+        raise ValueError("dendrogram needs a fit with at least 2 experts, got 1")
+    names = ("beta0", "beta1", "a", "b", "nu")
+    blocks = family.unpack(theta)
+    # Masses sum to 1, so that nothing depends on which atom is the reference.
+    blocks["beta0"] = blocks["beta0"] - np.logaddexp.reduce(blocks["beta0"])
+    atoms = [{name: blocks[name][i] for name in names} for i in range(k)]
+    measures, merges, heights = [theta], [], []
+    while len(atoms) > 1:
+        height, i, j = min(
+            (_apart(atoms[i], atoms[j]), i, j) for j in range(len(atoms)) for i in range(j)
+        )
+        heights.append(height)
+        merges.append((i, j))
+        merged = _merged(atoms[i], atoms[j])
+        atoms = [atom for t, atom in enumerate(atoms) if t not in (i, j)] + [merged]
+        model = family.with_experts(len(atoms))
+        packed = model.pack({name: [atom[name] for atom in atoms] for name in names})
+        measures.append(model.pin(packed))
+    values = [
+        float(np.sum(family.with_experts(k - s).log_density(params, X, y)))
+        for s, params in enumerate(measures)
+    ]
+    return Dendrogram(
+        tuple(merges),
+        np.array(heights),
+        tuple(measures),
+        np.array(values),
+        float(len(np.asarray(y))),
+    )
+
+
+def _apart(one: dict[str, Any], other: dict[str, Any]) -> float:
+    mass = 1.0 / (np.exp(-one["beta0"]) + np.exp(-other["beta0"]))
+    squared = np.sum((one["beta1"] - other["beta1"]) ** 2) + (one["b"] - other["b"]) ** 2
+    plain = np.linalg.norm(one["a"] - other["a"]) + abs(one["nu"] - other["nu"])
+    return float(mass * (squared + plain))
+
+
+def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    total = np.logaddexp(one["beta0"], other["beta0"])
+    share = np.exp(one["beta0"] - total)
+    mixed = {name: share * one[name] + (1.0 - share) * other[name] for name in one}
+    return {**mixed, "beta0": total}

@@ -1,0 +1,143 @@
+"""Diagnostics of a fit: quantile residuals, calibration, assignments, influence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import as_generator
+from moestat.model.family import Family
+
+__all__ = ["calibration", "classification_table", "influence", "quantile_residuals"]
+
+
+def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: Any = None) -> Any:
+    """Randomised quantile residuals, standard normal if the model is true.
+
+    ``r = Phi^-1(F(y | x))`` for a continuous response; for classes u is uniform between
+    ``F(y - 1 | x)`` and ``F(y | x)``.
+
+    Parameters
+    ----------
+    family : Family
+        The model, with a density.
+    theta : ndarray of shape (P,)
+        Packed parameters.
+    X, y : array_like of shape (n, d), (n,)
+        Data.
+    rng : numpy.random.Generator, int or None
+        Source of the uniform numbers, for classes.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The residuals.
+
+    Notes
+    -----
+    Dunn and Smyth (1996).
+
+    Examples
+    --------
+    >>> from moestat import family, sample
+    >>> F = family("gaussian", gate="softmax", n_experts=1)
+    >>> theta = F.pack({"beta0": [0], "beta1": [0], "a": [2], "b": [1], "nu": [4]})
+    >>> quantile_residuals(F, theta, [[1.0]], [5.0]).round(6).tolist()
+    [1.0]
+    """
+    from scipy.special import ndtr, ndtri
+
+    design = np.asarray(X, dtype=np.float64).reshape(len(np.asarray(y)), -1)
+    if family.likelihood.support is None:
+        assert family.likelihood.spread is not None
+        eta = family.predictors(theta, np.ascontiguousarray(design.T))
+        mean, deviation = family.likelihood.spread(eta)
+        weight = family.gate_probabilities(theta, design).T
+        z = (np.asarray(y, dtype=np.float64) - mean) / deviation
+        below, above = np.sum(weight * ndtr(z), axis=0), np.sum(weight * ndtr(-z), axis=0)
+        # The smaller tail keeps its digits.
+        return np.where(below < 0.5, ndtri(below), -ndtri(above))
+    probability = family.probabilities(theta, design)
+    cumulative = np.cumsum(probability, axis=1)
+    label = family.likelihood.encode(y, family.n_classes)
+    at = np.arange(label.size)
+    high = cumulative[at, label]
+    u = high - as_generator(rng).random(label.size) * probability[at, label]
+    return ndtri(np.clip(u, 1e-16, 1.0 - 1e-16))
+
+
+def calibration(probability: FloatArray, occurred: Any, bins: int = 10) -> dict[str, FloatArray]:
+    """Predicted probabilities of a class against how often it occurred, in bins of equal counts.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n,)
+        Predicted probabilities.
+    occurred : array_like of shape (n,)
+        Whether the class occurred.
+    bins : int
+        Number of bins.
+
+    Returns
+    -------
+    dict
+        ``predicted``, ``observed`` and ``count`` of each bin.
+
+    Examples
+    --------
+    >>> table = calibration(np.array([0.1, 0.1, 0.9, 0.9]), [0, 0, 1, 1], bins=2)
+    >>> table["observed"].tolist()
+    [0.0, 1.0]
+    """
+    order = np.argsort(probability, kind="stable")
+    parts = np.array_split(order, min(bins, order.size))
+    happened = np.asarray(occurred, dtype=np.float64)
+    return {
+        "predicted": np.array([probability[part].mean() for part in parts]),
+        "observed": np.array([happened[part].mean() for part in parts]),
+        "count": np.array([float(part.size) for part in parts]),
+    }
+
+
+def classification_table(responsibilities: FloatArray, labels: Any) -> tuple[Any, IntArray]:
+    """Counts of known labels (rows) by most probable expert (columns).
+
+    Parameters
+    ----------
+    responsibilities : ndarray of shape (n, k)
+        Posterior probabilities of the experts.
+    labels : array_like of shape (n,)
+        Known labels.
+
+    Returns
+    -------
+    labels : ndarray of shape (L,)
+        The distinct labels.
+    table : ndarray of shape (L, k)
+        Counts.
+
+    Examples
+    --------
+    >>> classification_table(np.array([[0.9, 0.1], [0.2, 0.8]]), ["u", "v"])[1].tolist()
+    [[1, 0], [0, 1]]
+    """
+    names, rows = np.unique(np.asarray(labels), return_inverse=True)
+    table = np.zeros((names.size, responsibilities.shape[1]), dtype=np.int64)
+    np.add.at(table, (rows, np.argmax(responsibilities, axis=1)), 1)
+    return names, table
+
+
+def influence(scores: FloatArray, covariance: FloatArray) -> FloatArray:
+    """How far the estimate moves when each row is left out, by one Newton step, shape (n, P).
+
+    ``theta_(-t) - theta ~ -V s_t`` with the score s_t of row t and the inverse information V
+    (Cook and Weisberg 1982); parameters without a variance do not move.
+
+    Examples
+    --------
+    >>> influence(np.array([[2.0]]), np.array([[0.5]])).tolist()
+    [[-1.0]]
+    """
+    return -scores @ np.nan_to_num(covariance)

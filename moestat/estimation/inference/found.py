@@ -1,0 +1,113 @@
+"""A fit where it was found: data and parameters in the coordinates of the solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.model.family import Family
+from moestat.model.units import Coordinates
+from moestat.solvers.problem import Problem, Sample
+
+__all__ = ["Found", "found", "inverse_of_free"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The problem that was solved and its solution, and the way to the user's coordinates.
+
+    Parameters
+    ----------
+    problem : Problem
+        Family and data, standardised if the fit was.
+    theta : ndarray of shape (P,)
+        The estimate there.
+    information : ndarray of shape (P, P)
+        Observed information there.
+    coordinates : Coordinates or None
+        ``theta_user = matrix @ theta + shift``; None for the identity.
+    """
+
+    problem: Problem = field(repr=False)
+    theta: FloatArray = field(repr=False)
+    information: FloatArray = field(repr=False)
+    coordinates: Coordinates | None = field(repr=False)
+
+    @property
+    def family(self) -> Family:
+        """The family with the box of the fit."""
+        return self.problem.family
+
+    @property
+    def data(self) -> Sample:
+        """The data."""
+        return self.problem.data
+
+    @property
+    def free(self) -> IntArray:
+        """Positions of the coordinates neither pinned nor on a bound."""
+        lower, upper = self.family.box_at(self.theta)
+        return np.flatnonzero((self.theta > lower) & (self.theta < upper))
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Inverse information of the free coordinates (P, P), 0 for the others.
+
+        Directions without information are left out: they have no covariance, and nothing that is
+        identified moves along them.
+        """
+        return inverse_of_free(self.information, self.free)
+
+    def row(self, j: int) -> FloatArray:
+        """Derivative (P,) of the user's parameter j."""
+        if self.coordinates is None:
+            return np.eye(self.theta.size)[j]
+        return self.coordinates.matrix[j]
+
+    def outward(self, theta: FloatArray) -> FloatArray:
+        """Parameters (P,) in the user's coordinates."""
+        return theta if self.coordinates is None else self.coordinates.outward(theta)
+
+    def outward_matrix(self, matrix: FloatArray) -> FloatArray:
+        """A covariance (P, P) in the user's coordinates."""
+        if self.coordinates is None:
+            return matrix
+        return self.coordinates.matrix @ matrix @ self.coordinates.matrix.T
+
+
+def inverse_of_free(information: FloatArray, free: IntArray) -> FloatArray:
+    """Inverse of the information of the free coordinates, 0 elsewhere and along null directions."""
+    block = information[np.ix_(free, free)]
+    scale = np.sqrt(np.maximum(np.abs(np.diag(block)), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(block / np.outer(scale, scale))
+    good = values > 1e-12 * values.max(initial=0.0)
+    inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T / np.outer(scale, scale)
+    full = np.zeros_like(information)
+    full[np.ix_(free, free)] = inverse
+    return full
+
+
+def found(result: Any) -> Found:
+    """The problem behind a `MoEResults`.
+
+    Raises
+    ------
+    ValueError
+        If the result was stored without its data.
+    """
+    rows = result.rows
+    family = result.family
+    X, y = np.ascontiguousarray(rows.X.T), family.likelihood.encode(rows.y, family.n_classes)
+    standard = result.standard
+    if standard is None:
+        problem = Problem(family, Sample(X, y, rows.weight))
+        return Found(problem, result.theta, result.solution.information, None)
+    Z, w = standard.coordinates.units.apply(X, y)
+    inner = Sample(Z, w, rows.weight)
+    solution = standard.solution
+    return Found(
+        Problem(standard.family, inner), solution.theta, solution.information, standard.coordinates
+    )

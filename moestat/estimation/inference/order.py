@@ -1,0 +1,142 @@
+"""Tests of the number of experts, for which the likelihood ratio has no chi-square law."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_generator, positive_int
+from moestat.base.warnings import MoEWarning
+from moestat.estimation.fitting import fit_many
+from moestat.estimation.inference.resampling import parametric_samples
+from moestat.estimation.results import MoEResults
+from moestat.solvers.problem import Sample
+
+__all__ = ["OrderTest", "bootstrap_lrt"]
+
+
+@dataclass(frozen=True)
+class OrderTest:
+    """A parametric bootstrap test of k experts against more.
+
+    Parameters
+    ----------
+    statistic : float
+        Twice the difference of the log-likelihoods.
+    replicates : ndarray of shape (B,)
+        The same for data drawn from the smaller fit; those without certified fits left out.
+    n_resamples, n_left_out : int
+        Resamples asked for, and left out.
+    """
+
+    statistic: float
+    replicates: FloatArray = field(repr=False)
+    n_resamples: int
+    n_left_out: int
+
+    @property
+    def pvalue(self) -> float:
+        """``(1 + #{T* >= T}) / (1 + B)``."""
+        larger = int(np.sum(self.replicates >= self.statistic))
+        return (1 + larger) / (1 + self.replicates.size)
+
+    @property
+    def pvalue_se(self) -> float:
+        """Monte Carlo standard error of the p-value."""
+        p = self.pvalue
+        return float(np.sqrt(p * (1.0 - p) / max(self.replicates.size, 1)))
+
+    def __str__(self) -> str:
+        return (
+            f"bootstrap likelihood ratio: {self.statistic:.4f}, p = {self.pvalue:.4g}"
+            f" +- {self.pvalue_se:.2g} ({self.replicates.size} of {self.n_resamples} resamples)"
+        )
+
+
+def bootstrap_lrt(
+    small: MoEResults,
+    large: MoEResults,
+    n_resamples: int = 199,
+    *,
+    rng: Any = None,
+    threads: int | None = None,
+    **options: Any,
+) -> OrderTest:
+    """Test k experts against more by refitting data drawn from the smaller fit.
+
+    With one expert too many the truth lies on the boundary of the larger model and its information
+    is singular there: the likelihood ratio is not chi-square, whatever n is.
+
+    Parameters
+    ----------
+    small, large : MoEResults
+        Fits to the same data of one family with k and more experts.
+    n_resamples : int
+        Number B of data sets drawn from the smaller fit.
+    rng : numpy.random.Generator, int or None
+        Source of data and starts.
+    threads : int, optional
+        Threads; all cores by default.
+    **options
+        Further arguments of `moestat.fit_many`, those of the fits that are compared.
+
+    Returns
+    -------
+    OrderTest
+        Statistic, p-value and its Monte Carlo error.
+
+    Raises
+    ------
+    ValueError
+        If the fits are not of one family and one data set, or the family has no density.
+
+    Notes
+    -----
+    McLachlan (1987).  Fits that are not certified are left out and counted.
+
+    Examples
+    --------
+    >>> from moestat import Uniform, family, fit, sample
+    >>> F = family("gaussian", gate="softmax", n_experts=1)
+    >>> theta = F.pack({"beta0": [0], "beta1": [0], "a": [2], "b": [1], "nu": [1]})
+    >>> X, y = sample(F, theta, n=200, rng=0)
+    >>> one, two = fit(F, X, y, rng=0), fit(F.with_experts(2), X, y, rng=0)
+    >>> bootstrap_lrt(one, two, 19, rng=0).pvalue > 0.05
+    True
+    """
+    count = positive_int("n_resamples", n_resamples)
+    if small.family.is_regression:
+        raise ValueError("bootstrap_lrt needs a likelihood; 'least-squares' families have none")
+    if small.family.with_experts(large.family.n_experts) != large.family:
+        raise ValueError("small and large must be fits of one family, with k and more experts")
+    if large.family.n_experts <= small.family.n_experts:
+        raise ValueError(
+            f"large must have more experts than small, got {large.family.n_experts} and"
+            f" {small.family.n_experts}"
+        )
+    rows = small.rows
+    if large.rows.X.shape != rows.X.shape or not np.array_equal(large.rows.y, rows.y):
+        raise ValueError("small and large must be fits to the same data")
+    model, theta = small.family, small.theta
+    data = Sample(np.ascontiguousarray(rows.X.T), rows.y, rows.weight)
+    generator = as_generator(rng)
+    sets = [
+        (s.X.T, model.likelihood.decode(s.y))
+        for s in parametric_samples(model, data, theta, count, generator)
+    ]
+    # Both as by default, like the fits that are compared: a likelihood ratio of maxima that were
+    # looked for less thoroughly would be too small.
+    heights = []
+    for family in (model, large.family):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MoEWarning)
+            fits = fit_many(family, sets, rng=generator.spawn(1)[0], threads=threads, **options)
+        heights.append([f.log_likelihood if f.certificate.certified else np.nan for f in fits])
+    values = 2.0 * (np.array(heights[1]) - np.array(heights[0]))
+    kept = np.isfinite(values)
+    observed = 2.0 * (large.log_likelihood - small.log_likelihood)
+    return OrderTest(float(observed), np.maximum(values[kept], 0.0), count, int(np.sum(~kept)))

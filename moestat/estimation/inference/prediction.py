@@ -1,0 +1,174 @@
+"""Predictions with their uncertainty: of the mean, of a new response, of class probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import real_in
+from moestat.estimation.inference.delta import delta_method
+from moestat.model.family import Family
+
+__all__ = ["Prediction", "predict_with_errors"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predictions at inputs, with standard errors by the delta method.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    params : ndarray of shape (P,)
+        The estimate.
+    X : ndarray of shape (n, d)
+        The inputs.
+    predicted : ndarray of shape (n,) or (n, K)
+        Conditional means, or probabilities of the classes.
+    se : ndarray of the same shape
+        Standard errors; NaN where a parameter without one matters.
+    noise : float or None
+        Variance of the errors of a regression function.
+    """
+
+    family: Family = field(repr=False)
+    params: FloatArray = field(repr=False)
+    X: FloatArray = field(repr=False)
+    predicted: FloatArray
+    se: FloatArray
+    noise: float | None = field(default=None, repr=False)
+
+    def conf_int(self, alpha: float = 0.05) -> FloatArray:
+        """Intervals of level ``1 - alpha`` for the mean (n, 2) or the probabilities (n, K, 2).
+
+        Those of probabilities are made on the logit scale, so that they stay between 0 and 1.
+        """
+        half = _normal_quantile(alpha) * self.se
+        if self.predicted.ndim == 1:
+            return np.stack([self.predicted - half, self.predicted + half], axis=-1)
+        p = np.clip(self.predicted, 1e-300, 1.0 - 1e-16)
+        logit, half = np.log(p) - np.log1p(-p), half / (p * (1.0 - p))
+        ends = np.stack([logit - half, logit + half], axis=-1)
+        return 1.0 / (1.0 + np.exp(-ends))
+
+    def prediction_interval(self, alpha: float = 0.05) -> FloatArray:
+        """Where a new response lies with probability ``1 - alpha``, shape (n, 2).
+
+        Quantiles ``alpha / 2`` and ``1 - alpha / 2`` of the fitted density at each input; the
+        uncertainty of the parameters is not added.
+
+        Raises
+        ------
+        ValueError
+            If the response is a class.
+        """
+        level = real_in("alpha", alpha, 0.0, 1.0, open_low=True)
+        if self.predicted.ndim > 1:
+            raise ValueError("a class has no prediction interval; use conf_int")
+        weight, mean, deviation = _components(self.family, self.params, self.X, self.noise)
+        sides = [_mixture_quantile(q, weight, mean, deviation) for q in (level / 2, 1 - level / 2)]
+        return np.stack(sides, axis=-1)
+
+    def summary_frame(self, alpha: float = 0.05) -> Any:
+        """A pandas frame, one row per input, with statsmodels' column names.
+
+        Columns are ``mean, mean_se, mean_ci_lower, mean_ci_upper, obs_ci_lower, obs_ci_upper``;
+        for classes ``p[s], se[s], ci_lower[s], ci_upper[s]`` of each class s = 1..K.
+        """
+        import pandas as pd
+
+        ci = self.conf_int(alpha)
+        if self.predicted.ndim == 1:
+            new = self.prediction_interval(alpha)
+            columns = {
+                "mean": self.predicted,
+                "mean_se": self.se,
+                "mean_ci_lower": ci[:, 0],
+                "mean_ci_upper": ci[:, 1],
+                "obs_ci_lower": new[:, 0],
+                "obs_ci_upper": new[:, 1],
+            }
+            return pd.DataFrame(columns)
+        parts = {}
+        for s in range(self.predicted.shape[1]):
+            label = f"[{s + 1}]"
+            parts[f"p{label}"] = self.predicted[:, s]
+            parts[f"se{label}"] = self.se[:, s]
+            parts[f"ci_lower{label}"] = ci[:, s, 0]
+            parts[f"ci_upper{label}"] = ci[:, s, 1]
+        return pd.DataFrame(parts)
+
+
+def predict_with_errors(
+    family: Family, theta: FloatArray, covariance: FloatArray, X: Any, noise: float | None = None
+) -> Prediction:
+    """Conditional means or class probabilities with standard errors.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    theta : ndarray of shape (P,)
+        The estimate.
+    covariance : ndarray of shape (P, P)
+        Its covariance.
+    X : ndarray of shape (n, d)
+        Inputs.
+    noise : float, optional
+        Variance of the errors of a regression function.
+
+    Examples
+    --------
+    >>> from moestat import family, fit
+    >>> x = np.linspace(-1, 1, 50)
+    >>> y = 1 + 2 * x + np.where(np.arange(50) % 2, 0.1, -0.1)
+    >>> result = fit(family("gaussian", gate="softmax", n_experts=1), x, y, rng=0)
+    >>> p = predict_with_errors(result.family, result.params, result.cov_params(), x[:1, None])
+    >>> p.predicted.round(3).tolist(), p.se.round(4).tolist()
+    ([-1.006], [0.0278])
+    """
+    classes = family.likelihood.support is not None
+    value = family.probabilities if classes else family.mean
+    predicted = np.asarray(value(theta, X))
+    _, spread = delta_method(lambda t: np.asarray(value(t, X)).ravel(), theta, covariance)
+    se = np.sqrt(np.diag(spread)).reshape(predicted.shape)
+    return Prediction(family, theta, np.asarray(X, dtype=np.float64), predicted, se, noise)
+
+
+def _normal_quantile(alpha: float) -> float:
+    from scipy.stats import norm
+
+    return float(norm.ppf(1.0 - real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0))
+
+
+def _components(
+    family: Family, theta: FloatArray, X: FloatArray, noise: float | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, means and standard deviations of the components at each input, each (k, n)."""
+    if family.is_regression:
+        mean = np.atleast_2d(family.mean(theta, X))
+        return np.ones_like(mean), mean, np.full_like(mean, np.sqrt(noise or 0.0))
+    weight = family.gate_probabilities(theta, X).T
+    design = np.ascontiguousarray(X.reshape(len(X), -1).T)
+    assert family.likelihood.spread is not None
+    mean, deviation = family.likelihood.spread(family.predictors(theta, design))
+    return weight, mean, np.broadcast_to(deviation, mean.shape)
+
+
+def _mixture_quantile(
+    q: float, weight: FloatArray, mean: FloatArray, deviation: FloatArray
+) -> FloatArray:
+    """The q-quantile of normal mixtures (k, n) by bisection, to 1e-12 of the spread."""
+    from scipy.special import ndtr, ndtri
+
+    ends = mean + deviation * ndtri(q)
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        below = np.sum(weight * ndtr((middle - mean) / deviation), axis=0) < q
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return 0.5 * (low + high)

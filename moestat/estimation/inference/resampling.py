@@ -1,0 +1,128 @@
+"""Fits to resampled data, warm-started and run in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.estimation.inference.covariance import AtInputs
+from moestat.model.family import Family
+from moestat.model.generate import sample
+from moestat.solvers import Newton, Solution
+from moestat.solvers.problem import Cores, Problem, Sample, attempt
+
+__all__ = ["Refits", "parametric_samples", "refit", "reweighted_samples"]
+
+_BATCH = 64
+"""Data sets that are in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Refits:
+    """Fits to B resamples.
+
+    Parameters
+    ----------
+    params : ndarray of shape (B, P)
+        Estimates; rows of fits that failed or are not certified are NaN.
+    log_likelihood : ndarray of shape (B,)
+        Their log-likelihoods, NaN likewise.
+    n_failed : int
+        Fits that raised an exception.
+    n_uncertified : int
+        Fits that ended without a certificate.
+    """
+
+    params: FloatArray
+    log_likelihood: FloatArray
+    n_failed: int
+    n_uncertified: int
+
+
+def refit(
+    family: Family,
+    samples: Iterator[Sample],
+    starts: Callable[[Sample], FloatArray],
+    threads: int | None = None,
+) -> Refits:
+    """Fit one family to each sample from its starts (m, P), and keep the highest certified end."""
+    params: list[FloatArray] = []
+    heights: list[float] = []
+    failed = uncertified = 0
+    solver, target = Newton(), Cores(threads)
+    while batch := [sample for sample, _ in zip(samples, range(_BATCH), strict=False)]:
+        points = [np.clip(starts(sample), family.lower, family.upper) for sample in batch]
+        problems = [
+            Problem(family, s)
+            for s, own in zip(batch, points, strict=True)
+            for _ in range(len(own))
+        ]
+        flat = [point for own in points for point in own]
+        ends = attempt(
+            [solver.steps(p, start) for p, start in zip(problems, flat, strict=True)],
+            problems,
+            target,
+        )
+        at = 0
+        for own in points:
+            mine: list[Any] = ends[at : at + len(own)]
+            at += len(own)
+            solutions: list[Solution] = [end for end in mine if isinstance(end, Solution)]
+            certified = [s for s in solutions if s.certificate.certified]
+            if certified:
+                best = max(certified, key=lambda s: s.log_likelihood)
+                params.append(best.theta)
+                heights.append(best.log_likelihood)
+            else:
+                failed += not solutions
+                uncertified += bool(solutions)
+                params.append(np.full(family.n_params, np.nan))
+                heights.append(np.nan)
+    return Refits(np.array(params), np.array(heights), failed, uncertified)
+
+
+def reweighted_samples(
+    data: Sample, kind: str, count: int, rng: np.random.Generator, groups: Any = None
+) -> Iterator[Sample]:
+    """The same rows with random weights: no row is copied.
+
+    "pairs" draws rows with replacement (Efron 1979), "cluster" whole groups, "bayesian" weights
+    from the flat Dirichlet law (Rubin 1981).
+    """
+    share = data.weight / data.weight.sum()
+    n = round(float(data.weight.sum()))
+    if kind == "cluster":
+        _, index = np.unique(np.asarray(groups), return_inverse=True)
+        n_groups = int(index.max()) + 1
+    for _ in range(count):
+        if kind == "pairs":
+            weight = rng.multinomial(n, share).astype(np.float64)
+        elif kind == "cluster":
+            drawn = np.bincount(rng.integers(0, n_groups, n_groups), minlength=n_groups)
+            weight = data.weight * drawn[index]
+        else:
+            weight = rng.gamma(np.maximum(data.weight, 1e-300))
+            weight *= n / weight.sum()
+        used = weight > 0.0
+        yield Sample(np.ascontiguousarray(data.X[:, used]), data.y[used], weight[used])
+
+
+def parametric_samples(
+    family: Family, data: Sample, theta: FloatArray, count: int, rng: np.random.Generator
+) -> Iterator[Sample]:
+    """New responses from the fitted density at the inputs of the data.
+
+    A row of weight w stands for w rows: where weights are not 1 it is drawn so many times.
+    """
+    X = data.X
+    if np.any(data.weight != 1.0):
+        X = np.repeat(data.X, np.round(data.weight).astype(np.int64), axis=1)
+    weight = np.ones(X.shape[1])
+    inputs = AtInputs(Sample(np.ascontiguousarray(X), np.empty(0), weight))
+    for _ in range(count):
+        _, y = sample(family, theta, weight.size, rng, inputs)
+        yield Sample(inputs.data.X, family.likelihood.encode(y, family.n_classes), weight)

@@ -1,0 +1,116 @@
+"""One loop for all solvers: a batch of iterations, advanced together.
+
+The loop evaluates the requests of a whole batch of problems in one go: over threads here, in one
+launch on another `Target`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from moestat.solvers.problem import Answer, Iteration, Problem, Request, Result, Target, Value
+
+__all__ = ["Cores", "attempt", "drive"]
+
+_ROWS_WORTH_A_THREAD = 20_000
+"""Rows of a batch from which on threads share it: handing a smaller pass over costs more."""
+
+
+@dataclass(frozen=True)
+class Cores:
+    """The processor's cores, the default target.
+
+    Parameters
+    ----------
+    threads : int or None
+        Threads that evaluate; all cores by default.  The results do not depend on it.
+    """
+
+    threads: int | None = None
+    whole = False
+
+    def groups(self, problems: Sequence[Problem]) -> list[range]:
+        """All of them at once."""
+        return [range(len(problems))]
+
+    @contextmanager
+    def session(self, problems: Sequence[Problem]) -> Iterator[Answer]:
+        """A pool of threads."""
+        workers = min(self.threads or os.cpu_count() or 1, max(len(problems), 1))
+
+        def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
+            rows = sum(problem.data.levels[request.level].size for problem, request in batch)
+            spread = pool.map if workers > 1 and rows > _ROWS_WORTH_A_THREAD else map
+            return spread(lambda item: item[0].evaluate(item[1]), batch)
+
+        with ThreadPoolExecutor(workers) as pool:
+            yield answer
+
+
+def drive(
+    iterations: Sequence[Iteration[Result]],
+    problems: Sequence[Problem],
+    threads: int | None = None,
+    target: Target | None = None,
+) -> list[Result]:
+    """Run a batch of solver iterations to their ends.
+
+    Parameters
+    ----------
+    iterations : sequence of generators
+        One per problem.
+    problems : sequence of Problem
+        What each iteration's requests are about.
+    threads : int, optional
+        Threads that evaluate; all cores by default.  The results do not depend on it.
+    target : Target, optional
+        Where requests are answered, in place of `Cores`.
+
+    Returns
+    -------
+    list
+        The return value of each iteration, in order.
+    """
+    results = attempt(iterations, problems, target or Cores(threads))
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    return results  # type: ignore[return-value]
+
+
+def attempt(
+    iterations: Sequence[Iteration[Result]], problems: Sequence[Problem], target: Target
+) -> list[Result | Exception]:
+    """As `drive`, with the exception of an iteration that raised one in place of its result."""
+    results: list[Any] = [None] * len(iterations)
+    pending: list[tuple[int, Request]] = []
+
+    def advance(i: int, evaluation: Value | None) -> None:
+        try:
+            request = next(iterations[i]) if evaluation is None else iterations[i].send(evaluation)
+        except StopIteration as stop:
+            results[i] = stop.value
+        except Exception as error:
+            results[i] = error
+        else:
+            pending.append((i, request))
+
+    # The solvers' own algebra is P by P: BLAS threads would only wait for each other.
+    with threadpool_limits(1, "blas"):
+        for group in target.groups(problems):
+            with target.session([problems[i] for i in group]) as answer:
+                for i in group:
+                    advance(i, None)
+                while pending:
+                    batch, pending = pending, []
+                    answers = answer([(problems[i], request) for i, request in batch])
+                    for (i, _), evaluation in zip(batch, answers, strict=True):
+                        advance(i, evaluation)
+    return results

@@ -1,0 +1,93 @@
+"""What the solvers of least-squares problems have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int, real_in
+from moestat.model.family import Family
+from moestat.solvers.least_squares.gauss_newton import (
+    Gradients,
+    check_regression,
+    fitted_levels,
+    last_look,
+    least_squares_solution,
+)
+from moestat.solvers.problem import Evaluation, Iteration, Problem
+from moestat.solvers.solution import Solution
+from moestat.solvers.trust_region.decrease import PREVIEW_TOLERANCE
+
+__all__ = ["ROUNDING", "Descent", "LeastSquaresSolver", "smallest_gain"]
+
+ROUNDING = 1e-14
+"""Rounding error of half a sum of squares, in units of log-likelihood, for each sample."""
+
+_FINEST = 1e-6
+
+
+def smallest_gain(tolerance: float, size: float) -> float:
+    """The smallest gain in log-likelihood worth a step: the tolerance, or what rounding allows.
+
+    Below the rounding error of the value gradients still show a decrease, down to 1e-6.
+    """
+    return max(tolerance, min(ROUNDING * size, _FINEST))
+
+
+class Descent(NamedTuple):
+    """The end of a descent on one level of the data.
+
+    Parameters (P,), status, iterations, and the gradients met, each with its place.
+    """
+
+    theta: FloatArray
+    status: str
+    iterations: int
+    gradients: Gradients = ()
+
+
+@dataclass(frozen=True)
+class LeastSquaresSolver(ABC):
+    """A descent on one level of the data after the other; each solver has its own way down."""
+
+    tolerance: float
+    max_iterations: int
+    name: str
+
+    preview_tolerance: ClassVar[float] = PREVIEW_TOLERANCE
+    """What a part of the data says about the minimum, in units of log-likelihood."""
+
+    def __post_init__(self) -> None:
+        real_in("tolerance", self.tolerance, 0.0, open_low=True)
+        positive_int("max_iterations", self.max_iterations)
+
+    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
+        """The iteration from `start` (P,), already inside the box."""
+        self._check(problem.family)
+        end, spent = Descent(start, "iteration limit", 0), 0
+        for level, data in fitted_levels(problem):
+            tolerance = self.tolerance
+            if data.preview:
+                tolerance = max(tolerance, self.preview_tolerance)
+            left = self.max_iterations - spent
+            end = yield from self._descend(problem, end.theta, level, tolerance, left)
+            spent += end.iterations
+        here = yield last_look(problem, end.theta)
+        model = self._model(problem, end.theta, here)
+        return least_squares_solution(problem, end.theta, model, end.status, spent, end.gradients)
+
+    def _check(self, family: Family) -> None:
+        """Refuse families that this solver cannot fit."""
+        check_regression(self.name, family)
+
+    def _model(self, problem: Problem, theta: FloatArray, here: Evaluation) -> Evaluation:
+        """The quadratic model around theta that the certificate judges."""
+        return here
+
+    @abstractmethod
+    def _descend(
+        self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
+    ) -> Iteration[Descent]:
+        """Minimise on one level of the data, in `most` iterations."""

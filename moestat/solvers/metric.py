@@ -1,0 +1,29 @@
+"""Metrics of parameter space: a step's length is the root mean square change of the predictors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+
+__all__ = ["region_metric", "with_ridge"]
+
+_RIDGE = 1e-8
+
+
+def with_ridge(gram: FloatArray) -> FloatArray:
+    """A matrix ``E[phi phi']`` with a ridge that makes it definite for constant inputs, too."""
+    return gram + _RIDGE * np.diag(np.diag(gram) + _RIDGE)
+
+
+def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: int) -> FloatArray:
+    """The metric M (P, P) of channels at `index` (k, C) of `width` (C,), with a small ridge.
+
+    `gram` is ``E[phi phi']`` (1 + d, 1 + d) over the data.
+    """
+    gram = with_ridge(gram)
+    metric = np.zeros((n_params, n_params))
+    for (_, c), first in np.ndenumerate(index):
+        w = int(width[c])
+        metric[first : first + w, first : first + w] = gram[:w, :w]
+    return metric

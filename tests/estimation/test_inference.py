@@ -1,0 +1,271 @@
+"""Inference against statsmodels, closed forms and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+import moestat
+from moestat.estimation.inference.alignment import align
+from moestat.estimation.inference.constraints import linear_constraints
+from moestat.estimation.inference.delta import delta_method
+from moestat.estimation.inference.diagnostics import quantile_residuals
+
+
+@pytest.fixture(scope="module")
+def line():
+    """Data of one regression in awkward units, its fit, and statsmodels' fit."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(500, 4000, size=(150, 2))
+    y = 5e4 + X @ [150.0, -20.0] + 2e4 * (0.5 + X[:, 0] / 4000) * rng.standard_normal(150)
+    result = moestat.fit("gaussian", X, y, n_experts=1, rng=0)
+    return X, y, result, sm.OLS(y, sm.add_constant(X)).fit()
+
+
+@pytest.fixture(scope="module")
+def classes():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 2)) * [10.0, 0.1] + [100.0, 0.0]
+    logits = np.column_stack([0.05 * (X[:, 0] - 100), 4 * X[:, 1], np.zeros(300)])
+    y = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
+    result = moestat.fit("multinomial", X, y, n_experts=1, rng=0)
+    # moestat's reference is the last class, statsmodels' the first.
+    return X, y, result, sm.MNLogit(2 - y, sm.add_constant(X)).fit(disp=0, tol=1e-14, maxiter=100)
+
+
+@pytest.fixture(scope="module")
+def two():
+    """Two lines and a gate, well separated."""
+    model = moestat.family("gaussian", gate="softmax", n_experts=2)
+    truth = model.pack(
+        {"beta0": [0, 0], "beta1": [4, 0], "a": [2, -2], "b": [1, 0], "nu": [0.1, 0.2]}
+    )
+    X, y = moestat.sample(model, truth, n=800, rng=3, design=moestat.Uniform(-1, 1))
+    return model, truth, X, y, moestat.fit(model, X, y, rng=0)
+
+
+def coefficients(result):
+    """Positions of intercept and slopes of the only expert."""
+    blocks = result.family.blocks
+    return np.concatenate([np.ravel(blocks["b"]), np.ravel(blocks["a"])])
+
+
+@pytest.mark.parametrize("kind", ["HC0", "cluster"])
+def test_robust_errors_of_one_expert_are_those_of_statsmodels(line, kind):
+    _, _, result, ols = line
+    groups = np.arange(150) // 5
+    own = result.get_robustcov_results(kind, groups=groups if kind == "cluster" else None)
+    at = coefficients(result)
+    if kind == "cluster":
+        other = ols.get_robustcov_results(
+            "cluster", groups=groups, use_correction=False, df_correction=False
+        ).cov_params() * (30 / 29)
+    else:
+        other = ols.get_robustcov_results(kind).cov_params()
+    np.testing.assert_allclose(own.cov_params()[np.ix_(at, at)], other, rtol=1e-8)
+    assert own.cov_type == kind
+
+
+def test_errors_of_one_expert_are_those_of_least_squares(line):
+    _, _, result, ols = line
+    at = coefficients(result)
+    scale = (150 - 3) / 150  # the variance is that of maximum likelihood
+    for kind in ("observed", "expected"):
+        own = result.get_robustcov_results(kind).cov_params()[np.ix_(at, at)]
+        np.testing.assert_allclose(own, ols.cov_params() * scale, rtol=1e-7)
+
+
+def test_class_probabilities_of_one_expert(classes):
+    X, _, result, other = classes
+    assert result.llf == pytest.approx(other.llf, abs=1e-8)
+    prediction = result.get_prediction(X[:7])
+    np.testing.assert_allclose(
+        prediction.predicted, other.predict(sm.add_constant(X, has_constant="add")[:7])[:, ::-1],
+        rtol=1e-6,
+    )  # fmt: skip
+    ends = prediction.conf_int()
+    assert np.all((ends > 0) & (ends < 1))
+    assert np.all((ends[..., 0] < prediction.predicted) & (prediction.predicted < ends[..., 1]))
+    at = np.sort(coefficients(result))
+    own = np.sort(np.asarray(result.bse)[at])
+    np.testing.assert_allclose(own, np.sort(other.bse.ravel()), rtol=1e-6)
+
+
+def test_predictions_of_one_expert(line):
+    X, _, result, ols = line
+    frame = result.get_prediction(X[:5]).summary_frame()
+    other = ols.get_prediction(sm.add_constant(X, has_constant="add")[:5]).summary_frame()
+    np.testing.assert_allclose(frame["mean"], other["mean"], rtol=1e-10)
+    np.testing.assert_allclose(frame["mean_se"], other["mean_se"] * np.sqrt(147 / 150), rtol=1e-6)
+    half = (frame["obs_ci_upper"] - frame["obs_ci_lower"]) / 2
+    np.testing.assert_allclose(half, 1.959964 * np.sqrt(ols.ssr / 150), rtol=1e-6)
+
+
+def test_prediction_intervals_of_a_mixture_hold_their_share(two):
+    _, _, X, y, result = two
+    interval = result.get_prediction(X).prediction_interval(0.2)
+    share = np.mean((y > interval[:, 0]) & (y < interval[:, 1]))
+    assert abs(share - 0.8) < 4 * np.sqrt(0.16 / y.size)
+
+
+def test_wald_likelihood_ratio_and_score_agree_on_a_small_departure(line):
+    X, y, _, ols = line
+    full = moestat.fit("gaussian", X, y, n_experts=1, rng=0)
+    small = moestat.fit("gaussian", X[:, :1], y, n_experts=1, rng=0)
+    ratio = moestat.lr_test(small, full)
+    assert ratio.df == 1
+    expected = 150 * np.log(sm.OLS(y, sm.add_constant(X[:, :1])).fit().ssr / ols.ssr)
+    assert ratio.statistic == pytest.approx(expected, rel=1e-6)
+    wald = full.wald_test("a[0,1] = 0")
+    assert wald.statistic == pytest.approx(float(ols.tvalues[2] ** 2) * 150 / 147, rel=1e-6)
+    blocks = small.blocks
+    blocks["a"] = np.column_stack([blocks["a"], [0.0]])
+    blocks["beta1"] = np.zeros((1, 2))
+    score = moestat.score_test(full, full.family.pack(blocks), df=1)
+    rss = sm.OLS(y, sm.add_constant(X[:, :1])).fit().ssr
+    assert score.statistic == pytest.approx(150 * (1 - ols.ssr / rss), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("c = 0", "unknown name 'c'"),
+        ("a[0,0] * a[0,0] = 1", "not linear|unknown name"),
+        ("a[0,0] = 0, 2 * a[0,0] = 0", "repeat or contradict"),
+        ("a[0,0] = 0 = b[0]", "one '='"),
+        ("", "must be text"),
+    ],
+)
+def test_constraints_that_cannot_be_read(text, message):
+    with pytest.raises(ValueError, match=message):
+        linear_constraints(text, ["a[0,0]", "b[0]"])
+
+
+def test_constraints_on_a_reference_are_refused(two):
+    with pytest.raises(ValueError, match="has no standard error"):
+        two[-1].wald_test("beta0[1] = 0")
+
+
+def test_delta_method_on_a_quadratic_is_exact():
+    V = np.array([[0.04, 0.01], [0.01, 0.09]])
+    theta = np.array([1.0, -2.0])
+    value, covariance = delta_method(lambda t: np.array([t[0] ** 2 * t[1]]), theta, V)
+    gradient = np.array([2 * theta[0] * theta[1], theta[0] ** 2])
+    assert value[0] == pytest.approx(-2.0)
+    assert covariance[0, 0] == pytest.approx(gradient @ V @ gradient, rel=1e-10)
+
+
+def test_functions_of_parameters_without_errors_have_none():
+    V = np.diag([0.1, np.nan])
+    _, covariance = delta_method(lambda t: np.array([t[0], t[0] + t[1]]), np.zeros(2), V)
+    assert covariance[0, 0] == pytest.approx(0.1)
+    assert np.isnan(covariance[1, 1])
+
+
+def test_profile_of_a_variance_is_the_closed_form(line):
+    from scipy.optimize import brentq
+
+    _, _, result, _ = line
+    found = moestat.profile(result, "log nu[0]")
+    top = float(result.theta[-1])
+
+    def loss(t):
+        return 150 * (t - top + np.exp(top - t) - 1) - 3.841458820694124
+
+    assert found.interval[0] == pytest.approx(brentq(loss, top - 3, top), abs=1e-6)
+    assert found.interval[1] == pytest.approx(brentq(loss, top, top + 3), abs=1e-6)
+
+
+def test_profiles_hold_the_estimate_and_are_near_wald_when_information_is_rich(two):
+    result = two[-1]
+    low, high = moestat.profile(result, "b[0]").interval
+    wald = np.asarray(result.conf_int())[result.param_names.index("b[0]")]
+    assert low < result.blocks["b"][0] < high
+    np.testing.assert_allclose([low, high], wald, atol=0.1 * (wald[1] - wald[0]))
+
+
+def test_profile_refuses_names_and_references(two):
+    with pytest.raises(ValueError, match="unknown parameter 'q'"):
+        moestat.profile(two[-1], "q")
+    with pytest.raises(ValueError, match="no standard error"):
+        moestat.profile(two[-1], "beta0[1]")
+
+
+@pytest.mark.parametrize("kind", ["pairs", "parametric", "bayesian"])
+def test_bootstrap_errors_are_near_those_of_the_information(two, kind):
+    result = two[-1]
+    again = moestat.bootstrap(result, 60, kind, rng=0)
+    assert again.n_failed == 0
+    assert len(again.replicates) + again.n_uncertified == 60
+    free = np.asarray(result.bse) > 0
+    ratio = again.bse[free] / np.asarray(result.bse)[free]
+    assert np.all((ratio > 0.6) & (ratio < 1.6))
+    assert again.unclear == 0.0
+    for method in ("percentile", "basic", "bca"):
+        ends = again.conf_int(method=method)[free]
+        assert np.all(ends[:, 0] < ends[:, 1])
+
+
+def test_bootstrap_does_not_depend_on_threads_and_counts_groups(two):
+    result = two[-1]
+    one = moestat.bootstrap(result, 8, rng=1, threads=1)
+    many = moestat.bootstrap(result, 8, rng=1, threads=2)
+    np.testing.assert_array_equal(one.replicates, many.replicates)
+    grouped = moestat.bootstrap(result, 8, "cluster", groups=np.arange(800) // 4, rng=1)
+    assert np.all(grouped.bse[np.asarray(result.bse) > 0] > 0)
+    with pytest.raises(ValueError, match="one label per row"):
+        moestat.bootstrap(result, 8, "cluster")
+    with pytest.raises(ValueError, match="kind must be one of"):
+        moestat.bootstrap(result, 8, "jackknife")
+
+
+def test_labels_are_found_again_whatever_the_order():
+    model = moestat.family("gaussian", gate="softmax", n_experts=3)
+    rng = np.random.default_rng(0)
+    theta = model.pin(rng.normal(size=model.n_params))
+    atoms, shared = model.split(theta)
+    for order in ([1, 2, 0], [2, 1, 0], [0, 2, 1]):
+        shuffled = model.pin(model.join(atoms[order], shared))
+        aligned, margin = align(model, shuffled, theta, np.ones(model.n_params))
+        np.testing.assert_allclose(aligned, theta, atol=1e-12)
+        assert margin > 0.9
+
+
+def test_selection_finds_two_lines(two):
+    model, _, X, y, _ = two
+    chosen = moestat.select(model, X, y, k=(1, 2, 3), rng=0, folds=3)
+    assert chosen.chosen("bic") == chosen.chosen("icl") == chosen.best.family.n_experts == 2
+    assert chosen.chosen("cv") in (2, 3)
+    assert "chosen: " in str(chosen)
+    assert len(chosen.plot().lines) == 4
+    with pytest.raises(ValueError, match="criterion must be one of"):
+        moestat.select(model, X, y, criterion="dic")
+
+
+def test_number_of_experts_by_the_bootstrap_likelihood_ratio(two):
+    model, _, X, y, result = two
+    one = moestat.fit(model.with_experts(1), X, y, rng=0)
+    test = moestat.bootstrap_lrt(one, result, 19, rng=0)
+    assert test.pvalue == pytest.approx(1 / 20)
+    with pytest.raises(ValueError, match="more experts"):
+        moestat.bootstrap_lrt(result, one)
+    with pytest.raises(ValueError, match="no chi-square law"):
+        moestat.lr_test(one, result)
+
+
+def test_quantile_residuals_of_the_truth_are_normal(two):
+    from scipy.stats import kstest
+
+    model, truth, X, y, _ = two
+    residuals = quantile_residuals(model, truth, X, y)
+    assert kstest(residuals, "norm").pvalue > 1e-3
+
+
+def test_quantile_residuals_of_classes_are_normal(classes):
+    from scipy.stats import kstest
+
+    X, y, result, _ = classes
+    labels = np.searchsorted(result.data.classes, y) + 1
+    residuals = quantile_residuals(result.family, result.theta, X, labels, rng=0)
+    assert kstest(residuals, "norm").pvalue > 1e-3
