@@ -12,7 +12,7 @@ from moestat.estimation.inference.covariance import information_at
 from moestat.estimation.inference.found import found
 from moestat.estimation.inference.hypotheses import TestResult, likelihood_ratio, score_statistic
 from moestat.estimation.results import MoEResults
-from moestat.solvers.problem import Request
+from moestat.solvers.problem import Objective, Request
 
 __all__ = ["lr_test", "score_test"]
 
@@ -112,11 +112,13 @@ def score_test(full: MoEResults, theta: Any, df: int) -> TestResult:
     >>> score_test(full, full.family.pack(small), df=1).df
     1
     """
+    if full.family.is_regression:
+        raise ValueError("score_test needs a likelihood; 'least-squares' families have none")
     inner = found(full)
     values = as_floats("theta", theta, (full.family.n_params,))
     if inner.coordinates is not None:
         values = inner.coordinates.inward(values)
-    evaluation = inner.problem.evaluate(Request("observed", values))
+    evaluation = inner.problem.evaluate(Request(Objective.OBSERVED, values))
     free = inner.free
     information = information_at(inner.family, inner.data, values)[np.ix_(free, free)]
     scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))

@@ -12,10 +12,11 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.found import found
 from moestat.estimation.results import MoEResults
+from moestat.solvers.problem import Objective, Problem, Request
 
 __all__ = ["Profile", "profile"]
 
-Objective = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
+_Curve = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 """``f(phi)``: a value to be minimised, its gradient and Hessian."""
 
 _FARTHEST = 1e3
@@ -110,6 +111,8 @@ def profile(result: MoEResults, name: str, alpha: float = 0.05) -> Profile:
     from scipy.stats import chi2
 
     level = real_in("alpha", alpha, 0.0, 1.0, open_low=True)
+    if result.family.is_regression:
+        raise ValueError("profile needs a likelihood; 'least-squares' families have none")
     names = result.param_names
     if name not in names:
         raise ValueError(f"name: unknown parameter {name!r}; known: {', '.join(names)}")
@@ -176,18 +179,16 @@ def profile(result: MoEResults, name: str, alpha: float = 0.05) -> Profile:
     )
 
 
-def _negative_log_likelihood(problem: Any) -> Objective:
-    from moestat.solvers.problem import Request
-
+def _negative_log_likelihood(problem: Problem) -> _Curve:
     def evaluate(phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        found = problem.evaluate(Request("observed", phi))
+        found = problem.evaluate(Request(Objective.OBSERVED, phi))
         return found.value, found.gradient, found.hessian
 
     return evaluate
 
 
 def _minimise(
-    objective: Objective,
+    objective: _Curve,
     start: FloatArray,
     free: IntArray,
     row: FloatArray,

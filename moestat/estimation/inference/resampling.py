@@ -13,7 +13,8 @@ from moestat.estimation.inference.covariance import AtInputs
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers import Newton, Solution
-from moestat.solvers.problem import Cores, Problem, Sample, attempt
+from moestat.solvers.driver import Cores, attempt
+from moestat.solvers.problem import Problem, Sample
 
 __all__ = ["Refits", "parametric_samples", "refit", "reweighted_samples"]
 
