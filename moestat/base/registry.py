@@ -119,6 +119,8 @@ def configured(registry: Registry[C], given: str | Mapping[str, Any]) -> C:
     ValueError
         If the name is unknown or missing, or an option unknown or out of range.
     """
+    if not isinstance(given, (str, Mapping)):
+        raise ValueError(f"{registry.kind} must be a name or a table with a name, got {given!r}")
     table = {"name": given} if isinstance(given, str) else dict(given)
     if "name" not in table:
         raise ValueError(f"{registry.kind}: the table needs a name; known: {', '.join(registry)}")

@@ -17,6 +17,7 @@ __all__ = [
     "as_numbers",
     "as_plain_array",
     "as_weights",
+    "check_kind",
     "positive_int",
     "real_in",
 ]
@@ -136,6 +137,12 @@ def as_weights(sample_weight: Any, n: int) -> FloatArray:
     if not weight.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, but all its values are zero")
     return weight
+
+
+def check_kind(name: str, value: Any, kind: type | str, words: str) -> None:
+    """Raise unless `value` is of a class, or has the method called `kind`; `words` say what is."""
+    if not (hasattr(value, kind) if isinstance(kind, str) else isinstance(value, kind)):
+        raise ValueError(f"{name} must be {words}, got {_short(value)}")
 
 
 def as_generator(rng: Any) -> np.random.Generator:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_design, as_generator, as_weights
+from moestat.base.validate import as_design, as_generator, as_weights, check_kind, positive_int
 from moestat.estimation.data import Data, read_data
 from moestat.estimation.results import MoEResults
 from moestat.estimation.standardise import Standardised, standardise
@@ -203,7 +203,7 @@ def _begin(job: FitJob, whole: bool, scaled: bool = False) -> _Begun:
     """Check a job and draw its starts; `scaled` says whether the data scale coordinates and box."""
     family = job.family
     rules = _checked_starts(job.starts) if job.starts is not None else _default_starts(family)
-    solver = job.solver or _default_solver(family)
+    solver = _default_solver(family) if job.solver is None else job.solver
     if not hasattr(solver, "steps"):
         raise ValueError(
             "solver must be a solver such as moestat.solvers.Newton(), or what make_solver of that"
@@ -329,13 +329,17 @@ def fit_many(
     >>> [round(r.log_likelihood) for r in fit_many(F, sets, rng=0)]
     [-190, -196, -188]
     """
+    check_kind("data", data, "__iter__", "a list of one or more pairs (X, y)")
     data = list(data)
-    if not data:
-        raise ValueError("data must hold at least one (X, y)")
-    weights = [None] * len(data) if sample_weights is None else list(sample_weights)
+    if not data or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in data):
+        raise ValueError("data must hold at least one (X, y), and such pairs only")
+    weights: Any = [None] * len(data) if sample_weights is None else sample_weights
+    check_kind("sample_weights", weights, Sequence, "a list of one weight vector or None each")
     if len(weights) != len(data):
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
-    where = target or Cores(threads)
+    if target is not None:
+        check_kind("target", target, "session", "a target such as moestat.solvers.problem.Cores()")
+    where = target or Cores(None if threads is None else positive_int("threads", threads))
     began = time.perf_counter()
     started: list[_Begun | Exception] = []
     known: list[Data] = []

@@ -10,7 +10,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_weights
 from moestat.estimation.data import read_inputs
-from moestat.model.family import Family
+from moestat.model.family import Family, check_family
 from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.squares import profile_log_likelihood
 
@@ -139,7 +139,8 @@ def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
     >>> gate_probabilities(F, theta, [0.0, 2.0]).round(3).tolist()
     [[0.5, 0.5], [0.881, 0.119]]
     """
-    return _checked(family).gate_probabilities(params, read_inputs(X, family.n_features)[0].T)
+    vector = _vector(_checked(family), params)
+    return family.gate_probabilities(vector, read_inputs(X, family.n_features)[0].T)
 
 
 def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
@@ -185,8 +186,7 @@ def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
 
 
 def _checked(family: Any) -> Family:
-    if not isinstance(family, Family):
-        raise ValueError(f"family must be a family from moestat.family, got {family!r}")
+    check_family("family", family)
     return family
 
 

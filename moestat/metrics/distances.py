@@ -12,8 +12,8 @@ from numpy.polynomial import legendre
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int
 from moestat.metrics.quadrature import ORDER, ResponseRule, log_densities, response_rules
-from moestat.model.designs import Design, Uniform
-from moestat.model.family import Family
+from moestat.model.designs import Design, Uniform, design_of
+from moestat.model.family import Family, check_family
 
 __all__ = ["Distance", "expert_errors", "hellinger", "regression_error", "total_variation"]
 
@@ -173,6 +173,8 @@ def _pair(
     family: Family, theta: Any, truth_family: Family, truth_theta: Any
 ) -> tuple[FloatArray, FloatArray]:
     """Both parameter vectors, checked; the families must agree in inputs and classes."""
+    check_family("family", family)
+    check_family("truth_family", truth_family)
     d = family.n_features
     if truth_family.n_features != d or truth_family.n_classes != family.n_classes:
         # A continuous response counts as one class.
@@ -210,7 +212,7 @@ def _mean_distance(
 ) -> Distance:
     theta, truth_theta = _pair(family, theta, truth_family, truth_theta)
     d = family.n_features
-    design = design or Uniform()
+    design = design_of(design)
     discrete = family.likelihood.support is not None
     kind = "classes" if discrete else "density"
     default = _NODES[kind].get(d, _DRAWS[kind])
@@ -419,7 +421,7 @@ def regression_error(
     """
     theta, truth_theta = _pair(family, theta, truth_family, truth_theta)
     d = family.n_features
-    design = design or Uniform()
+    design = design_of(design)
     default = _NODES["classes"].get(d, _DRAWS["classes"])
     size = default if n_nodes is None else positive_int("n_nodes", n_nodes, 2)
 
@@ -531,7 +533,7 @@ def expert_errors(
             f"assignment must give a true atom in 0..{true_k - 1} for each of the {k} fitted "
             f"atoms, got {assignment!r}"
         )
-    X = _support(design or Uniform(), family.n_features, positive_int("n_nodes", n_nodes, 2))
+    X = _support(design_of(design), family.n_features, positive_int("n_nodes", n_nodes, 2))
     gaps = _expert_responses(family, theta, X)
     gaps -= _expert_responses(truth_family, truth_theta, X)[cells]
     errors = np.full(true_k, -np.inf)

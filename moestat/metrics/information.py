@@ -12,8 +12,8 @@ import scipy
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in
 from moestat.metrics.quadrature import log_densities, response_rules
-from moestat.model.designs import Design, Uniform
-from moestat.model.family import Family
+from moestat.model.designs import Design, design_of
+from moestat.model.family import Family, check_family
 from moestat.model.generate import check_noise
 
 __all__ = ["NullDirection", "Spectrum", "expected_information", "information_spectrum"]
@@ -86,9 +86,7 @@ def _weighted_scores(
     """
     vector = as_floats("theta", theta, (family.n_params,))
     variance = check_noise(family, noise)
-    nodes, mass = (design or Uniform()).quadrature(
-        family.n_features, positive_int("n_nodes", n_nodes)
-    )
+    nodes, mass = design_of(design).quadrature(family.n_features, positive_int("n_nodes", n_nodes))
     if variance is not None:
         real_in("noise", variance, 0.0, open_low=True)
         yield gradient_rows(family, vector, nodes, np.sqrt(mass / variance))
@@ -189,6 +187,7 @@ def expected_information(
     >>> expected_information(F, theta).round(4).diagonal().tolist()
     [4.0, 1.3333, 0.5]
     """
+    check_family("family", family)
     parts = _weighted_scores(family, theta, design, n_nodes, noise)
     return sum((rows.T @ rows for rows in parts), np.zeros((family.n_params, family.n_params)))
 
@@ -235,6 +234,7 @@ def information_spectrum(
     >>> [str(direction) for direction in spectrum.null_directions]
     ['+1 beta[0]', '+1 alpha[0,0]']
     """
+    check_family("family", family)
     share = real_in("tolerance", tolerance, 0.0, 1.0, open_low=True)
     at = np.flatnonzero(family.lower < family.upper)
     scores = np.empty((0, at.size))

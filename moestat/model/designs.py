@@ -12,7 +12,7 @@ import numpy as np
 
 from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
-from moestat.base.validate import positive_int, real_in
+from moestat.base.validate import check_kind, positive_int, real_in
 
 __all__ = ["DESIGNS", "Design", "Lattice", "Uniform", "make_design"]
 
@@ -160,6 +160,14 @@ def _check_interval(low: Any, high: Any) -> None:
 DESIGNS: Registry[Maker] = Registry("design")
 DESIGNS.register(Maker("uniform", Uniform))
 DESIGNS.register(Maker("lattice", Lattice))
+
+
+def design_of(given: Design | None) -> Design:
+    """The design that was given, the uniform one on [0, 1] by default, or one clear error."""
+    if given is None:
+        return Uniform()
+    check_kind("design", given, "quadrature", "a design such as moestat.Uniform(0, 1)")
+    return given
 
 
 def make_design(options: Mapping[str, Any]) -> Design:

@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.registry import configured, table_of
 from moestat.base.types import Expert, FloatArray, Gate, Likelihood
-from moestat.base.validate import as_design, as_floats, as_generator, positive_int
+from moestat.base.validate import as_design, as_floats, as_generator, check_kind, positive_int
 from moestat.kernels.build import Loops, build_loops
 from moestat.model.conversions import measure_of, parameters_of
 from moestat.model.experts import EXPERTS
@@ -20,7 +20,7 @@ from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.measure import MixingMeasure
 from moestat.model.qualify import qualified
 
-__all__ = ["Family", "family", "from_table"]
+__all__ = ["Family", "check_family", "family", "from_table"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -405,6 +405,11 @@ class Family(ParameterLayout):
         return np.concatenate([means, out[:, last:]], axis=1)
 
 
+def check_family(name: str, value: Any) -> None:
+    """Raise unless `value` is a family."""
+    check_kind(name, value, Family, "a family from moestat.family")
+
+
 def from_table(table: Mapping[str, Any]) -> Family:
     """The family of a `Family.table`."""
     gate, expert = qualified(configured(GATES, table["gate"]), configured(EXPERTS, table["expert"]))
@@ -503,6 +508,8 @@ def family(
     >>> {name: block.shape for name, block in F.blocks.items()}
     {'c': (2,), 'b': (2, 2), 'A': (2, 3), 'beta': (2,), 'alpha': (2, 2)}
     """
+    if bounds is not None:
+        check_kind("bounds", bounds, Mapping, "a table of blocks with their bounds")
     chosen = (configured(GATES, gate), configured(EXPERTS, expert), LIKELIHOODS[likelihood])
     discrete = chosen[2].support is not None
     if chosen[2].n_responses(2) is not None and (

@@ -9,8 +9,8 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
-from moestat.model.designs import Design, Lattice, Uniform
-from moestat.model.family import Family
+from moestat.model.designs import Design, Lattice, design_of
+from moestat.model.family import Family, check_family
 from moestat.model.lattice import (
     LARGEST,
     check_nodes,
@@ -77,11 +77,12 @@ def sample(
     >>> X.shape, y.tolist()
     ((4, 1), [1, 2, 2, 1])
     """
+    check_family("family", family)
     vector = as_floats("theta", theta, (family.n_params,))
     n = _row_count(n)
     generator = as_generator(rng)
     variance = check_noise(family, noise)
-    X = (design or Uniform()).draw(n, family.n_features, generator)
+    X = design_of(design).draw(n, family.n_features, generator)
     if variance is not None:
         f = family.regression(vector, X)[0]
         y = family.likelihood.draw(np.stack([f, np.full(n, variance)]), generator)
@@ -174,6 +175,7 @@ def sample_weighted(
     if not isinstance(design, Lattice):
         X, y = sample(family, theta, n, rng, design, noise)
         return X, y, np.ones(len(y))
+    check_family("family", family)
     vector = as_floats("theta", theta, (family.n_params,))
     size, variance = _count(n), check_noise(family, noise)
     if variance is not None:

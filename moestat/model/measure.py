@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from moestat.base.types import FloatArray, Symmetry
+from moestat.base.validate import as_numbers, check_kind
 
 __all__ = ["MixingMeasure"]
 
@@ -51,13 +52,14 @@ class MixingMeasure:
     symmetry: Symmetry = field(default=Symmetry(), repr=False)
 
     def __post_init__(self) -> None:
-        masses = np.asarray(self.masses, dtype=np.float64)
+        masses = as_numbers("masses", self.masses)
+        check_kind("atoms", self.atoms, Mapping, "a table of blocks")
         if masses.ndim != 1 or masses.size == 0:
             raise ValueError(f"masses must have shape (k,) with k >= 1, got {masses.shape}")
         if not np.all(np.isfinite(masses)) or np.any(masses <= 0):
             raise ValueError(f"masses must be positive and finite, got {masses}")
         object.__setattr__(self, "masses", masses)
-        atoms = {name: np.asarray(block, dtype=np.float64) for name, block in self.atoms.items()}
+        atoms = {name: as_numbers(f"block {name!r}", block) for name, block in self.atoms.items()}
         for name, block in atoms.items():
             if block.ndim == 0 or block.shape[0] != masses.size:
                 raise ValueError(
