@@ -39,7 +39,7 @@ class _MoEEstimator(BaseEstimator):
         check_is_fitted(self)
         if hasattr(X, "columns"):
             read_inputs(X)
-        return validate_data(self, X, reset=False, **_NUMBERS)
+        return np.asarray(validate_data(self, X, reset=False, **_NUMBERS))
 
     def _fitted(
         self, likelihood: str, X: Any, y: Any, sample_weight: Any, start: str
