@@ -333,8 +333,9 @@ def fit_many(
     data = list(data)
     if not data or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in data):
         raise ValueError("data must hold at least one (X, y), and such pairs only")
-    weights: Any = [None] * len(data) if sample_weights is None else sample_weights
-    check_kind("sample_weights", weights, Sequence, "a list of one weight vector or None each")
+    weights = [None] * len(data) if sample_weights is None else sample_weights
+    check_kind("sample_weights", weights, "__iter__", "a list of one weight vector or None each")
+    weights = list(weights)
     if len(weights) != len(data):
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
     if target is not None:

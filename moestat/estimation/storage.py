@@ -23,7 +23,7 @@ def write_record(path: str | Path, record: Any) -> None:
     arrays: dict[str, Any] = {}
     head = {"format": _FORMAT, "record": _plain(record, arrays)}
     with Path(path).open("wb") as file:
-        np.savez_compressed(file, **{"head": np.array(json.dumps(head)), **arrays})  # type: ignore
+        np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
 
 
 def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
