@@ -53,9 +53,9 @@ def chain(p1, p2, e1, e2, before, n_mean, m, order, d1, d2):
                     d2[row, b] *= e1[f - before, b]
             if c_in_mean and f_in_mean:
                 u = c - before
-                bend = u * (u + 1) // 2 + f - before
+                curvature = u * (u + 1) // 2 + f - before
                 for b in range(m):
-                    d2[row, b] += p1[before, b] * e2[bend, b]
+                    d2[row, b] += p1[before, b] * e2[curvature, b]
 
 
 @device

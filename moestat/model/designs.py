@@ -77,7 +77,7 @@ class Uniform:
 class Lattice:
     """Inputs on finitely many nodes: then a sample of any size n is a table of counts.
 
-    The microscope for asymptotics: `moestat.sample_weighted` draws the counts exactly and a pass
+    For the asymptotics: `moestat.sample_weighted` draws the counts exactly and a pass
     over the data costs the number of nodes, whether n is 1e5 or 1e14.
 
     Parameters

@@ -122,8 +122,8 @@ def sample_weighted(
 ) -> tuple[FloatArray, Any, FloatArray]:
     """Draw n samples as distinct rows (X, Y) and how often each of them occurs.
 
-    On a `moestat.model.designs.Lattice` the counts of all cells are one exact multinomial draw, at
-    a cost that does not depend on n: the microscope for asymptotics.  With another design the rows
+    On a `moestat.model.designs.Lattice` the counts of all points are one exact multinomial draw, at
+    a cost that does not depend on n, as local slopes at large n need.  With another design the rows
     are those of `sample`, each with the weight 1.
 
     Parameters
@@ -144,7 +144,7 @@ def sample_weighted(
     Returns
     -------
     X : ndarray of shape (m, d)
-        Inputs of the cells that occur, node by node.
+        Inputs of the points that occur, node by node.
     y : ndarray of shape (m,)
         Their responses: class labels 1..K, or multiples of the lattice's step.  For a regression
         function two per node, with the mean and the variance of all responses there.
@@ -155,7 +155,7 @@ def sample_weighted(
     ------
     ValueError
         If theta has another length or holds NaN, n is out of range, or the lattice has too few
-        nodes for the model or too many cells.
+        nodes for the model or too many points.
 
     Notes
     -----

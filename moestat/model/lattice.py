@@ -1,8 +1,8 @@
-"""Counts: exact samples of any size from a law that lives on finitely many cells.
+"""Counts: exact samples of any size from a law that lives on finitely many points.
 
 With the inputs on the nodes of a `moestat.model.designs.Lattice` the responses need finitely many
 values too.  Classes have them.  A continuous response is put on a lattice ``y = l h``: with P the
-law of the model, cell (x_j, l h) has the probability ``w_j h p(l h | x_j)``.  The trapezoidal rule
+law of the model, point (x_j, l h) has the probability ``w_j h p(l h | x_j)``.  The trapezoidal rule
 integrates normal densities to ``2 exp(-2 pi^2 (sd / h)^2)``, 3e-34 at h = sd / 2, so these sum to
 1 to rounding, and likewise for every model with standard deviations above 1.3 h: to 1e-14 its law
 on the lattice is its continuous density at the lattice points times the constant h.  That is why a
@@ -37,15 +37,15 @@ LARGEST = 1e15
 """Largest sample size: counts are exact in float64 and numpy's binomials are drawn in int64."""
 
 _NARROWEST = 1.3  # steps per standard deviation that a normal density needs, to 1e-14
-_REACH = 8.9  # standard deviations about each mean; a normal variable leaves them once in 1e18
-_CELLS = 5_000_000
+_TAIL = 8.9  # standard deviations about each mean; a normal variable leaves them once in 1e18
+_MOST_POINTS = 5_000_000
 _MASS_ERROR = 1e-13
 # Probabilities below 2^-9 are drawn in two steps, the first of a power of two.
 _SMALL, _DEEPEST = 9, 50
 
 
 def check_nodes(design: Lattice, family: Family) -> None:
-    """Refuse a lattice whose tables have fewer free cells than the family has parameters.
+    """Refuse a lattice whose tables have fewer free points than the family has parameters.
 
     Raises
     ------
@@ -60,10 +60,10 @@ def check_nodes(design: Lattice, family: Family) -> None:
         )
     if family.likelihood.support is None:
         return
-    cells = n_nodes * (family.n_classes - 1)
-    if cells < family.n_free_params:
+    points = n_nodes * (family.n_classes - 1)
+    if points < family.n_free_params:
         raise ValueError(
-            f"design: {n_nodes} nodes with {family.n_classes} classes hold {cells} probabilities,"
+            f"design: {n_nodes} nodes with {family.n_classes} classes hold {points} probabilities,"
             f" which cannot determine {family.n_free_params} free parameters: use more nodes"
         )
 
@@ -107,7 +107,7 @@ def check_step(design: Lattice, truth: Family, theta: FloatArray, fitted: Family
 def lattice_law(
     family: Family, theta: FloatArray, design: Lattice
 ) -> tuple[FloatArray, FloatArray | IntArray, FloatArray]:
-    """The law of one sample as cells with their probabilities.
+    """The law of one sample as points with their probabilities.
 
     Parameters
     ----------
@@ -121,16 +121,16 @@ def lattice_law(
     Returns
     -------
     X : ndarray of shape (d, m)
-        Input of each cell, node by node.
+        Input of each point, node by node.
     y : ndarray of shape (m,)
-        Encoded response of each cell, ascending within a node.
+        Encoded response of each point, ascending within a node.
     mass : ndarray of shape (m,)
-        Probability of each cell.
+        Probability of each point.
 
     Raises
     ------
     ValueError
-        If there are too few nodes, more than five million cells, or the probabilities do not sum
+        If there are too few nodes, more than five million points, or the probabilities do not sum
         to 1 within 1e-13.
 
     Examples
@@ -146,12 +146,12 @@ def lattice_law(
     if family.likelihood.support is not None:
         classes = family.likelihood.support(family.n_classes)
         owner = np.repeat(np.arange(weight.size), classes.size)
-        y, cell = np.tile(classes, weight.size), 1.0
+        y, spacing = np.tile(classes, weight.size), 1.0
     else:
-        owner, y, cell = _response_lattice(family, theta, nodes, design.step)
+        owner, y, spacing = _response_lattice(family, theta, nodes, design.step)
     X = np.ascontiguousarray(nodes[:, owner])
     density = np.exp(family.rowwise(theta, X, y)[2])
-    mass = weight[owner] * cell * density
+    mass = weight[owner] * spacing * density
     error = abs(float(mass.sum()) - 1.0)
     if not error <= _MASS_ERROR:
         raise ValueError(
@@ -164,18 +164,18 @@ def lattice_law(
 def _response_lattice(
     family: Family, theta: FloatArray, nodes: FloatArray, step: float
 ) -> tuple[IntArray, FloatArray, float]:
-    """Node (m,) and response (m,) of each cell within reach of an atom, and the step."""
+    """Node (m,) and response (m,) of each point within the tails of an atom, and the step."""
     spread = family.likelihood.spread
     assert spread is not None  # a response without classes has one
     mean, deviation = spread(family.predictors(theta, nodes))
     h = step * float(deviation.min())
-    low = np.floor((mean - _REACH * deviation) / h).astype(np.int64)
-    high = np.ceil((mean + _REACH * deviation) / h).astype(np.int64)
+    low = np.floor((mean - _TAIL * deviation) / h).astype(np.int64)
+    high = np.ceil((mean + _TAIL * deviation) / h).astype(np.int64)
     size = high - low + 1
-    if int(size.sum()) > _CELLS:
+    if int(size.sum()) > _MOST_POINTS:
         raise ValueError(
-            f"design: the lattice has up to {int(size.sum()):,} cells, more than {_CELLS:,}: the"
-            " atoms' standard deviations are too different, or there are too many nodes"
+            f"design: the lattice has up to {int(size.sum()):,} points, more than {_MOST_POINTS:,}:"
+            " the atoms' standard deviations are too different, or there are too many nodes"
         )
     owner, y = [], []
     for j in range(nodes.shape[1]):
@@ -259,7 +259,7 @@ def lattice_regression(
 
 
 def multinomial(n: int, mass: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Multinomial counts (m,) of n draws from cells of the given probabilities.
+    """Multinomial counts (m,) of n draws from points of the given probabilities.
 
     Parameters
     ----------
@@ -277,8 +277,8 @@ def multinomial(n: int, mass: FloatArray, rng: np.random.Generator) -> IntArray:
 
     Notes
     -----
-    The cells are the leaves of a binary tree, and the count of a node is split between its
-    children by a binomial draw.  This is exact, and unlike one pass from cell to cell it never
+    The points are the leaves of a binary tree, and the count of a node is split between its
+    children by a binomial draw.  This is exact, and unlike one pass from point to point it never
     takes a small probability as a difference of large ones: the child of smaller mass is drawn,
     and one below 1/512 in two steps, ``Bin(Bin(n, r), p / r)`` with r a power of two, so that
     ``1 - p`` is never rounded by more than 1e-13 of p.  numpy draws binomials by rejection in

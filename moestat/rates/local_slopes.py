@@ -1,4 +1,4 @@
-"""The microscope: how the slope of a loss changes with n, and which exponents are seen.
+"""Local slopes at large n: how the slope of a loss changes with n, and which exponents are seen.
 
 Over eleven decades a curve is not one line: it starts pre-asymptotic and bends to the exponent of
 the theory, or to a plateau.  What counts is the local slope, from a decade below n to a decade

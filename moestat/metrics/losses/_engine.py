@@ -509,9 +509,9 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     keeps its cells, as it does near the truth; where the infimum sits at a jump of the loss, far
     from the truth, it was found up to 1% too large in random tests.
 
-    A common factor has one dimension.  The walls between cells are known in closed form, and
+    A common factor has one dimension.  The boundaries between cells are known in closed form, and
     between two of them the loss is convex, so that every interval is searched to its minimum.
-    The value is an upper bound of the infimum: it may miss what happens between walls closer
+    The value is an upper bound of the infimum: it may miss what happens between boundaries closer
     than 1e-9 (relative).  It does not depend on the estimate's own scale, because the search
     starts from the truth's.
 

@@ -12,7 +12,7 @@ from moestat.base.types import FloatArray, IntArray
 __all__ = ["SIDE", "TIE", "Problem", "Translations", "nearest"]
 
 TIE = 1e-12  # squared distances this close, relative to the largest, are ties
-SIDE = 1e-9  # step to either side of a wall between cells, relative to the largest distance
+SIDE = 1e-9  # step to either side of a boundary between cells, relative to the largest distance
 _LEADERS = 8  # best translations whose neighbourhoods are searched
 _MAX_CELLS = 64  # convex problems solved per round
 _ROUNDS = 4
@@ -124,7 +124,7 @@ class Translations(Problem):
         """Minimiser (S, q) over t of the loss with the cells (S, k) held fixed.
 
         With fixed cells the loss is convex in t, a sum of powers of distances.  Weiszfeld's
-        iteration (reweighted means) minimises it.  Distances are floored by a width that shrinks
+        iteration (reweighted means) minimises it.  Distances are smoothed over a width that shrinks
         to rounding, so that the iteration does not stick to the points themselves; those are
         candidates of the search anyway.  Powers above 2 need the shorter step 1 / (power - 1),
         the mean of such steps where powers differ; in one dimension, halving is exact then.
@@ -142,25 +142,29 @@ class Translations(Problem):
         t = np.sum(weight[..., block_of] * points, axis=1)
         t = t / np.sum(weight, axis=1)[..., block_of]
         for sweep in range(_SWEEPS):
-            floor = self.scale * max(10.0 ** (-2.0 - sweep / 6.0), 1e-14)
-            distance = np.hypot(self.norms(points - t[:, None, :]), floor)
-            log_pull = np.log(weight) + (power - 2.0) * np.log(distance)
-            pull = np.exp(log_pull - np.max(log_pull, axis=1, keepdims=True))[..., block_of]
-            move = np.sum(pull * points, axis=1) / np.sum(pull, axis=1) - t
+            smoothing = self.scale * max(10.0 ** (-2.0 - sweep / 6.0), 1e-14)
+            distance = np.hypot(self.norms(points - t[:, None, :]), smoothing)
+            log_weight = np.log(weight) + (power - 2.0) * np.log(distance)
+            reweighted = np.exp(log_weight - np.max(log_weight, axis=1, keepdims=True))[
+                ..., block_of
+            ]
+            move = np.sum(reweighted * points, axis=1) / np.sum(reweighted, axis=1) - t
             if mixed:
-                bend = np.sum(pull * np.maximum(1.0, power[..., block_of] - 1.0), axis=(1, 2))
-                step = (np.sum(pull, axis=(1, 2)) / bend)[:, None]
+                curvature = np.sum(
+                    reweighted * np.maximum(1.0, power[..., block_of] - 1.0), axis=(1, 2)
+                )
+                step = (np.sum(reweighted, axis=(1, 2)) / curvature)[:, None]
             move = step * move
             t = t + move
             if np.max(np.abs(move)) <= 1e-15 * self.scale:
                 break
         return t
 
-    def walls(self, t: FloatArray) -> FloatArray:
-        """Both sides of every wall between cells, at the foot of each translation (S, q).
+    def boundaries(self, t: FloatArray) -> FloatArray:
+        """Both sides of every boundary between cells, at the foot of each translation (S, q).
 
         Fitted atom i is as near to true atom j as to l where t lies on a hyperplane.  The loss
-        jumps there, so its infimum may be approached at a wall without being attained.
+        jumps there, so its infimum may be approached at a boundary without being attained.
         """
         first, second = np.triu_indices(self.true_masses.size, 1)
         normal = self.moving[:, first] - self.moving[:, second]  # (k, pairs, q)
@@ -179,8 +183,8 @@ class Translations(Problem):
 
         Candidates are all differences of a fitted and a true atom and the difference of the
         weighted means.  Each round then solves the convex problem of every set of cells met so
-        far and looks at both sides of the walls around the best translations.  For q = 1 every
-        interval between walls is searched to its minimum, so the infimum itself is found.
+        far and looks at both sides of the boundaries around the best translations.  For q = 1 every
+        interval between boundaries is searched to its minimum, so the infimum itself is found.
         """
         k, true_k, q = self.moving.shape
         if q == 0:
@@ -207,5 +211,5 @@ class Translations(Problem):
                 break
             centres = self.minimisers(np.array(fresh))
             leaders = np.vstack([pool[order[:_LEADERS]], centres[:_LEADERS]])
-            pool = np.vstack([centres, self.walls(leaders)])
+            pool = np.vstack([centres, self.boundaries(leaders)])
         return best

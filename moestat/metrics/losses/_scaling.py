@@ -26,7 +26,7 @@ _TINY = 1e-150  # distances below are 0: their squares underflow
 class Orbit(Problem):
     """The moves ``c * estimate`` of the scaled blocks, c >= 0; `moving` belongs to c = 1.
 
-    Between walls, the factors where a fitted atom changes its cell, the loss is a sum of powers
+    Between boundaries, factors where a fitted atom changes its cell, the loss is a sum of powers
     of distances to points on a ray, hence convex in c.
     """
 
@@ -59,11 +59,11 @@ class Orbit(Problem):
         real = length > _TINY
         return float(np.min((true_norms + reach)[real] / length[real], initial=np.inf))
 
-    def walls(self, cap: float) -> tuple[FloatArray, FloatArray]:
-        """The walls between 0 and `cap`, increasing, and a step that leads off each of them.
+    def boundaries(self, cap: float) -> tuple[FloatArray, FloatArray]:
+        """The boundaries between 0 and `cap`, increasing, and a step that leads off each of them.
 
         The difference of the squared distances of a fitted atom to two true atoms is linear in
-        c: it has one wall at most.
+        c: it has one boundary at most.
         """
         first, second = np.triu_indices(self.true_masses.size, 1)
         squares = self.fixed_squares + np.sum(self.moving**2, axis=-1)
@@ -72,12 +72,12 @@ class Orbit(Problem):
             self.path[:, None] * (self.moving[:, first] - self.moving[:, second]), axis=-1
         )
         real = np.abs(rise) > TIE * self.scale**2
-        wall, rise = 1.0 + level[real] / rise[real], np.abs(rise[real])
-        order = np.argsort(wall)
-        order = order[(wall[order] > 0.0) & (wall[order] < cap)]
-        wall, rise = wall[order], rise[order]
-        largest = np.max(self.squares(wall[:, None]), axis=(1, 2))
-        return wall, SIDE * wall + 4.0 * TIE * largest / rise
+        boundary, rise = 1.0 + level[real] / rise[real], np.abs(rise[real])
+        order = np.argsort(boundary)
+        order = order[(boundary[order] > 0.0) & (boundary[order] < cap)]
+        boundary, rise = boundary[order], rise[order]
+        largest = np.max(self.squares(boundary[:, None]), axis=(1, 2))
+        return boundary, SIDE * boundary + 4.0 * TIE * largest / rise
 
     def bounds(self, low: FloatArray, high: FloatArray, cells: IntArray) -> FloatArray:
         """Lower bound (S,) of the loss with fixed cells (S, k) on the intervals [low, high].
@@ -96,14 +96,14 @@ class Orbit(Problem):
         own = self.own_gaps(t[:, None, None], cells)
         power = self.exponents[self.level(cells)]
         distance = np.maximum(self.norms(own), _TINY)
-        log_pull = np.log(self.masses[:, None] * power) + (power - 1.0) * np.log(distance)
-        pull = np.exp(log_pull - np.max(log_pull, axis=(1, 2), keepdims=True))
-        return np.sum(pull * self.along(own) / distance, axis=(1, 2))
+        log_weight = np.log(self.masses[:, None] * power) + (power - 1.0) * np.log(distance)
+        reweighted = np.exp(log_weight - np.max(log_weight, axis=(1, 2), keepdims=True))
+        return np.sum(reweighted * self.along(own) / distance, axis=(1, 2))
 
     def search(self) -> FloatArray:
         """The best factor, shape (1,); 0 where the infimum is approached as c -> 0 only.
 
-        Every interval between walls that can hold the infimum is narrowed by the sign of the
+        Every interval between boundaries that can hold the infimum is narrowed by the sign of the
         derivative, which increases there, until it has no inner point.
         """
         given = np.ones(1)
@@ -111,8 +111,8 @@ class Orbit(Problem):
         cap = self.cap(value)
         if not np.isfinite(cap):
             return given
-        walls, aside = self.walls(cap)
-        edges, steps = np.array([0.0, *walls, cap]), np.array([0.0, *aside, 0.0])
+        boundaries, aside = self.boundaries(cap)
+        edges, steps = np.array([0.0, *boundaries, cap]), np.array([0.0, *aside, 0.0])
         low, high = edges[:-1] + steps[:-1], edges[1:] - steps[1:]
         low, high = low[low < high], high[low < high]
         cells = self.cells((low + (high - low) / 2.0)[:, None])

@@ -18,6 +18,7 @@ Source: Yan et al. (2025), eq. (9) and the display after it for L1; eqs. (52) an
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -41,18 +42,15 @@ def shared_masses(estimate, truth, cells):
     )
 
 
-def printed(blocks, mass):
+def printed(estimate, truth, cells, blocks, mass):
     """Equation (9) with the blocks of a gate; `mass` is its term of cells of one atom."""
 
-    def reference(estimate, truth, cells):
-        def cost(gap, size):
-            norms = [norm(gap[name]) for name in (*blocks, "W")]
-            return sum(norms) + norm(gap[mass]) if size == 1 else sum(x**2 for x in norms)
+    def cost(gap, size):
+        norms = [norm(gap[name]) for name in (*blocks, "W")]
+        return sum(norms) + norm(gap[mass]) if size == 1 else sum(x**2 for x in norms)
 
-        sums = cell_sums(estimate, truth, cells, cost)
-        return shared_masses(estimate, truth, cells) + sums.sum()
-
-    return reference
+    sums = cell_sums(estimate, truth, cells, cost)
+    return shared_masses(estimate, truth, cells) + sums.sum()
 
 
 LOSS = VoronoiLoss(
@@ -66,7 +64,7 @@ LOSS = VoronoiLoss(
     weighted=False,
     mass_cells="shared",
     gates=("sigmoid-quadratic",),
-    reference=printed(("A", "b"), mass="c"),
+    reference=partial(printed, blocks=("A", "b"), mass="c"),
 )
 
 PARTIAL = replace(
@@ -75,7 +73,7 @@ PARTIAL = replace(
     terms=(_A, _C, _ETA),
     source="Yan et al. (2025), eq. (53)",
     gates=("sigmoid-partial",),
-    reference=printed(("A",), mass="c"),
+    reference=partial(printed, blocks=("A",), mass="c"),
 )
 
 SOFTMAX = replace(
@@ -86,7 +84,7 @@ SOFTMAX = replace(
     source="Yan et al. (2025), Sec. 4.1.1, up to translations",
     masses="normalised",
     gates=("softmax-quadratic",),
-    reference=printed(("A", "b"), mass="log mass"),
+    reference=partial(printed, blocks=("A", "b"), mass="log mass"),
 )
 
 SOFTMAX_PARTIAL = replace(
@@ -96,5 +94,5 @@ SOFTMAX_PARTIAL = replace(
     translated=("A",),
     source="Yan et al. (2025), eq. (53), up to translations",
     gates=("softmax-partial",),
-    reference=printed(("A",), mass="log mass"),
+    reference=partial(printed, blocks=("A",), mass="log mass"),
 )

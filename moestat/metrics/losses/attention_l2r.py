@@ -9,6 +9,7 @@ Source: Yan et al. (2025), eq. (11).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from moestat.metrics.losses import attention_l1
 from moestat.metrics.losses._engine import BlockTerm
@@ -17,18 +18,15 @@ from moestat.metrics.losses._reference import cell_sums, norm
 _EXPERT = (BlockTerm("alpha", vector_axes=1), BlockTerm("beta", vector_axes=0))
 
 
-def printed(mass):
+def printed(estimate, truth, cells, mass, r=2.0):
     """Equation (11); `mass` is its term of cells of one atom."""
 
-    def reference(estimate, truth, cells, r=2.0):
-        def cost(gap, size):
-            blocks = ("A", "b", "alpha", "beta", *((mass,) if size == 1 else ()))
-            return sum(norm(gap[name]) ** r for name in blocks)
+    def cost(gap, size):
+        blocks = ("A", "b", "alpha", "beta", *((mass,) if size == 1 else ()))
+        return sum(norm(gap[name]) ** r for name in blocks)
 
-        sums = cell_sums(estimate, truth, cells, cost)
-        return attention_l1.shared_masses(estimate, truth, cells) + sums.sum()
-
-    return reference
+    sums = cell_sums(estimate, truth, cells, cost)
+    return attention_l1.shared_masses(estimate, truth, cells) + sums.sum()
 
 
 LOSS = replace(
@@ -39,7 +37,7 @@ LOSS = replace(
     over_exponent=2.0,
     source="Yan et al. (2025), eq. (11)",
     free_order=True,
-    reference=printed(mass="c"),
+    reference=partial(printed, mass="c"),
 )
 
 SOFTMAX = replace(
@@ -50,5 +48,5 @@ SOFTMAX = replace(
     over_exponent=2.0,
     source="Yan et al. (2025), eq. (11), up to translations",
     free_order=True,
-    reference=printed(mass="log mass"),
+    reference=partial(printed, mass="log mass"),
 )

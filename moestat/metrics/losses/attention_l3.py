@@ -10,22 +10,20 @@ Source: Yan et al. (2025), eq. (12) for L3, eq. (54) for L5.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from moestat.metrics.losses import attention_l1
 from moestat.metrics.losses._engine import VoronoiLoss
 from moestat.metrics.losses._reference import cell_sums, norm
 
 
-def printed(blocks):
+def printed(estimate, truth, cells, blocks):
     """Equation (12) with the blocks of a gate."""
 
-    def reference(estimate, truth, cells):
-        def cost(gap, size):
-            return sum(norm(gap[name]) for name in (*blocks, "W"))
+    def cost(gap, size):
+        return sum(norm(gap[name]) for name in (*blocks, "W"))
 
-        return cell_sums(estimate, truth, cells, cost).sum()
-
-    return reference
+    return cell_sums(estimate, truth, cells, cost).sum()
 
 
 def _dense(loss: VoronoiLoss, name: str, source: str, *blocks: str) -> VoronoiLoss:
@@ -37,7 +35,7 @@ def _dense(loss: VoronoiLoss, name: str, source: str, *blocks: str) -> VoronoiLo
         over_exponent=1.0,
         mass_cells="none",
         source=source,
-        reference=printed(blocks),
+        reference=partial(printed, blocks=blocks),
     )
 
 

@@ -70,8 +70,8 @@ def block(eta, phi, m, order, a, da, d2a):
                     d2a[row + e, b] = d2a[row_beta + beta, b] * da[c, b] * da[e, b]
                 if d > 1:
                     for b in range(m):
-                        bend = (1.0 if c == e else 0.0) - da[c, b] * da[e, b]
-                        d2a[row + e, b] += da[beta, b] * bend / a[b] if a[b] > 0.0 else 0.0
+                        curvature = (1.0 if c == e else 0.0) - da[c, b] * da[e, b]
+                        d2a[row + e, b] += da[beta, b] * curvature / a[b] if a[b] > 0.0 else 0.0
     if order > 0:
         for c in range(1, d + 1):
             for b in range(m):

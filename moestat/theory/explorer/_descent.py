@@ -31,7 +31,7 @@ class Descent(NamedTuple):
         Norm of the residual there.
     converged : bool
         Whether the last four steps together lowered the norm by less than a thousandth, or no
-        step lowers it although a full one would not promise to, either.
+        step lowers it although a full one is not predicted to, either.
     """
 
     z: FloatArray
@@ -54,9 +54,9 @@ def descend(
     its columns are dependent up to a high power of the deviation, and the smallest singular value
     decides.  Steps are restricted in units of `scale`, which also makes singular values comparable.
 
-    The minimum lies in a curved valley with steep walls: a straight step of a share e of the
+    The minimum lies in a narrow curved valley: a straight step of a share e of the
     deviation leaves it at once.  Each step is therefore followed by corrections, Newton steps with
-    the Jacobian at hand, that bring the residual back to what the straight step promised.
+    the Jacobian at hand, that bring the residual back to what the straight step predicted.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ def descend(
             step = _restricted(S, b, radius)
             length = float(np.linalg.norm(step))
             gain = float(np.sum(b**2 - (b - S * step) ** 2))
-            promised = r - basis @ (S * step)
-            moved, r1 = _corrected(values, z, step, promised, (S, basis, Vt), (at, unit), length)
+            predicted = r - basis @ (S * step)
+            moved, r1 = _corrected(values, z, step, predicted, (S, basis, Vt), (at, unit), length)
             root1 = _norm(r1)
             achieved = (root - root1) * (root + root1) / gain if gain > 0.0 else 0.0
             if achieved > 0.75 and length > 0.99 * radius:
@@ -114,9 +114,9 @@ def descend(
                 roots.append(_norm(r))
                 break
         else:
-            # No step gains anything: a minimum, if an unrestricted one would not promise to.
-            promise = float(np.sum(b**2))
-            return Descent(z, root, promise <= _SETTLED * root**2)
+            # No step gains anything: a minimum, if an unrestricted one is not predicted to.
+            predicted_gain = float(np.sum(b**2))
+            return Descent(z, root, predicted_gain <= _SETTLED * root**2)
     return Descent(z, roots[-1], False)
 
 
@@ -124,12 +124,12 @@ def _corrected(
     values: Callable[[FloatArray], FloatArray],
     z: FloatArray,
     step: FloatArray,
-    promised: FloatArray,
+    predicted: FloatArray,
     factors: tuple[FloatArray, FloatArray, FloatArray],
     place: tuple[IntArray, FloatArray],
     length: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """The point after a step, and its residual, brought near the promised one."""
+    """The point after a step, and its residual, brought near the predicted one."""
     S, basis, Vt = factors
     at, unit = place
 
@@ -140,13 +140,13 @@ def _corrected(
 
     total = step
     best = reached(total)
-    goal, least = _norm(promised), _norm(best[1])
+    goal, least = _norm(predicted), _norm(best[1])
     reach = length
     for _ in range(_CORRECTIONS):
         reach *= _TIGHTER
         if not least > 1.05 * goal or not np.isfinite(least):
             break
-        total = total + _restricted(S, basis.T @ (best[1] - promised), reach)
+        total = total + _restricted(S, basis.T @ (best[1] - predicted), reach)
         trial = reached(total)
         norm = _norm(trial[1])
         if not norm < 0.7 * least:

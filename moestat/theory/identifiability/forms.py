@@ -281,8 +281,8 @@ class SymbolicAtom:
                 return [sp.diff(a, at[0]) * g + sp.diff(g, at[0])]
             aj, ak = (sp.diff(a, s) for s in at)
             gj, gk = (sp.diff(g, s) for s in at)
-            bend = sp.diff(aj, at[1]) + aj * ak
-            return [bend * g + aj * gk + ak * gj + sp.diff(gj, at[1])]
+            curvature = sp.diff(aj, at[1]) + aj * ak
+            return [curvature * g + aj * gk + ak * gj + sp.diff(gj, at[1])]
         found = []
         for h in self._log_functions():
             if not at:

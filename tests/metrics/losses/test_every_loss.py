@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -165,6 +166,11 @@ def test_measures_without_a_block_of_the_loss_are_refused(loss):
         less = replace(truth, atoms=atoms)
         with pytest.raises(ValueError, match="needs the blocks"):
             voronoi_loss(less, less, loss)
+
+
+@every_case
+def test_losses_travel_between_processes(loss):
+    assert pickle.loads(pickle.dumps(make_loss(loss))) is not None
 
 
 def test_losses_meet_families_of_every_kind_of_gate():
