@@ -11,11 +11,10 @@ from rich.table import Table
 from moestat.rates.rate import RateResult
 from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.progress import duration
-from moestat.sweep.spec import Spec
 from moestat.sweep.status import Status
 from moestat.sweep.verdicts import LEVEL
 
-__all__ = ["experiments_table", "rates_table", "status_table"]
+__all__ = ["rates_table", "status_table"]
 
 _UNCERTIFIED = "\N{DAGGER}"
 _HELLINGER = "d_H"
@@ -139,26 +138,6 @@ def _status_notes(status: Status) -> Iterable[str]:
         if curve.replication.why:
             count = curve.replication.replicates
             yield f"{curve.curve}: {count} replicates: {curve.replication.why}"
-
-
-def experiments_table(specs: Sequence[tuple[str, Spec]]) -> Table:
-    """Names, titles and sizes of experiments.
-
-    Parameters
-    ----------
-    specs : sequence of (str, Spec)
-        Names and specs.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
-    """
-    table = _table("", ["name", "title"], ["curves", "cells", "n"])
-    for name, spec in specs:
-        sizes = f"{spec.sizes[0]:,} to {spec.sizes[-1]:,}"
-        table.add_row(name, spec.title, str(len(spec.curves)), str(spec.n_cells), sizes)
-    return table
 
 
 def _table(title: str, left: Sequence[str], right: Sequence[str], gap: int = 1) -> Table:

@@ -28,7 +28,8 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.identity import canonical_json, digest, seed_from
 from moestat.sweep.kinds import KINDS, part_of
 from moestat.sweep.limits import check_cells, check_memory
-from moestat.sweep.tables import Table, shown
+from moestat.sweep.sizes import read_sizes
+from moestat.sweep.tables import Table, check_numbers, shown
 
 __all__ = ["REGRESSION_ERROR", "Curve", "Spec", "Truth", "load_spec", "loss_label", "parse_spec"]
 
@@ -38,7 +39,6 @@ _STARTS = {"truth": 3, "noise": 0.1}
 REGRESSION_ERROR = "regression-error"
 """Entry of a curve's further losses: the L2 distance of the regression functions."""
 
-_LARGEST_SIZE = 1e18
 _WORDS = ("theory", "published", "panel", "note")
 
 
@@ -394,9 +394,13 @@ def parse_spec(text: str) -> Spec:
         If anything is wrong.
     """
     try:
-        top = Table(tomllib.loads(text), "")
+        values = tomllib.loads(text)
+        check_numbers(values)
+        top = Table(values, "")
     except RecursionError:
         raise SweepError("is nested too deeply") from None
+    except SweepError:
+        raise
     except ValueError as error:  # also of numbers with thousands of digits
         raise SweepError(f"is not valid TOML: {error}") from None
     kind = top.text("kind", "fit")
@@ -429,7 +433,7 @@ def parse_fits(top: Table, text: str) -> Spec:
     seed = top.integer("seed", 0)
     replicates = top.integer("replicates", 1)
     target, most = _adaptive(top, replicates)
-    sizes = _sizes(top)
+    sizes = read_sizes(top)
     design = _build(top, "design", make_design, top.table("design", {}))
     truths = {
         name: _truth(name, values) for name, values in _non_empty(top, "truth", Mapping).items()
@@ -462,33 +466,6 @@ def _adaptive(top: Table, replicates: int) -> tuple[float | None, int | None]:
     if replicates < 2:
         raise top.error("target_slope_halfwidth", "needs replicates >= 2 to judge an interval by")
     return target, top.integer("max_replicates", replicates)
-
-
-def _sizes(top: Table) -> tuple[int, ...]:
-    """The grid of sample sizes: a list, or log-spaced between two ends."""
-    value = top.take("n")
-    if isinstance(value, Mapping):
-        grid = Table(value, "n")
-        start, stop = grid.number("start"), grid.number("stop")
-        num = grid.integer("num", 1)
-        grid.finish()
-        if not 1 <= start <= stop <= _LARGEST_SIZE:
-            raise SweepError(
-                f"n: needs 1 <= start <= stop <= {_LARGEST_SIZE:g}, got {start:g} and {stop:g}"
-            )
-        return tuple(sorted({round(float(n)) for n in np.geomspace(start, stop, num)}))
-    if not isinstance(value, list):
-        raise top.error("n", f"must be a list or {{ start, stop, num }}, got {shown(value)}")
-    if not value:
-        raise top.error("n", "must hold at least one sample size, got []")
-    for n in value:
-        if isinstance(n, bool) or not isinstance(n, (int, float)) or n < 1 or n % 1 != 0:
-            raise top.error("n", f"must hold whole numbers >= 1, got {shown(n)}")
-        if n > _LARGEST_SIZE:
-            raise top.error("n", f"must hold numbers <= {_LARGEST_SIZE:g}, got {shown(n)}")
-    if len(set(value)) < len(value):
-        raise top.error("n", f"must not repeat a sample size, got {shown(value)}")
-    return tuple(sorted(int(n) for n in value))
 
 
 def _non_empty(top: Table, key: str, kind: type) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from moestat.sweep.errors import SweepError
 from moestat.sweep.limits import LARGEST
 
-__all__ = ["REQUIRED", "Table", "shown"]
+__all__ = ["REQUIRED", "Table", "check_numbers", "shown"]
 
 REQUIRED = object()
 """Default of a key that must be given."""
@@ -33,6 +33,31 @@ def shown(value: Any) -> str:
     except RecursionError:
         return "a deeply nested value"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+_LARGEST_NUMBER = 2**128
+
+
+def check_numbers(value: Any, where: str = "") -> None:
+    """Refuse whole numbers that no key has a use for, wherever in a spec they stand.
+
+    Raises
+    ------
+    SweepError
+        If there is one.
+
+    Examples
+    --------
+    >>> check_numbers({"curve": [{"n_experts": 3}]})
+    """
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            check_numbers(item, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, list):
+        for item in value:
+            check_numbers(item, where)
+    elif isinstance(value, int) and abs(value) >= _LARGEST_NUMBER:
+        raise SweepError(f"{where}: must be at most 2^128, got {shown(value)}")
 
 
 class Table:

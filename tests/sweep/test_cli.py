@@ -427,3 +427,20 @@ def test_imports_stay_light(module):
     heavy = "{'numpy', 'numba', 'scipy', 'matplotlib'} & set(sys.modules)"
     code = f"import sys, {module}; sys.exit(str({heavy}) if {heavy} else 0)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_list_needs_no_family_and_tells_what_the_specs_say():
+    from moestat.sweep.experiments import shipped
+    from moestat.sweep.listing import entries
+
+    chosen = {name: shipped()[name] for name in ("quickstart", "microscope_gaussian")}
+    for entry in entries(chosen):
+        spec = load_spec(chosen[entry.name])
+        assert (entry.title, entry.cells, entry.n) == (spec.title, spec.n_cells, spec.sizes)
+        assert list(entry.curves) == [curve.name for curve in spec.curves]
+    heavy = "{'numba', 'scipy', 'matplotlib', 'pandas'} & set(sys.modules)"
+    code = (
+        "import sys; from typer.testing import CliRunner; from moestat.sweep.cli import app;"
+        f"r = CliRunner().invoke(app, ['list']); sys.exit(str({heavy}) if {heavy} else r.exit_code)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

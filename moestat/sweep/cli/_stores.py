@@ -98,25 +98,15 @@ def verify_store(store: StorePath, as_json: AsJson = False) -> None:
 @command("list", name="list")
 def list_experiments(as_json: AsJson = False) -> None:
     """List the shipped experiments."""
-    from moestat.sweep.display import experiments_table
-    from moestat.sweep.experiments import shipped
-    from moestat.sweep.spec import load_spec
+    from dataclasses import asdict
 
-    specs = [(name, load_spec(path)) for name, path in shipped().items()]
-    if not specs:
+    from moestat.sweep.experiments import shipped
+    from moestat.sweep.listing import entries, entries_table
+
+    found = entries(shipped())
+    if not found:
         raise SweepError("found no shipped experiments")
     if as_json:
-        show_json(
-            [
-                {
-                    "name": name,
-                    "title": spec.title,
-                    "curves": [curve.name for curve in spec.curves],
-                    "cells": spec.n_cells,
-                    "n": list(spec.sizes),
-                }
-                for name, spec in specs
-            ]
-        )
+        show_json([asdict(entry) for entry in found])
     else:
-        console().print(experiments_table(specs))
+        console().print(entries_table(found))
