@@ -11,7 +11,7 @@ DEEP = "x = " + "[" * 5000 + "]" * 5000
     ("old", "new", "message"),
     [
         ("low = -4", 'name = "nope"\nlow = -4', "unknown option 'name'"),
-        ("low = -4", f"low = -1{'0' * 400}", "design: low must be"),
+        ("low = -4", f"low = -1{'0' * 400}", "design.low: must be at most 2"),
         ("seed = 7", f"seed = 1{'0' * 400}", "seed: must be at most"),
         ("seed = 7", f"seed = 0x{'f' * 9000}", "seed: must be at most"),
         ("seed = 7", f"seed = 1{'0' * 5000}", "is not valid TOML"),
