@@ -10,7 +10,7 @@ from torch import Tensor
 
 from moestat.base.validate import real_in
 from moestat.networks.smoe.experts.stacked import StackedExperts
-from moestat.networks.smoe.layer import Decision, SMoE, select
+from moestat.networks.smoe.layer import Decision, SMoE, select, weighted_sum
 from moestat.networks.smoe.losses import distillation_loss, diversity_loss
 from moestat.networks.smoe.routers.router import Router
 
@@ -72,7 +72,7 @@ def contest(
     weights = weigh(values)
     row = torch.arange(len(chosen), device=chosen.device).unsqueeze(1)
     winners = outputs[chosen, row]
-    output = (weights.to(winners.dtype).unsqueeze(1) @ winners).squeeze(1)
+    output = weighted_sum(weights, winners)
     affinities = torch.zeros_like(responses).scatter(1, chosen, weights)
     return Contest(output, chosen, winners, affinities)
 
