@@ -1,0 +1,228 @@
+"""Claims of Nguyen et al. (2025) and Pham et al. (2024) on training.
+
+The runs that decide are small: a contrast supports a claim where all of its intervals lie on the
+claimed side, and never refutes one, for the papers' models are of millions to billions of
+parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from moestat.papers.claims.checks import Check, Contrast, Identity
+from moestat.papers.claims.claim import Claim
+from moestat.papers.claims.equations import EQUATIONS, Equation
+
+__all__ = ["CLAIMS"]
+
+_V2, _V1, _SMOE = "CompeteSMoE v2", "CompeteSMoE v1", "SMoE"
+_CLUSTERS, _LANGUAGE = "compete_clusters", "compete_language"
+_GRIDS = {_CLUSTERS: (1, 2, 3, 4), _LANGUAGE: (1, 2), "compete_upcycling": (1, 2)}
+_SCALE = "Not tested at this scale: {}."
+
+
+def _table_3(x: object, point: object) -> tuple[np.ndarray, np.ndarray]:
+    """Mean changes of the swap test, to two digits, beside the printed ones."""
+    changes = np.array(
+        [[-0.14, 0.52, 1.00, 2.42, -0.16, -0.60], [-0.45, -1.37, -0.33, -1.70, -0.81, -1.50]]
+    )
+    return changes.mean(axis=1).round(2), np.array([0.51, -1.03])
+
+
+def _table_9(x: object, point: object) -> tuple[np.ndarray, np.ndarray]:
+    """p-value of the two-sided t test of two times five runs, to three digits."""
+    from scipy.stats import ttest_ind
+
+    compete = [1.303, 1.303, 1.307, 1.315, 1.304]
+    smoe = [1.333, 1.322, 1.315, 1.320, 1.310]
+    return np.array([round(float(ttest_ind(compete, smoe).pvalue), 3)]), np.array([0.016])
+
+
+def _drops(x: object, point: object) -> tuple[np.ndarray, np.ndarray]:
+    """Drops without diversity loss and without competition: by Table 10, and by the text."""
+    return (53.21 - np.array([52.90, 52.71])).round(2), np.array([0.49, 0.30])
+
+
+for _name, _sides, _text in (
+    ("compete-table-3", _table_3, "means of six changes = 0.51 and -1.03"),
+    ("compete-v1-table-9", _table_9, "p of the t test of the ten runs = 0.016"),
+    ("compete-table-10", _drops, "53.21 - (52.90, 52.71) = (0.49, 0.30)"),
+):
+    EQUATIONS.register(Equation(_name, (), _sides, _text))
+
+
+def _everywhere(
+    metric: str, larger: str, smaller: str, experiments: Sequence[str] = (_CLUSTERS, _LANGUAGE)
+) -> tuple[Check, ...]:
+    """The contrast at every point of the grids."""
+    return tuple(
+        Contrast(experiment, metric, (larger, x), (smaller, x))
+        for experiment in experiments
+        for x in _GRIDS[experiment]
+    )
+
+
+def _ablations(worse: Sequence[str], base: str) -> tuple[Check, ...]:
+    """The excess loss of ablations is larger than that of the base."""
+    return tuple(
+        Contrast("compete_schedules", "excess", (name, 0.01), (base, 0.01)) for name in worse
+    )
+
+
+CLAIMS = (
+    Claim(
+        "compete.training.imitation",
+        "Sec. 2.3, App. C.5",
+        "Router and competition choose more experts in common under CompeteSMoE than under SMoE.",
+        checks=_everywhere("overlap", _V2, _SMOE),
+    ),
+    Claim(
+        "compete.training.loss",
+        "Sec. 5.2.1",
+        "CompeteSMoE has a smaller loss than SMoE.",
+        checks=_everywhere("excess", _SMOE, _V2, tuple(_GRIDS)),
+        note="The papers report zero-shot scores; here the excess of the test loss over the least.",
+    ),
+    Claim(
+        "compete.figure-3",
+        "Figure 3, Sec. 5.2.2 (b)",
+        "The expert change rate is lower under CompeteSMoE than under SMoE.",
+        checks=_everywhere("change_rate", _SMOE, _V2),
+    ),
+    Claim(
+        "compete.table-3",
+        "Table 3, Sec. 5.2.2 (a)",
+        "The swap of the best expert costs CompeteSMoE more than SMoE.",
+        checks=_everywhere("swap", _V2, _SMOE),
+    ),
+    Claim(
+        "compete.table-3.averages",
+        "Table 3",
+        "The average changes are 0.51 and -1.03.",
+        checks=(Identity("compete-table-3"),),
+    ),
+    Claim(
+        "compete.figure-10",
+        "App. E (b)",
+        "CompeteSMoE spreads the weights of the chosen experts more evenly than SMoE.",
+        checks=_everywhere("weight_entropy", _V2, _SMOE),
+    ),
+    Claim(
+        "compete.table-5",
+        "Table 5",
+        "omega = 7% is better than 1%, 3% or 20%.",
+        checks=_ablations([f"v2, omega = {omega}" for omega in ("0.01", "0.03", "0.2")], "v2"),
+        note="The table compares 3, 5, 7 and 9%.",
+    ),
+    Claim(
+        "compete.table-6",
+        "Tables 6 and 12, App. C.5",
+        "alpha = 0.1 is better than none and than larger values.",
+        checks=_ablations(["v2, alpha = 0", "v2, alpha = 1"], "v2"),
+    ),
+    Claim(
+        "compete.table-7",
+        "Table 7",
+        "gamma = 0.01 is better than smaller and larger values.",
+        checks=_ablations(["v2, gamma = 0.001", "v2, gamma = 1"], "v2"),
+    ),
+    Claim(
+        "compete.table-8",
+        "Tables 8 and 10",
+        "beta = 0.005 is better than no diversity loss and than larger weights.",
+        checks=(
+            *_ablations(["v2, beta = 0", "v2, beta = 0.1"], "v2"),
+            *_everywhere("excess", f"{_V2}, no diversity loss", _V2, ("compete_upcycling",)),
+        ),
+    ),
+    Claim(
+        "compete.table-10.text",
+        "App. C.1",
+        "Accuracy drops by 0.49 without the diversity loss and by 0.30 without competition.",
+        checks=(Identity("compete-table-10"),),
+        note="The two drops are interchanged, and each is off by 0.01.",
+    ),
+    Claim(
+        "compete.figure-4",
+        "App. C.3, C.4",
+        "Softplus is the best response.",
+        checks=_ablations(
+            [f"v2, response {name}" for name in ("norm", "silu", "sigmoid", "relu", "softmax")],
+            "v2",
+        ),
+    ),
+    Claim(
+        "compete.table-14",
+        "App. G",
+        "A_max matters little beyond a moderate value.",
+        untested=_SCALE.format("compete_schedules has A_max in four layers of a small decoder"),
+    ),
+    Claim(
+        "compete.tables-1-2",
+        "Tables 1, 2 and 13",
+        "CompeteSMoE has the best average zero-shot scores.",
+        untested=_SCALE.format("models of 1 to 5 billion parameters, public benchmarks"),
+    ),
+    Claim(
+        "compete.table-4",
+        "Table 4",
+        "Training takes 3% more time than with SMoE, inference the same.",
+        untested=_SCALE.format("a model of 5 billion parameters on four GPUs"),
+    ),
+    Claim(
+        "compete-v1.table-2",
+        "Table 2",
+        "CompeteSMoE has a smaller loss than SMoE.",
+        checks=_everywhere("excess", _SMOE, _V1),
+    ),
+    Claim(
+        "compete-v1.table-2.fixed",
+        "Sec. 6.2",
+        "A fixed random router is worse than all others.",
+        checks=tuple(
+            check
+            for other in (_SMOE, "XMoE", _V1)
+            for check in _everywhere("excess", "fixed router", other)
+        ),
+    ),
+    Claim(
+        "compete-v1.table-4",
+        "Table 4",
+        "lambda = 0.05 is better than 0.01.",
+        checks=_ablations(["v1, lambda = 0.01"], "v1"),
+    ),
+    Claim(
+        "compete-v1.table-5",
+        "Table 5",
+        "alpha = 5 is better than 25.",
+        checks=_ablations(["v1, alpha = 25"], "v1"),
+    ),
+    Claim(
+        "compete-v1.table-9",
+        "Table 9",
+        "The t test of the two times five runs has p = 0.016.",
+        checks=(Identity("compete-v1-table-9"),),
+    ),
+    Claim(
+        "compete-v1.table-10",
+        "Table 10, App. C.5",
+        "The router's entropy is lower under CompeteSMoE than under SMoE.",
+        checks=_everywhere("router_entropy", _SMOE, _V1),
+    ),
+    Claim(
+        "compete-v1.table-3",
+        "Table 3",
+        "CompeteSMoE has the highest accuracy after finetuning.",
+        untested=_SCALE.format("models of 36 million parameters, public benchmarks"),
+    ),
+    Claim(
+        "attention.table-2",
+        "Table 2, Sec. 5.2",
+        "Sigmoid attention scores like softmax attention or better, at a higher throughput.",
+        untested=_SCALE.format(
+            "a model of 1 billion parameters and FlashSigmoid; attention_language has a small one"
+        ),
+    ),
+)
