@@ -50,17 +50,16 @@ def networks_table(title: str, summaries: Sequence[NetworkSummary], details: boo
     for name in (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed"):
         table.add_column(name, justify="right")
     for summary in summaries:
-        for x, cells in _rows(summary, names):
-            count = str(summary.metrics[names[0]][x].count)
-            table.add_row(summary.curve.name, f"{x:g}", count, *cells, str(summary.failed))
+        for cells in _rows(summary, names):
+            table.add_row(summary.curve.name, *cells, str(summary.failed))
     table.caption = f"mean {_PLUS_MINUS} standard deviation over runs; networks have no rates"
     return table
 
 
-def _rows(summary: NetworkSummary, names: Sequence[str]) -> Iterable[tuple[float, list[str]]]:
-    """For each place that has runs, the metrics in words."""
-    for x in summary.metrics[names[0]]:
-        yield x, [_spread(summary.metrics[name][x]) for name in names]
+def _rows(summary: NetworkSummary, names: Sequence[str]) -> Iterable[list[str]]:
+    """For each place that has runs: the place, their number, and the metrics in words."""
+    for x, place in summary.metrics[names[0]].items():
+        yield [f"{x:g}", str(place.count), *(_spread(summary.metrics[name][x]) for name in names)]
 
 
 def _spread(place: Place) -> str:
@@ -172,10 +171,10 @@ def _page(spec: Any, summaries: Sequence[NetworkSummary], figures: Sequence[Path
     settled = sum(summary.done + summary.failed for summary in summaries)
     parts = [
         f"# {markdown_text(spec.title)}",
-        f"{spec.replicates} runs per curve and place, seed {spec.seed}.  Spec {spec.digest[:12]};"
-        f" {settled} of {spec.n_cells} cells have results.  Numbers are mean {_PLUS_MINUS} standard"
-        " deviation over runs; accuracy and entropy are those of a test sample, routed without"
-        " noise.",
+        f"Planned: {spec.replicates} runs per curve and place, seed {spec.seed}.  Spec"
+        f" {spec.digest[:12]}; {settled} of {spec.n_cells} cells have results.  Numbers are mean"
+        f" {_PLUS_MINUS} standard deviation over runs; accuracy and entropy are those of a test"
+        " sample, routed without noise.",
     ]
     if figures:
         parts.append(f"![Accuracy and dispatch entropy](<{figures[0].name}>)")
@@ -187,8 +186,7 @@ def _page(spec: Any, summaries: Sequence[NetworkSummary], figures: Sequence[Path
             parts.append(f"> {markdown_text(curve.note)}")
         if summary.failed:
             parts.append(f"{summary.failed} of {summary.planned} cells failed.")
-        head = [summary.axis, *METRICS.values()]
-        rows = [[f"{x:g}", *cells] for x, cells in _rows(summary, tuple(METRICS))]
-        lines = [head, ["---"] * len(head), *rows]
+        head = [summary.axis, "runs", *METRICS.values()]
+        lines = [head, ["---"] * len(head), *_rows(summary, tuple(METRICS))]
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
     return "\n\n".join(parts) + "\n"

@@ -219,7 +219,7 @@ def test_commands_say_what_applies(folder):
     assert run(app, ["report", store, "--out", str(out)]).exit_code == 0
     page = (out / "s.md").read_text()
     assert "> shared weights" in page
-    assert "| 5 | 0." in page
+    assert "| 5 | 2 | 0." in page
     key = "MLP | n_experts=2 | replicate=0"
     again = run(app, ["cell", store, key, "--json"])
     assert json.loads(again.output)["same_as_stored"] is True
