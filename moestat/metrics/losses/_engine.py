@@ -150,7 +150,7 @@ class VoronoiLoss:
     gates: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     configure: Callable[..., VoronoiLoss] | None = field(default=None, repr=False)
-    reference: Callable[..., float] | None = field(default=None, repr=False)
+    reference: Callable[..., float] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.translated and self.scaling is not None:
