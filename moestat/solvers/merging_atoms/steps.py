@@ -35,7 +35,6 @@ _UNRELIABLE = 2.0  # a gain of more than this many promises is no gain but an er
 _CLOSEST = 1e-6
 _FAINTEST = 1e-16  # part of the largest curvature that a step may follow
 _WHOLE = 0.9  # part of a promise that is as good as all of it
-_DOUBTFUL = 1.0  # promises, in units of log-likelihood, that may not be there for a certificate
 _RESTORATIONS = 10
 _FEW_ROWS = 1000
 _ALIGNED = 0.9  # cosine of the angle between two steps that go the same way
@@ -43,7 +42,7 @@ _WORTH, _COARSE = 1e-2, 0.1  # parts of a promise worth a restoration: of small 
 _LARGE = 10.0  # promise, in units of log-likelihood
 _SUSPECT = 0.5  # part of a promise that may come from negative curvature
 _SETTLINGS = 2
-_GROWTH = (2.0, 2.0, 2.0, 1.5, 1.2)  # of the radius, by the number of restorations
+_GROWTH = 2.0  # of the radius after a good step
 _RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
 _AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
 _SHORTEST, _LONGEST, _HALF = 0.1, 0.6, 0.5  # parts of a step that has failed, for the next one
@@ -296,9 +295,9 @@ class _Radius:
         self.is_failing = True
         self.value = part * min(length, self.value)
 
-    def grow(self, landing: _Landing) -> None:
+    def grow(self) -> None:
         """After a good step that was as long as the radius."""
-        growth = _GROWTH[min(landing.restorations, len(_GROWTH) - 1)]
+        growth = _GROWTH
         if growth * self.value > 0.9 * self.ceiling:
             growth = max(min(growth, 0.9 * self.ceiling / self.value), 1.1)
         self.ceiling *= _RELIEF
@@ -340,7 +339,7 @@ def moment_steps(
             else:
                 model = _Model(moments, *settled, metric, lower, upper)
             continue
-        if move.decrease <= _DOUBTFUL and model.is_solved(radius.value, tolerance):
+        if model.is_solved(radius.value, tolerance):
             return model.theta, model.here, "converged", passes
         proposal = _propose(model, move, bend, metric)
         landing = yield from _land(proposal, curved, ask)
@@ -351,7 +350,7 @@ def moment_steps(
             part = proposal.shortened(landing.theta, landing.gradient, landing.ratio)
             radius.cut(part, move.length)
         elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
-            radius.grow(landing)
+            radius.grow()
         if landing.ratio > ACCEPT:
             model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
             last, curved, radius.is_failing = proposal, landing.restorations > 0, False
