@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Mapping
+from statistics import median
 
 __all__ = ["CostModel"]
+
+
+_REMEMBERED = 200
+"""So many expectations are compared with what came of them."""
 
 
 class CostModel:
@@ -31,11 +37,15 @@ class CostModel:
     def __init__(self, timings: Iterable[tuple[str, float, float]] = ()) -> None:
         self._sums: dict[str, dict[float, tuple[float, int]]] = {}
         self._all: dict[float, tuple[float, int]] = {}
+        self._misses: deque[float] = deque(maxlen=_REMEMBERED)
         for curve, n, seconds in timings:
             self.add(curve, n, seconds)
 
     def add(self, curve: str, n: float, seconds: float) -> None:
         """Take one more measurement into account."""
+        expected = self.seconds(curve, n) if curve in self._sums else None
+        if expected and seconds > 0:
+            self._misses.append(seconds / expected)
         for sums in (self._sums.setdefault(curve, {}), self._all):
             total, count = sums.get(n, (0.0, 0))
             sums[n] = (total + seconds, count + 1)
@@ -49,13 +59,29 @@ class CostModel:
         total, count = sums[nearest]
         return total / count * (n / nearest)
 
+    def knows(self, counts: Mapping[tuple[str, float], int]) -> bool:
+        """Whether every curve with cells left has been measured.
+
+        Examples
+        --------
+        >>> costs = CostModel([("em", 1000, 2.0)])
+        >>> costs.knows({("em", 100): 3}), costs.knows({("newton", 1000): 3})
+        (True, False)
+        """
+        return all(curve in self._sums for (curve, _), count in counts.items() if count)
+
     def total(self, counts: Mapping[tuple[str, float], int]) -> float | None:
         """Expected seconds of so many cells of each curve and sample size, one after the other.
+
+        If cells have taken longer than was expected of them, the rest is taken to do so, too: by
+        the median of the ratios.
 
         Examples
         --------
         >>> CostModel([("em", 1000, 2.0)]).total({("em", 1000): 3, ("em", 2000): 1})
         10.0
+        >>> CostModel([("em", 1000, 2.0), ("em", 1000, 6.0)]).total({("em", 1000): 1})
+        12.0
         """
         total = 0.0
         for group, count in counts.items():
@@ -63,4 +89,4 @@ class CostModel:
             if cost is None:
                 return None
             total += cost * count
-        return total
+        return total * max(1.0, median(self._misses) if self._misses else 1.0)

@@ -59,9 +59,12 @@ class _Count:
         parts = [f"{self._cells}/{self._total} cells"]
         if self._cells:
             parts.append(f"{self._cells / seconds:.2g}/s")
-        left = time_left(self._costs.total(self._left), self._busy, seconds)
+        work = self._costs.total(self._left) if self._costs.knows(self._left) else None
+        left = time_left(work, self._busy, seconds)
         if left is not None:
             parts.append(f"{duration(left)} left")
+        elif self._cells < self._total:
+            parts.append("estimating")
         if self._failed:
             parts.append(f"{self._failed} failed")
         return ", ".join(parts)
