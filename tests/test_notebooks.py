@@ -38,6 +38,8 @@ def folder(tmp_path_factory):
 def test_runs_from_a_fresh_kernel(path, folder, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     book = nbformat.read(path, as_version=4)
+    if any("import torch" in cell.source for cell in book.cells):
+        pytest.importorskip("torch")
     NotebookClient(book, timeout=300, resources={"metadata": {"path": folder}}).execute()
     printed = [cell for cell in book.cells if cell.cell_type == "code" and cell.outputs]
     assert printed
