@@ -1,15 +1,20 @@
-"""Every statement of the five papers on rates as a `Claim`, paper by paper."""
+"""Every statement of the five papers on rates as a `Claim`, and every `Fact` behind verdicts."""
 
 from __future__ import annotations
 
 from moestat.papers.attention import claims as attention
+from moestat.papers.attention import facts as attention_facts
 from moestat.papers.claims.claim import Claim
+from moestat.papers.claims.fact import Fact
 from moestat.papers.compete import claims as compete
+from moestat.papers.compete import facts as compete_facts
 from moestat.papers.compete import training_claims as training
 from moestat.papers.expert_count import claims as expert_count
+from moestat.papers.expert_count import facts as expert_count_facts
 from moestat.papers.mlmoe import claims as mlmoe
+from moestat.papers.mlmoe import facts as mlmoe_facts
 
-__all__ = ["CLAIMS"]
+__all__ = ["CLAIMS", "FACTS"]
 
 
 CLAIMS: dict[str, Claim] = {}
@@ -24,3 +29,15 @@ for _claim in (
     if _claim.id in CLAIMS:
         raise ValueError(f"two claims are called {_claim.id!r}")
     CLAIMS[_claim.id] = _claim
+
+FACTS: dict[str, Fact] = {}
+"""Facts by name, paper by paper."""
+for _fact in (
+    *mlmoe_facts.FACTS,
+    *attention_facts.FACTS,
+    *compete_facts.FACTS,
+    *expert_count_facts.FACTS,
+):
+    if _fact.name in FACTS:
+        raise ValueError(f"two facts are called {_fact.name!r}")
+    FACTS[_fact.name] = _fact

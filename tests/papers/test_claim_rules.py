@@ -16,17 +16,21 @@ from moestat.papers.claims.evidence import (
     OrbitEvidence,
     OrderEvidence,
     PairEvidence,
-    PlateauEvidence,
     SequenceEvidence,
     SlopeEvidence,
 )
 from moestat.papers.claims.rules import (
-    HOLDS,
+    CONSISTENT,
+    EVERYWHERE,
+    MISPRINT,
     OPEN,
-    REFUTED,
+    OPEN_VERDICT,
+    PROVED,
     REFUTES,
+    SPECIAL,
     SUPPORTS,
-    UNDECIDED,
+    VACUOUS,
+    Outcome,
     decide,
     judge_dependence,
     judge_exponent,
@@ -35,7 +39,6 @@ from moestat.papers.claims.rules import (
     judge_orbit,
     judge_order,
     judge_pair,
-    judge_plateau,
     judge_sequence,
     judge_slope,
     sequence_exponent,
@@ -77,23 +80,6 @@ def test_the_log_factor_matters_more_at_small_n():
     small = replace(slope(-0.46, -0.40), n=(1e3, 1e5))
     assert judge_slope(small, HALF) == SUPPORTS
     assert judge_slope(replace(small, n=(1e10, 1e14)), HALF) == OPEN
-
-
-FLAT = slope(-0.02, -0.01)
-
-
-@pytest.mark.parametrize(
-    ("error", "density", "outcome"),
-    [
-        (FLAT, FLAT, REFUTES),
-        (FLAT, GOOD, OPEN),  # the density converges: parameters may follow later
-        (GOOD, FLAT, OPEN),
-        (replace(FLAT, n_certified=80), FLAT, OPEN),
-        (slope(math.nan, math.nan), FLAT, OPEN),
-    ],
-)
-def test_a_plateau_refutes_only_with_the_density(error, density, outcome):
-    assert judge_plateau(PlateauEvidence(error, density, 0.07), HALF) == outcome
 
 
 @pytest.mark.parametrize(
@@ -204,20 +190,30 @@ def test_order(bounds, claimed, at_least, outcome):
     assert judge_order(OrderEvidence(3, *bounds), claimed, at_least) == outcome
 
 
+SEEN, SHOWN = Outcome(SUPPORTS), Outcome(SUPPORTS, strength=PROVED)
+
+
 @pytest.mark.parametrize(
-    ("outcomes", "verdict"),
+    ("outcomes", "roles", "verdict"),
     [
-        ([(SUPPORTS, True), (SUPPORTS, True)], HOLDS),
-        ([(SUPPORTS, True), (OPEN, True)], UNDECIDED),
-        ([(SUPPORTS, True), (OPEN, False)], HOLDS),
-        ([(SUPPORTS, True), (REFUTES, False)], REFUTED),
-        ([(OPEN, True), (REFUTES, True)], REFUTED),
-        ([(SUPPORTS, False)], UNDECIDED),  # an attack alone does not make a claim hold
-        ([], UNDECIDED),
+        ([SEEN, SEEN], [], CONSISTENT),
+        ([SEEN, SHOWN], [], CONSISTENT),
+        ([SHOWN, SHOWN], [], PROVED),
+        ([SEEN, Outcome(OPEN)], [], OPEN_VERDICT),
+        ([SEEN, Outcome(OPEN, required=False)], [], CONSISTENT),
+        ([Outcome(SUPPORTS, required=False)], [], OPEN_VERDICT),
+        ([SEEN, Outcome(REFUTES, required=False)], [], SPECIAL),
+        ([Outcome(REFUTES, scope=EVERYWHERE), SHOWN], [], EVERYWHERE),
+        ([], [PROVED], PROVED),
+        ([SEEN], [SPECIAL], SPECIAL),
+        ([Outcome(REFUTES)], [EVERYWHERE], EVERYWHERE),
+        ([Outcome(REFUTES)], [MISPRINT], MISPRINT),
+        ([SEEN], [EVERYWHERE, VACUOUS, PROVED], VACUOUS),
+        ([], [], OPEN_VERDICT),
     ],
 )
-def test_the_verdict(outcomes, verdict):
-    assert decide(outcomes) == verdict
+def test_the_verdict(outcomes, roles, verdict):
+    assert decide(outcomes, roles) == verdict
 
 
 @pytest.mark.parametrize(

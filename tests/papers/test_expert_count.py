@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moestat.papers.catalogue import CLAIMS
+from moestat.papers.catalogue import CLAIMS, FACTS
 from moestat.papers.claims.checks import Contrast, Inequality
 from moestat.papers.claims.evidence import InequalityEvidence
 from moestat.papers.claims.rules import judge_inequality
@@ -44,12 +44,12 @@ def test_verdicts_of_the_paper_and_no_trial_without_a_claim(tmp_path):
     found = verify(["expert-count"], folder=tmp_path)
     verdicts = {r.claim.id.removeprefix("expert-count."): r.verdict for r in found.results}
     assert found.broken == []
-    refuted = {name for name, verdict in verdicts.items() if verdict == "refuted as printed"}
+    refuted = {name for name, verdict in verdicts.items() if verdict == "fails everywhere"}
     assert refuted == {"equation-76", "range", "stages"}
-    assert {name for name, verdict in verdicts.items() if verdict == "holds"} == set(
-        TRIALS
-    ) - refuted
-    checks = [check for claim in CLAIMS.values() for check in claim.checks]
+    seen = {name for name, verdict in verdicts.items() if verdict in ("consistent", "proved")}
+    assert seen == set(TRIALS) - refuted
+    owners = (*CLAIMS.values(), *FACTS.values())
+    checks = [check for owner in owners for check in owner.checks]
     tried = {check.trial for check in checks if isinstance(check, Inequality)}
     assert tried == set(TRIALS)
 
@@ -85,19 +85,19 @@ def test_figures_are_judged_by_differences_of_paired_runs(tmp_path):
     )
     found = verify(["expert-count.figure"], folder=tmp_path)
     results = {result.claim.id.removeprefix("expert-count."): result for result in found.results}
-    assert results["figure-1.mlp"].verdict == "holds"
+    assert results["figure-1.mlp"].verdict == "consistent"
     assert results["figure-1.mlp"].checks[0].evidence.difference == pytest.approx(0.16 / 3)
     cnn = {check.check.smaller[1]: check for check in results["figure-1.cnn"].checks}
-    assert results["figure-1.cnn"].verdict == "undecided"
+    assert results["figure-1.cnn"].verdict == "open"
     assert cnn[16].shortfall == "the other way round in these runs"
     assert cnn[64].shortfall == "no difference"
     assert "replicates that it takes" in cnn[32].shortfall
     assert found.broken == []
 
 
-def test_figures_without_a_store_are_undecided(tmp_path):
+def test_figures_without_a_store_are_open(tmp_path):
     found = verify(["expert-count.figure"], folder=tmp_path)
-    assert {result.verdict for result in found.results} == {"undecided"}
+    assert {result.verdict for result in found.results} == {"open"}
     assert "there is no store" in found.results[0].reason
 
 

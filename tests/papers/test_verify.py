@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from moestat.papers.catalogue import CLAIMS
-from moestat.papers.claims.checks import Condition, Identity, Plateau, Slope, Witness
+from moestat.papers.catalogue import CLAIMS, FACTS
+from moestat.papers.claims.checks import Condition, Floored, Identity, Slope, Witness
 from moestat.papers.claims.claim import Claim
-from moestat.papers.claims.evidence import Missing, PlateauEvidence, SlopeEvidence
-from moestat.papers.verify import ClaimResult, verification, verify
+from moestat.papers.claims.evidence import Missing, PairEvidence, SlopeEvidence
+from moestat.papers.claims.rules import VERDICTS
+from moestat.papers.folders import FIGURES
+from moestat.papers.verify import (
+    CheckResult,
+    ClaimResult,
+    FactResult,
+    Verification,
+    verification,
+    verify,
+)
 from moestat.papers.verify.analyses import analyse
-from moestat.papers.verify.cli import app
-from moestat.papers.verify.page import markdown
+from moestat.papers.verify.cli import CLAIMS_PAGE, EVIDENCE, FACTS_PAGE, app
+from moestat.papers.verify.page import facts_markdown, markdown
 from moestat.papers.verify.slopes import slope_evidence
-from moestat.papers.verify.sweeps import QUICK, gather_curves
-from moestat.papers.verify.verification import CheckResult
+from moestat.papers.verify.sweeps import records_digest
+from moestat.papers.verify.tables import floored_slope, page_digest, page_slope
 from moestat.papers.verify.words import shown, why_open
 from moestat.sweep.experiments import find_spec
 from moestat.sweep.record import Record
@@ -31,9 +40,11 @@ from moestat.sweep.spec import load_spec
 from moestat.sweep.store import create_store
 
 HALF = Fraction(-1, 2)
-NONE = Missing("not run")
 CURVE = SimpleNamespace(require_certificate=True)
-CHEAP = ["mlmoe.equation", "mlmoe.proposition-1", "expert-count.theorem"]
+CHEAP = [
+    *("mlmoe.equation-8", "mlmoe.equation-11", "mlmoe.assumption-3"),
+    *("attention.definition-2.strong", "expert-count.theorem"),
+]
 
 
 def invoke(*arguments):
@@ -83,39 +94,21 @@ def test_a_slope_that_is_not_there():
     assert isinstance(slope_evidence(slope("nowhere"), CURVE, curve_of(-0.5)), Missing)
 
 
-def test_a_plateau_takes_the_density_along():
-    records = [
-        replace(r, losses={**r.losses, "hellinger": 0.07 * 1.01**r.replicate})
-        for r in curve_of(0.0)
-    ]
-    check = slope(kind=Plateau)
-    found = slope_evidence(check, CURVE, records)
-    assert isinstance(found, PlateauEvidence)
-    assert found.last_distance == pytest.approx(0.07, rel=0.02)
-    assert check.judge(found) == "refutes"
-    converging = slope_evidence(check, CURVE, curve_of(0.0))
-    assert check.judge(converging) == "open"
-
-
-def test_claims_that_need_no_samples():
-    found = verify(CHEAP)
+def test_claims_that_need_no_samples(tmp_path):
+    found = verify([*CHEAP, "expert-count.lemma-8"], folder=tmp_path)
     verdicts = {result.claim.id: result.verdict for result in found.results}
-    assert verdicts["mlmoe.proposition-1"] == "refuted as printed"
-    assert verdicts["mlmoe.equation-11"] == "holds"
-    assert verdicts["expert-count.theorem-1"] == "undecided"
+    assert verdicts["mlmoe.equation-8"] == "misprint"
+    assert verdicts["mlmoe.equation-8.intended"] == "proved"
+    assert verdicts["mlmoe.equation-11"] == "proved"
+    assert verdicts["mlmoe.assumption-3"] == "fails everywhere"
+    assert verdicts["attention.definition-2.strong"] == "vacuous"
+    assert verdicts["expert-count.theorem-1"] == "open"
+    assert verdicts["expert-count.lemma-8"] == "proved"
     assert sum(found.counts.values()) == len(found.results)
     assert found.broken == []
 
 
-def test_a_refuted_claim_needs_no_sweep_in_a_quick_verification(tmp_path):
-    found = verify(["mlmoe.theorem-1.rate"], folder=tmp_path)
-    (result,) = found.results
-    assert result.verdict == "refuted as printed"
-    assert "left out" in result.checks[0].text
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_searches_that_cannot_change_a_verdict_are_left_out(monkeypatch):
+def test_a_claim_that_facts_decide_needs_no_search(monkeypatch, tmp_path):
     asked = []
 
     def recorded(check, quick):
@@ -123,40 +116,41 @@ def test_searches_that_cannot_change_a_verdict_are_left_out(monkeypatch):
         return Missing("not run") if "explorer" in check.name else analyse(check, quick)
 
     monkeypatch.setattr(verification, "analyse", recorded)
-    monkeypatch.setattr(
-        verification, "gather_curves", lambda name, curves, *a, **k: dict.fromkeys(curves, NONE)
-    )
-    found = {
-        result.claim.id: result.verdict
-        for result in verify(["mlmoe.theorem-3"], folder=Path()).results
-    }
-    assert found["mlmoe.theorem-3"] == "refuted as printed"
+    (result, *_) = verify(["mlmoe.theorem-3"], folder=tmp_path).results
+    assert result.verdict == "fails at special truths"
     assert "pair, positions-outside" in asked
     assert "explorer, mlmoe-3" not in asked
-    asked.clear()
-    verify(["mlmoe.theorem-3"], quick=False, folder=Path())
+    assert "left out" in result.checks[0].text
+    verify(["mlmoe.theorem-3"], quick=False, folder=tmp_path)
     assert {"explorer, mlmoe-3", "explorer, mlmoe-3-table-4"} <= set(asked)
 
 
-def test_verdicts_follow_the_evidence():
+def result_of(evidence, fact_distance=None):
     claim = Claim(
-        "mlmoe.made", "made", "Made.", checks=(slope(), Witness("opposite-scores", required=False))
+        *("mlmoe.made", "made", "Made."),
+        checks=(slope(),),
+        fails=() if fact_distance is None else ("opposite-scores",),
     )
+    facts = ()
+    if fact_distance is not None:
+        fact = FACTS["opposite-scores"]
+        pair = PairEvidence(fact_distance, 0.0, 1.0)
+        facts = (FactResult(fact, tuple(CheckResult(c, pair, "") for c in fact.checks)),)
+    return ClaimResult(claim, (CheckResult(claim.checks[0], evidence, ""),), facts)
+
+
+def test_verdicts_follow_the_evidence():
     good = SlopeEvidence(-0.5, (-0.55, -0.45), (1e10, 1e14), 30, 30, 0, 0)
     wide = replace(good, interval=(-0.9, -0.1))
-
-    def result(evidence):
-        checks = (
-            CheckResult(claim.checks[0], evidence, claim.checks[0].judge(evidence), ""),
-            CheckResult(claim.checks[1], Missing("not run"), "open", ""),
-        )
-        return ClaimResult(claim, checks)
-
-    assert result(good).verdict == "holds"
-    assert result(good).reason == ""
-    assert result(wide).verdict == "undecided"
-    assert "too few fits" in result(wide).reason
-    assert result(Missing("no store")).reason.endswith("no store")
+    assert result_of(good).verdict == "consistent"
+    assert result_of(good).n_truths == 1
+    assert result_of(good).reason == ""
+    assert "too few fits" in result_of(wide).reason
+    assert result_of(Missing("no store")).reason.endswith("no store")
+    assert result_of(good, fact_distance=1e-17).verdict == "fails at special truths"
+    unseen = result_of(wide, fact_distance=0.1)  # a witness that fails decides nothing
+    assert unseen.verdict == "open"
+    assert "opposite-scores was not seen" in unseen.reason
 
 
 def test_analyses_that_fail_are_broken_and_those_without_a_library_are_not(monkeypatch):
@@ -179,14 +173,18 @@ def test_a_condition_is_checked_as_printed():
     assert "W2" in shown(found)
 
 
-def small_part(experiment, folder, cells, monkeypatch):
-    """A store with the cells that a part of a sweep has, by a stand-in for the cell function."""
+def small_store(experiment, folder, curves):
+    """A store with made results of the late cells of some curves."""
     spec = load_spec(find_spec(experiment))
     with create_store(folder / f"{experiment}.sqlite", spec) as store:
-        chosen = [cell for cell in open_cells(spec, store) if cells(cell)]
+        cells = [
+            cell
+            for cell in open_cells(spec, store)
+            if cell.curve in curves and cell.n > 0.9e10 and cell.replicate < 4
+        ]
         list(
             run_cells(
-                spec, store, chosen, executor="serial", cell_function=lambda text, cell: made(cell)
+                spec, store, cells, executor="serial", cell_function=lambda text, cell: made(cell)
             )
         )
 
@@ -203,61 +201,75 @@ def made(cell):
     )
 
 
-def test_stores_that_are_there_are_used(tmp_path, monkeypatch):
-    part = QUICK["microscope_mlmoe"]
-    curves = ("sigmoid, k = 2", "sigmoid, k = 3")
-    small_part(
-        "microscope_mlmoe", tmp_path, lambda c: c.curve in curves and part.holds(c), monkeypatch
-    )
-    found = verify(["mlmoe.proposition-2"], folder=tmp_path)
-    (result,) = found.results
-    assert result.verdict == "holds"
-    assert [r.source for r in result.checks] == ["microscope_mlmoe.sqlite, 20 of 240 cells"] * 2
+def test_stores_that_are_there_are_used_and_named_by_their_digest(tmp_path):
+    small_store("microscope_mlmoe", tmp_path, ("sigmoid, k = 2", "sigmoid, k = 3"))
+    (result,) = verify(["mlmoe.proposition-2"], folder=tmp_path).results
+    assert result.verdict == "consistent"
+    for check in result.checks:
+        assert re.fullmatch(
+            r"microscope_mlmoe.sqlite, 20 of 240 cells, digest [0-9a-f]{12}", check.source
+        )
 
 
-def test_a_store_of_another_spec_is_left_alone_and_said(tmp_path):
+def test_the_digest_of_records_knows_what_they_say_and_not_their_order():
+    records = curve_of(-0.5)
+    changed = [replace(records[0], loss=records[0].loss * 1.01), *records[1:]]
+    assert records_digest(records) == records_digest(records[::-1])
+    assert records_digest(records) != records_digest(changed)
+
+
+def test_a_store_of_another_spec_is_said(tmp_path):
     spec = load_spec(find_spec("quickstart"))
     with create_store(tmp_path / "microscope_mlmoe.sqlite", spec):
         pass
     result = invoke("--claim", "mlmoe.proposition-2", "--stores", tmp_path, "--json")
     assert result.exit_code == 1
-    assert "belongs to" in result.stderr
+    assert "holds no cell of the experiment microscope_mlmoe" in result.stderr
     claim = json.loads(result.stdout)["claims"][0]
-    assert claim["verdict"] == "undecided"
+    assert claim["verdict"] == "open"
     assert claim["checks"][0]["evidence"] is None
 
 
-def test_missing_cells_are_run_and_only_those(tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setitem(QUICK, "quickstart", replace(QUICK["microscope_mlmoe"], smallest=0))
-    spec = load_spec(find_spec("quickstart"))
-    curve = spec.curves[0].name
-    monkeypatch.setattr("moestat.sweep.cell.run_cell", lambda text, cell: made(cell))
-    monkeypatch.setattr(
-        "moestat.papers.verify.sweeps.run_cells",
-        lambda *args, workers: run_cells(*args, executor="serial"),
-    )
-    arguments = ("quickstart", [curve], tmp_path)
-    options = {"quick": True, "workers": 1, "tell": told.append}
-    found = gather_curves(*arguments, **options)[curve]
-    assert len(found.records) == len(spec.sizes) * QUICK["quickstart"].replicates
-    assert {r.curve for r in found.records} == {curve}
-    assert "of them run now" in found.source
-    again = gather_curves(*arguments, **options)[curve]
-    assert "run now" not in again.source
-    assert len(told) == 1
-    full = gather_curves(*arguments, **{**options, "quick": False})[curve]
-    assert len(full.records) == full.planned == len(spec.sizes) * spec.replicates
+def test_without_a_store_the_page_of_the_experiment_is_read(tmp_path):
+    row = "| Hellinger | 1 | 1e-7 | -0.503 | [-0.514, -0.491] | -1/2 | 1e+09 |"
+    text = f"# T\n\n## sigmoid, k = 2\n\n230 of 240 estimates are certified.\n\n{row}\n\n## x\n"
+    (tmp_path / "microscope_mlmoe.md").write_text(text)
+    check = slope("hellinger")
+    found, source = page_slope(check, tmp_path)
+    assert (found.slope, found.interval) == (-0.503, (-0.514, -0.491))
+    assert (found.n_certified, found.n_fits) == (230, 240)
+    assert source == f"microscope_mlmoe.md, digest {page_digest(tmp_path / 'microscope_mlmoe.md')}"
+    missing, _ = page_slope(replace(check, curve="sigmoid, k = 3"), tmp_path)
+    assert "python -m moestat.sweep run microscope_mlmoe" in missing.why
 
 
-def test_every_sweep_of_a_claim_has_a_quick_part():
-    needed = {k.experiment for c in CLAIMS.values() for k in c.checks if isinstance(k, Slope)}
-    assert needed == set(QUICK)
-    for experiment, part in QUICK.items():
-        spec = load_spec(find_spec(experiment))
-        sizes = [n for n in spec.sizes if part.smallest <= n <= part.largest]
-        assert len(sizes) >= 3
-        assert part.replicates <= spec.replicates
+def test_slopes_of_gaussian_experiments_are_read_from_their_page():
+    check = Slope("gaussian_exact_v1", "top 1, k = 2", "hellinger", HALF)
+    found, source = page_slope(check, FIGURES)
+    shown_there = (FIGURES / "gaussian_theorems.md").read_text(encoding="utf-8")
+    assert f"| top 1, k = 2 | hellinger | -1/2 | {shown(found)} |" in shown_there
+    assert source.startswith("gaussian_theorems.md, digest ")
+
+
+def test_quantiles_of_floored_microscopes_are_read_from_their_page(tmp_path):
+    check = Floored("first, k = 3", 2, "b", Fraction(-1, 8))
+    row = "| first, k = 3 | 2 | b | 100 to 100 | -0.1250 | -0.133 [-0.145, -0.107] | -0.1 [-1, 0] |"
+    (tmp_path / "microscope_floors.md").write_text(f"# T\n\n{row}\n")
+    found, source = floored_slope(check, tmp_path)
+    assert (found.slope, found.interval) == (-0.133, (-0.145, -0.107))
+    assert check.judge(found) == "supports"
+    assert check.judge(replace(found, interval=(-0.3, -0.2))) == "open"  # faster is off, too
+    assert source.startswith("microscope_floors.md, digest ")
+    missing, _ = floored_slope(replace(check, size=3), tmp_path)
+    assert "moestat.papers.pages.floors" in missing.why
+
+
+def test_without_store_or_page_the_command_is_said(tmp_path):
+    found = verify(["mlmoe.proposition-2"], folder=tmp_path)
+    assert found.results[0].verdict == "open"
+    assert found.without_store == {"microscope_mlmoe": 2}
+    assert "python -m moestat.sweep run microscope_mlmoe --out" in markdown(found)
+    assert found.broken == []
 
 
 SCHEMA = {
@@ -267,12 +279,16 @@ SCHEMA = {
     "papers": dict,
     "counts": dict,
     "broken": list,
+    "without_store": dict,
+    "facts": list,
     "claims": list,
 }
 CLAIM = {
     **dict.fromkeys(("id", "paper", "place", "statement", "family", "loss"), str),
     **dict.fromkeys(("verdict", "reason", "note"), str),
     "predicted": dict,
+    "truths": int,
+    "facts": list,
     "checks": list,
 }
 CHECK = {
@@ -289,7 +305,7 @@ def test_json(tmp_path):
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert {key: type(value) for key, value in found.items()} == SCHEMA
-    assert set(found["counts"]) == {"holds", "refuted as printed", "undecided"}
+    assert set(found["counts"]) == set(VERDICTS)
     for claim in found["claims"]:
         assert {key: type(value) for key, value in claim.items()} == CLAIM
         for check in claim["checks"]:
@@ -298,26 +314,49 @@ def test_json(tmp_path):
             assert {key: type(value) for key, value in check.items()} == CHECK
 
 
-def test_table_and_page(tmp_path):
-    page = tmp_path / "claims.md"
-    result = invoke("--claim", "mlmoe.equation-8", "--stores", tmp_path, "--out", page)
-    assert result.exit_code == 0
-    assert "refuted as printed" in result.stdout
-    assert "1 claims: 0 holds, 1 refuted as printed, 0 undecided (quick" in result.stdout
-    text = page.read_text(encoding="utf-8")
-    assert "| `equation-8` |" in text
-    assert "equation, mlmoe-8: relative residual" in text
-
-
-def test_the_page_lists_every_claim_once(monkeypatch):
+def test_the_pages_list_every_claim_and_fact_once_and_come_back_from_the_evidence(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(verification, "analyse", lambda check, quick: Missing("not run"))
-    monkeypatch.setattr(
-        verification, "gather_curves", lambda name, curves, *a, **k: dict.fromkeys(curves, NONE)
-    )
-    page = markdown(verify())
+    result = invoke("--stores", tmp_path, "--workers", 1)
+    assert result.exit_code == 0
+    page = (tmp_path / CLAIMS_PAGE).read_text(encoding="utf-8")
+    facts = (tmp_path / FACTS_PAGE).read_text(encoding="utf-8")
     for claim in CLAIMS.values():
         assert page.count(f"- `{claim.id}`: ") == 1
-        assert claim.untested in page or not claim.untested
+    for name in FACTS:
+        assert facts.count(f"python -m moestat.verify fact {name}`") == 1
+    kept = json.loads((tmp_path / EVIDENCE).read_text(encoding="utf-8"))
+    assert markdown(Verification.restored(kept)) == page
+
+
+def test_a_fact_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke("fact", "router-gradients")
+    assert result.exit_code == 0
+    assert "**supports**" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+    assert "unknown fact 'x'; known: opposite-scores" in invoke("fact", "x").stderr
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return json.loads((FIGURES / EVIDENCE).read_text(encoding="utf-8"))
+
+
+def test_the_shipped_pages_are_those_of_their_evidence_under_the_present_rules(shipped):
+    found = Verification.restored(shipped)
+    assert (FIGURES / CLAIMS_PAGE).read_text(encoding="utf-8") == markdown(found)
+    assert (FIGURES / FACTS_PAGE).read_text(encoding="utf-8") == facts_markdown(found)
+
+
+def test_the_shipped_evidence_is_of_every_check_and_of_the_present_files(shipped):
+    owners = (*CLAIMS.values(), *FACTS.values())
+    assert {check.name for owner in owners for check in owner.checks} == set(shipped["checks"])
+    for entry in shipped["checks"].values():
+        name, _, digest = entry["source"].partition(", digest ")
+        if name.endswith(".md"):
+            assert page_digest(FIGURES / name) == digest
 
 
 @pytest.mark.parametrize(
@@ -325,8 +364,8 @@ def test_the_page_lists_every_claim_once(monkeypatch):
     [
         (("--claim", "nowhere"), "no claim has an id that begins with 'nowhere'"),
         (("--claim", "mlmoe.proposition-2", "--stores", "nowhere"), "there is no folder"),
-        (("--claim", "mlmoe.equation", "--out", "claims.txt"), "--out must be a .md file"),
-        (("--claim", "mlmoe.equation", "--out", "nowhere/x.md"), "there is no directory nowhere"),
+        (("--out", "nowhere"), "there is no directory nowhere"),
+        (("--claim", "mlmoe.equation", "--out", "."), "the pages are of all claims"),
     ],
 )
 def test_bad_input(arguments, message, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ condition or a polynomial system; who has the evidence hands it to `judge`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -23,23 +23,24 @@ from moestat.papers.claims.evidence import (
     OrbitEvidence,
     OrderEvidence,
     PairEvidence,
-    PlateauEvidence,
+    QuantileEvidence,
     SequenceEvidence,
     SlopeEvidence,
 )
 from moestat.papers.claims.witnesses import PAIRS, SEQUENCES
 
 __all__ = [
+    "AsPrinted",
     "Bound",
     "Check",
     "Condition",
     "Contrast",
     "Exponent",
+    "Floored",
     "Identity",
     "Inequality",
     "Orbit",
     "Order",
-    "Plateau",
     "Sequence",
     "Slope",
     "Witness",
@@ -74,6 +75,16 @@ class Check:
     def about(self) -> str:
         """What a reader should know, beside the note; empty for most."""
         return ""
+
+    @property
+    def strength(self) -> str:
+        """What the check's support amounts to."""
+        return rules.CONSISTENT
+
+    @property
+    def scope(self) -> str:
+        """Where its refutation bites; one truth unless more is known."""
+        return rules.SPECIAL
 
     def judge(self, evidence: Evidence) -> str:
         """The outcome, by the rule of this kind of check; ``open`` without evidence."""
@@ -111,23 +122,38 @@ class Slope(Check):
         return rules.judge_slope(evidence, self.exponent)
 
 
-@dataclass(frozen=True)
-class Plateau(Slope):
-    """A plateau of an error and of the density in a sweep, `rules.judge_plateau`."""
+def _named(quantity: Quantity) -> str:
+    return quantity if isinstance(quantity, str) else f"{quantity[1]} in cells of {quantity[0]}"
 
-    required: bool = field(default=False, kw_only=True)
+
+@dataclass(frozen=True)
+class Floored(Check):
+    """A quantile of errors in a microscope with floored masses, `rules.judge_quantile`.
+
+    Parameters
+    ----------
+    curve : str
+        A curve of a microscope with floored masses.
+    size : int
+        Fitted atoms in the cell.
+    block : str
+        The block whose error it is.
+    exponent : Fraction
+        Predicted exponent of n.
+    """
+
+    curve: str
+    size: int
+    block: str
+    exponent: Fraction
 
     @property
     def name(self) -> str:
         """The check in a few words."""
-        return f"{self.experiment}, {self.curve}: {_named(self.quantity)} stays"
+        return f"floored masses, {self.curve}: 90% quantile of {self.block} in cells of {self.size}"
 
-    def _rule(self, evidence: PlateauEvidence) -> str:
-        return rules.judge_plateau(evidence, self.exponent)
-
-
-def _named(quantity: Quantity) -> str:
-    return quantity if isinstance(quantity, str) else f"{quantity[1]} in cells of {quantity[0]}"
+    def _rule(self, evidence: QuantileEvidence) -> str:
+        return rules.judge_quantile(evidence, self.exponent)
 
 
 @dataclass(frozen=True)
@@ -188,12 +214,14 @@ class Witness(Check):
     ----------
     pair : str
         A name in `moestat.papers.claims.witnesses.PAIRS`.
-    shows : str
-        What such a pair says about the claim.
     """
 
     pair: str
-    shows: str = rules.REFUTES
+
+    @property
+    def strength(self) -> str:
+        """Exact: no sampling enters."""
+        return rules.PROVED
 
     @property
     def name(self) -> str:
@@ -206,7 +234,7 @@ class Witness(Check):
         return PAIRS[self.pair].allows
 
     def _rule(self, evidence: PairEvidence) -> str:
-        return rules.judge_pair(evidence, self.shows)
+        return rules.judge_pair(evidence, rules.SUPPORTS)
 
 
 @dataclass(frozen=True)
@@ -217,12 +245,9 @@ class Sequence(Check):
     ----------
     sequence : str
         A name in `moestat.papers.claims.witnesses.SEQUENCES`.
-    shows : str
-        What a ratio that goes to 0 says about the claim.
     """
 
     sequence: str
-    shows: str = rules.REFUTES
 
     @property
     def name(self) -> str:
@@ -235,7 +260,7 @@ class Sequence(Check):
         return SEQUENCES[self.sequence].allows
 
     def _rule(self, evidence: SequenceEvidence) -> str:
-        return rules.judge_sequence(evidence, self.shows)
+        return rules.judge_sequence(evidence, rules.SUPPORTS)
 
 
 @dataclass(frozen=True)
@@ -255,6 +280,16 @@ class Condition(Check):
     condition: str
     expert: str | Mapping[str, Any]
     claimed: bool = True
+
+    @property
+    def strength(self) -> str:
+        """A dependence that is found is exact; independence is seen at random parameters."""
+        return rules.CONSISTENT if self.claimed else rules.PROVED
+
+    @property
+    def scope(self) -> str:
+        """Parameters are drawn at random, so what is found there is found everywhere."""
+        return rules.EVERYWHERE
 
     @property
     def name(self) -> str:
@@ -287,6 +322,16 @@ class Identity(Check):
     claimed: bool = True
 
     @property
+    def strength(self) -> str:
+        """Exact: no sampling enters."""
+        return rules.PROVED
+
+    @property
+    def scope(self) -> str:
+        """Parameters are drawn at random, so what is found there is found everywhere."""
+        return rules.EVERYWHERE
+
+    @property
     def name(self) -> str:
         """The check in a few words."""
         return f"equation, {self.equation}"
@@ -311,6 +356,11 @@ class Inequality(Check):
     """
 
     trial: str
+
+    @property
+    def scope(self) -> str:
+        """The trials are at random instances, or at all that the paper names."""
+        return rules.EVERYWHERE
 
     @property
     def name(self) -> str:
@@ -348,6 +398,22 @@ class Contrast(Check):
 
     def _rule(self, evidence: ContrastEvidence) -> str:
         return rules.judge_contrast(evidence)
+
+
+@dataclass(frozen=True)
+class AsPrinted(Check):
+    """The density estimate over the class as printed, `rules.judge_slope`.
+
+    See `moestat.papers.compete.class_as_printed`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return "class as printed, best of all N' <= 3"
+
+    def _rule(self, evidence: SlopeEvidence) -> str:
+        return rules.judge_slope(evidence, Fraction(-1, 2))
 
 
 @dataclass(frozen=True)
@@ -391,6 +457,11 @@ class Order(Check):
     m: int
     claimed: int
     at_least: bool = False
+
+    @property
+    def strength(self) -> str:
+        """Exact: no sampling enters."""
+        return rules.PROVED
 
     @property
     def name(self) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from moestat.papers.claims import rules
 from moestat.papers.claims.checks import Check
-from moestat.papers.claims.rules import UNDECIDED, decide
 
 __all__ = ["PAPERS", "Claim"]
 
@@ -44,8 +44,11 @@ class Claim:
         power.
     checks : tuple of Check
         Where the evidence comes from, with the rules that read it.
+    proved, fails, vacuous, misprint : tuple of str
+        Facts that prove the claim, that refute it with the scope that they state, that show its
+        condition to be met by nothing, and that show it to be misprinted.
     untested : str
-        Why there is no check, where there is none.
+        Why there is neither fact nor check, where there is none.
     note : str
         What a reader should know.
     """
@@ -57,39 +60,52 @@ class Claim:
     loss: str = ""
     predicted: Mapping[str, Fraction] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
+    proved: tuple[str, ...] = ()
+    fails: tuple[str, ...] = ()
+    vacuous: tuple[str, ...] = ()
+    misprint: tuple[str, ...] = ()
     untested: str = ""
     note: str = ""
 
     def __post_init__(self) -> None:
         if self.paper not in PAPERS:
             raise ValueError(f"id must begin with a paper, {', '.join(PAPERS)}: got {self.id!r}")
-        if bool(self.checks) == bool(self.untested):
-            raise ValueError(f"{self.id} must have checks or a reason why it has none")
+        if bool(self.checks or self.facts) == bool(self.untested):
+            raise ValueError(f"{self.id} must have facts or checks, or a reason why it has none")
 
     @property
     def paper(self) -> str:
         """Short name of the paper."""
         return self.id.partition(".")[0]
 
-    def verdict(self, outcomes: Sequence[str]) -> str:
-        """The verdict, from one outcome per check.
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Names of the facts that bear on the claim."""
+        return (*self.vacuous, *self.misprint, *self.fails, *self.proved)
+
+    def role(self, fact: str, scope: str) -> str:
+        """What a fact with this scope says about the claim, once it is confirmed.
 
         Parameters
         ----------
-        outcomes : sequence of str
-            As the checks judge their evidence.
+        fact : str
+            One of `facts`.
+        scope : str
+            Where the fact's witness exists.
 
         Returns
         -------
         str
-            ``"holds"``, ``"refuted as printed"`` or ``"undecided"``.
+            A verdict.
 
         Examples
         --------
-        >>> Claim("mlmoe.lemma-2", "Lemma 2", "Entropy bounds.", untested="no rate").verdict([])
-        'undecided'
+        >>> claim = Claim("mlmoe.x", "Sec. 1", "Said.", fails=("opposite-scores",))
+        >>> claim.role("opposite-scores", "fails at special truths")
+        'fails at special truths'
         """
-        if not self.checks:
-            return UNDECIDED
-        required = (check.required for check in self.checks)
-        return decide(list(zip(outcomes, required, strict=True)))
+        if fact in self.vacuous:
+            return rules.VACUOUS
+        if fact in self.misprint:
+            return rules.MISPRINT
+        return scope if fact in self.fails else rules.PROVED

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import erf
 
 from moestat.base.registry import Registry
 from moestat.papers.claims.evidence import IdentityEvidence
@@ -91,6 +92,80 @@ def _quadratic(x: Any, p: Mapping[str, Any]) -> Any:
     return _sigmoid(p["A"] * x**2 + p["b"] * x + p["c"]) * (p["alpha"] * x + p["beta"])
 
 
+def _any_expert(x: Any, p: Mapping[str, Any]) -> Any:
+    """A quadratic gate before an expert of no named family."""
+    answer = np.sin(p["eta"] * x) + x**3 + 0.5
+    return _sigmoid(p["A"] * x**2 + p["b"] * x + p["c"]) * answer
+
+
+def _zero_gate(x: Any, p: Point) -> tuple[Any, Any]:
+    at = {**p, "A": 0.0, "b": 0.0}
+    mass = _sigmoid(p["c"])
+    return _second(_any_expert, "b", "b", x, at), (1.0 - 2.0 * mass) * _first(
+        _any_expert, "A", x, at
+    )
+
+
+def _opposite_gates(x: Any, p: Point) -> tuple[Any, Any]:
+    turned = {**p, **{name: -p[name] for name in ("A", "b", "c")}}
+    return _first(_any_expert, "c", x, p), _first(_any_expert, "c", x, turned)
+
+
+def _gelu(z: Any) -> Any:
+    return 0.5 * z * (1.0 + erf(z / np.sqrt(2.0)))
+
+
+def _relu(z: Any) -> Any:
+    return z * (np.real(z) > 0.0)
+
+
+def _eight_atoms(unit: Callable[[Any], Any]) -> Callable[[Any, Point], tuple[Any, Any]]:
+    """Four gated units around one gate and one unit against four around another."""
+
+    def gated(x: Any, p: Mapping[str, Any]) -> Any:
+        score = p["A"] * x**2 + p["b"] * x + p["c"]
+        return _sigmoid(score) * p["weight"] * unit(p["alpha"] * x + p["beta"])
+
+    def four(x: Any, p: Point, own: int) -> Any:
+        names = ("A", "b", "c", "alpha", "beta")
+        at = {name: p[f"{name}{own}"] for name in names}
+        total, weights = 0.0, iter((1.0, 1.3, 0.7, 1.9))
+        for gate in (1.0, -1.0):
+            for side in (1.0, -1.0):
+                # Every atom has a weight of its own, so that all eight experts are distinct.
+                turned = {"alpha": side * at["alpha"], "beta": side * at["beta"]}
+                gates = {name: gate * at[name] for name in ("A", "b", "c")}
+                point = {**gates, **turned, "weight": (1.0 + own) * next(weights)}
+                total = total + _first(gated, "beta", x, point) / point["weight"]
+        return total
+
+    return lambda x, p: (four(x, p, 1), four(x, p, 2))
+
+
+def _network(x: Any, p: Mapping[str, Any]) -> Any:
+    return p["W2"] * np.log1p(np.exp(p["W1"] * x + p["b"]))
+
+
+def _output_weight(x: Any, p: Point) -> tuple[Any, Any]:
+    return _second(_network, "W2", "b", x, p), _first(_network, "b", x, p) / p["W2"]
+
+
+def _attention_row(x: Any, p: Point) -> tuple[Any, Any]:
+    """The first row of sigmoid attention, and the mixture of Sec. 2.3 on all tokens in one."""
+    tokens, width = 3, 2
+    rng = np.random.default_rng(int(1e9 * p["seed"]))
+    X = rng.normal(size=(tokens, width))
+    B, V = rng.normal(size=(2, width, width))
+    row = _sigmoid(X @ B @ X.T)[0] @ (X @ V)
+    flat = X.reshape(1, -1)
+    pick = [np.eye(tokens * width)[:, width * i : width * (i + 1)] for i in range(tokens)]
+    mixture = sum(
+        _sigmoid(flat @ pick[0] @ B @ pick[j].T @ flat.T) * (flat @ pick[j] @ V)
+        for j in range(tokens)
+    )
+    return row, np.ravel(mixture)
+
+
 def _temperature(function: Function, printed: bool) -> Callable[[Any, Point], tuple[Any, Any]]:
     def sides(x: Any, p: Point) -> tuple[Any, Any]:
         alpha, beta = (_first(function, name, x, p) for name in ("alpha", "beta"))
@@ -153,6 +228,40 @@ for _equation in (
         _QUADRATIC,
         _mixed(("b", "beta"), ("c", "alpha")),
         "d2F/db dbeta = d2F/dc dalpha",
+    ),
+    Equation(
+        "attention-zero-gate",
+        ("c", "eta"),
+        _zero_gate,
+        "sigma'(c) d2F/db2 = sigma''(c) dF/dA at A = b = 0, for any expert",
+    ),
+    Equation(
+        "attention-opposite-gates",
+        ("A", "b", "c", "eta"),
+        _opposite_gates,
+        "dF/dc at (A, b, c, eta) = dF/dc at (-A, -b, -c, eta), for any expert",
+    ),
+    *(
+        Equation(
+            f"attention-eight-atoms-{name}",
+            tuple(f"{block}{own}" for own in (1, 2) for block in ("A", "b", "c", "alpha", "beta")),
+            _eight_atoms(unit),
+            "sum over +-s, +-(alpha, beta) of (1/lambda) dF/dbeta = 1 ="
+            " the same with another s, alpha, beta",
+        )
+        for name, unit in (("gelu", _gelu), ("relu", _relu))
+    ),
+    Equation(
+        "attention-row",
+        ("seed",),
+        _attention_row,
+        "a row of sigmoid attention = sum_j sigma(X M_ij X') X P_j on the concatenated tokens",
+    ),
+    Equation(
+        "compete-output-weight",
+        ("W2", "W1", "b"),
+        _output_weight,
+        "d2g/dW2 db = (1/W2) dg/db, while d2g/dW2^2 = 0, for g = W2 softplus(W1 x + b)",
     ),
 ):
     EQUATIONS.register(_equation)

@@ -14,7 +14,7 @@ __all__ = [
     "OrbitEvidence",
     "OrderEvidence",
     "PairEvidence",
-    "PlateauEvidence",
+    "QuantileEvidence",
     "SequenceEvidence",
     "SlopeEvidence",
 ]
@@ -52,22 +52,19 @@ class SlopeEvidence:
 
 
 @dataclass(frozen=True)
-class PlateauEvidence:
-    """A slope beside that of the distance of the densities, of the same fits.
+class QuantileEvidence:
+    """The slope of a quantile of errors over the last four decades of sample sizes.
 
     Parameters
     ----------
-    error : SlopeEvidence
-        The error that the claim is on.
-    density : SlopeEvidence
-        The Hellinger distance.
-    last_distance : float
-        Its mean at the largest sample size.
+    slope : float
+        Exponent of n.
+    interval : (float, float)
+        Its 95% interval, of a bootstrap over replicates.
     """
 
-    error: SlopeEvidence
-    density: SlopeEvidence
-    last_distance: float
+    slope: float
+    interval: Interval
 
 
 @dataclass(frozen=True)
@@ -81,11 +78,14 @@ class PairEvidence:
         to the norm of one; and how far the number may be off.
     loss : float
         The claim's loss between them.
+    n_truths : int
+        Truths at which the pair was built; then the numbers are the worst of all.
     """
 
     distance: float
     error: float
     loss: float
+    n_truths: int = 1
 
 
 @dataclass(frozen=True)
@@ -243,15 +243,15 @@ class Missing:
 
 
 Evidence = (
-    ContrastEvidence
-    | SlopeEvidence
-    | PlateauEvidence
+    SlopeEvidence
     | PairEvidence
     | SequenceEvidence
     | DependenceEvidence
     | IdentityEvidence
+    | ContrastEvidence
     | InequalityEvidence
     | OrbitEvidence
     | OrderEvidence
+    | QuantileEvidence
     | Missing
 )

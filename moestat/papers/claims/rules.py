@@ -3,13 +3,13 @@
 An outcome is what one piece of evidence says about a claim; `decide` makes a verdict of all of
 them.  Slopes of sampled losses never refute: a curve may be pre-asymptotic at any n.  What refutes
 is an explicit pair of measures with one density, a sequence of measures along which a bound fails,
-a computed order, or a plateau of the density itself.
+or a computed order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,19 +23,25 @@ from moestat.papers.claims.evidence import (
     OrbitEvidence,
     OrderEvidence,
     PairEvidence,
-    PlateauEvidence,
+    QuantileEvidence,
     SequenceEvidence,
     SlopeEvidence,
 )
 
 __all__ = [
-    "HOLDS",
+    "CONSISTENT",
+    "EVERYWHERE",
+    "MISPRINT",
     "OPEN",
-    "REFUTED",
+    "OPEN_VERDICT",
+    "PROVED",
     "REFUTES",
+    "SPECIAL",
     "SUPPORTS",
-    "UNDECIDED",
+    "VACUOUS",
+    "VERDICTS",
     "Fit",
+    "Outcome",
     "decide",
     "judge_contrast",
     "judge_dependence",
@@ -46,19 +52,32 @@ __all__ = [
     "judge_orbit",
     "judge_order",
     "judge_pair",
-    "judge_plateau",
+    "judge_quantile",
     "judge_sequence",
     "judge_slope",
     "sequence_exponent",
 ]
 
 SUPPORTS, REFUTES, OPEN = "supports", "refutes", "open"
-HOLDS, REFUTED, UNDECIDED = "holds", "refuted as printed", "undecided"
+PROVED, CONSISTENT, OPEN_VERDICT = "proved", "consistent", "open"
+SPECIAL, EVERYWHERE = "fails at special truths", "fails everywhere"
+VACUOUS, MISPRINT = "vacuous", "misprint"
+VERDICTS: Mapping[str, str] = {
+    PROVED: "an identity, exact algebra, or two measures by Le Cam's method: no sampling enters",
+    CONSISTENT: "nothing refutes, and every required measurement agrees, at the truths that were"
+    " tried; not a proof",
+    SPECIAL: "an explicit witness at some truths that the assumptions allow; each fact says which,"
+    " and whether they are of measure zero",
+    EVERYWHERE: "an explicit witness at every truth of the paper's class",
+    VACUOUS: "a conditional whose condition nothing meets",
+    MISPRINT: "the printed sentence is not the one that the paper uses; the intended one is judged"
+    " apart",
+    OPEN_VERDICT: "none of these, with the reason",
+}
+"""Verdict -> what it means, from the strongest support to none."""
 
 WIDE = 0.15
 """A slope supports a claim only if its 95% interval is at most this wide to either side."""
-PLATEAU = -0.25
-"""A density whose Hellinger distance falls more slowly than n to this does not converge."""
 CERTIFIED = 0.9
 """Share of the estimates that must be certified."""
 SAME = 1e-12
@@ -114,22 +133,20 @@ def _local(evidence: SlopeEvidence, exponent: Fraction) -> float:
     return float(exponent) * (1.0 - 1.0 / math.log(middle))
 
 
-def judge_plateau(evidence: PlateauEvidence, exponent: Fraction) -> str:
-    """An error that stays because the density does: ``refutes``, else ``open``.
+def judge_quantile(evidence: QuantileEvidence, exponent: Fraction) -> str:
+    """An exponent that the worst estimates attain: the interval holds it and not 0, else ``open``.
 
-    The intervals of both slopes must lie above what they should reach, -0.25 for the Hellinger
-    distance, and at least nine fits out of ten be certified: then no measure in reach of the fits
-    has the true density, at any n.
+    Unlike an upper bound on a mean error, such a statement is also off if errors fall faster.
 
     Examples
     --------
-    >>> flat = SlopeEvidence(-0.01, (-0.02, 0.0), (1e10, 1e14), 100, 100, 0, 0)
-    >>> judge_plateau(PlateauEvidence(flat, flat, 0.07), Fraction(-1, 2))
-    'refutes'
+    >>> judge_quantile(QuantileEvidence(-0.13, (-0.15, -0.11)), Fraction(-1, 8))
+    'supports'
+    >>> judge_quantile(QuantileEvidence(-0.25, (-0.28, -0.22)), Fraction(-1, 8))
+    'open'
     """
-    error, density = evidence.error, evidence.density
-    stays = error.interval[0] > _local(error, exponent) and density.interval[0] > PLATEAU
-    return REFUTES if _certified(error) and stays else OPEN
+    low, high = evidence.interval
+    return SUPPORTS if low <= exponent <= high < 0.0 else OPEN
 
 
 def judge_pair(evidence: PairEvidence, shows: str) -> str:
@@ -331,23 +348,60 @@ def judge_order(evidence: OrderEvidence, claimed: int, at_least: bool = False) -
     return OPEN if evidence.at_least <= claimed <= evidence.at_most else REFUTES
 
 
-def decide(outcomes: Sequence[tuple[str, bool]]) -> str:
-    """The verdict on a claim from its outcomes, each with whether it is required.
+@dataclass(frozen=True)
+class Outcome:
+    """What one check says about a claim.
 
-    ``refuted as printed`` if any outcome refutes; ``holds`` if all required ones support, and
-    there is one; else ``undecided``.  A check that is not required is an attack: it may refute,
-    and when it does not, the claim has withstood it.
+    Parameters
+    ----------
+    says : str
+        ``"supports"``, ``"refutes"`` or ``"open"``.
+    required : bool
+        Whether the claim needs its support.
+    strength : str
+        What its support amounts to: ``"proved"`` or ``"consistent"``.
+    scope : str
+        Where its refutation bites: ``"fails everywhere"`` or ``"fails at special truths"``.
+    """
+
+    says: str
+    required: bool = True
+    strength: str = CONSISTENT
+    scope: str = SPECIAL
+
+
+def decide(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> str:
+    """The verdict on a claim.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        One per check.
+    roles : sequence of str
+        One per confirmed fact that bears on the claim: what it says about it.
+
+    Returns
+    -------
+    str
+        A key of `VERDICTS`: the first of vacuous, misprint, fails everywhere, fails at special
+        truths and proved that a fact or a refuting check says; else ``proved`` or ``consistent``
+        where all required checks support, and there is one; else ``open``.
 
     Examples
     --------
-    >>> decide([(SUPPORTS, True), (OPEN, False)])
-    'holds'
-    >>> decide([(SUPPORTS, True), (REFUTES, False)])
-    'refuted as printed'
-    >>> decide([])
-    'undecided'
+    >>> decide([Outcome(SUPPORTS), Outcome(OPEN, required=False)])
+    'consistent'
+    >>> decide([Outcome(SUPPORTS), Outcome(REFUTES, scope=SPECIAL)])
+    'fails at special truths'
+    >>> decide([], [PROVED]), decide([])
+    ('proved', 'open')
     """
-    if any(outcome == REFUTES for outcome, _ in outcomes):
-        return REFUTED
-    required = [outcome for outcome, needed in outcomes if needed]
-    return HOLDS if required and all(each == SUPPORTS for each in required) else UNDECIDED
+    said = {*roles, *(each.scope for each in outcomes if each.says == REFUTES)}
+    for verdict in (VACUOUS, MISPRINT, EVERYWHERE, SPECIAL, PROVED):
+        if verdict in said:
+            return verdict
+    required = [each for each in outcomes if each.required]
+    if not required or any(each.says != SUPPORTS for each in required):
+        return OPEN_VERDICT
+    exact = all(each.strength == PROVED for each in required)
+    return PROVED if exact else CONSISTENT

@@ -267,6 +267,17 @@ def page(found: Found) -> str:
     lines = [
         "# What the microscope sees of each theorem",
         "",
+        "What this page is about is where maximum likelihood puts extra experts when their masses"
+        " are"
+        " free.  It does not test the theorems' exponents: they bound losses that weigh errors by"
+        " the"
+        " masses, on a compact set where no mass vanishes, while here errors are unweighted"
+        " means, most"
+        " fits of one expert too many have a light one, and the box of the log-masses, -10, binds"
+        " from"
+        " n = 1e8 or so on, within the window of the slopes.  [With floored masses]"
+        "(microscope_floors.md) the exponents 1/8, 1/12 and 1/16 are seen.",
+        "",
         "Slopes are over the last four decades, n = 1e10 to 1e14, with 95% intervals.  An exponent"
         " is *seen* if the interval holds it and reaches at most 0.1 to either side, and the n is"
         " the one from which on every local slope agrees with it; *plateau*: the interval is as"

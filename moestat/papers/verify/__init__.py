@@ -3,6 +3,13 @@
 ``python -m moestat.verify`` is the command line.
 """
 
-from moestat.papers.verify.verification import CheckResult, ClaimResult, Verification, verify
+from moestat.papers.verify.verification import (
+    CheckResult,
+    ClaimResult,
+    FactResult,
+    Verification,
+    verify,
+    verify_fact,
+)
 
-__all__ = ["CheckResult", "ClaimResult", "Verification", "verify"]
+__all__ = ["CheckResult", "ClaimResult", "FactResult", "Verification", "verify", "verify_fact"]

@@ -6,6 +6,7 @@ from functools import singledispatch
 from typing import Any
 
 from moestat.papers.claims.checks import (
+    AsPrinted,
     Bound,
     Check,
     Condition,
@@ -81,6 +82,13 @@ def _(check: Inequality, quick: bool) -> Evidence:
     from moestat.papers.expert_count.trials import TRIALS
 
     return TRIALS[check.trial].evidence()
+
+
+@_evidence.register
+def _(check: AsPrinted, quick: bool) -> Evidence:
+    from moestat.papers.compete.class_as_printed import best_of_class
+
+    return best_of_class()
 
 
 @_evidence.register

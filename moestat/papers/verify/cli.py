@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
     from moestat.papers.verify.verification import Verification
 
-__all__ = ["app"]
+__all__ = ["CLAIMS_PAGE", "EVIDENCE", "FACTS_PAGE", "app"]
+
+CLAIMS_PAGE, FACTS_PAGE, EVIDENCE = "theory_claims.md", "theory_facts.md", "theory_claims.json"
+"""Files of a verification: both pages, and the evidence that they were made from."""
 
 app = typer.Typer(
     add_completion=False,
@@ -24,46 +28,49 @@ app = typer.Typer(
 )
 
 _EPILOG = (
+    "Without --claim the pages theory_claims.md and theory_facts.md and the evidence"
+    " theory_claims.json are written into --out.\n\n"
     "Exit codes: 0 every claim has its verdict; 1 the same, but some evidence could not be had"
     " because something went wrong; 2 stopped, by bad input or by what one line on standard error"
-    " says; 130 interrupted. Cells that are done stay in their stores.\n\n"
-    "Example: python -m moestat.verify --quick --claim mlmoe.theorem"
+    " says; 130 interrupted.\n\n"
+    "Example: python -m moestat.verify --claim mlmoe.theorem"
 )
 
 
-@app.command(epilog=_EPILOG)
+@app.callback(invoke_without_command=True, epilog=_EPILOG)
 def verify(
+    context: typer.Context,
     full: Annotated[
         bool,
-        typer.Option(
-            "--full/--quick",
-            help="All cells of the sweeps, or as few as a first look takes; stores that hold more"
-            " are used in full either way.",
-        ),
+        typer.Option("--full/--quick", help="Long searches, for claims that facts decide too."),
     ] = False,
     claim: Annotated[
         list[str] | None,
         typer.Option(help="Only claims whose id begins so; may be repeated.", metavar="ID"),
     ] = None,
     stores: Annotated[
-        Path, typer.Option(help="The folder of the experiments' stores.", metavar="DIR")
+        Path,
+        typer.Option(help="The folder of the experiments' stores and pages.", metavar="DIR"),
     ] = Path("figures"),
     workers: Annotated[
         int | None, typer.Option(min=1, help="Worker processes; all processors by default.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the page with all evidence, a .md file.")
+        Path | None,
+        typer.Option(help="Folder for the pages; that of --stores by default.", metavar="DIR"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Gather the evidence of the claims and let their rules decide."""
+    if context.invoked_subcommand is not None:
+        return
     try:
         found = _verified(full, claim, stores, workers, out)
     except (SweepError, ValueError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(STOPPED) from None
     except KeyboardInterrupt:
-        typer.echo("interrupted: the same command goes on with the stores as they are", err=True)
+        typer.echo("interrupted: nothing was written", err=True)
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         show_json(found.as_dict())
@@ -75,17 +82,35 @@ def verify(
         raise typer.Exit(SOME_FAILED)
 
 
+@app.command()
+def fact(
+    name: Annotated[str, typer.Argument(help="Name of the fact, as theory_facts.md has it.")],
+) -> None:
+    """Reproduce one fact alone, without any store, and print its page."""
+    from moestat.papers.verify.page import fact_markdown
+    from moestat.papers.verify.verification import verify_fact
+
+    try:
+        found = verify_fact(name)
+    except ValueError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(STOPPED) from None
+    typer.echo(fact_markdown(found), nl=False)
+    if not found.confirmed:
+        raise typer.Exit(SOME_FAILED)
+
+
 def _verified(
     full: bool, claims: list[str] | None, stores: Path, workers: int | None, out: Path | None
 ) -> Verification:
-    from moestat.papers.verify.page import markdown
+    from moestat.papers.verify.page import facts_markdown, markdown
     from moestat.papers.verify.verification import verify as run
     from moestat.sweep.threads import available_cpus
 
-    if out is not None and out.suffix != ".md":
-        raise SweepError(f"--out must be a .md file, got {out}")
-    if out is not None and not out.parent.is_dir():
-        raise SweepError(f"--out: there is no directory {out.parent}")
+    if out is not None and not out.is_dir():
+        raise SweepError(f"--out: there is no directory {out}")
+    if out is not None and claims:
+        raise SweepError("--out: the pages are of all claims; leave --claim out")
     progress = console(stderr=True)
     found = run(
         claims,
@@ -94,8 +119,12 @@ def _verified(
         workers=workers or available_cpus(),
         tell=lambda line: progress.print(line, soft_wrap=True),
     )
-    if out is not None:
-        out.write_text(markdown(found), encoding="utf-8")
+    if not claims:
+        folder = out or stores
+        kept = json.dumps(found.evidence(), indent=1, ensure_ascii=False) + "\n"
+        (folder / EVIDENCE).write_text(kept, encoding="utf-8")
+        (folder / CLAIMS_PAGE).write_text(markdown(found), encoding="utf-8")
+        (folder / FACTS_PAGE).write_text(facts_markdown(found), encoding="utf-8")
     return found
 
 
@@ -105,6 +134,10 @@ def _show(found: Verification) -> None:
     words = ", ".join(f"{count} {verdict}" for verdict, count in found.counts.items())
     mode = "quick" if found.quick else "full"
     shown.print(f"{len(found.results)} claims: {words} ({mode}, {found.seconds:.0f} s)")
+    for name, count in found.without_store.items():
+        from moestat.papers.verify.tables import command
+
+        shown.print(f"without a store {count} slopes of {name}: {command(name)}", soft_wrap=True)
 
 
 def _table(found: Verification) -> Table:
@@ -118,9 +151,11 @@ def _table(found: Verification) -> Table:
             f"{what} {power}" if power else f"{what} slow"
             for what, power in result.claim.predicted.items()
         )
-        evidence = "\n".join(
+        facts = [f"fact {each.fact.name}" for each in result.facts]
+        checks = [
             f"{_MARKS[each.outcome]} {each.check.name}: {each.text}" for each in result.checks
-        )
+        ]
+        evidence = "\n".join([*facts, *checks])
         table.add_row(result.claim.id, predicted, evidence or result.claim.untested, result.verdict)
     return table
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.papers.claims.checks import Plateau, Slope
-from moestat.papers.claims.evidence import Missing, PlateauEvidence, SlopeEvidence
+from moestat.papers.claims.checks import Slope
+from moestat.papers.claims.evidence import Missing, SlopeEvidence
 from moestat.rates.rate import fit_rate
 from moestat.sweep.quantities import Quantity, observed
 from moestat.sweep.record import DONE, FAILED, Record
@@ -23,13 +23,13 @@ _LATE = 1e-4
 
 def slope_evidence(
     check: Slope, curve: Curve, records: Sequence[Record]
-) -> SlopeEvidence | PlateauEvidence | Missing:
+) -> SlopeEvidence | Missing:
     """The evidence of a check on a curve.
 
     Parameters
     ----------
     check : Slope
-        The check; a `Plateau` takes the Hellinger distance beside its quantity.
+        The check.
     curve : Curve
         Its curve.
     records : sequence of Record
@@ -37,23 +37,15 @@ def slope_evidence(
 
     Returns
     -------
-    SlopeEvidence, PlateauEvidence or Missing
-        Slopes, or why there is none.
+    SlopeEvidence or Missing
+        The slope, or why there is none.
     """
-    slope = _slope(check.quantity, curve, records)
-    if isinstance(slope, Missing) or not isinstance(check, Plateau):
-        return slope
-    density = _slope("hellinger", curve, records)
-    if isinstance(density, Missing):
-        return density
-    used = entering(curve, records)
-    last = [r.losses["hellinger"] for r in used if r.n == density.n[1]]
-    return PlateauEvidence(slope, density, float(np.mean(last)))
+    return _slope(check.quantity, curve, records)
 
 
 def _slope(quantity: Quantity, curve: Curve, records: Sequence[Record]) -> SlopeEvidence | Missing:
     if not records:
-        return Missing("no cell has a result: --full runs them")
+        return Missing("no cell has a result")
     first = 0.999 * _LATE * max(record.n for record in records)
     late = [record for record in records if record.n >= first]
     kept = observed(entering(curve, late), quantity)

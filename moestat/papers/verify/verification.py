@@ -1,4 +1,4 @@
-"""Verification: every claim with its evidence, outcomes and verdict."""
+"""Verification: every fact and claim with its evidence, outcomes and verdict."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from moestat.base.validate import positive_int
-from moestat.papers.catalogue import CLAIMS
-from moestat.papers.claims.checks import Bound, Check, Contrast, Exponent, Slope
+from moestat.papers.catalogue import CLAIMS, FACTS
+from moestat.papers.claims import evidence as kinds
+from moestat.papers.claims.checks import Bound, Check, Contrast, Exponent, Floored, Orbit, Slope
 from moestat.papers.claims.claim import PAPERS, Claim
 from moestat.papers.claims.evidence import Evidence, Missing
-from moestat.papers.claims.rules import HOLDS, REFUTED, REFUTES, UNDECIDED
+from moestat.papers.claims.fact import Fact
+from moestat.papers.claims.rules import OPEN_VERDICT, REFUTES, VERDICTS, Outcome, decide
 from moestat.papers.verify.analyses import analyse
 from moestat.papers.verify.contrasts import contrast_evidence
 from moestat.papers.verify.slopes import slope_evidence
 from moestat.papers.verify.sweeps import CurveRecords, gather_curves
+from moestat.papers.verify.tables import command, floored_slope, page_slope
 from moestat.papers.verify.words import shown, why_open
 from moestat.sweep.errors import SweepError
 from moestat.sweep.executors import EXECUTORS, Lost
+from moestat.sweep.experiments import find_spec
+from moestat.sweep.spec import load_spec
 
-__all__ = ["CheckResult", "ClaimResult", "Verification", "verify"]
+__all__ = ["CheckResult", "ClaimResult", "FactResult", "Verification", "verify", "verify_fact"]
 
 
 @dataclass(frozen=True)
@@ -37,16 +42,18 @@ class CheckResult:
         The check.
     evidence : Evidence
         What was found, or `Missing`.
-    outcome : str
-        ``"supports"``, ``"refutes"`` or ``"open"``.
     source : str
         Where the evidence is from.
     """
 
     check: Check
     evidence: Evidence
-    outcome: str
     source: str
+
+    @property
+    def outcome(self) -> str:
+        """``"supports"``, ``"refutes"`` or ``"open"``."""
+        return self.check.judge(self.evidence)
 
     @property
     def text(self) -> str:
@@ -57,6 +64,16 @@ class CheckResult:
     def shortfall(self) -> str:
         """Why the outcome is open; empty otherwise."""
         return why_open(self.check, self.evidence, self.outcome)
+
+    @property
+    def truth(self) -> str:
+        """The truth that a measurement is at; empty for what is not at one."""
+        if isinstance(self.check, Slope):
+            spec = load_spec(find_spec(self.check.experiment))
+            return f"{self.check.experiment}, {spec.curve(self.check.curve).truth}"
+        if isinstance(self.check, Floored):
+            return f"floored masses, {self.check.curve.partition(',')[0]}"
+        return self.check.case if isinstance(self.check, (Bound, Exponent, Orbit)) else ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -76,6 +93,39 @@ class CheckResult:
 
 
 @dataclass(frozen=True)
+class FactResult:
+    """A fact with the evidence that reproduces it.
+
+    Parameters
+    ----------
+    fact : Fact
+        The fact.
+    checks : tuple of CheckResult
+        One per check of the fact.
+    """
+
+    fact: Fact
+    checks: tuple[CheckResult, ...]
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether every check sees it."""
+        return self.fact.confirmed([result.outcome for result in self.checks])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        fact = self.fact
+        return {
+            "fact": fact.name,
+            "title": fact.title,
+            "paper": fact.paper,
+            "scope": fact.scope,
+            "confirmed": self.confirmed,
+            "checks": [result.as_dict() for result in self.checks],
+        }
+
+
+@dataclass(frozen=True)
 class ClaimResult:
     """A claim with its verdict.
 
@@ -85,25 +135,48 @@ class ClaimResult:
         The claim.
     checks : tuple of CheckResult
         One per check of the claim.
+    facts : tuple of FactResult
+        One per fact that bears on it.
     """
 
     claim: Claim
     checks: tuple[CheckResult, ...]
+    facts: tuple[FactResult, ...] = ()
 
     @property
     def verdict(self) -> str:
-        """``"holds"``, ``"refuted as printed"`` or ``"undecided"``, by the claim's rules."""
-        return self.claim.verdict([result.outcome for result in self.checks])
+        """A key of `moestat.papers.claims.rules.VERDICTS`."""
+        outcomes = [
+            Outcome(each.outcome, each.check.required, each.check.strength, each.check.scope)
+            for each in self.checks
+        ]
+        return decide(outcomes, self.roles)
+
+    @property
+    def roles(self) -> list[str]:
+        """What the confirmed facts say about the claim."""
+        return [
+            self.claim.role(each.fact.name, each.fact.scope)
+            for each in self.facts
+            if each.confirmed
+        ]
+
+    @property
+    def n_truths(self) -> int:
+        """Distinct truths at which a measurement supports the claim."""
+        supporting = (each for each in self.checks if each.outcome == "supports")
+        return len({each.truth for each in supporting} - {""})
 
     @property
     def reason(self) -> str:
-        """Why the claim is undecided; empty otherwise."""
-        if self.verdict != UNDECIDED:
+        """Why the claim is open; empty otherwise."""
+        if self.verdict != OPEN_VERDICT:
             return ""
         if self.claim.untested:
             return self.claim.untested
+        lost = [f"the fact {each.fact.name} was not seen" for each in self.facts]
         open_ = [r for r in self.checks if r.shortfall and r.check.required] or self.checks
-        return "; ".join(f"{r.check.name}: {r.shortfall}" for r in open_ if r.shortfall)
+        return "; ".join([*lost, *(f"{r.check.name}: {r.shortfall}" for r in open_ if r.shortfall)])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -117,35 +190,40 @@ class ClaimResult:
             "loss": claim.loss,
             "predicted": {what: str(power) for what, power in claim.predicted.items()},
             "verdict": self.verdict,
+            "truths": self.n_truths,
             "reason": self.reason,
             "note": claim.note,
+            "facts": list(claim.facts),
             "checks": [result.as_dict() for result in self.checks],
         }
 
 
 @dataclass(frozen=True)
 class Verification:
-    """All claims that were asked for.
+    """All claims that were asked for, and the facts behind them.
 
     Parameters
     ----------
     quick : bool
-        Whether parts of the sweeps and short searches were enough.
+        Whether short searches were enough.
     seconds : float
         How long it took.
     results : tuple of ClaimResult
         One per claim, in the order of the papers.
+    facts : tuple of FactResult
+        One per fact, likewise.
     """
 
     quick: bool
     seconds: float
     results: tuple[ClaimResult, ...]
+    facts: tuple[FactResult, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
         """Verdict -> number of claims."""
         found = Counter(result.verdict for result in self.results)
-        return {verdict: found[verdict] for verdict in (HOLDS, REFUTED, UNDECIDED)}
+        return {verdict: found[verdict] for verdict in VERDICTS}
 
     @property
     def broken(self) -> list[str]:
@@ -156,6 +234,49 @@ class Verification:
             for each in result.checks
             if isinstance(each.evidence, Missing) and each.evidence.broken
         ]
+
+    @property
+    def without_store(self) -> dict[str, int]:
+        """Experiment -> number of its slopes and contrasts that could not be had."""
+        lost = {
+            each.check.name: each.check.experiment
+            for result in self.results
+            for each in result.checks
+            if isinstance(each.check, (Slope, Contrast)) and isinstance(each.evidence, Missing)
+        }
+        return dict(Counter(lost.values()))
+
+    def evidence(self) -> dict[str, Any]:
+        """What was found, by check; `restored` makes a verification of it."""
+        found = [*self.facts, *self.results]
+        results = {each.check.name: each for one in found for each in one.checks}
+        return {
+            "quick": self.quick,
+            "checks": {
+                name: {
+                    "kind": type(each.evidence).__name__,
+                    "evidence": asdict(each.evidence),
+                    "source": each.source,
+                }
+                for name, each in sorted(results.items())
+            },
+        }
+
+    @classmethod
+    def restored(cls, kept: Mapping[str, Any]) -> Verification:
+        """All claims judged from kept evidence, as `evidence` gives it; nothing is computed."""
+
+        def result(check: Check) -> CheckResult:
+            entry = kept["checks"].get(check.name)
+            if entry is None:
+                return CheckResult(check, Missing("not in the kept evidence"), "")
+            values = {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in entry["evidence"].items()
+            }
+            return CheckResult(check, getattr(kinds, entry["kind"])(**values), entry["source"])
+
+        return _put_together(CLAIMS.values(), FACTS.values(), result, kept["quick"], 0.0)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -168,6 +289,8 @@ class Verification:
             "papers": dict(PAPERS),
             "counts": self.counts,
             "broken": self.broken,
+            "without_store": self.without_store,
+            "facts": [result.as_dict() for result in self.facts],
             "claims": [result.as_dict() for result in self.results],
         }
 
@@ -180,18 +303,19 @@ def verify(
     workers: int = 1,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Verification:
-    """Gather the evidence of claims and let their rules decide.
+    """Gather the evidence of claims and of the facts behind them, and let the rules decide.
+
+    No sweep is run.  Slopes come from the stores in `folder`, and where there is none from the
+    page of the experiment; what neither has is missing, with the command that makes it.
 
     Parameters
     ----------
     claims : iterable of str, optional
         Ids of claims, or beginnings of ids such as ``mlmoe.theorem``; all claims by default.
     quick : bool
-        Whether to run only parts of the sweeps (`moestat.papers.verify.sweeps.QUICK`) and short
-        searches of the explorer, and neither for claims that are refuted without them.  Stores that
-        hold more are used in full.
+        Whether to search with fewer starts, and not at all for claims that facts decide.
     folder : str or Path
-        Where the stores of the experiments are, and where they are made.
+        Where the stores and pages of the experiments are.
     workers : int
         Worker processes.
     tell : callable
@@ -212,39 +336,88 @@ def verify(
     Examples
     --------
     >>> found = verify(["mlmoe.equation-8", "expert-count.theorem-1"])
-    >>> [(result.claim.id, result.verdict) for result in found.results]
-    [('mlmoe.equation-8', 'refuted as printed'), ('expert-count.theorem-1', 'undecided')]
+    >>> [result.verdict for result in found.results]
+    ['misprint', 'proved', 'open']
     """
     began = time.monotonic()
     chosen = _chosen(claims)
     workers = positive_int("workers", workers)
     place = Path(folder)
-    checks = [check for claim in chosen for check in claim.checks]
-    if any(isinstance(check, Slope) for check in checks) and not place.is_dir():
+    slopes = [check for claim in chosen for check in claim.checks if isinstance(check, Slope)]
+    if slopes and not place.is_dir():
         raise SweepError(f"there is no folder {str(place)!r} for the stores")
-    cheap = [check for check in checks if not isinstance(check, (Slope, Contrast, *_SEARCHES))]
+    named = {name for claim in chosen for name in claim.facts}
+    facts = [fact for fact in FACTS.values() if claims is None or fact.name in named]
+    cheap = [check for fact in facts for check in fact.checks]
+    cheap += [
+        c for claim in chosen for c in claim.checks if not isinstance(c, (*_READ, *_SEARCHES))
+    ]
     still = _unsampled(cheap, quick, workers, tell)
-    settled = {claim.id for claim in chosen if quick and _refuted(claim, still)}
     searches = [
         check
         for claim in chosen
         for check in claim.checks
-        if isinstance(check, _SEARCHES) and claim.id not in settled
+        if isinstance(check, _SEARCHES) and not (quick and _decided(claim, still))
     ]
     still |= _unsampled(searches, quick, workers, tell)
-    settled |= {claim.id for claim in chosen if quick and _refuted(claim, still)}
-    open_ = [claim for claim in chosen if claim.id not in settled]
-    sampled = _sampled(open_, quick, place, workers, tell)
-    still |= {
-        check.name: contrast_evidence(check, place)
-        for check in checks
-        if isinstance(check, Contrast)
-    }
+    sampled = _sampled(slopes, place)
+
+    def result(check: Check) -> CheckResult:
+        if isinstance(check, Slope):
+            return _measured(check, sampled[check.experiment], place)
+        if isinstance(check, Contrast):
+            return CheckResult(check, contrast_evidence(check, place), f"{check.experiment}.sqlite")
+        if isinstance(check, Floored):
+            return CheckResult(check, *floored_slope(check, place))
+        return CheckResult(check, still.get(check.name, _LEFT_OUT), "computed")
+
+    return _put_together(chosen, facts, result, quick, began)
+
+
+def verify_fact(name: str) -> FactResult:
+    """Reproduce one fact alone; no store is read.
+
+    Parameters
+    ----------
+    name : str
+        Name of the fact.
+
+    Returns
+    -------
+    FactResult
+        The fact with its evidence.
+
+    Raises
+    ------
+    ValueError
+        If there is no such fact.
+
+    Examples
+    --------
+    >>> verify_fact("router-gradients").confirmed
+    True
+    """
+    if name not in FACTS:
+        raise ValueError(f"unknown fact {name!r}; known: {', '.join(FACTS)}")
+    fact = FACTS[name]
+    checks = (CheckResult(check, analyse(check, True), "computed") for check in fact.checks)
+    return FactResult(fact, tuple(checks))
+
+
+def _put_together(
+    claims: Iterable[Claim],
+    facts: Iterable[Fact],
+    result: Callable[[Check], CheckResult],
+    quick: bool,
+    began: float,
+) -> Verification:
+    seen = {fact.name: FactResult(fact, tuple(map(result, fact.checks))) for fact in facts}
     results = tuple(
-        ClaimResult(claim, tuple(_judged(check, still, sampled) for check in claim.checks))
-        for claim in chosen
+        ClaimResult(claim, tuple(map(result, claim.checks)), tuple(seen[n] for n in claim.facts))
+        for claim in claims
     )
-    return Verification(quick, time.monotonic() - began, results)
+    seconds = time.monotonic() - began if began else 0.0
+    return Verification(quick, seconds, results, tuple(seen.values()))
 
 
 def _chosen(names: Iterable[str] | None) -> list[Claim]:
@@ -259,32 +432,33 @@ def _chosen(names: Iterable[str] | None) -> list[Claim]:
     return [claim for name, claim in CLAIMS.items() if name.startswith(tuple(beginnings))]
 
 
-_SEARCHES = (Bound, Exponent)
-"""Checks that take the explorer, which is slow."""
-_LEFT_OUT = Missing("left out, since the claim is refuted without it; --full runs it")
+_SEARCHES = (Bound, Exponent, Orbit)
+"""Checks that search, which is slow."""
+_READ = (Slope, Floored, Contrast)
+"""Checks that read what a sweep found."""
+_LEFT_OUT = Missing("left out, since facts decide the claim without it; --full runs it")
 
 
-def _refuted(claim: Claim, still: Mapping[str, Evidence]) -> bool:
-    """Whether evidence without samples refutes a claim."""
-    return any(
-        check.judge(still[check.name]) == REFUTES for check in claim.checks if check.name in still
-    )
+def _decided(claim: Claim, still: Mapping[str, Evidence]) -> bool:
+    """Whether a confirmed fact, or a refutation without samples, settles a claim."""
+    facts = (FACTS[name] for name in claim.facts)
+    if any(fact.confirmed([c.judge(still[c.name]) for c in fact.checks]) for fact in facts):
+        return True
+    return any(c.judge(still[c.name]) == REFUTES for c in claim.checks if c.name in still)
 
 
-def _judged(
-    check: Check,
-    still: Mapping[str, Evidence],
-    sampled: Mapping[tuple[str, str], CurveRecords | Missing],
+def _measured(
+    check: Slope, found: Mapping[str, CurveRecords] | Missing | None, folder: Path
 ) -> CheckResult:
-    if not isinstance(check, Slope):
-        evidence = still.get(check.name, _LEFT_OUT)
-        source = f"{check.experiment}.sqlite" if isinstance(check, Contrast) else "computed"
-        return CheckResult(check, evidence, check.judge(evidence), source)
-    found = sampled.get((check.experiment, check.curve), _LEFT_OUT)
     if isinstance(found, Missing):
-        return CheckResult(check, found, check.judge(found), "")
-    evidence = slope_evidence(check, found.curve, found.records)
-    return CheckResult(check, evidence, check.judge(evidence), found.source)
+        return CheckResult(check, found, "")
+    if found is None:
+        return CheckResult(check, *page_slope(check, folder))
+    records = found[check.curve]
+    if not records.records:
+        return CheckResult(check, Missing(f"no cell of it: {command(check.experiment)}"), "")
+    evidence = slope_evidence(check, records.curve, records.records)
+    return CheckResult(check, evidence, records.source)
 
 
 def _unsampled(
@@ -316,21 +490,16 @@ def _analysed(checks: Sequence[Check], quick: bool, position: int) -> tuple[int,
 
 
 def _sampled(
-    claims: Sequence[Claim], quick: bool, folder: Path, workers: int, tell: Callable[[str], None]
-) -> dict[tuple[str, str], CurveRecords | Missing]:
-    """Records by experiment and curve."""
-    wanted: dict[str, list[str]] = defaultdict(list)
-    for check in (check for claim in claims for check in claim.checks):
-        if isinstance(check, Slope) and check.curve not in wanted[check.experiment]:
-            wanted[check.experiment].append(check.curve)
-    out: dict[tuple[str, str], CurveRecords | Missing] = {}
+    checks: Sequence[Slope], folder: Path
+) -> dict[str, dict[str, CurveRecords] | Missing | None]:
+    """By experiment the records of its curves; None without a store."""
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for check in checks:
+        wanted[check.experiment].add(check.curve)
+    out: dict[str, dict[str, CurveRecords] | Missing | None] = {}
     for experiment, curves in wanted.items():
         try:
-            found = gather_curves(
-                experiment, curves, folder, quick=quick, workers=workers, tell=tell
-            )
-            out |= {(experiment, name): records for name, records in found.items()}
+            out[experiment] = gather_curves(experiment, curves, folder)
         except SweepError as error:
-            missing = Missing(str(error), broken=True)
-            out |= {(experiment, name): missing for name in curves}
+            out[experiment] = Missing(str(error), broken=True)
     return out

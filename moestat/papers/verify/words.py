@@ -18,7 +18,7 @@ from moestat.papers.claims.evidence import (
     OrbitEvidence,
     OrderEvidence,
     PairEvidence,
-    PlateauEvidence,
+    QuantileEvidence,
     SequenceEvidence,
     SlopeEvidence,
 )
@@ -66,17 +66,16 @@ def _(evidence: SlopeEvidence) -> str:
 
 
 @_text.register
-def _(evidence: PlateauEvidence) -> str:
-    low, high = evidence.density.interval
-    return (
-        f"{_text(evidence.error)}; Hellinger {evidence.density.slope:.2f} [{low:.2f}, {high:.2f}],"
-        f" {evidence.last_distance:.3g} at the largest n"
-    )
+def _(evidence: QuantileEvidence) -> str:
+    low, high = evidence.interval
+    return f"slope {evidence.slope:.3f} [{low:.3f}, {high:.3f}]"
 
 
 @_text.register
 def _(evidence: PairEvidence) -> str:
-    return f"distance {evidence.distance:.1e}, loss {evidence.loss:.3g}"
+    text = f"distance {evidence.distance:.1e}, loss {evidence.loss:.3g}"
+    worst = f", the worst of {evidence.n_truths} truths" if evidence.n_truths > 1 else ""
+    return text + worst
 
 
 @_text.register
@@ -151,8 +150,6 @@ def why_open(check: Check, evidence: Evidence, outcome: str) -> str:
         return evidence.why
     if isinstance(evidence, SlopeEvidence):
         return _slope_shortfall(evidence)
-    if isinstance(evidence, PlateauEvidence):
-        return "no plateau of the density"
     if isinstance(evidence, ContrastEvidence):
         return "the other way round in these runs" if evidence.interval[1] < 0 else "no difference"
     if isinstance(evidence, SequenceEvidence):

@@ -1,0 +1,75 @@
+"""Facts behind the verdicts on Nguyen et al. (2025) and Pham et al. (2024)."""
+
+from __future__ import annotations
+
+from moestat.papers.claims.checks import Identity, Order, Sequence, Witness
+from moestat.papers.claims.fact import Fact
+from moestat.papers.claims.rules import EVERYWHERE, SPECIAL
+
+__all__ = ["FACTS"]
+
+FACTS = (
+    Fact(
+        "lost-masses",
+        "Eqs. (3) and (13) lack the factor exp(c_i) that the losses and the proofs carry",
+        "compete",
+        ("eq. (3)", "eq. (13)", "eqs. (6), (14)", "App. K, the decomposition of T_n"),
+        "Unit masses as eq. (3) prints them, against the loss as eq. (6) and (14) print it.",
+        "Every atom of the truth twice has the truth's density and, with unit masses, total mass 2"
+        " N*: the loss is N*.",
+        "Every truth, for N >= 2 N*.",
+        "Put exp(c_i) into eqs. (3), (4) and (13), as the proofs do; moestat judges these.",
+        (Witness("doubled-lines"), Witness("doubled-networks")),
+    ),
+    Fact(
+        "output-weight",
+        "A network with an output weight is not algebraically independent",
+        "compete",
+        ("Sec. 3, Problem setting",),
+        "The condition as printed, at any parameter of g = W2 softplus(W1 x + b).",
+        "g is linear in W2: d2g/dW2^2 = 0, and d2g/dW2 db = (1/W2) dg/db.",
+        "Every parameter.",
+        "Fix W2, or ask for independence of the second derivatives that are left and of products.",
+        (Identity("compete-output-weight"),),
+        EVERYWHERE,
+    ),
+    Fact(
+        "flat-competitor",
+        "An expert that answers with a constant loses the competition's advantage",
+        "compete",
+        ("Theorem J.1", "App. J, remarks (i), (ii)"),
+        "Masses free, as in the proof; linear experts; N* = 2, N = 3.",
+        "a_1* = 0: its weight exp(c)(1 + exp(b)) is constant in x.  Two atoms b +- eps, nu - eps^2,"
+        " each with half of that weight, keep mass, mean and variance: the distance is eps^4, the"
+        " loss eps^2, and b is estimated at n^(-1/8) at best.",
+        "Truths with a_j* = 0 for one j, of measure zero.",
+        "Assume a_j* is not 0 for every j.",
+        (Sequence("flat-competitor"),),
+        SPECIAL,
+    ),
+    Fact(
+        "orders",
+        "rbar(m) = 2 m for the polynomial systems of Gaussian mixtures of lines",
+        "compete",
+        ("Sec. 3, remark (ii)", "App. J, remark (iii)"),
+        "rbar(m) as in Nguyen et al. (2023); second-hand in this paper.",
+        "Gauss-Hermite nodes match 2 m - 1 moments with m atoms, and m + 1 normals change sign at"
+        " most 2 m times: docs/rbar.md.  Computed for m = 2 to 5.",
+        "Every truth.",
+        "",
+        tuple(Order(m, 2 * m) for m in (2, 3, 4, 5)),
+    ),
+    Fact(
+        "never-active",
+        "An expert outside the top K at every input is not seen",
+        "compete-v1",
+        ("Theorem 4.2",),
+        "k = k* = 3, K = 2; distinct atoms, experts differentiable and not 0.",
+        "|a x + b| of one expert stays below those of two others on the inputs: its parameters can"
+        " move without a trace.",
+        "A set of truths of positive measure.",
+        "Assume that every expert is among the top K on a set of inputs of positive measure.",
+        (Witness("never-active"),),
+        SPECIAL,
+    ),
+)

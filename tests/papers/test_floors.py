@@ -1,0 +1,65 @@
+"""The page of floored microscopes: slopes of quantiles, and what it makes of a small store."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from moestat.papers.pages.floors import draw, page, quantile_slope, read
+from moestat.sweep.experiments import find_spec
+from moestat.sweep.runner import open_cells, run_cells
+from moestat.sweep.spec import load_spec
+from moestat.sweep.store import create_store
+
+
+def drawn(rng, power, count=100, late=1e6):
+    n = np.repeat([late, 1e8, 1e10, 1e12, 1e14], count)
+    return n, n**power * rng.exponential(size=n.size)
+
+
+def test_the_interval_of_a_quantiles_slope_covers_as_often_as_it_says():
+    covered = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        found = quantile_slope(*drawn(rng, -1 / 8), 0.9, rng)
+        covered += found.low <= -1 / 8 <= found.high
+    assert covered >= 51  # 95% of 60 is 57; 50 or fewer have probability 1e-3
+
+
+def test_only_the_last_four_decades_enter():
+    rng = np.random.default_rng(0)
+    n, error = drawn(rng, -1 / 4)
+    error[n < 1e10] = 1.0
+    assert quantile_slope(n, error, 0.5, rng).slope == pytest.approx(-1 / 4, abs=0.03)
+
+
+def test_too_few_errors_give_no_slope():
+    rng = np.random.default_rng(0)
+    assert quantile_slope(*drawn(rng, -1 / 4, count=4), 0.9, rng) is None
+    assert quantile_slope([1e14] * 9, np.ones(9), 0.9, rng) is None
+
+
+def test_a_small_store_is_read_drawn_and_told(tmp_path):
+    spec = load_spec(find_spec("microscope_floors_gaussian"))
+    path = tmp_path / "small.sqlite"
+    with create_store(path, spec) as store:
+        cells = [
+            cell
+            for cell in open_cells(spec, store)
+            if cell.curve == "single, k = 2" and cell.n in (10**10, 10**12) and cell.replicate < 5
+        ]
+        list(run_cells(spec, store, cells, executor="serial"))
+    panels, shares = read([path])
+    assert [(panel.curve, panel.size, len(panel.cells)) for panel in panels] == [
+        ("single, k = 2", 2, 10)
+    ]
+    (panel,) = panels
+    assert panel.theory("b") == -1 / 8
+    n, error = panel.series("b")
+    powers = panel.series("b", powers=True)[1]
+    assert np.all(powers <= 2.0 * error**4 + 1e-12)  # masses add up to 1: sum w |d|^4
+    text = page(panels, shares)
+    assert "| single, k = 2 | 2 | b | 5 to 5 | -0.1250 |" in text
+    assert "| small | single, k = 2 | 10 | " in text
+    assert len(draw(panels).axes) == 3
+    assert set(n) == {1e10, 1e12}
