@@ -12,7 +12,7 @@ import moestat
 from moestat.estimation.starts import GivenStarts, TruthStarts
 from moestat.solvers import MomentNewton, Newton
 from moestat.solvers.driver import drive
-from moestat.solvers.merging_atoms.corrector import Floor
+from moestat.solvers.merging_atoms.corrector import Ridge
 from moestat.solvers.merging_atoms.moment_newton import _open_box
 from moestat.solvers.merging_atoms.moments import MomentChart, Moments, Path
 from moestat.solvers.merging_atoms.steps import (
@@ -23,7 +23,14 @@ from moestat.solvers.merging_atoms.steps import (
     _propose,
     moment_steps,
 )
-from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
+from moestat.solvers.problem import (
+    Evaluation,
+    InformedEvaluation,
+    Objective,
+    Problem,
+    Request,
+    Sample,
+)
 from moestat.solvers.trust_region.kinks import kink_locations, one_sided
 from moestat.solvers.trust_region.region import BoxStep, Region
 from tests.conftest import GAUSSIAN_TRUTHS, compact_fit
@@ -348,90 +355,90 @@ def _axes(rng):
     return metric, axes, metric @ axes
 
 
-def _floor(metric, here):
+def _ridge(metric, here):
     zero, wide = np.zeros(4), np.full(4, 1e3)
-    return Floor(Region(zero, zero, here.hessian, metric, -wide, wide), here)
+    return Ridge(Region(zero, zero, here.hessian, metric, -wide, wide), here)
 
 
-def test_restorations_undo_what_a_step_has_done_in_stiff_directions():
+def test_corrections_undo_what_a_step_has_done_in_stiff_directions():
     rng = np.random.default_rng(6)
     metric, axes, dual = _axes(rng)
     noise = dual @ np.diag([0.0, 1.0, -2.0, 3.0]) @ dual.T
     before = dual @ np.diag([1e6, 1e5, 1.0, -1.0]) @ dual.T
-    floor = _floor(metric, Evaluation(0.0, np.zeros(4), before, before - noise))
-    # A step has turned the axes, and off the floor the Hessian means nothing.
+    ridge = _ridge(metric, InformedEvaluation(0.0, np.zeros(4), before, before - noise))
+    # A step has turned the axes, and off the ridge the Hessian means nothing.
     turn = scipy.linalg.expm(0.3 * rng.normal(size=(4, 4)))
     turn, _ = np.linalg.qr(turn)
     axes, dual = axes @ turn, dual @ turn
     curvature = dual @ np.diag([0.9e6, 1.2e5, 30.0, 0.2]) @ dual.T
     far = curvature + dual @ np.diag([1e4, -3e5, 2e5, -200.0]) @ dual.T
     apart = axes @ np.array([1e-3, -2e-3, 0.7, 0.3])
-    there = Evaluation(0.0, curvature @ apart, far, curvature - noise)
-    promise = 0.5 * 1e3 * 0.12**2
-    back = floor.restoration(apart, there, 1.0, promise)
+    there = InformedEvaluation(0.0, curvature @ apart, far, curvature - noise)
+    predicted_reduction = 0.5 * 1e3 * 0.12**2
+    back = ridge.correction(apart, there, 1.0, predicted_reduction)
     np.testing.assert_allclose(dual.T @ (apart + back.step), [0, 0, 0.7, 0.3], atol=1e-9)
     assert back.decrease == pytest.approx(0.5 * (0.9e6 * 1e-6 + 1.2e5 * 4e-6))
     np.testing.assert_allclose(axes.T @ back.gradient, [0, 0, 21, 0.06], atol=1e-6)
-    assert floor.restoration(apart, there, 1e-3, 0.0).length == pytest.approx(1e-3, rel=2e-3)
-    # What costs less than the promise over a small part of the step is not stiff.
-    stiffest = floor.restoration(apart, there, 1.0, 0.5 * 2e5 * 0.32**2)
+    assert ridge.correction(apart, there, 1e-3, 0.0).length == pytest.approx(1e-3, rel=2e-3)
+    # What costs less than the predicted reduction over a small part of the step is not stiff.
+    stiffest = ridge.correction(apart, there, 1.0, 0.5 * 2e5 * 0.32**2)
     np.testing.assert_allclose(dual.T @ (apart + stiffest.step), [0, -2e-3, 0.7, 0.3], atol=1e-9)
-    nowhere = floor.restoration(apart, there, 1.0, 1e5)
+    nowhere = ridge.correction(apart, there, 1.0, 1e5)
     assert nowhere.length == nowhere.decrease == 0.0
     np.testing.assert_array_equal(nowhere.step, 0.0)
     np.testing.assert_array_equal(nowhere.gradient, there.gradient)
 
 
-def test_each_turn_of_restorations_takes_fewer_directions():
+def test_each_turn_of_corrections_takes_fewer_directions():
     rng = np.random.default_rng(10)
     metric, axes, dual = _axes(rng)
     # Stiff in the first turn, up to the second, up to the third, and always.
     edge = 1e3 / 0.32**2
     stiffness = edge * np.array([3.0, 30.0, 300.0, 1e4])
     curvature = dual @ np.diag(stiffness) @ dual.T
-    floor = _floor(metric, Evaluation(0.0, np.zeros(4), curvature, curvature))
+    ridge = _ridge(metric, InformedEvaluation(0.0, np.zeros(4), curvature, curvature))
     apart = axes @ np.full(4, 1e-3)
-    there = Evaluation(0.0, curvature @ apart, curvature, curvature)
+    there = InformedEvaluation(0.0, curvature @ apart, curvature, curvature)
     for turn, left in enumerate([0, 1, 2, 3, 3, 3, 3]):
-        back = floor.restoration(apart, there, 1.0, 0.5 * 1e3, turn)
+        back = ridge.correction(apart, there, 1.0, 0.5 * 1e3, turn)
         # Couplings of up to 1e-4 of the least stiff curvature count as none.
         expected = 1e-3 * (np.arange(4) < left)
         np.testing.assert_allclose(dual.T @ (apart + back.step), expected, atol=1e-7)
 
 
-def test_restorations_trust_the_smaller_noise():
+def test_corrections_trust_the_smaller_noise():
     """Where the Hessian has come nearer to the information than it was, it is the better one."""
     rng = np.random.default_rng(7)
     metric, axes, dual = _axes(rng)
     information = dual @ np.diag([1e6, 1e5, 1e4, 1e3]) @ dual.T
     noise = dual @ np.diag([900.0, -700.0, 500.0, 300.0]) @ dual.T
-    floor = _floor(metric, Evaluation(0.0, np.zeros(4), information + noise, information))
+    ridge = _ridge(metric, InformedEvaluation(0.0, np.zeros(4), information + noise, information))
     apart = axes @ np.array([1e-3, -2e-3, 3e-3, 1e-3])
     for part in (0.5, -0.5, 2.0, -2.0):
         hessian = information + part * noise
         trusted = hessian if abs(part) < 1.0 else information + noise
-        there = Evaluation(0.0, trusted @ apart, hessian, information)
-        back = floor.restoration(apart, there, 1.0, 0.0)
+        there = InformedEvaluation(0.0, trusted @ apart, hessian, information)
+        back = ridge.correction(apart, there, 1.0, 0.0)
         np.testing.assert_allclose(back.step, -apart, atol=1e-9)
         np.testing.assert_allclose(back.gradient, 0.0, atol=1e-6)
 
 
-def test_restorations_leave_more_to_the_step_where_the_noise_is():
+def test_corrections_leave_more_to_the_step_where_the_noise_is():
     rng = np.random.default_rng(8)
     metric, axes, dual = _axes(rng)
-    apart, promise = axes @ np.array([1e-2, 0.0, 0.0, 1e-2]), 0.5 * 1e3
-    # Along the last axis 20% of the step's length costs its promise.
+    apart, predicted_reduction = axes @ np.array([1e-2, 0.0, 0.0, 1e-2]), 0.5 * 1e3
+    # Along the last axis 20% of the step's length costs its predicted reduction.
     information = dual @ np.diag([1e9, 1e8, 1e7, 1e3 / 0.2**2]) @ dual.T
     moved = []
     for size in (1e3, 1e7):
         hessian = information + size * dual @ np.diag([1.0, 1.0, 1.0, 0.0]) @ dual.T
-        here = Evaluation(0.0, hessian @ apart, hessian, information)
-        back = _floor(metric, here).restoration(apart, here, 1.0, promise)
+        here = InformedEvaluation(0.0, hessian @ apart, hessian, information)
+        back = _ridge(metric, here).correction(apart, here, 1.0, predicted_reduction)
         moved.append(dual.T @ (apart + back.step))
     np.testing.assert_allclose(moved, [[0, 0, 0, 0], [0, 0, 0, 1e-2]], atol=1e-9)
 
 
-def test_restorations_go_by_the_hessian_where_the_information_is_dear():
+def test_corrections_go_by_the_hessian_where_the_information_is_dear():
     few, many = (Sample(np.zeros((1, n)), np.zeros(n), np.ones(n)) for n in (1000, 1001))
     assert (_objective(few), _objective(many)) == (Objective.INFORMED, Objective.OBSERVED)
     rng = np.random.default_rng(9)
@@ -439,21 +446,21 @@ def test_restorations_go_by_the_hessian_where_the_information_is_dear():
     before = dual @ np.diag([1e6, 1e5, 1e4, 1e3]) @ dual.T
     hessian = dual @ np.diag([2e6, 5e4, 3e4, 4e3]) @ dual.T
     apart = axes @ np.array([1e-3, -2e-3, 3e-3, 1e-3])
-    back = _floor(metric, Evaluation(0.0, np.zeros(4), before)).restoration(
+    back = _ridge(metric, Evaluation(0.0, np.zeros(4), before)).correction(
         apart, Evaluation(0.0, hessian @ apart, hessian), 1.0, 0.5 * 1e4 * 0.32**2
     )
     np.testing.assert_allclose(dual.T @ (apart + back.step), [0, 0, 0, 1e-3], atol=1e-9)
 
 
-def test_restorations_stay_in_the_box():
+def test_corrections_stay_in_the_box():
     theta, slope = np.zeros(2), np.array([-1.0, 0.0])
     lower, upper = np.full(2, -1.0), np.array([0.0, 1.0])
     hessian = np.array([[2e4, 9e3], [9e3, 1e4]])
-    here = Evaluation(0.0, slope, hessian, hessian)
-    floor = Floor(Region(theta, slope, hessian, np.eye(2), lower, upper), here)
-    there = Evaluation(0.0, np.array([-1.0, -1.0]), hessian, hessian)
+    here = InformedEvaluation(0.0, slope, hessian, hessian)
+    ridge = Ridge(Region(theta, slope, hessian, np.eye(2), lower, upper), here)
+    there = InformedEvaluation(0.0, np.array([-1.0, -1.0]), hessian, hessian)
     # The first coordinate is held by its bound, and the second moves as if it were alone.
-    np.testing.assert_allclose(floor.restoration(theta, there, 1.0, 0.0).step, [0.0, 1e-4])
+    np.testing.assert_allclose(ridge.correction(theta, there, 1.0, 0.0).step, [0.0, 1e-4])
 
 
 @pytest.mark.parametrize(
@@ -467,19 +474,22 @@ def test_restorations_stay_in_the_box():
     ],
 )
 def test_a_failed_step_is_cut_to_where_a_cubic_is_lowest(slope, square, cube, part):
-    promise, at = 7.0, np.array([2.0])
-    here = SimpleNamespace(gradient=np.array([promise * slope]))
+    predicted_reduction, at = 7.0, np.array([2.0])
+    here = SimpleNamespace(gradient=np.array([predicted_reduction * slope]))
     proposal = _Proposal(
-        SimpleNamespace(here=here), BoxStep(np.ones(1), promise, 1.0), Path(at, np.ones(1)), at
+        SimpleNamespace(here=here),
+        BoxStep(np.ones(1), predicted_reduction, 1.0),
+        Path(at, np.ones(1)),
+        at,
     )
-    end = np.array([promise * (slope + 2.0 * square + 3.0 * cube)])
+    end = np.array([predicted_reduction * (slope + 2.0 * square + 3.0 * cube)])
     ratio = -(slope + square + cube)
     assert proposal.shortened(at, end, ratio) == pytest.approx(part, abs=1e-3)
     assert proposal.shortened(at, end, -np.inf) == 0.5
 
 
-def test_restorations_converge_at_once_where_the_model_nearly_fits(truth):
-    """From a billion units of log-likelihood off the floor, with the floor where it came from."""
+def test_corrections_converge_at_once_where_the_model_nearly_fits(truth):
+    """From a billion units of log-likelihood off the ridge, with the ridge where it came from."""
     family, theta = truth("softmax")
     X, y, weight = moestat.sample_weighted(family, theta, 1e14, rng=0, design=WIDE)
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
@@ -490,17 +500,17 @@ def test_restorations_converge_at_once_where_the_model_nearly_fits(truth):
     assert status == "converged"
     model = _Model(Moments(family, metric), theta, here, metric, *box)
     point = theta + 0.05 * np.random.default_rng(1).normal(size=theta.size) * (box[0] < box[1])
-    promised = []
+    predicted = []
     for _ in range(5):
         there = problem.evaluate(Request(Objective.INFORMED, point))
-        back = model.floor.restoration(point, there, 1.0, 1e-9)
-        promised.append(back.decrease)
+        back = model.ridge.correction(point, there, 1.0, 1e-9)
+        predicted.append(back.decrease)
         point = point + back.step
-    assert promised[0] > 1e8
-    assert np.all(np.diff(promised) < 0.0)
+    assert predicted[0] > 1e8
+    assert np.all(np.diff(predicted) < 0.0)
     # What is left of n units is squared by the last of them, and a constant.
-    assert promised[-1] / 1e14 < 1e4 * (promised[-2] / 1e14) ** 2
-    assert promised[-1] < 1e-6
+    assert predicted[-1] / 1e14 < 1e4 * (predicted[-2] / 1e14) ** 2
+    assert predicted[-1] < 1e-6
 
 
 def test_likelihoods_with_jumps_are_climbed_as_newton_does(gaussian_truth):
@@ -531,7 +541,7 @@ def test_atoms_merge_between_kinks(truth):
 
 @pytest.mark.parametrize("seed", [24, 56])
 def test_promises_across_kinks_are_tried(truth, seed):
-    """The model in the moments promises hundreds of units here, by a step across kinks."""
+    """The model in the moments predicts hundreds of units here, by a step across kinks."""
     family, theta = truth("sigmoid-euclidean")
     X, y, weight = moestat.sample_weighted(family, theta, 1e13, rng=seed, design=WIDE)
     starts = [TruthStarts(family, theta, 2, 0.1)]

@@ -1,24 +1,24 @@
-"""The floor of a narrow curved valley, and the way back to it.
+"""Steps back to a narrow curved ridge of the likelihood.
 
-A step along a valley leaves its floor, by the valley's bend: by a second-order displacement in the
+A step along a ridge leaves it, by the ridge's curvature: by a second-order displacement in the
 stiff directions, which costs far more likelihood than the step can gain.  A Newton step in the
 stiff directions alone undoes this and keeps what the step has gained.
 
-Which curvature it takes decides how far it leads.  Off the floor the Hessian is no use: it is the
+Which curvature it takes decides how far it leads.  Off the ridge the Hessian is no use: it is the
 information, the sum of the outer products of the scores, plus second derivatives of densities
 times what the model misses, and these change in proportion to the displacement; softer directions
-would be led astray, and be restored in turns, one after the other.  The information alone is
-nearly the same on the floor and off it, which is why Gauss-Newton steps converge so fast where a
-model nearly fits.  What is left of the Hessian on the floor is noise, of the order of the root of
+would be led astray, and be corrected in turns, one after the other.  The information alone is
+nearly the same on the ridge and off it, which is why Gauss-Newton steps converge so fast where a
+model nearly fits.  What is left of the Hessian on the ridge is noise, of the order of the root of
 n.  It is told by where the step came from, or, once that is less, by where the step has got to.
 
-Directions are stiff where a small part of the step's length costs what the step was made for, and
-a still smaller one where they are no stiffer than the noise: softer ones are what the step went
-along, and to go there again would leave the floor again.  A restoration leaves it, too, by the
-bend of the valley along the softest directions that it takes, and by less the stiffer these are.
-So each turn takes fewer directions than the one before.  The last ones are for the curvature: that
-of the soft directions is wrong by the slope that is left in the stiffest, times the bend, long
-after what this slope could gain has become nothing.
+Directions are stiff where a small part of the step's length costs what the step was made for, and a
+still smaller one where they are no stiffer than the noise: softer ones are what the step went
+along, and to go there again would leave the ridge again.  A correction leaves it, too, by the
+ridge's curvature along the softest directions that it takes, and by less the stiffer these are. So
+each turn takes fewer directions than the one before.  The last ones are for the curvature: that of
+the soft directions is wrong by the slope that is left in the stiffest, times the ridge's curvature,
+long after what this slope could gain has become nothing.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from moestat.solvers.problem import Evaluation, InformedEvaluation
 from moestat.solvers.trust_region.eigen import into_eigenbasis, out_of_eigenbasis
 from moestat.solvers.trust_region.region import MOST_ROTATIONS, Region
 
-__all__ = ["Floor", "Restoration"]
+__all__ = ["Ridge", "Correction"]
 
-_SMALL = 0.32  # part of a step's length that costs its promise in stiff directions
+_SMALL = 0.32  # part of a step's length that costs its predicted reduction in stiff directions
 _SMALLER = 0.12  # and in those that may be softer than the noise
 _FINER, _FINEST = 1.0 / 3.0, 1.0 / 40.0  # parts of these: from turn to turn, and at last
 _NEGLIGIBLE = 1e-4  # couplings of directions, as a part of the least stiff curvature
@@ -56,11 +56,11 @@ def _size(at, units, matrix):
 
 
 @compile_loop
-def _restoration_loop(
-    theta, gradient, hessian, information, lower, upper, length, promise, share, at, factor,
+def _correction_loop(
+    theta, gradient, hessian, information, lower, upper, length, predicted, share, at, factor,
     noise, step, slope,
 ):  # fmt: skip
-    """Fill `step` and `slope`; returns the decrease that it promises and its length."""
+    """Fill `step` and `slope`; returns the decrease that it predicts and its length."""
     n, n_params = at.size, theta.size
     matrix, work, curvature = empty_rows(n, n), empty_rows(5, n), empty_rows(n_params, n_params)
     for i in range(n_params):
@@ -87,8 +87,8 @@ def _restoration_loop(
         for j in range(n):
             matrix[i, j] = curvature[at[i], at[j]]
     # What a part of the step's length costs grows like its square.
-    cheap = promise / (0.5 * (_SMALL * share * length) ** 2)
-    dear = promise / (0.5 * (_SMALLER * share * length) ** 2)
+    cheap = predicted / (0.5 * (_SMALL * share * length) ** 2)
+    dear = predicted / (0.5 * (_SMALLER * share * length) ** 2)
     soft = max(cheap, min(dear, level))
     used = into_eigenbasis(
         n, factor, matrix, leg, values, size, scratch, _NEGLIGIBLE * soft, integers, cosine, sine
@@ -122,10 +122,10 @@ def _information(here: Evaluation) -> FloatArray:
     return here.information if isinstance(here, InformedEvaluation) else here.hessian
 
 
-class Restoration(NamedTuple):
-    """A step (P,) back to the floor.
+class Correction(NamedTuple):
+    """A step (P,) back to the ridge.
 
-    With the decrease it promises, its length in the metric, and the gradient (P,) it leads to: of
+    With the decrease it predicts, its length in the metric, and the gradient (P,) it leads to: of
     the slopes in stiff directions nothing is left of it, whatever rounding has made of them.
     """
 
@@ -135,8 +135,8 @@ class Restoration(NamedTuple):
     gradient: FloatArray
 
 
-class Floor:
-    """What a point on the floor of a valley tells about the way back to it.
+class Ridge:
+    """What a point on the ridge tells about the way back to it.
 
     Parameters
     ----------
@@ -150,16 +150,23 @@ class Floor:
         self.region = region
         self.noise = here.hessian - _information(here)
 
-    def restoration(
-        self, theta: FloatArray, here: Evaluation, length: float, promise: float, turn: int = 0
-    ) -> Restoration:
-        """A step back to the floor from theta (P,), where one of some length and promise has led.
+    def correction(
+        self,
+        theta: FloatArray,
+        here: Evaluation,
+        length: float,
+        predicted: float,
+        turn: int = 0,
+    ) -> Correction:
+        """A step back to the ridge from theta (P,), where one of some length has led.
+
+        `predicted` is the reduction of the objective that the model predicted for that step.
 
         It is no longer than that step, and moves in stiff directions alone, fewer with each turn:
         nowhere, if there are none.  A coordinate that would leave the box stops at its edge.
         """
         region, step, slope = self.region, np.empty(theta.size), np.empty(theta.size)
-        decrease, size = _restoration_loop(
+        decrease, size = _correction_loop(
             theta,
             here.gradient,
             here.hessian,
@@ -167,7 +174,7 @@ class Floor:
             region.lower,
             region.upper,
             length,
-            promise,
+            predicted,
             max(_FINER**turn, _FINEST),
             region.at,
             region.factor,
@@ -175,4 +182,4 @@ class Floor:
             step,
             slope,
         )
-        return Restoration(step, decrease, size, slope)
+        return Correction(step, decrease, size, slope)

@@ -30,11 +30,11 @@ _MARGIN = 1e-9  # of a cell between kinks, as a part of it
 class MomentNewton(Newton):
     """Newton's method for over-specified fits of large samples.
 
-    With more experts than the truth has, atoms merge, and the likelihood is a narrow curved
-    valley: `Newton` creeps along it, in a number of iterations that grows like a power of n
-    between 1/4 and 1/3.  In the moments of close atoms (`moestat.solvers.merging_atoms.moments`)
-    the valley is nearly straight.  What bend is left is met by restorations: steps in the stiff
-    directions alone, which lead a step that has left the floor of the valley back to it
+    With more experts than the truth has, atoms merge, and the likelihood is a narrow curved ridge:
+    `Newton` creeps along it, in a number of iterations that grows like a power of n between 1/4 and
+    1/3.  In the moments of close atoms (`moestat.solvers.merging_atoms.moments`) the ridge is
+    nearly straight.  What curvature is left is met by corrector steps: steps in the stiff
+    directions alone, which lead a step that has left the ridge back to it
     (`moestat.solvers.merging_atoms.corrector`).
 
     Parameters
@@ -47,32 +47,32 @@ class MomentNewton(Newton):
     Notes
     -----
     For gates with jumps it is `Newton`; without close atoms, and for gates without free masses, it
-    is `Newton` with restorations, one pass each. Where the likelihood has kinks, steps across them
-    (`moestat.solvers.trust_region.kinks`) and steps in the moments between them take turns; what
-    the model in the moments promises across kinks in the end is tried, too. The first radius is the
-    distance of the two closest atoms, the scale on which a valley bends. A step is as short as nine
-    tenths of its promise allow. Up to a thousand rows, as lattices with classes have them,
-    restorations go by the information of the scores; beyond that, where it costs more than it
-    saves, by the Hessian. Each one goes in fewer directions than the one before, from those that
-    cost a step's promise over a third of its length to the stiffest. Once a step has needed a
-    restoration, the next one is restored until the floor is near, and only then judged: off the
-    floor values and curvatures are those of the walls. A step whose promise is mostly that of a
-    negative curvature gets a further restoration, in the stiffest directions alone, before it is
-    made: the slightest slope left in these shows as a curvature of the soft ones. Steps along a
-    curved valley with a second-order correction are those of the geodesic acceleration of Transtrum
-    and Sethna (2012), which predicts the correction at the price of a pass; here it is made where
-    it is needed, from the derivatives that a trial has anyway, and a step that goes the way of the
-    last one starts with the correction that this one has needed. Gains too small to be read off the
-    values are integrated along the path of a step, from the slopes at both ends, without those in
-    stiff directions, which on the floor are rounding. A step that has failed is cut to where the
-    cubic with the values and slopes at both ends of its path is lowest.
+    is `Newton` with corrections, one pass each. Where the likelihood has kinks, steps across them
+    (`moestat.solvers.trust_region.kinks`) and steps in the moments between them take turns; jumps
+    across kinks that the model in the moments predicts are tried in the end. The first radius is
+    the distance of the two closest atoms, the scale on which a ridge curves. A step is as short as
+    nine tenths of its predicted reduction allow. Up to a thousand rows, as on lattices with
+    classes, corrections go by the information of the scores; beyond that, where it costs more than
+    it saves, by the Hessian. Each one goes in fewer directions than the one before, from those that
+    cost a step's predicted reduction over a third of its length to the stiffest. Once a step has
+    needed a correction, the next one is corrected until the ridge is near, and only then judged:
+    off the ridge values and curvatures are those of its sides. A step whose predicted reduction is
+    mostly that of a negative curvature gets a further correction, in the stiffest directions alone,
+    before it is made: the slightest slope left in these shows as a curvature of the soft ones.
+    Steps along a curved ridge with a second-order correction are those of the geodesic acceleration
+    of Transtrum and Sethna (2012), which predicts the correction at the price of a pass; here it is
+    made where it is needed, from the derivatives that a trial has anyway, and a step that goes the
+    way of the last one starts with the correction that this one has needed. Gains too small to be
+    read off the values are integrated along the path of a step, from the slopes at both ends,
+    without those in stiff directions, which on the ridge are rounding. A step that has failed is
+    cut to where the cubic with the values and slopes at both ends of its path is lowest.
 
     Steps follow curvatures down to 1e-16 of the largest, certificates count on those above 1e-14:
     below that their signs, at n = 1e14, are rounding.  So a ridge as flat as that counts as
     solved when one step down its slope gains too little, however long the ridge may be.
 
-    The certificate's gain and inertia are those of the model in the moments: where a valley is
-    curved, a model in the parameters themselves promises gains that are not there.
+    The certificate's gain and inertia are those of the model in the moments: where a ridge is
+    curved, a model in the parameters themselves predicts gains that are not there.
 
     Examples
     --------
@@ -167,11 +167,11 @@ def _try_jumps(
     tolerance: float,
     reach: float,
 ) -> Iteration[tuple[FloatArray, float, int]]:
-    """Try what the model in the moments promises across kinks, as a certificate will ask for it.
+    """Try the jumps across kinks that the model in the moments predicts, as a certificate will.
 
     Steps across kinks know nothing of moments, and with these a curvature may have another sign.
     Returns where to go on, theta (P,) itself if nothing was gained, the length up to which jumps
-    promise nothing or were tried and lost, and the number of passes.
+    predict nothing or were tried and lost, and the number of passes.
     """
     model, tried = _between_kinks(problem, level, theta, here, metric), 0
     while True:

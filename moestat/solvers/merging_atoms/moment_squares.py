@@ -40,11 +40,11 @@ class MomentSquares(LeastSquaresSolver):
 
     Notes
     -----
-    With more experts than the truth has, the sum of squares is a narrow curved valley, in which
+    With more experts than the truth has, the sum of squares is a narrow curved ridge, in which
     `LevenbergMarquardt` gets stuck when the sample is large.  Every pass is one for the exact
     Hessian and costs several times one for the residuals; exactly specified fits need few of
     either.  Where the gate has free masses that add up, the moments of close atoms are
-    coordinates; with others there are restorations only.  The certificate's gain and inertia are
+    coordinates; with others there are corrections only.  The certificate's gain and inertia are
     those of the model in the moments.
 
     Experts with kinks (ReLU) have no second derivative and are refused.

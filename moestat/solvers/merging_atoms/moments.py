@@ -2,7 +2,7 @@
 
 Two atoms close to each other are one atom of their total mass at their mean, up to terms in their
 second moment.  The data determine mass and mean well and the rest hardly, so that the likelihood
-has a narrow valley; and in the atoms' own parameters the valley is curved: mass that goes from one
+has a narrow ridge; and in the atoms' own parameters the ridge is curved: mass that goes from one
 to the other takes both of them along.  With ``u`` the log-ratio of their masses, ``W`` the log of
 the total, ``m`` the mean of their other parameters and ``phi = (theta_1 - theta_2) sqrt(w_1 w_2 /
 (w_1 + w_2))``, whose outer product is the second central moment times the mass,
@@ -10,7 +10,7 @@ the total, ``m`` the mean of their other parameters and ``phi = (theta_1 - theta
     log w_1 = W - log(1 + e^-u)      theta_1 = m + e^(-(u + W)/2) phi
     log w_2 = W - log(1 + e^u)       theta_2 = m - e^((u - W)/2) phi
 
-and the valley is straight in (W, m, phi, u).  Of three close atoms and more the closest two become
+and the ridge is straight in (W, m, phi, u).  Of three close atoms and more the closest two become
 one of mass e^W at m, which merges with the next one, and so on: the Jacobi coordinates of celestial
 mechanics.  The second moments of all of them are then the sum of the outer products, so that mass
 may go from any of them to any other without a change of the first three moments.

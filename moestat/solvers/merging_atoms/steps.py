@@ -1,7 +1,7 @@
-"""Steps along the valley of merging atoms: a model in their moments, and the way back to the floor.
+"""Steps along the ridge of merging atoms: a model in their moments, and the way back to the ridge.
 
 A step is proposed by the quadratic model in the moments (`moestat.solvers.merging_atoms.moments`),
-made, and led back to the floor of the valley (`moestat.solvers.merging_atoms.corrector`) before it
+made, and led back to the ridge (`moestat.solvers.merging_atoms.corrector`) before it
 is judged.
 """
 
@@ -15,7 +15,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.solvers.merging_atoms.corrector import Floor
+from moestat.solvers.merging_atoms.corrector import Ridge
 from moestat.solvers.merging_atoms.moments import Moments, Path
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.trust_region.decrease import (
@@ -30,18 +30,18 @@ from moestat.solvers.trust_region.region import NULL_CURVATURE, BoxStep, Region
 
 __all__ = ["model_hessian", "moment_steps"]
 
-_POOR, _GOOD = 0.25, 0.75  # parts of the promised decrease
-_UNRELIABLE = 2.0  # a gain of more than this many promises is no gain but an error
+_POOR, _GOOD = 0.25, 0.75  # parts of the predicted decrease
+_UNRELIABLE = 2.0  # a gain of more than this many predictions is no gain but an error
 _CLOSEST = 1e-6
 _FAINTEST = 1e-16  # part of the largest curvature that a step may follow
-_WHOLE = 0.9  # part of a promise that is as good as all of it
-_RESTORATIONS = 10
+_WHOLE = 0.9  # part of a predicted reduction that is as good as all of it
+_CORRECTIONS = 10
 _FEW_ROWS = 1000
 _ALIGNED = 0.9  # cosine of the angle between two steps that go the same way
-_WORTH, _COARSE = 1e-2, 0.1  # parts of a promise worth a restoration: of small and large ones
-_LARGE = 10.0  # promise, in units of log-likelihood
-_SUSPECT = 0.5  # part of a promise that may come from negative curvature
-_SETTLINGS = 2
+_WORTH, _COARSE = 1e-2, 0.1  # parts of a small and a large prediction worth a correction
+_LARGE = 10.0  # predicted reduction, in units of log-likelihood
+_SUSPECT = 0.5  # part of a predicted reduction that may come from negative curvature
+_REFINEMENTS = 2
 _GROWTH = 2.0  # of the radius after a good step
 _RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
 _AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
@@ -73,7 +73,7 @@ class _Model:
         return self._region.step(radius, null)
 
     def shortest_step(self, radius: float) -> BoxStep:
-        """A step within the radius that is no longer than its promise is worth.
+        """A step within the radius that is no longer than its predicted reduction is worth.
 
         Directions whose slope and curvature are rounding would lead far away for next to nothing.
         """
@@ -94,9 +94,9 @@ class _Model:
         return radius < 1.0 and max(move.decrease, self.step(1.0).decrease) <= smallest
 
     def is_suspect(self, move: BoxStep) -> bool:
-        """Whether most of a step's promise comes from negative curvature.
+        """Whether most of a step's predicted reduction comes from negative curvature.
 
-        Off the floor of a valley the soft curvatures are those of its walls, times how far it is.
+        Off the ridge the soft curvatures are those of its sides, times how far it is.
         """
         return -0.5 * float(move.step @ self.hessian @ move.step) > _SUSPECT * move.decrease
 
@@ -105,9 +105,9 @@ class _Model:
         return np.minimum(np.maximum(theta, self._region.lower), self._region.upper)
 
     @cached_property
-    def floor(self) -> Floor:
-        """The model's floor, which is made for the first step that needs it."""
-        return Floor(self._region, self.here)
+    def ridge(self) -> Ridge:
+        """The model's ridge, which is made for the first step that needs it."""
+        return Ridge(self._region, self.here)
 
 
 @dataclass(frozen=True)
@@ -120,19 +120,19 @@ class _Proposal:
     trial: FloatArray
 
     def ratio(self, end: FloatArray, there: Evaluation, gradient: FloatArray) -> float:
-        """Decrease up to the end (P,), with its gradient, in units of the promised one."""
-        here, promised = self.model.here, self.move.decrease
+        """Decrease up to the end (P,), with its gradient, in units of the predicted one."""
+        here, predicted = self.model.here, self.move.decrease
         decrease = here.value - there.value
-        if max(promised, abs(decrease)) <= finest_decrease(here):
+        if max(predicted, abs(decrease)) <= finest_decrease(here):
             decrease = self._integral(end, gradient)
-        return decrease / promised
+        return decrease / predicted
 
     def _integral(self, end: FloatArray, gradient: FloatArray) -> float:
         """The decrease from the slopes at both ends of the path.
 
-        It goes on to the end as a parabola, and so leaves the floor of a valley by no more than
-        third order.  Curvatures would be of no use: those along a path that leaves the floor by
-        an angle are the curvatures of the walls.
+        It goes on to the end as a parabola, and so leaves the ridge by no more than
+        third order.  Curvatures would be of no use: those along a path that leaves the ridge by
+        an angle are the curvatures of the sides of the ridge.
         """
         return -0.5 * sum(self._slopes(end, gradient))
 
@@ -159,50 +159,50 @@ class _Proposal:
     def is_credible(self, ratio: float, there: Evaluation) -> bool:
         """Whether values do not contradict an integrated decrease.
 
-        An integral over a path far off the floor is rounded like its largest terms.
+        An integral over a path far off the ridge is rounded like its largest terms.
         """
-        here, promised = self.model.here, self.move.decrease
+        here, predicted = self.model.here, self.move.decrease
         finest = finest_decrease(here)
-        error = abs(ratio * promised - (here.value - there.value))
+        error = abs(ratio * predicted - (here.value - there.value))
         agrees = error <= _AGREEMENT * finest and ratio < _UNRELIABLE
-        return promised > finest or agrees
+        return predicted > finest or agrees
 
 
 @dataclass(frozen=True)
 class _Landing:
-    """Where a step has led, with its restorations.
+    """Where a step has led, with its corrections.
 
     The gradient (P,) is without the slopes in stiff directions.  The ratio is the decrease in units
-    of the promised one, minus infinity for a step that must not be made.
+    of the predicted one, minus infinity for a step that must not be made.
     """
 
     theta: FloatArray
     evaluation: Evaluation
     gradient: FloatArray
     ratio: float
-    restorations: int = 0
+    corrections: int = 0
 
 
 def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
-    """Go where the proposal leads, and from there back to the floor of the valley.
+    """Go where the proposal leads, and from there back to the ridge.
 
-    Where the step before had to be restored (`curved`), this one is, too, however good it looks:
-    off the floor decreases are not what they seem, and the next model would be worthless.
+    Where the step before had to be corrected (`curved`), this one is, too, however good it looks:
+    off the ridge decreases are not what they seem, and the next model would be worthless.
     """
-    model, promised, length = proposal.model, proposal.move.decrease, proposal.move.length
+    model, predicted, length = proposal.model, proposal.move.decrease, proposal.move.length
     point = model.into_box(proposal.trial)
     there = yield ask(point)
     gradient, finite = there.gradient, _is_finite(there)
     first = proposal.ratio(point, there, gradient) if finite else -np.inf
     count, before = 0, np.inf
-    # Far up a valley there is no noise yet that a displacement could hide.
-    least = promised * (_WORTH if promised < _LARGE else _COARSE)
+    # Far from the ridge there is no noise yet that a displacement could hide.
+    least = predicted * (_WORTH if predicted < _LARGE else _COARSE)
     while finite and (curved or first < _GOOD):
-        back = model.floor.restoration(point, there, length, promised, count)
+        back = model.ridge.correction(point, there, length, predicted, count)
         gradient = back.gradient
-        # What a restoration promises is how far the floor is; it must come nearer.
-        comes_nearer = least < back.decrease <= max(before, promised)
-        if not comes_nearer or count == _RESTORATIONS:
+        # What a correction predicts is how far the ridge is; it must come nearer.
+        comes_nearer = least < back.decrease <= max(before, predicted)
+        if not comes_nearer or count == _CORRECTIONS:
             break
         before = back.decrease
         point = model.into_box(point + back.step)
@@ -219,29 +219,29 @@ def _is_finite(there: Evaluation) -> bool:
     return math.isfinite(there.value) and math.isfinite(np.vdot(there.hessian, there.hessian))
 
 
-def _settle(
+def _refine(
     last: _Proposal, model: _Model, ask: _Ask
 ) -> Iteration[tuple[FloatArray, Evaluation] | None]:
-    """Go on with the restorations of the last step, from the model where it has ended.
+    """Go on with the corrections of the last step, from the model where it has ended.
 
-    None where there is nothing to restore, or the step had gained nothing.
+    None where there is nothing to correct, or the step had gained nothing.
     """
-    floor, length, promised = last.model.floor, last.move.length, last.move.decrease
-    back = floor.restoration(model.theta, model.here, length, promised, _RESTORATIONS)
+    ridge, length, predicted = last.model.ridge, last.move.length, last.move.decrease
+    back = ridge.correction(model.theta, model.here, length, predicted, _CORRECTIONS)
     if back.length == 0.0:
         return None
     point = model.into_box(model.theta + back.step)
     there = yield ask(point)
     if not _is_finite(there):
         return None
-    gradient = floor.restoration(point, there, length, promised, _RESTORATIONS).gradient
+    gradient = ridge.correction(point, there, length, predicted, _CORRECTIONS).gradient
     ratio = last.ratio(point, there, gradient)
     return (point, there) if ratio > 0.0 and last.is_credible(ratio, there) else None
 
 
 @dataclass(frozen=True)
 class _Bend:
-    """By how much (P,) the floor has left the path of a step (P,) of some length."""
+    """By how much (P,) the ridge has left the path of a step (P,) of some length."""
 
     step: FloatArray
     length: float
@@ -256,7 +256,7 @@ class _Bend:
 
 
 def _propose(model: _Model, move: BoxStep, bend: _Bend | None, metric: FloatArray) -> _Proposal:
-    """A step, tried where the floor would be if the valley went on to bend as it did."""
+    """A step, tried where the ridge would be if it went on to curve as it did."""
     path = model.chart.path(move.step)
     ahead = bend.ahead(move, metric) if bend is not None else None
     trial = path.end if ahead is None else model.chart.path(move.step + ahead).end
@@ -264,15 +264,15 @@ def _propose(model: _Model, move: BoxStep, bend: _Bend | None, metric: FloatArra
 
 
 def _bend_of(proposal: _Proposal, landing: _Landing) -> _Bend | None:
-    """What restorations say about the bend of the valley; None without any."""
-    if landing.restorations == 0:
+    """What corrections say about the curvature of the ridge; None without any."""
+    if landing.corrections == 0:
         return None
     move = proposal.move
     return _Bend(move.step, move.length, landing.theta - proposal.path.end)
 
 
 def _objective(data: Sample) -> Objective:
-    """Whether to ask for the information, too, which tells the way back to the floor.
+    """Whether to ask for the information, too, which tells the way back to the ridge.
 
     With few rows it costs little next to the steps.  With many it adds up to three quarters to the
     cost of a pass, which is most of the cost, and saves fewer passes than that.
@@ -316,34 +316,34 @@ def moment_steps(
 ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
     """Minimise minus the log-likelihood; returns (theta, evaluation, status, iterations).
 
-    A step that gains less than its model promised has left the floor of a valley.  It gets
-    restorations (`moestat.solvers.merging_atoms.corrector`) before it is judged.  Iterations count
+    A step that gains less than its model predicted has left the ridge.  It gets
+    corrections (`moestat.solvers.merging_atoms.corrector`) before it is judged.  Iterations count
     passes.
     """
     moments = Moments(problem.family, metric)
     ask = partial(Request, _objective(problem.data.levels[level]), level=level)
     here = yield ask(theta)
-    # A valley bends on the scale of the distance between the atoms that merge.
+    # A ridge curves on the scale of the distance between the atoms that merge.
     radius = _Radius(min(max(moments.closest(theta), _CLOSEST), 1.0))
     model = _Model(moments, theta, here, metric, lower, upper)
-    passes, settlings, curved = 0, 0, False
+    passes, refinements, curved = 0, 0, False
     last: _Proposal | None = None
     bend: _Bend | None = None
     while passes < max_iterations:
         move = model.shortest_step(radius.value)
-        if last is not None and curved and model.is_suspect(move) and settlings < _SETTLINGS:
-            settled = yield from _settle(last, model, ask)
-            passes, settlings = passes + 1, settlings + 1
-            if settled is None:
+        if last is not None and curved and model.is_suspect(move) and refinements < _REFINEMENTS:
+            refined = yield from _refine(last, model, ask)
+            passes, refinements = passes + 1, refinements + 1
+            if refined is None:
                 last = None
             else:
-                model = _Model(moments, *settled, metric, lower, upper)
+                model = _Model(moments, *refined, metric, lower, upper)
             continue
         if model.is_solved(radius.value, tolerance):
             return model.theta, model.here, "converged", passes
         proposal = _propose(model, move, bend, metric)
         landing = yield from _land(proposal, curved, ask)
-        passes, settlings, last = passes + 1 + landing.restorations, 0, None
+        passes, refinements, last = passes + 1 + landing.corrections, 0, None
         if landing.ratio > 0.0:
             bend = _bend_of(proposal, landing)
         if landing.ratio < _POOR:
@@ -353,7 +353,7 @@ def moment_steps(
             radius.grow()
         if landing.ratio > ACCEPT:
             model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
-            last, curved, radius.is_failing = proposal, landing.restorations > 0, False
+            last, curved, radius.is_failing = proposal, landing.corrections > 0, False
         elif radius.value < SMALLEST_RADIUS:
             return model.theta, model.here, "stalled", passes
     return model.theta, model.here, "iteration limit", passes
