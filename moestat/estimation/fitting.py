@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
 from moestat.base.validate import as_design, as_generator, as_weights, check_kind, positive_int
 from moestat.estimation.data import Data, read_data
 from moestat.estimation.results import MoEResults
+from moestat.estimation.short_runs import ShortRuns
 from moestat.estimation.standardise import Standardised, standardise
-from moestat.estimation.starts import ClusterStarts, RandomStarts, SplitStarts, StartRule
+from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton, Search, Solution, Solver
@@ -81,25 +81,11 @@ def _variance(data: Sample) -> float:
     return float(np.average((data.y - mean) ** 2, weights=data.weight))
 
 
-def _default_starts(family: Family) -> list[StartRule]:
-    """Clusters find regression lines; for classes random gates are better."""
-    if family.is_regression:
-        return [SplitStarts(2), RandomStarts(6)]
-    if family.likelihood.support is None:
-        return [SplitStarts(2), ClusterStarts(6)]
-    return [SplitStarts(4), RandomStarts(4)]
-
-
 def _default_solver(family: Family) -> Solver:
     """Newton's method, a search where it would end at the first jump, or least squares."""
     if family.is_regression:
         return GaussNewtonBFGS()
     return Search() if family.has_jumps else Newton()
-
-
-def _into_box(family: Family, starts: FloatArray) -> FloatArray:
-    pinned = np.array([family.pin(start) for start in starts])
-    return np.clip(pinned, family.lower, family.upper)
 
 
 def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) -> Solution:
@@ -202,7 +188,7 @@ def _checked_starts(starts: Any) -> list[StartRule]:
 def _begin(job: FitJob, whole: bool, scaled: bool = False) -> _Begun:
     """Check a job and draw its starts; `scaled` says whether the data scale coordinates and box."""
     family = job.family
-    rules = _checked_starts(job.starts) if job.starts is not None else _default_starts(family)
+    rules = _checked_starts(job.starts) if job.starts is not None else [ShortRuns()]
     solver = _default_solver(family) if job.solver is None else job.solver
     if not hasattr(solver, "steps"):
         raise ValueError(
@@ -216,7 +202,7 @@ def _begin(job: FitJob, whole: bool, scaled: bool = False) -> _Begun:
     child = as_generator(job.rng)
     for rule in rules:
         points = standard.draw(rule, child) if standard else rule.draw(problem, child)
-        for j, start in enumerate(_into_box(inner.family, points)):
+        for j, start in enumerate(into_box(inner.family, points)):
             begun.problems.append(Problem(inner.family, inner.data))
             begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
             begun.labels.append(f"{rule.name} {j}")

@@ -26,7 +26,9 @@ __all__ = [
     "SplitStarts",
     "StartRule",
     "TruthStarts",
+    "into_box",
     "make_starts",
+    "predictor_noise",
 ]
 
 _CLUSTERED, _CLUSTER_STEPS = 2000, 15
@@ -272,6 +274,17 @@ class _Scale:
             if channel.axis is not None:
                 theta[first] *= 2.0 * spread[channel.axis]
         return theta
+
+
+def predictor_noise(problem: Problem, rng: np.random.Generator) -> FloatArray:
+    """Parameters (P,) of random predictors around 0, in the units of a problem."""
+    return _Scale(problem).noise(problem.family, rng)
+
+
+def into_box(family: Family, starts: FloatArray) -> FloatArray:
+    """Starting values (count, P) with pinned coordinates and inside the bounds of the family."""
+    pinned = np.array([family.pin(start) for start in starts])
+    return np.clip(pinned, family.lower, family.upper)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,192 @@
+"""The default starts: many short runs, the best of them continued, and moves of single atoms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int, real_in
+from moestat.estimation.starts import (
+    ClusterStarts,
+    RandomStarts,
+    SplitStarts,
+    StartRule,
+    into_box,
+    predictor_noise,
+)
+from moestat.model.family import Family
+from moestat.solvers import GaussNewtonBFGS, Newton
+from moestat.solvers.collapse import collapsed_atoms
+from moestat.solvers.newton import newton_steps
+from moestat.solvers.problem import Iteration, Problem, Sample, drive
+
+__all__ = ["ShortRuns"]
+
+_ROWS = 4000
+"""Rows that the search looks at; the starts that it ends with see all of them."""
+
+_SHORT, _LONG = 12, 300
+"""Iterations of a short run, and of one that is continued."""
+
+_CONTINUED, _MOVED, _CONTINUED_MOVES = 5, 24, 2
+"""Short runs that are continued; moves of a round, and those of them that are continued."""
+
+_ROUNDS, _IDLE = 8, 2
+"""Rounds of moves at most, and without a better optimum."""
+
+_MOVE_NOISE = 0.5
+_SAME_OPTIMUM = 1e-2
+_RETURNED = 3
+
+Ended = tuple[FloatArray, float]
+"""Parameters and log-likelihood of a run."""
+
+
+@dataclass(frozen=True)
+class ShortRuns:
+    """Starts that a search on at most 4000 of the samples ends with.
+
+    Starts of several kinds take a few iterations each, and the best of them are continued.  Then
+    rounds of moves try to better the best optimum: one atom is replaced by a copy of another, and
+    the two are pulled apart at random, so that a part of the samples that one atom serves poorly
+    gets a second one.  A round's best moves are continued; the search ends when two rounds have
+    found nothing.  Up to three runs start the fit to all samples: the best optimum, a second run
+    that reached it, and the runner-up.  Where all samples were looked at, every run that was
+    continued is handed back.
+
+    Parameters
+    ----------
+    count : int
+        Number of short runs.
+    time_limit : float
+        No further round of moves begins after so many seconds.
+
+    Notes
+    -----
+    Short runs are the Rndm and emEM strategies of Biernacki, Celeux and Govaert (2003), with
+    Newton steps in place of EM's, as flexmix's `initFlexmix` and MoEClust's defaults do with EM;
+    the moves are those of the split and merge EM of Ueda, Nakano, Ghahramani and Hinton (2000).
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("gaussian", gate="softmax", n_experts=2)
+    >>> theta = F.pack({"beta0": [0, 0], "beta1": [5, 0], "a": [2, -2], "b": [0, 0], "nu": [1, 1]})
+    >>> X, y = sample(F, theta, n=300, rng=0)
+    >>> fit(F, X, y, starts=[ShortRuns(20)], rng=0).certificate.certified
+    True
+    """
+
+    count: int = 48
+    time_limit: float = np.inf
+    name: str = "short run"
+    in_user_units: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        positive_int("n_starts", self.count)
+        if self.time_limit != np.inf:
+            real_in("time_limit", self.time_limit, 0.0)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        deadline = time.monotonic() + self.time_limit
+        some = _some_rows(problem, rng)
+        family = problem.family
+        points = [rule.draw(some, rng) for rule in _rules(family, self.count)]
+        short = _run(some, into_box(family, np.vstack(points)), _SHORT)
+        found = _run(some, _best(short, _CONTINUED), _LONG)
+        idle = 0
+        for _ in range(_ROUNDS if family.n_experts > 1 else 0):
+            if idle == _IDLE or time.monotonic() > deadline:
+                break
+            height = max(height for _, height in found)
+            moved = _moves(some, _best(found, 1)[0], _MOVED, rng)
+            found += _run(some, _best(_run(some, moved, _SHORT), _CONTINUED_MOVES), _LONG)
+            idle = idle + 1 if max(h for _, h in found) <= height + _SAME_OPTIMUM else 0
+        if some.data is problem.data:
+            return np.array([theta for theta, _ in found])
+        return np.array(_twice_at_most(found)[:_RETURNED])
+
+
+def _rules(family: Family, count: int) -> list[StartRule]:
+    """Clusters find regression lines; for classes random gates are better."""
+    shares: list[tuple[type, float]] = [(SplitStarts, 0.5), (RandomStarts, 0.5)]
+    if not family.is_regression and family.likelihood.support is None:
+        shares = [(ClusterStarts, 0.5), (SplitStarts, 0.25), (RandomStarts, 0.25)]
+    counts = [int(np.ceil(share * count)) for _, share in shares]
+    counts = np.diff([0, *np.minimum(np.cumsum(counts), count)])
+    return [rule(int(c)) for (rule, _), c in zip(shares, counts, strict=True) if c]
+
+
+def _some_rows(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The problem on a part of its rows, with the weight of all of them."""
+    data = problem.data
+    if data.size <= _ROWS:
+        return problem
+    share = data.weight / data.weight.sum()
+    if np.ptp(data.weight) == 0.0:
+        at = np.sort(rng.choice(data.size, _ROWS, replace=False))
+        weight = np.ones(_ROWS)
+    else:
+        at, times = np.unique(rng.choice(data.size, _ROWS, p=share), return_counts=True)
+        weight = times.astype(np.float64)
+    X = np.ascontiguousarray(data.X[:, at])
+    return Problem(problem.family, Sample(X, data.y[at].copy(), weight))
+
+
+def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[Ended]:
+    family = problem.family
+    if family.has_jumps:
+        box = family.box_at(start)
+        ended = yield from newton_steps("observed", start, problem.metric(start), *box, 1e-6, steps)
+        return ended[0], -ended[1].value
+    solver = (GaussNewtonBFGS if family.is_regression else Newton)(max_iterations=steps)
+    solution = yield from solver.steps(problem, start)
+    return solution.theta, solution.log_likelihood
+
+
+def _run(problem: Problem, points: FloatArray, steps: int) -> list[Ended]:
+    """Runs of so many iterations; those with a collapsed atom count as the lowest."""
+    problems = [Problem(problem.family, problem.data) for _ in points]
+    iterations = [_iteration(p, point, steps) for p, point in zip(problems, points, strict=True)]
+    return [
+        (theta, height if np.isfinite(height) and not collapsed_atoms(problem, theta) else -np.inf)
+        for theta, height in drive(iterations, problems, threads=1)
+    ]
+
+
+def _best(runs: Sequence[Ended], count: int) -> FloatArray:
+    """Parameters of the highest runs (count, P)."""
+    order = np.argsort([-height for _, height in runs], kind="stable")
+    return np.array([runs[i][0] for i in order[:count]])
+
+
+def _twice_at_most(runs: Sequence[Ended]) -> list[FloatArray]:
+    """Parameters of the runs from the highest on, each optimum twice at most."""
+    kept: list[Ended] = []
+    for theta, height in sorted(runs, key=lambda run: -run[1]):
+        if sum(abs(height - other) <= _SAME_OPTIMUM for _, other in kept) < 2:
+            kept.append((theta, height))
+    return [theta for theta, _ in kept]
+
+
+def _moves(problem: Problem, theta: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+    """Parameters (count, P) in which one atom of theta has given way to a copy of another."""
+    family = problem.family
+    moved = np.empty((count, family.n_params))
+    for row in moved:
+        atoms, shared = family.split(theta)
+        gone, copied = rng.choice(family.n_experts, 2, replace=False)
+        atoms = atoms.copy()
+        atoms[gone] = atoms[copied]
+        pair = [gone, copied]
+        if family.mass_column is not None:
+            atoms[pair, family.mass_column] -= np.log(2.0)
+        atoms[pair] += _MOVE_NOISE * family.split(predictor_noise(problem, rng))[0][pair]
+        row[:] = family.join(atoms, shared)
+    return into_box(family, moved)
