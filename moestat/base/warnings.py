@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["ConstantColumnWarning", "MoEWarning"]
+__all__ = [
+    "BoundWarning",
+    "ConstantColumnWarning",
+    "DisagreementWarning",
+    "MoEWarning",
+    "OptimumWarning",
+    "SeparationWarning",
+    "UnitsWarning",
+]
 
 
 class MoEWarning(UserWarning):
@@ -11,3 +19,23 @@ class MoEWarning(UserWarning):
 
 class ConstantColumnWarning(MoEWarning):
     """An input is the same for all samples: its coefficients are 0, its effect in intercepts."""
+
+
+class OptimumWarning(MoEWarning):
+    """The best fit found may not be a maximum of the likelihood, or not the highest."""
+
+
+class BoundWarning(OptimumWarning):
+    """The maximum lies on a bound that the fit has set by itself."""
+
+
+class DisagreementWarning(OptimumWarning):
+    """Only one of the runs reached the best log-likelihood."""
+
+
+class SeparationWarning(OptimumWarning):
+    """The likelihood rises to the end along parameters that separate the data: no maximum."""
+
+
+class UnitsWarning(MoEWarning):
+    """The family does not follow a change of units, and the data are far from unit scale."""

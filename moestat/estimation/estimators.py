@@ -10,11 +10,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from moestat.base.validate import positive_int
 from moestat.estimation.data import read_inputs
 from moestat.estimation.fitting import fit
 from moestat.estimation.results import MoEResults
-from moestat.estimation.starts import StartRule, make_starts
+from moestat.estimation.starts import StartRule
 from moestat.solvers import Solver, make_solver
 
 __all__ = ["MoEClassifier", "MoERegressor"]
@@ -41,16 +40,8 @@ class _MoEEstimator(BaseEstimator):
             read_inputs(X)
         return np.asarray(validate_data(self, X, reset=False, **_NUMBERS))
 
-    def _fitted(
-        self, likelihood: str, X: Any, y: Any, sample_weight: Any, start: str
-    ) -> MoEResults:
-        """The results of a fit; `start` is the kind of starts beside those by splits."""
-        starts = self.starts
-        if self.n_starts is not None:
-            if starts is not None:
-                raise ValueError("n_starts is for starts of the default kinds: leave out starts")
-            half = positive_int("n_starts", self.n_starts) // 2
-            starts = make_starts({"split": self.n_starts - half, start: half})
+    def _fitted(self, likelihood: str, X: Any, y: Any, sample_weight: Any) -> MoEResults:
+        """The results of a fit."""
         bounds = {} if self.bounds is None else {"bounds": self.bounds}
         named = isinstance(self.solver, (str, Mapping))
         result = fit(
@@ -61,7 +52,8 @@ class _MoEEstimator(BaseEstimator):
             gate=self.gate,
             expert=self.expert,
             solver=make_solver(self.solver) if named else self.solver,
-            starts=starts,
+            starts=self.starts,
+            n_starts=self.n_starts,
             sample_weight=sample_weight,
             rng=self.random_state,
             **bounds,
@@ -83,7 +75,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
     starts : sequence of StartRule, optional
         Where the solver starts; as in `moestat.fit` by default.
     n_starts : int, optional
-        Number of starts in place of `starts`, half of them split, half random.
+        Number of short runs in place of `starts`, as in `moestat.fit`.
     bounds : mapping of str to (float, float), optional
         Bounds of whole blocks of parameters, as in `moestat.family`.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
@@ -138,7 +130,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         given = X if hasattr(X, "columns") else design
-        self.results_ = self._fitted("multinomial", given, labels, sample_weight, "random")
+        self.results_ = self._fitted("multinomial", given, labels, sample_weight)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -166,7 +158,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
     starts : sequence of StartRule, optional
         Where the solver starts; as in `moestat.fit` by default.
     n_starts : int, optional
-        Number of starts in place of `starts`, half of them split, half from clusters.
+        Number of short runs in place of `starts`, as in `moestat.fit`.
     bounds : mapping of str to (float, float), optional
         Bounds of whole blocks of parameters, as in `moestat.family`.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
@@ -220,7 +212,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
             self, X, y, ensure_min_samples=2, y_numeric=True, **_NUMBERS
         )
         given = X if hasattr(X, "columns") else design
-        self.results_ = self._fitted("gaussian", given, response, sample_weight, "cluster")
+        self.results_ = self._fitted("gaussian", given, response, sample_weight)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

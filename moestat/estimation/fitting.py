@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -12,6 +13,7 @@ import numpy as np
 
 from moestat.base.validate import as_design, as_generator, as_weights, check_kind, positive_int
 from moestat.estimation.data import Data, read_data
+from moestat.estimation.doubts import doubts
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns
 from moestat.estimation.standardise import Standardised, standardise
@@ -163,6 +165,9 @@ class _Begun:
     def end(self, solutions: Sequence[Solution], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration."""
         best = _best(solutions, self.labels, seconds)
+        found = doubts(self.standard, best) if self.standard else []
+        for kind, message in found:
+            warnings.warn(message, kind, stacklevel=5)
         family, data = self.original.family, self.original.data
         return MoEResults(
             family,
@@ -171,6 +176,7 @@ class _Begun:
             data.weight,
             _variance(data),
             standard=self.standard.fitted(best) if self.standard else None,
+            notes=tuple(message for _, message in found),
         )
 
 
@@ -357,6 +363,8 @@ def fit(
     *,
     solver: Solver | None = None,
     starts: Sequence[StartRule] | None = None,
+    n_starts: int | None = None,
+    time_limit: float | None = None,
     sample_weight: Any = None,
     rng: Any = None,
     threads: int | None = None,
@@ -383,8 +391,12 @@ def fit(
         likelihood jumps; there other solvers stay in the smooth piece where they start, and
         their fits are not certified.
     starts : sequence of StartRule, optional
-        By default four split and four random starts; for a continuous response two split and
-        six cluster starts.
+        By default `moestat.estimation.short_runs.ShortRuns`: many short runs, the best of them
+        continued.
+    n_starts : int, optional
+        Number of short runs, in place of `starts`; 48 by default.
+    time_limit : float, optional
+        Seconds after which the search for starts begins no further round.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None
@@ -417,8 +429,15 @@ def fit(
 
     Notes
     -----
-    Pham et al. (2026), eq. (2), over the compact box of the family; for regression functions least
-    squares, Yan et al. (2025), eq. (6), by `moestat.solvers.GaussNewtonBFGS`.
+    Pham et al. (2026), eq. (2); for regression functions least squares, Yan et al. (2025),
+    eq. (6), by `moestat.solvers.GaussNewtonBFGS`.  The fit runs in standardised coordinates of the data, with
+    a box about them that is a thousand times as wide as the papers' compact box; a variance is at
+    least a millionth of that of the residuals of linear regression.  Only `bounds` of the family
+    that are the user's own bind as they are.  Fits over the papers' box: ``bounds=F.box``.
+
+    A result that may not be the maximum that it seems warns, with a subclass of
+    `moestat.base.warnings.OptimumWarning` for each kind: on a default bound, starts that
+    disagree, and separation, where the likelihood has no maximum.
 
     Examples
     --------
@@ -439,6 +458,11 @@ def fit(
     """
     if compress not in (None, "auto"):
         raise ValueError(f'compress must be "auto" or None, got {compress!r}')
+    if n_starts is not None or time_limit is not None:
+        if starts is not None:
+            raise ValueError("n_starts and time_limit are for the default starts; got starts, too")
+        given = {"count": n_starts, "time_limit": time_limit}
+        starts = [ShortRuns(**{name: v for name, v in given.items() if v is not None})]
     options = {"solver": solver, "starts": starts, "threads": threads, "target": target}
     own, read = read_data(family, X, y, sample_weight, model)
     result = None

@@ -78,6 +78,8 @@ class MoEResults:
         Which covariance standard errors are of, see `get_robustcov_results`.
     robust : ndarray of shape (P, P), optional
         That covariance, where it is not the inverse observed information.
+    notes : tuple of str
+        Why the fit may not be the maximum that it seems, in words; the fit has warned of these.
     """
 
     family: Family
@@ -89,6 +91,7 @@ class MoEResults:
     standard: StandardFit | None = field(default=None, repr=False)
     cov_type: str = "observed"
     robust: FloatArray | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         family, certificate = self.family, self.certificate
@@ -240,7 +243,11 @@ class MoEResults:
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Eigenvalues and vectors of the scaled information of the free coordinates."""
-        at = np.flatnonzero(self._inner_free)
+        return self._scaled_spectrum(self._inner_free)
+
+    def _scaled_spectrum(self, chosen: np.ndarray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Eigenvalues and vectors of the information of some coordinates, scaled to diagonal 1."""
+        at = np.flatnonzero(chosen)
         block = self._inner.solution.information[np.ix_(at, at)]
         scale = np.sqrt(np.maximum(np.abs(np.diag(block)), np.finfo(float).tiny))
         values, vectors = np.linalg.eigh(block / np.outer(scale, scale))
@@ -347,6 +354,12 @@ class MoEResults:
             unknown[at] = moved | bool(values[0] < -_IDENTIFIED * values[-1])
             inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T
             covariance[np.ix_(at, at)] = inverse / np.outer(scale, scale)
+        if unknown.any():
+            # One that moves with a coordinate on a bound, such as a multiple of its input.
+            open_ = lower < upper
+            values, vectors, _ = self._scaled_spectrum(open_)
+            null = vectors[:, values <= _IDENTIFIED * values[-1]]
+            unknown[open_] |= np.abs(null).max(axis=1, initial=0.0) > 1e-6
         if self._inner.coordinates is not None:
             matrix = self._inner.coordinates.matrix
             covariance = matrix @ covariance @ matrix.T
@@ -488,7 +501,9 @@ class MoEResults:
             ["Solver", self.solver, "Status", certificate.status],
             [
                 "Certified",
-                "yes" if certificate.certified else "NO",
+                ("a local maximum, see notes" if self.notes else "yes")
+                if certificate.certified
+                else "NO",
                 "Gain left",
                 f"{certificate.gain:.1e}",
             ],
@@ -546,7 +561,8 @@ class MoEResults:
                     f"{high:.4f}",
                 ]
             rows.append((name, f"{value:.4f}", *note))
-        return Summary(title, tuple(map(tuple, facts)), tuple(rows))
+        notes = tuple(f"Note: {note}." for note in self.notes)
+        return Summary(title, tuple(map(tuple, facts)), tuple(rows), notes)
 
 
 def load(path: str | Path) -> MoEResults:

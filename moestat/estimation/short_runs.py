@@ -22,8 +22,9 @@ from moestat.estimation.starts import (
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton
 from moestat.solvers.collapse import collapsed_atoms
+from moestat.solvers.driver import drive
 from moestat.solvers.newton import newton_steps
-from moestat.solvers.problem import Iteration, Problem, Sample, drive
+from moestat.solvers.problem import Iteration, Objective, Problem, Sample
 
 __all__ = ["ShortRuns"]
 
@@ -143,7 +144,9 @@ def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[End
     family = problem.family
     if family.has_jumps:
         box = family.box_at(start)
-        ended = yield from newton_steps("observed", start, problem.metric(start), *box, 1e-6, steps)
+        ended = yield from newton_steps(
+            Objective.OBSERVED, start, problem.metric(start), *box, 1e-6, steps
+        )
         return ended[0], -ended[1].value
     solver = (GaussNewtonBFGS if family.is_regression else Newton)(max_iterations=steps)
     solution = yield from solver.steps(problem, start)

@@ -66,7 +66,7 @@ def test_errors_name_the_argument(wave):
         MoEClassifier().fit(X, np.full(len(y), "high"))
     with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
         MoEClassifier().fit(X[:, 0], y)
-    with pytest.raises(ValueError, match="n_starts is for starts of the default kinds"):
+    with pytest.raises(ValueError, match="n_starts and time_limit are for the default starts"):
         MoEClassifier(starts=[RandomStarts(1)], n_starts=2).fit(X, y)
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         MoEClassifier().fit(X, X[:, 0])
@@ -167,7 +167,7 @@ def test_solvers_starts_and_bounds_are_those_of_a_fit(wave):
     options = {"n_experts": 2, "bounds": {"a": (-1.0, 1.0)}, "random_state": 0}
     for solver in (None, "newton", {"name": "newton", "max_iterations": 100}, Newton()):
         model = MoERegressor(solver=solver, n_starts=3, **options).fit(X, y)
-        assert model.results_.certificate.n_starts == 3
+        assert model.results_.certificate.n_starts >= 3
         assert np.abs(model.results_.blocks["a"]).max() <= 1.0
     one = MoERegressor(starts=[RandomStarts(1)], **options).fit(X, y)
     assert one.results_.certificate.n_starts == 1
