@@ -429,11 +429,12 @@ def fit(
 
     Notes
     -----
-    Pham et al. (2026), eq. (2); for regression functions least squares, Yan et al. (2025),
-    eq. (6), by `moestat.solvers.GaussNewtonBFGS`.  The fit runs in standardised coordinates of the data, with
-    a box about them that is a thousand times as wide as the papers' compact box; a variance is at
-    least a millionth of that of the residuals of linear regression.  Only `bounds` of the family
-    that are the user's own bind as they are.  Fits over the papers' box: ``bounds=F.box``.
+    Pham et al. (2026), eq. (2); for regression functions least squares, Yan et al. (2025), eq.
+    (6), by `moestat.solvers.GaussNewtonBFGS`. The fit runs in standardised coordinates of the
+    data, with a box about them that is a thousand times as wide as the papers' compact box; a
+    variance is at least a millionth of that of the residuals of linear regression. Only
+    `bounds` of the family that are the user's own bind as they are. Fits over the papers' box:
+    ``bounds=F.box``.
 
     A result that may not be the maximum that it seems warns, with a subclass of
     `moestat.base.warnings.OptimumWarning` for each kind: on a default bound, starts that
