@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from moestat.base.warnings import (
     BoundWarning,
@@ -91,8 +90,10 @@ def _at_infinity(standard: Standardised, solution: Solution) -> bool:
         return False
     metric = problem.metric(theta)[np.ix_(at, at)]
     block = solution.information[np.ix_(at, at)]
-    values, vectors = scipy.linalg.eigh(block, metric)
-    flat = vectors[:, np.abs(values) < _FLAT]
+    # In coordinates where the metric is the identity.
+    factor = np.linalg.cholesky(metric)
+    values, vectors = np.linalg.eigh(np.linalg.solve(factor, np.linalg.solve(factor, block).T))
+    flat = np.linalg.solve(factor.T, vectors[:, np.abs(values) < _FLAT])
     along = np.zeros(theta.size)
     along[at] = flat @ (flat.T @ (metric @ theta[at]))
     if along @ problem.metric(theta) @ along < _FAR_OUT**2:
