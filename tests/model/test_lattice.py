@@ -278,7 +278,7 @@ def test_bad_lattices_are_refused(truth, gaussian_truth):
     with pytest.raises(ValueError, match=r"nu may be as small as 1e-06.*holds normal densities"):
         check_step(MEDIUM, family, theta, family.with_experts(3))
     theta[family.blocks["nu"]] = np.log([1e-11, 1.0])
-    with pytest.raises(ValueError, match=r"cells, more than 5,000,000"):
+    with pytest.raises(ValueError, match=r"points, more than 5,000,000"):
         moestat.sample_weighted(family, theta, 100, design=MEDIUM)
 
 
