@@ -230,6 +230,70 @@ _WORKS = (
         "Scandinavian Journal of Statistics 35, 335-353",
         "doi 10.1111/j.1467-9469.2007.00585.x",
     ),
+    Reference(
+        "Biernacki, Celeux and Govaert (2000)",
+        "C. Biernacki, G. Celeux and G. Govaert",
+        "Assessing a mixture model for clustering with the integrated completed likelihood",
+        "IEEE Transactions on Pattern Analysis and Machine Intelligence 22, 719-725",
+    ),
+    Reference(
+        "Biernacki, Celeux and Govaert (2003)",
+        "C. Biernacki, G. Celeux and G. Govaert",
+        "Choosing starting values for the EM algorithm for getting the highest likelihood in"
+        " multivariate Gaussian mixture models",
+        "Computational Statistics and Data Analysis 41, 561-575",
+    ),
+    Reference(
+        "Cook and Weisberg (1982)",
+        "R. D. Cook and S. Weisberg",
+        "Residuals and influence in regression",
+        "Chapman and Hall",
+    ),
+    Reference(
+        "Dunn and Smyth (1996)",
+        "P. K. Dunn and G. K. Smyth",
+        "Randomized quantile residuals",
+        "Journal of Computational and Graphical Statistics 5, 236-244",
+    ),
+    Reference(
+        "Hai, Mai, Nguyen, Ho, Nguyen and Drovandi (2025)",
+        "D. T. Hai, T. N. Mai, T. Nguyen, N. Ho, B. T. Nguyen and C. Drovandi",
+        "Dendrograms of mixing measures for softmax-gated Gaussian mixture of experts:"
+        " consistency without model sweeps",
+        "preprint",
+        "arXiv 2510.12744",
+    ),
+    Reference(
+        "Hannan and Quinn (1979)",
+        "E. J. Hannan and B. G. Quinn",
+        "The determination of the order of an autoregression",
+        "Journal of the Royal Statistical Society B 41, 190-195",
+    ),
+    Reference(
+        "Liang and Zeger (1986)",
+        "K.-Y. Liang and S. L. Zeger",
+        "Longitudinal data analysis using generalized linear models",
+        "Biometrika 73, 13-22",
+    ),
+    Reference(
+        "McLachlan (1987)",
+        "G. J. McLachlan",
+        "On bootstrapping the likelihood ratio test statistic for the number of components"
+        " in a normal mixture",
+        "Applied Statistics 36, 318-324",
+    ),
+    Reference(
+        "Ueda, Nakano, Ghahramani and Hinton (2000)",
+        "N. Ueda, R. Nakano, Z. Ghahramani and G. E. Hinton",
+        "SMEM algorithm for mixture models",
+        "Neural Computation 12, 2109-2128",
+    ),
+    Reference(
+        "White (1982)",
+        "H. White",
+        "Maximum likelihood estimation of misspecified models",
+        "Econometrica 50, 1-25",
+    ),
 )
 
 REFERENCES = {work.label: work for work in _WORKS}
