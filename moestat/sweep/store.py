@@ -418,6 +418,7 @@ def _open_checked(path: Path) -> sqlite3.Connection:
             verdict = "its last page is cut"
     except sqlite3.DatabaseError as error:
         verdict = str(error)
+    verdict = " ".join(str(verdict).split())
     if verdict != "ok":
         connection.close()
         raise SweepError(

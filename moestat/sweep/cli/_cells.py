@@ -130,6 +130,6 @@ def _spec_and_record(source: str, key: str) -> tuple[Spec, Record | None]:
 
     if not is_store(Path(source)):
         return load_spec(find_spec(source)), None
-    with reading(source) as store:
+    with reading(Path(source)) as store:
         found = [record for record in store.records() if record.key == key]
         return store.spec, found[0] if found else None
