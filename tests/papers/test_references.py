@@ -23,7 +23,7 @@ TEXTS = sorted(
         "tests": (".py",),
     }.items()
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in endings
+    if path.suffix in endings and not {"_build", "generated"} & set(path.parts)
 )
 
 
