@@ -212,6 +212,8 @@ def test_bootstrap_does_not_depend_on_threads_and_counts_groups(two):
     one = moestat.bootstrap(result, 8, rng=1, threads=1)
     many = moestat.bootstrap(result, 8, rng=1, threads=2)
     np.testing.assert_array_equal(one.replicates, many.replicates)
+    # More than one batch: no resample is lost between batches.
+    assert len(moestat.bootstrap(result, 70, rng=1).replicates) >= 69
     grouped = moestat.bootstrap(result, 8, "cluster", groups=np.arange(800) // 4, rng=1)
     assert np.all(grouped.bse[np.asarray(result.bse) > 0] > 0)
     with pytest.raises(ValueError, match="one label per row"):

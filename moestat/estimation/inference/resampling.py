@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def refit(
     heights: list[float] = []
     failed = uncertified = 0
     solver, target = Newton(), Cores(threads)
-    while batch := [sample for sample, _ in zip(samples, range(_BATCH), strict=False)]:
+    while batch := list(islice(samples, _BATCH)):
         points = [np.clip(starts(sample), family.lower, family.upper) for sample in batch]
         problems = [
             Problem(family, s)
