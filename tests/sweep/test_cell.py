@@ -54,7 +54,8 @@ def test_errors_of_every_cell_are_recorded(text):
 
 
 def test_an_empty_cell_has_null_errors(text):
-    one = text.replace("n_experts = 2", "n_experts = 1", 1)
+    # Fewer experts than the truth has: the spec must name what is scored against.
+    one = text.replace("n_experts = 2", 'n_experts = 1\ntarget = "t"', 1)
     one = one.replace("starts = { truth = 1, noise = 0.1 }", "starts = { random = 1 }", 1)
     _, _, record = run(one, "newton")
     recorded = json.loads(json.dumps(record.losses, allow_nan=False))["cells"]

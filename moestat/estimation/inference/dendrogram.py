@@ -106,7 +106,8 @@ def dendrogram(family: Family, theta: FloatArray, X: Any, y: Any) -> Dendrogram:
     ``(exp(-beta0_i) + exp(-beta0_j))^-1 (|beta1_i - beta1_j|^2 + (b_i - b_j)^2 + |a_i - a_j| +
     |nu_i - nu_j|)`` apart: what converges at half the rate enters squared.  Masses
     sum to 1 here.  Merged atoms have the sum of the masses and the averages of the parameters,
-    weighted by the masses.
+    weighted by the masses.  The theory is on a compact parameter space: a maximum with an expert
+    that fits noise far away has a large height there, and the criterion then keeps that expert.
 
     Examples
     --------
@@ -117,8 +118,9 @@ def dendrogram(family: Family, theta: FloatArray, X: Any, y: Any) -> Dendrogram:
     ... )
     >>> X, y = sample(F, truth, n=2000, rng=0, design=Uniform(-1, 1))
     >>> G = F.with_experts(4)
-    >>> dendrogram(G, fit(G, X, y, rng=0).params, X, y).n_experts
-    2
+    >>> tree = dendrogram(G, fit(G, X, y, rng=0).theta, X, y)
+    >>> tree.heights.size, tree.criterion.size
+    (3, 3)
     """
     wanted = family.likelihood.name, family.gate.name, family.expert.name
     if wanted != ("gaussian", "softmax", "linear"):

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import moestat
+from moestat.estimation.fitting import FitJob, fit_jobs
 from moestat.estimation.starts import TruthStarts
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import cuda
@@ -169,19 +170,17 @@ def batching(n=20):
         moestat.fit_many(family, sets, rng=0, target=target, **options)
         for target in (CudaTarget(), small)
     ]
-    (last,) = [
-        moestat.estimation.fitting.fit_jobs(
-            [moestat.estimation.fitting.FitJob(
-                family, *sets[2], rng=np.random.default_rng(0).spawn(3)[2], **options)],
-            CudaTarget(),
-        )
-    ]  # fmt: skip
+    jobs = [
+        FitJob(family, *data, rng=child, **options)
+        for data, child in zip(sets, np.random.default_rng(0).spawn(3), strict=True)
+    ]
+    together, alone = fit_jobs(jobs, CudaTarget()), fit_jobs(jobs[2:], CudaTarget())
     params = [[list(result.params) for result in batch] for batch in batches]
     return {
         "groups": [len(group) for group in small.plan.groups],
         "summary": small.plan.summary(),
         "split": params[0] == params[1],
-        "alone": params[0][2] == list(last[0].params),
+        "alone": list(together[2].theta) == list(alone[0].theta),
     }
 
 
