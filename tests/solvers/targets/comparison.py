@@ -170,11 +170,15 @@ def batching(n=20):
         moestat.fit_many(family, sets, rng=0, target=target, **options)
         for target in (CudaTarget(), small)
     ]
-    jobs = [
-        FitJob(family, *data, rng=child, **options)
-        for data, child in zip(sets, np.random.default_rng(0).spawn(3), strict=True)
-    ]
-    together, alone = fit_jobs(jobs, CudaTarget()), fit_jobs(jobs[2:], CudaTarget())
+
+    def jobs():
+        # Generators anew: a fit draws its starts from its own.
+        return [
+            FitJob(family, *data, rng=child, **options)
+            for data, child in zip(sets, np.random.default_rng(0).spawn(3), strict=True)
+        ]
+
+    together, alone = fit_jobs(jobs(), CudaTarget()), fit_jobs(jobs()[2:], CudaTarget())
     params = [[list(result.params) for result in batch] for batch in batches]
     return {
         "groups": [len(group) for group in small.plan.groups],
