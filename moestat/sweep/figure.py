@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text
 
-__all__ = ["draw", "panel_label", "write_figures"]
+__all__ = ["draw", "panel_label", "write_figures", "write_page"]
 
 _ERROR = "regression error"
 
@@ -117,3 +117,46 @@ def _rate_curve(summary: CurveSummary) -> RateCurve:
         rate=summary.rate,
         n_failed=summary.failed,
     )
+
+
+def write_page(
+    store: Path,
+    folder: str | Path | None,
+    draw: Callable[[], Any] | None,
+    page: Callable[[list[Path]], str],
+) -> list[Path]:
+    """Write a figure (PNG, PDF) and a Markdown page, named like the store.
+
+    Parameters
+    ----------
+    store : Path
+        The store's file.
+    folder : str or Path or None
+        Where to; the store's own folder for None.  It is made if it is not there.
+    draw : callable or None
+        ``draw()``: the figure; None where there is nothing to draw.
+    page : callable
+        ``page(figures)``: the text, given the files of the figure.
+
+    Returns
+    -------
+    list of Path
+        The page, then the figure's files.
+
+    Raises
+    ------
+    SweepError
+        If a file cannot be written.
+    """
+    target = store.parent if folder is None else Path(folder)
+    base = target / store.stem
+    text, figures = base.with_name(base.name + ".md"), []
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if draw is not None:
+            figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
+            write_figures(draw(), figures)
+        text.write_text(page(figures), encoding="utf-8")
+    except OSError as error:
+        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
+    return [text, *figures]

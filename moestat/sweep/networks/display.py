@@ -12,7 +12,7 @@ from rich.table import Table
 
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, markdown_text
-from moestat.sweep.figure import panel_label, write_figures
+from moestat.sweep.figure import panel_label, write_page
 from moestat.sweep.networks.analysis import METRICS, NetworkSummary, Place, summarise_networks
 from moestat.sweep.store import Store
 
@@ -152,19 +152,14 @@ def write_network_report(store: Store, folder: str | Path | None = None) -> list
     SweepError
         If a file cannot be written.
     """
-    target = store.path.parent if folder is None else Path(folder)
     summaries, spec = summarise_networks(store), store.spec
-    base = target / store.path.stem
-    page, figures = base.with_name(base.name + ".md"), []
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        if any(summary.drawable for summary in summaries):
-            figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
-            write_figures(draw_networks(spec.title, summaries), figures)
-        page.write_text(_page(spec, summaries, figures), encoding="utf-8")
-    except OSError as error:
-        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
-    return [page, *figures]
+    drawn = any(summary.drawable for summary in summaries)
+    return write_page(
+        store.path,
+        folder,
+        (lambda: draw_networks(spec.title, summaries)) if drawn else None,
+        lambda figures: _page(spec, summaries, figures),
+    )
 
 
 def _page(spec: Any, summaries: Sequence[NetworkSummary], figures: Sequence[Path]) -> str:

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.figure import write_figures
+from moestat.sweep.figure import write_page
 from moestat.sweep.store import Store
 from moestat.sweep.training.analysis import (
     METRICS,
@@ -197,19 +197,14 @@ def write_training_report(store: Store, folder: str | Path | None = None) -> lis
     SweepError
         If a file cannot be written.
     """
-    target = store.path.parent if folder is None else Path(folder)
     summaries, spec = summarise_trainings(store), store.spec
-    base = target / store.path.stem
-    page, figures = base.with_name(base.name + ".md"), []
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        if any(summary.drawable for summary in summaries):
-            figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
-            write_figures(draw_trainings(spec.title, summaries), figures)
-        page.write_text(_page(spec, summaries, figures), encoding="utf-8")
-    except OSError as error:
-        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
-    return [page, *figures]
+    drawn = any(summary.drawable for summary in summaries)
+    return write_page(
+        store.path,
+        folder,
+        (lambda: draw_trainings(spec.title, summaries)) if drawn else None,
+        lambda figures: _page(spec, summaries, figures),
+    )
 
 
 def _page(spec: Any, summaries: Sequence[TrainingSummary], figures: Sequence[Path]) -> str:
