@@ -12,7 +12,6 @@ from typing import Any
 from moestat.compiler.jit import BLOCK, compile_loop
 from moestat.compiler.math import log
 from moestat.kernels.rows import (
-    bend,
     expect,
     fill,
     fill_products,
@@ -28,6 +27,7 @@ from moestat.kernels.rows import (
     scatter_score,
     select_top,
     take_shares,
+    within_atoms,
 )
 from moestat.kernels.terms import ONES, ZEROS, first_rows
 from moestat.kernels.tiles import LANES, PRODUCTS, multiply, sum_products
@@ -236,7 +236,9 @@ def mixture_loop(
                         part(du, i * n_channels, (i + 1) * n_channels),
                         part(d2l, i * e2, (i + 1) * e2),
                     )
-            bend(rows, at_spread, at_tau, at_pi, k, complete, within, psi, size, within_sums)
+            within_atoms(
+                rows, at_spread, at_tau, at_pi, k, complete, within, psi, size, within_sums
+            )
             sum_products(rows, squares, psi, size, square_sums, 0)
             for r in range(weighted.shape[0]):
                 multiply(rows, weighted[r, 0], weighted[r, 1], weighted[r, 2], size)

@@ -142,8 +142,8 @@ def forward_function(
                         d2g[i * q_mean, b] = 0.0
             else:
                 slopes = dg[i * n_mean : (i + 1) * n_mean]
-                bends = d2g[i * q_mean : (i + 1) * q_mean]
-                expert(eta[first : first + n_mean], m, order, mean[i], slopes, bends)
+                second = d2g[i * q_mean : (i + 1) * q_mean]
+                expert(eta[first : first + n_mean], m, order, mean[i], slopes, second)
         if normalised:
             normalise(w, m, f, work)
         else:
@@ -315,16 +315,16 @@ def channel_loop(
     Returns
     -------
     callable
-        ``loop(theta, index, width, offset, layout, X, start, order, f, phi, slope, bend, v)``,
+        ``loop(theta, index, width, offset, layout, X, start, order, f, phi, slope, second, v)``,
         with the outputs for the m samples from `start` on: f (m,), features (at least 1 + d, m),
         slope (k C, m) with the first derivatives in the C channels of each atom, and when order
-        is 2 bend (k C (C + 1) / 2, m) with the second ones within each atom, the lower triangle
-        row by row, and v (k gate's channels, m), which may have no columns.
+        is 2 the second derivatives (k C (C + 1) / 2, m) within each atom, the lower triangle row by
+        row, and v (k gate's channels, m), which may have no columns.
     """
     forward = forward_function(gate, expert, normalised)
 
     @compile_loop
-    def loop(theta, index, width, offset, layout, X, start, order, f, phi, slope, bend, v):
+    def loop(theta, index, width, offset, layout, X, start, order, f, phi, slope, second, v):
         k, n_channels = index.shape
         n_gate, first, n_mean, _ = layout
         pairs = n_channels * (n_channels + 1) // 2
@@ -392,7 +392,7 @@ def channel_loop(
                 for c in range(n_channels):
                     for e in range(c + 1):
                         q = c * (c + 1) // 2 + e
-                        out = bend[i * pairs + q, begin : begin + m]
+                        out = second[i * pairs + q, begin : begin + m]
                         if c < n_gate:
                             p, own = i * n_gate, i * q_gate + q
                             for b in range(m):
@@ -440,7 +440,7 @@ def descent_loop(
         d2g = empty_rows(k * n_mean * (n_mean + 1) // 2, rows)
         fitted = empty_like(theta, rows)
         h = empty_like(theta, rows)
-        pull = empty_like(theta, rows)
+        weighted = empty_like(theta, rows)
         gradient = empty_like(theta, theta.size)
         n = order.size
         for batch in range(0, n, size):
@@ -471,7 +471,7 @@ def descent_loop(
                 )
                 for b in range(m):
                     t = order[begin + b]
-                    pull[b] = weight[t] * (fitted[b] - y[t])
+                    weighted[b] = weight[t] * (fitted[b] - y[t])
                     total += weight[t]
                 for i in range(k):
                     for c in range(n_channels):
@@ -482,7 +482,7 @@ def descent_loop(
                             first,
                             n_mean,
                             normalised,
-                            pull,
+                            weighted,
                             m,
                             weights,
                             mean,

@@ -21,7 +21,7 @@ from moestat.kernels.tiles import GROUP, LANES, PAIR, PRODUCTS, SIGN, USED, sum_
 from moestat.kernels.views import part, row
 
 __all__ = [
-    "bend",
+    "within_atoms",
     "expect",
     "fill",
     "fill_features",
@@ -246,7 +246,7 @@ def spread_shares(share, prior, complete, m, own, gate):
 
 
 @device(forceinline=False)
-def bend(rows, spread, share, prior, k, complete, terms, psi, m, sums):
+def within_atoms(rows, spread, share, prior, k, complete, terms, psi, m, sums):
     """Sums of the curvature within each atom.
 
     Numbers of the first working row of each kind are those of spread, share and prior.

@@ -8,31 +8,32 @@ from __future__ import annotations
 from moestat.compiler.jit import compile_loop
 from moestat.kernels.views import empty_rows, keep, row
 
-__all__ = ["bend_loop", "collect_loop", "join_loop", "unfold_loop"]
+__all__ = ["second_order_loop", "collect_loop", "join_loop", "unfold_loop"]
 
 
 @compile_loop
-def bend_loop(index, width, offset, rows, phi, bend, pull, triangle):
-    """Add ``sum pull H_f``, with the second derivatives H_f of a chunk within the atoms.
+def second_order_loop(index, width, offset, rows, phi, second, weighted, triangle):
+    """Add ``sum weighted H_f``, with the second derivatives H_f of a chunk within the atoms.
 
     The arguments are those of `moestat.kernels.regression.residual_loop`, with the row (P,) of each
-    coefficient, and the phi (features, m) and bend (pairs, m) of `channel_loop`; pull is (m,).
+    coefficient, and the phi (features, m) and second (pairs, m) of `channel_loop`; weighted holds
+    the weighted residuals (m,).
     """
     k, n_channels = index.shape
-    pairs, m = n_channels * (n_channels + 1) // 2, pull.size
+    pairs, m = n_channels * (n_channels + 1) // 2, weighted.size
     work = empty_rows(1, m)
     scaled = row(work, 0)
     for i in range(k):
         for c in range(n_channels):
             for e in range(c + 1):
-                own = bend[i * pairs + c * (c + 1) // 2 + e]
+                own = second[i * pairs + c * (c + 1) // 2 + e]
                 for q in range(width[c]):
                     here = rows[index[i, c] + q]
                     if here < 0:
                         continue
                     feature = phi[offset[c] + q - 1 if q > 0 else 0]
                     for b in range(m):
-                        scaled[b] = pull[b] * own[b] * feature[b]
+                        scaled[b] = weighted[b] * own[b] * feature[b]
                     for p in range(q + 1 if e == c else width[e]):
                         there = rows[index[i, e] + p]
                         if there < 0:

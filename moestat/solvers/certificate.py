@@ -44,7 +44,7 @@ class Certificate:
     gradient : float
         Norm of the free gradient per sample, in the metric of the predictors.
     gain : float
-        Log-likelihood that the best step of length one still promises, in natural-log units.
+        Log-likelihood that the best step of length one is predicted to gain, in natural-log units.
     inertia : tuple of int
         Numbers of positive, zero and negative eigenvalues of minus the Hessian of the
         log-likelihood over the free coordinates, relative to the metric of the predictors; zero
@@ -82,7 +82,7 @@ class Certificate:
     it counts like one on a bound, in neither `gradient` nor `inertia`.  The others are judged in
     the closed cell between their neighbouring samples, where the log-likelihood is smooth.
     `gain` also covers steps across kinks, by the model of `moestat.solvers.trust_region.kinks`, of
-    up to `reach`: less than 1 when the model promised more for longer steps and the data, tried,
+    up to `reach`: less than 1 when the model predicted more for longer steps and the data, tried,
     disagreed.
 
     `MomentNewton` has gain and inertia judged in the moments of close atoms.

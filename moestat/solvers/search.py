@@ -8,7 +8,7 @@ know where the jumps are.
 
 Only the samples with a tie nearby, about ``sqrt(n)`` of them, need an exact look.  The sum of all
 others is replaced by its quadratic model, so that one probe costs microseconds at any n.  What a
-probe promises is checked on all of the data before the search moves.
+probe predicts is checked on all of the data before the search moves.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _MARGIN = 1e-7
 _INNER = 1e-2
 # Ties whose normals differ by less count as one direction.
 _INDEPENDENT = 0.05
-# Nearest ties that a piece is made of, jumps looked at on half a line, promises checked in a round.
+# Nearest ties that a piece is made of, jumps looked at on half a line, predictions checked in a
+# round.
 _TIES, _CROSSINGS, _CHECKED = 400, 6, 12
 # Times that random points are scattered, their number, the pieces tried, and log10 of the length
 # of the shortest step, as a part of the radius.
@@ -52,7 +53,7 @@ _PREVIEW_TOLERANCE = 1e-1
 _SEED = 20_240_202
 
 Probe = tuple[float, FloatArray]
-"""A gain of the model and the step (F,) that it is promised for."""
+"""A gain of the model and the step (F,) that it is predicted for."""
 
 
 @dataclass(frozen=True)
@@ -248,10 +249,10 @@ class _Model:
     def scatter(
         self, across: FloatArray, n_held: int, count: int, rng: np.random.Generator
     ) -> list[Probe]:
-        """The best steps in the pieces that promise most among `count` random ones.
+        """The best steps in the pieces of largest predicted gain among `count` random ones.
 
         Points are combinations of the steps `across` ties, so that whatever moves without a jump
-        stays at its best.  Their promise is the quadratic model and the sum of the jumps.
+        stays at its best.  The predicted gain is the quadratic model and the sum of the jumps.
         """
         if not len(across):
             return []
@@ -261,16 +262,16 @@ class _Model:
         mixing[::2, n_held + 1 :] = 0.0
         mixing *= np.exp(rng.standard_normal(mixing.shape))
         points = length[:, None] * _unit_rows(mixing @ across)
-        promise = -points @ self.gradient - 0.5 * points**2 @ self.curvature
+        predicted = -points @ self.gradient - 0.5 * points**2 @ self.curvature
         label = rng.standard_normal(self.distance.size)
         piece = np.empty(count)
         for part in np.array_split(np.arange(count), max(1, count // 2000)):
             ties = np.flatnonzero(self.distance < length[part[-1]])
             crossed = (points[part] @ self.normal[ties].T < -self.distance[ties]).astype(float)
-            promise[part] += crossed @ self.ties.jump[ties]
-            promise[part] += np.sum((crossed @ self.ties.trend[ties]) * points[part], axis=1)
+            predicted[part] += crossed @ self.ties.jump[ties]
+            predicted[part] += np.sum((crossed @ self.ties.trend[ties]) * points[part], axis=1)
             piece[part] = crossed @ label[ties]
-        order = np.argsort(-promise, kind="stable")
+        order = np.argsort(-predicted, kind="stable")
         # The best point of each piece; the piece of the centre has the label 0.
         best = order[np.sort(np.unique(piece[order], return_index=True)[1])]
         best = best[piece[best] != 0.0][:_PIECES]
@@ -283,7 +284,7 @@ class _Model:
         ladder = self.radius * _LADDER ** -np.arange(count + 1.0)
         probes = [*ladder, *-ladder]
         rate = self.normal @ v
-        slope, bend = -self.gradient @ v, -0.5 * self.curvature @ v**2
+        slope, curve = -self.gradient @ v, -0.5 * self.curvature @ v**2
         for side in (1.0, -1.0):
             hit = np.flatnonzero(side * rate * self.radius < -self.distance)
             if not hit.size:
@@ -295,10 +296,10 @@ class _Model:
             margin = np.minimum(_MARGIN / np.abs(rate[hit]), 1e-3 * np.maximum(place, _SHORTEST))
             edges = np.concatenate([place + margin, place - margin])
             level, rise = np.cumsum(jump), np.cumsum(trend)
-            promise = np.concatenate([level, level - jump])
-            promise += edges * np.concatenate([rise, rise - trend])
-            promise += side * slope * edges + bend * edges**2
-            best = np.argsort(-promise, kind="stable")[:_CROSSINGS]
+            predicted = np.concatenate([level, level - jump])
+            predicted += edges * np.concatenate([rise, rise - trend])
+            predicted += side * slope * edges + curve * edges**2
+            best = np.argsort(-predicted, kind="stable")[:_CROSSINGS]
             probes += list(side * edges[best])
         gains = [self.gain(s * v) for s in probes]
         best = int(np.argmax(gains))
@@ -359,10 +360,10 @@ class Search:
     can be divided, and no derivative sees the next one.  ``certified`` claims that
 
     - no probe of the last round gained more than 1e-4.  Along each line these are, both ways, steps
-      from 4 standard errors down to 1e-6 of one, and to either side of the jumps that promise
-      most; the lines cross the nearest ties one by one, follow the eigenvectors of the
+      from 4 standard errors down to 1e-6 of one, and to either side of the jumps of largest
+      predicted gain; the lines cross the nearest ties one by one, follow the eigenvectors of the
       information, and mix the former or go anywhere at random, `directions` times P each.  Then
-      the best points of the 400 pieces that promise most among 80,000 random points;
+      the best points of the 400 pieces of largest predicted gain among 80,000 random points;
     - no curvature of the smooth piece is negative, and no atom has collapsed.
 
     ``gain`` is the largest gain that the last round saw.  ``gradient`` belongs to the smooth piece
@@ -472,16 +473,16 @@ def _check(
 ) -> Iteration[Probe]:
     """The best of the probes on all of the data: its gain, 0 for none, and its step.
 
-    Those that promise nothing are not looked at, and the first that keeps half its promise is
-    good enough.
+    Those without predicted gain are not looked at, and the first that keeps half of it is good
+    enough.
     """
     best, step = 0.0, np.zeros(model.axes.shape[1])
-    promising = sorted((p for p in probes if p[0] > tolerance), key=lambda p: -p[0])
-    for promise, u in promising[:_CHECKED]:
+    candidates = sorted((p for p in probes if p[0] > tolerance), key=lambda p: -p[0])
+    for predicted, u in candidates[:_CHECKED]:
         value = (yield Request(Objective.VALUE, model.place(u), level)).value
         if here.value - value > best:
             best, step = here.value - value, u
-        if best > 0.5 * promise:
+        if best > 0.5 * predicted:
             break
     return best, step
 

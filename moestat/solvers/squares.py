@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.kernels.squares import bend_loop, collect_loop, join_loop, unfold_loop
+from moestat.kernels.squares import collect_loop, join_loop, second_order_loop, unfold_loop
 from moestat.model.family import Family
 
 __all__ = [
@@ -96,12 +96,12 @@ class _Chunks:
         self._loop, self._order = family.loops.channels, order
         self._f, self._phi = np.empty(CHUNK), np.empty((family.n_quadratic_features, CHUNK))
         self._slope = np.empty((k * n_channels, CHUNK))
-        self._bend = np.empty((pairs, CHUNK))
+        self._second = np.empty((pairs, CHUNK))
         self._v = np.empty((k * family.layout[0], CHUNK if joined else 0))
 
     def at(self, start: int, m: int) -> tuple[FloatArray, ...]:
-        """(f, phi, slope, bend, v) of m samples, see `moestat.kernels.regression.channel_loop`."""
-        outputs = self._f[:m], self._phi[:, :m], self._slope[:, :m], self._bend[:, :m]
+        """(f, phi, slope, second, v) of m samples: `moestat.kernels.regression.channel_loop`."""
+        outputs = self._f[:m], self._phi[:, :m], self._slope[:, :m], self._second[:, :m]
         outputs = *outputs, self._v[:, :m]
         self._loop(*self._arguments, start, self._order, *outputs)
         return outputs
@@ -117,9 +117,9 @@ def gradient_squares(
         part = slice(start, min(start + CHUNK, y.size))
         f, phi, slope, _, _ = chunks.at(start, part.stop - start)
         residual = f - y[part]
-        pull = weight[part] * residual
-        value += float(pull @ residual)
-        slope *= pull
+        weighted = weight[part] * residual
+        value += float(weighted @ residual)
+        slope *= weighted
         sums += slope @ phi.T
     gradient = np.zeros(family.n_params)
     collect_loop(*_reads(family), sums, gradient)
@@ -150,13 +150,13 @@ def newton_squares(
         part = slice(start, start + m)
         if m < width:
             rows[:, m:] = cross[:, m:] = 0.0
-        f, phi, _, bend, v = chunks.at(start, m)
+        f, phi, _, second, v = chunks.at(start, m)
         family.residuals(theta, X, root, start, 1, f, nothing, rows)
         residual = root[part] * (f - y[part])
         value += float(residual @ residual)
         slopes += rows[:, :m] @ residual
         plain = syrk(1.0, rows.T, beta=1.0, c=plain, trans=1, overwrite_c=1)
-        bend_loop(*reads, phi, bend, root[part] * residual, gram)
+        second_order_loop(*reads, phi, second, root[part] * residual, gram)
         if joined:
             join_loop(*reads, family.layout[0], phi, v, residual, cross, rows)
             gram = syrk(-1.0, cross.T, beta=1.0, c=gram, trans=1, overwrite_c=1)

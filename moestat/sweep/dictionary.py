@@ -48,7 +48,7 @@ _DESCRIPTIONS = {
     "certificate.status": "how the solver ended",
     "certificate.certified": "whether the estimate is a certified local maximum",
     "certificate.gradient": "norm of the free gradient per sample, in the predictors' metric",
-    "certificate.gain": "log-likelihood that the best step of length one still promises",
+    "certificate.gain": "log-likelihood that the best step of length one is predicted to gain",
     "certificate.inertia": "positive, zero, negative eigenvalues of minus the Hessian, JSON",
     "certificate.condition": "condition number of the Hessian; empty if it is singular",
     "certificate.active": "parameters on a bound, JSON",

@@ -78,8 +78,8 @@ def test_one_sided_derivatives_at_a_sample(truth, atom):
 def test_the_cell_at_a_kink_is_the_one_where_the_model_falls():
     corners = _Corners(0.0, -1.0, 1.0, np.array([-0.5, 0.0, 0.5]), np.array([0.1, 2.0, 0.1]))
     right, left = corners.cell(0.0, -1.0), corners.cell(0.0, 3.0)
-    assert (right.low, right.high, right.bend) == (0.0, 0.5, 2.0)
-    assert (left.low, left.high, left.bend) == (-0.5, 0.0, -2.0)
+    assert (right.low, right.high, right.kink_slope) == (0.0, 0.5, 2.0)
+    assert (left.low, left.high, left.kink_slope) == (-0.5, 0.0, -2.0)
     assert corners.cell(0.2, 9.0) == right
 
 
@@ -135,7 +135,8 @@ def test_model_follows_the_likelihood_across_many_kinks(truth, atom):
         assert not np.any((cell.low < X[:, 0]) & (cell.high > X[:, 0]))
         smooth = here.value + here.gradient[j] * u + 0.5 * here.hessian[j, j] * u * u
         change = value_at(problem, moved) - here.value
-        assert here.value + change == pytest.approx(smooth - cell.bend * u - cell.offset, abs=3e-7)
+        added = cell.kink_slope * u + cell.offset
+        assert here.value + change == pytest.approx(smooth - added, abs=3e-7)
     # Without the kinks the model is off by far more.
     assert np.ptp(corners.offset) > 1e-5
 
@@ -162,7 +163,7 @@ def test_best_cell_is_the_best_place(seed, m, curvature, radius):
     corners = _Corners(origin, -1.5, 1.5, x, half)
     low, high = max(origin - radius, -1.5), min(origin + radius, 1.5)
     value, place = _best_cell(
-        corners.edge, corners.bend, corners.offset, origin, low, high, slope, curvature
+        corners.edge, corners.kink_slope, corners.offset, origin, low, high, slope, curvature
     )
     assert low <= place <= high
     assert value == pytest.approx(objective(place), abs=1e-10)

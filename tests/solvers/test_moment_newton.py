@@ -16,11 +16,11 @@ from moestat.solvers.merging_atoms.corrector import Ridge
 from moestat.solvers.merging_atoms.moment_newton import _open_box
 from moestat.solvers.merging_atoms.moments import MomentChart, Moments, Path
 from moestat.solvers.merging_atoms.steps import (
-    _Bend,
     _Model,
     _objective,
     _Proposal,
     _propose,
+    _SecondOrder,
     moment_steps,
 )
 from moestat.solvers.problem import (
@@ -170,10 +170,10 @@ def test_the_model_in_the_moments_is_of_second_order(gate, truth):
             for s in (-h, 0.0, h)
         ]
         slope = (values[2] - values[0]) / (2 * h)
-        bend = (values[2] - 2 * values[1] + values[0]) / h**2
+        curvature = (values[2] - 2 * values[1] + values[0]) / h**2
         assert slope == pytest.approx(here.gradient @ step, rel=1e-4)
         model = step @ (here.hessian + chart.curvature(here.gradient)) @ step
-        assert bend == pytest.approx(model, rel=1e-3, abs=1e-2)
+        assert curvature == pytest.approx(model, rel=1e-3, abs=1e-2)
         assert abs(step @ chart.curvature(here.gradient) @ step) > 0.05
 
 
@@ -324,7 +324,7 @@ def test_steps_are_no_longer_than_their_promise_is_worth(truth):
     assert move.decrease >= 0.9 * model.step(1.0, 1e-16).decrease
 
 
-def test_steps_start_out_along_the_bend_of_the_last_one(truth):
+def test_steps_start_out_along_the_second_order_of_the_last_one(truth):
     family, theta = truth("sigmoid")
     rng = np.random.default_rng(8)
     size, wide = theta.size, np.full(theta.size, 1e3)
@@ -335,14 +335,14 @@ def test_steps_start_out_along_the_bend_of_the_last_one(truth):
     move = model.step(1.0)
     offset = rng.normal(size=size)
     for share in (1.0, 0.5, -2.0):
-        bend = _Bend(move.step / share, move.length / abs(share), offset)
-        proposal = _propose(model, move, bend, metric)
+        curved = _SecondOrder(move.step / share, move.length / abs(share), offset)
+        proposal = _propose(model, move, curved, metric)
         np.testing.assert_allclose(proposal.path.end, theta + move.step)
         # The displacement grows like the square of the step, whichever way it goes.
         np.testing.assert_allclose(proposal.trial, proposal.path.end + share**2 * offset)
     aside = rng.normal(size=size)
     aside -= (aside @ metric @ move.step) / move.length**2 * move.step
-    for other in (None, _Bend(aside, np.sqrt(aside @ metric @ aside), offset)):
+    for other in (None, _SecondOrder(aside, np.sqrt(aside @ metric @ aside), offset)):
         proposal = _propose(model, move, other, metric)
         np.testing.assert_array_equal(proposal.trial, proposal.path.end)
 

@@ -35,12 +35,13 @@ __all__ = ["GaussNewtonBFGS"]
 _ROUND = 50  # steps between two matrices
 _SHALLOWEST = 0.1  # least curvature of the metric, in log-likelihood per squared predictor
 _DECREASE, _FLATTER, _HALVINGS = 1e-4, 0.9, 40
-# Once steps promise so little the exact Hessian is worth its cost, in units of log-likelihood.
+# Once steps are predicted to gain so little the exact Hessian is worth its cost, in units of
+# log-likelihood.
 _NEAR = 1e-2
 # Between kinks a new matrix would forget what the updates learnt: a round that gains less than the
 # first, in units of log-likelihood, is followed by a long last one, which ends by the second.
 _LAST, _LEAST_GAIN = 0.5, 1e-4
-_LEAST_PROGRESS = 1e-3  # of what was promised
+_LEAST_PROGRESS = 1e-3  # of what was predicted
 # Balanced gradients come from so near, in the metric of the predictors; steps along them.
 _REACH, _CROSSINGS = 1e-2, 30
 # A part of the data says no more about the minimum than this.
@@ -135,16 +136,16 @@ def _descend(
         if trail.steps >= most:
             return trail, "iteration limit"
         if near:
-            ahead, leap, promise = _newton(problem, trail.theta, here, variance, whole)
-            if promise <= least:
+            ahead, leap, predicted = _newton(problem, trail.theta, here, variance, whole)
+            if predicted <= least:
                 return trail, "converged"
-            yield from _search(problem, level, trail, leap, promise, variance, whole)
+            yield from _search(problem, level, trail, leap, predicted, variance, whole)
         else:
-            ahead, promise = _gauss_newton(problem, trail.theta, here, variance, whole), 0.0
+            ahead, predicted = _gauss_newton(problem, trail.theta, here, variance, whole), 0.0
         rounds = most if last else _ROUND
         flat = yield from _round(problem, level, trail, ahead, variance, least, rounds)
         gained = (here.value - trail.value) / variance
-        if near and gained < _LEAST_PROGRESS * promise:
+        if near and gained < _LEAST_PROGRESS * predicted:
             return trail, "stalled"
         if data.preview and (flat or gained < tolerance):
             return trail, "converged"
@@ -179,15 +180,15 @@ def _gauss_newton(
 def _newton(
     problem: Problem, theta: FloatArray, here: Evaluation, variance: float, whole: FloatArray
 ) -> tuple[_Metric, FloatArray, float]:
-    """The metric of the Hessian with its signs dropped, Newton's step (P,), what that promises."""
+    """The metric of the Hessian with its signs dropped, Newton's step (P,), what that predicts."""
     at = _free(problem, theta, here)
     block = np.ix_(at, at)
     values, vectors = scipy.linalg.eigh(here.hessian[block] / variance, whole[block])
-    leap, promise = region_step(values, vectors.T @ here.gradient[at] / variance, 1.0)
+    leap, predicted = region_step(values, vectors.T @ here.gradient[at] / variance, 1.0)
     inverse = (vectors / np.maximum(np.abs(values), _SHALLOWEST)) @ vectors.T
     step = np.zeros_like(theta)
     step[at] = vectors @ leap
-    return _Metric(at, inverse, whole), step, promise
+    return _Metric(at, inverse, whole), step, predicted
 
 
 def _round(
@@ -199,26 +200,26 @@ def _round(
     least: float,
     most: int,
 ) -> Iteration[bool]:
-    """BFGS steps along the trail; returns whether they ended because nothing was promised."""
+    """BFGS steps along the trail; returns whether they ended as no further gain was predicted."""
     at, inverse = ahead.at, ahead.inverse
     milestone = trail.value
     for step_number in range(1, most + 1):
         before = trail.theta
         at, inverse, step = _inside(problem, before, trail.gradient / variance, at, inverse)
         slope = trail.gradient[at] / variance
-        promise = -float(slope @ step[at])
-        if promise <= 2.0 * least:
+        predicted = -float(slope @ step[at])
+        if predicted <= 2.0 * least:
             return True
-        yield from _search(problem, level, trail, step, promise, variance, ahead.whole)
+        yield from _search(problem, level, trail, step, predicted, variance, ahead.whole)
         if trail.theta is before:
             return False
         moved = (trail.theta - before)[at]
         change = trail.gradient[at] / variance - slope
         along = float(moved @ change)
         if along > 0.0:
-            bent = inverse @ change
-            inverse = inverse + np.outer(moved, moved) * ((along + change @ bent) / along**2)
-            cross = np.outer(bent, moved) / along
+            mapped = inverse @ change
+            inverse = inverse + np.outer(moved, moved) * ((along + change @ mapped) / along**2)
+            cross = np.outer(mapped, moved) / along
             inverse -= cross + cross.T
         if step_number % _ROUND == 0:
             if milestone - trail.value < _LEAST_GAIN * variance:
@@ -248,7 +249,7 @@ def _inside(
 def _cross(
     problem: Problem, level: int, trail: _Trail, ahead: _Metric, variance: float
 ) -> Iteration[bool]:
-    """Steps across kinks, along balanced gradients; returns whether these promise nothing more.
+    """Steps across kinks, along balanced gradients; returns whether these predict no further gain.
 
     A trial that fails lies behind a kink, and its gradient enters the next balance: gradient
     sampling (Burke, Lewis and Overton 2005) with the samples where they are needed.
@@ -260,11 +261,11 @@ def _cross(
         slope = np.zeros_like(trail.theta)
         slope[at] = found.gradient / variance
         at, inverse, step = _inside(problem, trail.theta, slope, at, inverse)
-        promise = -float(slope @ step)
+        predicted = -float(slope @ step)
         # The certificate's matrix has directions that are flatter than those of the metric.
-        if promise <= 0.1 * GAIN_LIMIT:
+        if predicted <= 0.1 * GAIN_LIMIT:
             return True
-        yield from _search(problem, level, trail, step, promise, variance, whole)
+        yield from _search(problem, level, trail, step, predicted, variance, whole)
     return False
 
 
@@ -287,7 +288,7 @@ def _search(
     level: int,
     trail: _Trail,
     step: FloatArray,
-    promise: float,
+    predicted: float,
     variance: float,
     whole: FloatArray,
 ) -> Iteration[None]:
@@ -312,7 +313,7 @@ def _search(
         gained = value - there.value
         if abs(gained) <= ROUNDING * value:
             gained = -0.5 * t * float((gradient + there.gradient) @ step)
-        if not gained >= _DECREASE * t * promise * variance:
+        if not gained >= _DECREASE * t * predicted * variance:
             high = t
         else:
             trail.theta, trail.value, trail.gradient = point, there.value, there.gradient

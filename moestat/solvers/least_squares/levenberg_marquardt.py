@@ -55,12 +55,12 @@ def _damped_step(
         matrix = np.asfortranarray(hessian[np.ix_(at, at)])
         matrix[np.diag_indices(at.size)] += damping * scale[at]
         edge = np.flatnonzero(step * ~free)
-        pull = -gradient[at] - hessian[np.ix_(at, edge)] @ step[edge]
+        right_side = -gradient[at] - hessian[np.ix_(at, edge)] @ step[edge]
         try:
             factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             return None
-        step[at] = scipy.linalg.cho_solve(factor, pull, check_finite=False)
+        step[at] = scipy.linalg.cho_solve(factor, right_side, check_finite=False)
         moved = theta + step
         out = free & ((moved < lower) | (moved > upper))
         if not out.any():

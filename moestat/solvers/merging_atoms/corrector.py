@@ -80,10 +80,10 @@ def _correction_loop(
     integers = empty_like(at, MOST_ROTATIONS * n * n)
     rotations = empty_rows(2, integers.size)
     scratch = part(work, 0, 2)
-    values, size, leg = row(work, 2), row(work, 3), row(work, 4)
+    values, size, modal = row(work, 2), row(work, 3), row(work, 4)
     cosine, sine = row(rotations, 0), row(rotations, 1)
     for i in range(n):
-        leg[i] = gradient[at[i]]
+        modal[i] = gradient[at[i]]
         for j in range(n):
             matrix[i, j] = curvature[at[i], at[j]]
     # What a part of the step's length costs grows like its square.
@@ -91,22 +91,32 @@ def _correction_loop(
     dear = predicted / (0.5 * (_SMALLER * share * length) ** 2)
     soft = max(cheap, min(dear, level))
     used = into_eigenbasis(
-        n, factor, matrix, leg, values, size, scratch, _NEGLIGIBLE * soft, integers, cosine, sine
+        n,
+        factor,
+        matrix,
+        modal,
+        values,
+        size,
+        scratch,
+        _NEGLIGIBLE * soft,
+        integers,
+        cosine,
+        sine,
     )
     decrease, square = 0.0, 0.0
     for i in range(n):
-        pull = leg[i]
-        leg[i] = -pull / values[i] if values[i] > soft else 0.0
-        decrease -= 0.5 * pull * leg[i]
-        square += leg[i] ** 2
+        slope_here = modal[i]
+        modal[i] = -slope_here / values[i] if values[i] > soft else 0.0
+        decrease -= 0.5 * slope_here * modal[i]
+        square += modal[i] ** 2
     moved = math.sqrt(square)
     shrink = length / moved if moved > length else 1.0
-    out_of_eigenbasis(n, used, factor, matrix, size, integers, cosine, sine, leg)
+    out_of_eigenbasis(n, used, factor, matrix, size, integers, cosine, sine, modal)
     for j in range(n_params):
         step[j] = 0.0
     for i in range(n):
         j = at[i]
-        move = shrink * leg[i]
+        move = shrink * modal[i]
         low, high = lower[j] - theta[j], upper[j] - theta[j]
         step[j] = low if move < low else high if move > high else move
     for i in range(n_params):

@@ -172,11 +172,13 @@ def _chart_loop(theta, mass_at, other_at, pairs, masses, places, numbers, apart)
 def _drifts(r, new, pairs, numbers, apart, growth, drift):
     """Velocities of log-mass and location of the atom `new`, from those it is made of."""
     i, j = pairs[r, 0], pairs[r, 1]
-    share, bend = numbers[r, _SHARE], numbers[r, _ROOT] ** 2
+    share, root2 = numbers[r, _SHARE], numbers[r, _ROOT] ** 2
     eta = growth[i] - growth[j]
     growth[new] = growth[j] + share * eta
     for a in range(apart.shape[1]):
-        drift[new, a] = drift[j, a] + share * (drift[i, a] - drift[j, a]) + bend * eta * apart[r, a]
+        drift[new, a] = (
+            drift[j, a] + share * (drift[i, a] - drift[j, a]) + root2 * eta * apart[r, a]
+        )
 
 
 @compile_loop
@@ -189,7 +191,7 @@ def _curvature_loop(gradient, mass_at, other_at, pairs, numbers, apart, added):
     weight, force = empty_rows(1, top), empty_rows(top, d)
     rows, sides = empty_rows(4, n_params), empty_rows(3, d)
     eta, total, across, along = row(rows, 0), row(rows, 1), row(rows, 2), row(rows, 3)
-    pull, push, psi = row(sides, 0), row(sides, 1), row(sides, 2)
+    contrast, combined, psi = row(sides, 0), row(sides, 1), row(sides, 2)
     for p in range(n_params):
         ours = part(drift, p * top, (p + 1) * top)
         for i in range(k):
@@ -206,24 +208,24 @@ def _curvature_loop(gradient, mass_at, other_at, pairs, numbers, apart, added):
         i, j, new = pairs[r, 0], pairs[r, 1], k + r
         split, share, root = numbers[r, _SPLIT], numbers[r, _SHARE], numbers[r, _ROOT]
         down, up = exp(-0.5 * split), exp(0.5 * split)
-        mass, bend = weight[0, i] + weight[0, j], 0.0
+        mass, moment = weight[0, i] + weight[0, j], 0.0
         for a in range(d):
             psi[a] = root * apart[r, a]
-            pull[a] = down * force[i, a] - up * force[j, a]
-            push[a] = down * force[i, a] + up * force[j, a]
-            bend += pull[a] * psi[a]
+            contrast[a] = down * force[i, a] - up * force[j, a]
+            combined[a] = down * force[i, a] + up * force[j, a]
+            moment += contrast[a] * psi[a]
             force[new, a] = force[i, a] + force[j, a]
-        weight[0, new] = mass - 0.5 * bend
+        weight[0, new] = mass - 0.5 * moment
         for p in range(n_params):
             ours = part(drift, p * top, (p + 1) * top)
             eta[p], total[p] = growth[p, i] - growth[p, j], growth[p, new]
-            pulled, pushed = 0.0, 0.0
+            by_contrast, by_total = 0.0, 0.0
             for a in range(d):
                 turn = root * (ours[i, a] - ours[j, a]) + (0.5 - share) * psi[a] * eta[p]
-                pulled += pull[a] * turn
-                pushed += push[a] * turn
-            across[p] = (0.25 * bend - root * root * mass) * eta[p] - pushed
-            along[p] = 0.25 * bend * total[p] + pulled
+                by_contrast += contrast[a] * turn
+                by_total += combined[a] * turn
+            across[p] = (0.25 * moment - root * root * mass) * eta[p] - by_total
+            along[p] = 0.25 * moment * total[p] + by_contrast
         for p in range(n_params):
             for q in range(n_params):
                 added[p, q] += 0.5 * (eta[p] * across[q] + eta[q] * across[p])

@@ -240,7 +240,7 @@ def _refine(
 
 
 @dataclass(frozen=True)
-class _Bend:
+class _SecondOrder:
     """By how much (P,) the ridge has left the path of a step (P,) of some length."""
 
     step: FloatArray
@@ -255,20 +255,22 @@ class _Bend:
         return share**2 * self.offset
 
 
-def _propose(model: _Model, move: BoxStep, bend: _Bend | None, metric: FloatArray) -> _Proposal:
+def _propose(
+    model: _Model, move: BoxStep, curved: _SecondOrder | None, metric: FloatArray
+) -> _Proposal:
     """A step, tried where the ridge would be if it went on to curve as it did."""
     path = model.chart.path(move.step)
-    ahead = bend.ahead(move, metric) if bend is not None else None
+    ahead = curved.ahead(move, metric) if curved is not None else None
     trial = path.end if ahead is None else model.chart.path(move.step + ahead).end
     return _Proposal(model, move, path, trial)
 
 
-def _bend_of(proposal: _Proposal, landing: _Landing) -> _Bend | None:
+def _second_order_of(proposal: _Proposal, landing: _Landing) -> _SecondOrder | None:
     """What corrections say about the curvature of the ridge; None without any."""
     if landing.corrections == 0:
         return None
     move = proposal.move
-    return _Bend(move.step, move.length, landing.theta - proposal.path.end)
+    return _SecondOrder(move.step, move.length, landing.theta - proposal.path.end)
 
 
 def _objective(data: Sample) -> Objective:
@@ -328,7 +330,7 @@ def moment_steps(
     model = _Model(moments, theta, here, metric, lower, upper)
     passes, refinements, curved = 0, 0, False
     last: _Proposal | None = None
-    bend: _Bend | None = None
+    second_order: _SecondOrder | None = None
     while passes < max_iterations:
         move = model.shortest_step(radius.value)
         if last is not None and curved and model.is_suspect(move) and refinements < _REFINEMENTS:
@@ -341,11 +343,11 @@ def moment_steps(
             continue
         if model.is_solved(radius.value, tolerance):
             return model.theta, model.here, "converged", passes
-        proposal = _propose(model, move, bend, metric)
+        proposal = _propose(model, move, second_order, metric)
         landing = yield from _land(proposal, curved, ask)
         passes, refinements, last = passes + 1 + landing.corrections, 0, None
         if landing.ratio > 0.0:
-            bend = _bend_of(proposal, landing)
+            second_order = _second_order_of(proposal, landing)
         if landing.ratio < _POOR:
             part = proposal.shortened(landing.theta, landing.gradient, landing.ratio)
             radius.cut(part, move.length)

@@ -24,7 +24,7 @@ __all__ = [
 
 # Differences of two values are rounded by this much of a value.  Gradients are then the finer
 # measure, down to the second constant, in units of log-likelihood: half of what a certificate
-# allows.  Along the flattest directions at n = 1e14 their own rounding promises about as much.
+# allows.  Along the flattest directions at n = 1e14 their own rounding predicts about as much.
 _ROUNDING, _FINEST = 1e-14, 5e-5
 
 ACCEPT = 1e-4

@@ -7,9 +7,10 @@ samples the log-likelihood is smooth, so its model around theta is
     quadratic(step) + sum over i, and over the samples that alpha_i passes, of
                       2 S_t |alpha_i + step_i - x_t|,
 
-quadratic between samples, with bends that are cumulative sums of the S_t.  One scan over them
-finds the best of thousands of cells.  At a well-specified fit the S_t are noise of mean zero and
-there are micro-optima everywhere: a method that crept from cell to cell would end in any of them.
+quadratic between samples, with slopes that change by cumulative sums of the S_t.  One scan over
+them finds the best of thousands of cells.  At a well-specified fit the S_t are noise of mean zero
+and there are micro-optima everywhere: a method that went from cell to cell would end in any of
+them.
 """
 
 from __future__ import annotations
@@ -58,20 +59,20 @@ def kink_locations(family: Family) -> IntArray:
 
 
 @compile_loop
-def _best_cell(edge, bend, offset, origin, low, high, slope, curvature):
+def _best_cell(edge, kink_slope, offset, origin, low, high, slope, curvature):
     """Minimise ``slope u + curvature u^2 / 2 - kinks(u)`` over low <= origin + u <= high.
 
-    The kinks add ``bend[q] u + offset[q]`` to the log-likelihood in cell q, which reaches from
-    ``edge[q]`` to ``edge[q + 1]``.  Returns the value and the location.
+    The kinks add ``kink_slope[q] u + offset[q]`` to the log-likelihood in cell q, from ``edge[q]``
+    to ``edge[q + 1]``.  Returns the value and the location.
     """
     best = 0.0
     where = origin
-    for q in range(bend.size):
+    for q in range(kink_slope.size):
         left = max(edge[q], low)
         right = min(edge[q + 1], high)
         if left > right:
             continue
-        total = slope - bend[q]
+        total = slope - kink_slope[q]
         if curvature > 0.0:
             point = min(max(origin - total / curvature, left), right)
         else:
@@ -86,11 +87,11 @@ def _best_cell(edge, bend, offset, origin, low, high, slope, curvature):
 
 
 class _Cell(NamedTuple):
-    """A closed cell of one location, and what the kinks add in it: ``bend u + offset``."""
+    """A closed cell of one location, and what the kinks add in it: ``kink_slope u + offset``."""
 
     low: float
     high: float
-    bend: float
+    kink_slope: float
     offset: float
 
 
@@ -116,7 +117,7 @@ class _Corners:
         self.x = x
         if x.size == 0:
             self.edge, self.here = np.array([low, high]), 0.0
-            self.bend = self.offset = np.zeros(1)
+            self.kink_slope = self.offset = np.zeros(1)
             return
         self.edge = np.concatenate([[low], x, [high]])
         passed = np.concatenate([[0.0], np.cumsum(half)])
@@ -124,7 +125,7 @@ class _Corners:
         first, last = x.searchsorted(origin, "left"), x.searchsorted(origin, "right")
         self.here = float(passed[last] - passed[first])
         """S of the samples at the place itself, whose derivative counts as 0 there."""
-        self.bend = 2.0 * (passed - passed[last]) + self.here
+        self.kink_slope = 2.0 * (passed - passed[last]) + self.here
         self.offset = -2.0 * (moment - moment[last])
 
     def best(self, slope: float, curvature: float, radius: float) -> float:
@@ -134,7 +135,7 @@ class _Corners:
         last = min(int(self.x.searchsorted(high, "right")) + 1, self.x.size)
         return _best_cell(
             self.edge[first : last + 2],
-            self.bend[first : last + 1],
+            self.kink_slope[first : last + 1],
             self.offset[first : last + 1],
             self.origin,
             low,
@@ -150,8 +151,8 @@ class _Corners:
         """
         left = int(self.x.searchsorted(place, "left"))
         right = int(self.x.searchsorted(place, "right"))
-        value = self.bend[left] * (place - self.origin) + self.offset[left]
-        return float(value), float(0.5 * (self.bend[left] + self.bend[right]))
+        value = self.kink_slope[left] * (place - self.origin) + self.offset[left]
+        return float(value), float(0.5 * (self.kink_slope[left] + self.kink_slope[right]))
 
     def cell(self, place: float, slope: float) -> _Cell:
         """The cell that holds a place; on an edge, the one into which the model falls.
@@ -160,12 +161,14 @@ class _Corners:
         """
         left = int(self.x.searchsorted(place, "left"))
         right = int(self.x.searchsorted(place, "right"))
-        q = right if slope < self.bend[right] else left
-        return _Cell(self.edge[q], self.edge[q + 1], float(self.bend[q]), float(self.offset[q]))
+        q = right if slope < self.kink_slope[right] else left
+        return _Cell(
+            self.edge[q], self.edge[q + 1], float(self.kink_slope[q]), float(self.offset[q])
+        )
 
 
 class KinkStep(NamedTuple):
-    """Where to go, the decrease that the model promises, and lengths.
+    """Where to go, the decrease that the model predicts, and lengths.
 
     `length` is that of the step in the metric, `jump` the largest change of a location in a step
     that may leave the present cells, 0 in one that may not.
@@ -240,13 +243,13 @@ class KinkModel:
         step that sees no kinks would end.  The present ones alone guarantee a decrease.
         """
         here, at = self.here, self.at
-        found = [self._settle(self.theta, radius, np.inf)]
+        found = [self._minimum(self.theta, radius, np.inf)]
         if jumps and any(corners.x.size for corners in self.corners):
             plain = box_step(
                 self.theta, here.gradient, here.hessian, self.metric, self.lower, self.upper, radius
             )
             starts = (self._scan(radius, reach), self.theta + plain.step)
-            found += [self._settle(start, radius, reach) for start in starts]
+            found += [self._minimum(start, radius, reach) for start in starts]
         best = max(range(len(found)), key=lambda candidate: found[candidate][1])
         point, decrease = found[best]
         step = point - self.theta
@@ -260,8 +263,8 @@ class KinkModel:
         """
         slope, gained = there.gradient.copy(), 0.0
         for j, corners in zip(self.at, self.corners, strict=True):
-            value, bend = corners.added(float(point[j]))
-            slope[j] += bend
+            value, kink_slope = corners.added(float(point[j]))
+            slope[j] += kink_slope
             gained += value
         smooth = replace(there, gradient=slope)
         return straight_decrease(point - self.theta, self.here, smooth) + gained
@@ -293,8 +296,8 @@ class KinkModel:
         start[follow] -= root @ (local + cross.T @ (place - self.theta[at]))
         return start
 
-    def _settle(self, start: FloatArray, radius: float, reach: float) -> tuple[FloatArray, float]:
-        """The minimum of the model in the cells around `start`, and the decrease it promises.
+    def _minimum(self, start: FloatArray, radius: float, reach: float) -> tuple[FloatArray, float]:
+        """The minimum of the model in the cells around `start`, and the decrease it predicts.
 
         The cells are closed: an edge where the model would fall on is a matter of the next step.
         """
@@ -310,13 +313,13 @@ class KinkModel:
         ]
         low[at] = np.maximum(low[at], [cell.low for cell in cells])
         high[at] = np.minimum(high[at], [cell.high for cell in cells])
-        bend = np.array([cell.bend for cell in cells])
-        gradient[at] -= bend
+        kink_slope = np.array([cell.kink_slope for cell in cells])
+        gradient[at] -= kink_slope
         move = box_step(start, gradient, here.hessian, self.metric, low, high, radius)
         point = np.minimum(np.maximum(start + move.step, low), high)
         step = point - self.theta
         smooth = float(here.gradient @ step + 0.5 * step @ here.hessian @ step)
-        return point, float(bend @ step[at]) + sum(cell.offset for cell in cells) - smooth
+        return point, float(kink_slope @ step[at]) + sum(cell.offset for cell in cells) - smooth
 
 
 @cache
@@ -375,7 +378,7 @@ def kinked_steps(
     """`newton_steps` on the observed data, with the model that knows the kinks.
 
     Returns (theta, evaluation, status, iterations, reach): no jump of a location within reach
-    promises more than the tolerance, and of the longer ones the best were tried and lost.
+    predicts more than the tolerance, and of the longer ones the best were tried and lost.
 
     A jump that fails says nothing about steps within the cells, nor the reverse: each kind has
     its own region, and a step within the cells follows a jump that failed.
@@ -428,7 +431,7 @@ class OneSided(NamedTuple):
     held : int
         Number of coordinates held at a kink: minus the log-likelihood rises on both sides.
     gain : float
-        Log-likelihood that the best step across kinks promises, see `KinkModel.step`.
+        Log-likelihood that the best step across kinks predicts, see `KinkModel.step`.
     """
 
     gradient: FloatArray
@@ -457,5 +460,5 @@ def one_sided(
         else:
             cell = corners.cell(float(theta[j]), float(gradient[j]))
             lower[j], upper[j] = cell.low, cell.high
-            gradient[j] -= cell.bend
+            gradient[j] -= cell.kink_slope
     return OneSided(gradient, lower, upper, held, model.step(1.0, reach).decrease)

@@ -81,7 +81,7 @@ def _eigenbasis_step(n, curvature, slope, radius, null, values, best):
     for i in range(n):
         largest = abs(curvature[i]) if abs(curvature[i]) > largest else largest
         lowest = i if curvature[i] < curvature[lowest] else lowest
-    # Curvature within rounding of zero has no sign: it must not pull the step to the region's edge.
+    # Curvature within rounding of zero has no sign: it must not take the step to the region's edge.
     floor = null * largest
     for i in range(n):
         values[i] = floor if abs(curvature[i]) <= floor else curvature[i]
@@ -107,11 +107,11 @@ def _eigenbasis_step(n, curvature, slope, radius, null, values, best):
             low = shift
         else:
             high = shift
-        bend = 0.0
+        derivative = 0.0
         for i in range(n):
             here = values[i] + shift
-            bend += best[i] * best[i] / (here if here > floor else floor)
-        shift += (norm / radius - 1.0) * norm * norm / bend
+            derivative += best[i] * best[i] / (here if here > floor else floor)
+        shift += (norm / radius - 1.0) * norm * norm / derivative
         if not (low < shift < high):
             shift = 0.5 * (low + high)
         norm = _shifted_step(n, values, slope, shift, floor, best)
@@ -136,12 +136,12 @@ def _select_free(n, at, step, gradient, hessian, metric, slope, matrix, lower):
 
 @device(forceinline=False)
 @compact
-def _room(theta, leg, lower, upper):
-    """Fraction of a coordinate's leg that stays in the box; at most 1."""
-    distance = upper - theta if leg > 0.0 else theta - lower
-    if distance >= abs(leg):
+def _room(theta, segment, lower, upper):
+    """Fraction of a coordinate's segment that stays in the box; at most 1."""
+    distance = upper - theta if segment > 0.0 else theta - lower
+    if distance >= abs(segment):
         return 1.0
-    return distance / abs(leg) if distance > 0.0 else 0.0
+    return distance / abs(segment) if distance > 0.0 else 0.0
 
 
 @device(forceinline=False)
@@ -159,23 +159,23 @@ def _quadratic(matrix, x):
 
 @device(forceinline=False)
 @compact
-def _follow(n, at, leg, theta, lower, upper, step):
-    """Add a leg to the step, up to the first edge of the box.
+def _follow(n, at, segment, theta, lower, upper, step):
+    """Add a segment to the step, up to the first edge of the box.
 
-    Returns how many coordinates are left, the first of `at`, and the fraction of the leg.
+    Returns how many coordinates are left, the first of `at`, and the fraction of the segment.
     """
     fraction = 1.0
     for i in range(n):
         j = at[i]
-        room = _room(theta[j] + step[j], leg[i], lower[j], upper[j])
+        room = _room(theta[j] + step[j], segment[i], lower[j], upper[j])
         fraction = room if room < fraction else fraction
     left = 0
     for i in range(n):
         j = at[i]
         here = theta[j] + step[j]
-        step[j] += fraction * leg[i]
-        if fraction < 1.0 and _room(here, leg[i], lower[j], upper[j]) <= fraction:
-            step[j] = (upper[j] if leg[i] > 0.0 else lower[j]) - theta[j]
+        step[j] += fraction * segment[i]
+        if fraction < 1.0 and _room(here, segment[i], lower[j], upper[j]) <= fraction:
+            step[j] = (upper[j] if segment[i] > 0.0 else lower[j]) - theta[j]
         else:
             at[left] = j
             left += 1
@@ -234,7 +234,7 @@ def _step_loop(
     values, slope = row(basis, 2 * n_params), row(basis, 2 * n_params + 1)
     size, work = row(basis, 2 * n_params + 2), empty_rows(4, n_params)
     cosine, sine = row(rotations, 0), row(rotations, 1)
-    scratch, leg = row(work, 2), row(work, 3)
+    scratch, segment = row(work, 2), row(work, 3)
 
     at = empty_like(integers, n_params)
     for j in range(n_params):
@@ -242,9 +242,9 @@ def _step_loop(
         at[j] = integers[j]
     if n == 0:
         return 0.0, 0.0
-    _eigenbasis_step(n, values, slope, radius, null, scratch, leg)
-    out_of_eigenbasis(n, used, factor, matrix, size, plane, cosine, sine, leg)
-    left, fraction = _follow(n, at, leg, theta, lower, upper, step)
+    _eigenbasis_step(n, values, slope, radius, null, scratch, segment)
+    out_of_eigenbasis(n, used, factor, matrix, size, plane, cosine, sine, segment)
+    left, fraction = _follow(n, at, segment, theta, lower, upper, step)
     length = math.sqrt(_quadratic(metric, step))
     if fraction < 1.0:
         # The region's own arrays stay as they are.
@@ -260,9 +260,9 @@ def _step_loop(
             used = into_eigenbasis(
                 left, factor, matrix, slope, values, size, work, 0.0, planes, cosine, sine
             )
-            _eigenbasis_step(left, values, slope, radius - length, null, scratch, leg)
-            out_of_eigenbasis(left, used, factor, matrix, size, planes, cosine, sine, leg)
-            left, fraction = _follow(left, at, leg, theta, lower, upper, step)
+            _eigenbasis_step(left, values, slope, radius - length, null, scratch, segment)
+            out_of_eigenbasis(left, used, factor, matrix, size, planes, cosine, sine, segment)
+            left, fraction = _follow(left, at, segment, theta, lower, upper, step)
             length = math.sqrt(_quadratic(metric, step))
         keep(others)
         keep(turns)
@@ -339,9 +339,9 @@ class Region:
         """A step that decreases the model inside the box and the region.
 
         The region step of the free coordinates is followed to the first edge of the box; the
-        coordinate that met it stays there and the rest goes on within the same model.  Every leg
-        decreases the model, and there are at most P.  Curvatures below the part `null` of the
-        largest are taken for that.
+        coordinate that met it stays there and the rest goes on within the same model.  Every
+        segment decreases the model, and there are at most P.  Curvatures below the part `null` of
+        the largest are taken for that.
 
         Raises
         ------
