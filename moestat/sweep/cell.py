@@ -26,7 +26,7 @@ from moestat.sweep.plan import Cell
 from moestat.sweep.record import DONE, FAILED, Record, plain, record_of
 from moestat.sweep.spec import REGRESSION_ERROR, Curve, Spec, Truth, loss_label, parse_spec
 
-__all__ = ["attempt", "run_cell", "run_cells_on", "run_fit", "settle"]
+__all__ = ["attempt", "data_of", "run_cell", "run_cells_on", "run_fit", "settle"]
 
 _log = logging.getLogger(__name__)
 _KEPT_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
@@ -103,12 +103,35 @@ def attempt(cell: Cell, compute: Callable[[], Any]) -> Any:
         return error
 
 
+def data_of(text: str, cell: Cell) -> tuple[FloatArray, Any, FloatArray]:
+    """The data that a cell is fitted to.
+
+    Parameters
+    ----------
+    text : str
+        TOML text of a spec of fits.
+    cell : Cell
+        One of its cells.
+
+    Returns
+    -------
+    X : ndarray of shape (m, d)
+        Inputs.
+    y : ndarray of shape (m,)
+        Responses.
+    weight : ndarray of shape (m,)
+        How often each row occurs: 1, or the counts of a lattice.
+    """
+    spec = parse_spec(text)
+    draw = _kept_sample if spec.design.counted or cell.n <= _KEPT_ROWS else _sample
+    return draw(text, spec.curve(cell.curve).truth, int(cell.n), cell.data_seed)
+
+
 def _job(text: str, cell: Cell) -> FitJob:
     """The data of a cell and how they are fitted."""
     spec = parse_spec(text)
     curve = spec.curve(cell.curve)
-    draw = _kept_sample if spec.design.counted or cell.n <= _KEPT_ROWS else _sample
-    X, y, weight = draw(text, curve.truth, int(cell.n), cell.data_seed)
+    X, y, weight = data_of(text, cell)
     return FitJob(
         spec.fitted_family(curve),
         X,

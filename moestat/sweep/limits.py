@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from moestat.sweep.errors import SweepError
 
-__all__ = ["LARGEST", "MOST_CELLS", "available_memory", "check_cells", "check_memory"]
+__all__ = ["LARGEST", "MOST_CELLS", "available_memory", "check_cells", "check_memory", "memory_of"]
 
 LARGEST: Mapping[str, int] = {
     "seed": 2**128 - 1,
@@ -33,6 +33,11 @@ def check_cells(cells: int) -> None:
         )
 
 
+def memory_of(n: int, n_features: int) -> int:
+    """Bytes that a sample of n rows takes while it is fitted: inputs, response and weight."""
+    return 8 * n * (n_features + 2) * _COPIES
+
+
 def check_memory(n: int, n_features: int, where: str) -> None:
     """Refuse samples that the memory of this machine cannot hold, with the estimate.
 
@@ -45,7 +50,7 @@ def check_memory(n: int, n_features: int, where: str) -> None:
     where : str
         Curve that needs it.
     """
-    needed, there = 8 * n * (n_features + 2) * _COPIES, available_memory()
+    needed, there = memory_of(n, n_features), available_memory()
     if needed > there:
         raise SweepError(
             f"{where}: n: {n} rows need about {needed / 2**30:.3g} GiB of memory, this machine has"

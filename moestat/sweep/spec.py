@@ -15,6 +15,7 @@ from moestat.base.registry import configured, table_of
 from moestat.base.types import FloatArray
 from moestat.estimation.starts import StartRule, make_starts
 from moestat.metrics.losses import make_loss, voronoi_terms
+from moestat.metrics.suitable import suitable_losses
 from moestat.model.designs import Design, Lattice, make_design
 from moestat.model.experts import EXPERTS
 from moestat.model.family import Family, family
@@ -545,7 +546,10 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
     if truth not in truths:
         known = ", ".join(map(repr, truths))
         raise table.error("truth", f"unknown truth {truth!r}; known: {known}")
-    loss = table.take("loss")
+    try:
+        loss = table.take("loss")
+    except SweepError as error:
+        raise SweepError(f"{error}; {_losses_that_fit(truths[truth].family)}") from None
     curve = Curve(
         name=name,
         truth=truth,
@@ -566,6 +570,12 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
     )
     table.finish()
     return curve
+
+
+def _losses_that_fit(fitted: Family) -> str:
+    """What an error about a loss ends with."""
+    names = ", ".join(repr(loss_label(loss)) for loss in suitable_losses(fitted)) or "none"
+    return f"losses that fit gate {fitted.gate.name!r} with this likelihood: {names}"
 
 
 def _further(table: Table) -> tuple[Any, ...]:
@@ -601,9 +611,12 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
             if not fitted.is_regression:
                 raise table.error("also", f"{given!r} is for regression functions")
             continue
-        loss = _build(table, key, make_loss, given)
-        _build(table, key, loss.check_gate, fitted.gate)
-        _build(table, key, voronoi_terms, measure, measure, loss)
+        try:
+            loss = _build(table, key, make_loss, given)
+            _build(table, key, loss.check_gate, fitted.gate)
+            _build(table, key, voronoi_terms, measure, measure, loss)
+        except SweepError as error:
+            raise SweepError(f"{error}; {_losses_that_fit(fitted)}") from None
         if key == "loss" and loss.represent is not None:
             raise table.error("loss", f"{loss.name!r} has no cells of its own: list it under also")
     labels = [loss_label(given) for given in (curve.loss, *curve.also)]

@@ -444,3 +444,103 @@ def test_the_list_needs_no_family_and_tells_what_the_specs_say():
         f"r = CliRunner().invoke(app, ['list']); sys.exit(str({heavy}) if {heavy} else r.exit_code)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_help_begins_with_list_and_run():
+    shown = invoke("--help").stdout
+    places = [
+        shown.index(f"│ {name} ") for name in ("list", "run", "new", "backup", "verify-store")
+    ]
+    assert places == sorted(places)
+
+
+def test_version():
+    import moestat
+
+    assert invoke("--version").stdout == f"moestat {moestat.__version__}\n"
+
+
+def test_check_of_a_store_that_is_whole(spec_file, fill):
+    result = invoke("run", spec_file, "--out", fill(), "--check", "--json")
+    curves = json.loads(result.stdout)["curves"]
+    assert [(each["cells"], each["seconds"]) for each in curves] == [(0, 0.0), (0, 0.0)]
+    assert all(each["memory"] == 8 * 400 * 3 * 2 for each in curves)
+
+
+def test_check_learns_times_from_the_store(spec_file, fill):
+    result = invoke("run", spec_file, "--out", fill(limit=7), "--dry-run", "--workers", "1")
+    assert "5 cells to run" in result.stdout
+    assert "from the store's cells" in result.stdout
+
+
+def test_check_measures_cells_and_writes_nothing(tmp_path, spec_file):
+    out = tmp_path / "new.sqlite"
+    curves = json.loads(invoke("run", spec_file, "--out", out, "--check", "--json").stdout)[
+        "curves"
+    ]
+    assert [each["cells"] for each in curves] == [6, 6]
+    assert all(each["seconds"] > 0 for each in curves)
+    assert curves[0]["note"] == "from a cell of n = 200 and 400 each"
+    assert not out.exists()
+
+
+def test_em_that_must_be_certified_is_doubted_before_it_runs(spec_file, fill):
+    quiet = invoke("run", spec_file, "--out", fill(), "--check")
+    assert "note" not in quiet.stderr
+    text = spec_file.read_text().replace("require_certificate = false", "")
+    spec_file.write_text(text)
+    doubted = invoke("run", spec_file, "--out", spec_file.with_name("b.sqlite"), "--check")
+    assert doubted.stderr.startswith("note: EM seldom ends at a certified maximum")
+    assert doubted.stderr.endswith("without require_certificate = false: em\n")
+
+
+def test_a_missing_or_wrong_loss_names_those_that_fit(spec_file):
+    text = spec_file.read_text()
+    spec_file.write_text(text.replace('loss = "softmax-D1"\n', "", 1))
+    missing = invoke("run", spec_file, "--check").stderr
+    fit = "losses that fit gate 'softmax' with this likelihood: 'softmax-D1', 'softmax-D2r'"
+    assert f"curve 'newton': loss: is missing; {fit}" in missing
+    spec_file.write_text(text.replace('"softmax-D1"', '"D1"', 1))
+    wrong = invoke("run", spec_file, "--check").stderr
+    assert wrong.rstrip().endswith(fit)
+
+
+def test_data_of_a_cell_is_what_it_is_fitted_to(tmp_path, spec_file):
+    key, out = "newton | n=200 | replicate=1", tmp_path / "data.csv"
+    assert invoke("cell", spec_file, key, "--data", out).exit_code == 0
+    head, *lines = list(csv.reader(out.read_text().splitlines()))
+    assert head == ["x0", "y", "weight"]
+    assert len(lines) == 200
+    assert all(-4 <= float(x) <= 4 and y in "12" and float(w) == 1 for x, y, w in lines)
+    # A fit of the written rows, from the cell's own starts, has the cell's own likelihood.
+    from moestat.model.family import family
+
+    record = json.loads(invoke("cell", spec_file, key, "--json").stdout)
+    model = family("multinomial", gate="softmax", n_experts=2)
+    rows = [(float(x), int(y)) for x, y, _ in lines]
+    value = model.log_density(record["params"], [x for x, _ in rows], [y for _, y in rows]).sum()
+    assert value == pytest.approx(record["log_likelihood"], rel=1e-12)
+
+
+def test_data_of_a_cell_goes_to_csv(spec_file, tmp_path):
+    key = "newton | n=200 | replicate=1"
+    refused = invoke("cell", spec_file, key, "--data", tmp_path / "data.txt")
+    assert refused.exit_code == 2
+    assert "--data must end in .csv, got 'data.txt'" in refused.stderr
+
+
+def test_watching_ends_when_no_runner_is_at_work(fill):
+    assert invoke("status", fill(), "--watch").exit_code == 0
+    assert "without --json" in invoke("status", fill(), "--watch", "--json").stderr
+
+
+def test_watching_goes_on_while_a_runner_is_at_work(fill, monkeypatch):
+    from moestat.sweep import status as module
+    from moestat.sweep.cli import _cells
+
+    runners = iter([{"process": 1, "host": "a"}] * 2 + [None] * 2)
+    monkeypatch.setattr(module, "holder_of", lambda path: next(runners))
+    pauses = []
+    monkeypatch.setattr(_cells.time, "sleep", pauses.append)
+    assert invoke("status", fill(), "--watch").exit_code == 0
+    assert len(pauses) == 2

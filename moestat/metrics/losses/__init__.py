@@ -147,7 +147,7 @@ def voronoi_terms(
     -----
     Pham et al. (2026), eqs. (3), (4), (9) and (12); Nguyen et al. (2024) for the softmax gate;
     Nguyen et al. (2025),
-     eqs. (6) and (14), and Pham et al. (2024), eq. (9), for competition; Nguyen et al. (2023) for
+    eqs. (6) and (14), and Pham et al. (2024), eq. (9), for competition; Nguyen et al. (2023) for
     the Gaussian likelihood with a softmax gate.  Infima over translations and factors are found
     by search, which gives an upper bound; those over hidden units and signs are exact.
 

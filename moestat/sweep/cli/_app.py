@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
+from moestat import __version__
 from moestat.sweep.errors import SweepError
 from moestat.sweep.signals import Terminated
 
@@ -38,7 +40,19 @@ __all__ = [
 SOME_FAILED, STOPPED, DAMAGED, INTERRUPTED, TERMINATED = 1, 2, 3, 130, 143
 PROGRAM = "python -m moestat.sweep"
 
+_FIRST = ("list", "run", "new", "status", "rates")
+"""What help names first; the other commands follow by name."""
+
+
+class _InReadingOrder(TyperGroup):
+    """Commands in the order in which one meets them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*_FIRST, *sorted(set(super().list_commands(ctx)) - set(_FIRST))]
+
+
 app = typer.Typer(
+    cls=_InReadingOrder,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Measure convergence rates: fits over sample sizes and replicates, in parallel.",
@@ -46,6 +60,25 @@ app = typer.Typer(
     " one line on standard error says; 3 done, but a store is not sound: damaged cells are named,"
     " left out, and run again by run; 130 interrupted, 143 terminated. Results are kept.",
 )
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"moestat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
 
 StorePath = Annotated[Path, typer.Argument(help="A store made by run.", metavar="STORE")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]

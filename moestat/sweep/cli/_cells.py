@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import shlex
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +23,7 @@ from moestat.sweep.cli._app import (
     reading,
     show_json,
 )
+from moestat.sweep.errors import SweepError
 
 if TYPE_CHECKING:
     from moestat.sweep.record import Record
@@ -30,14 +33,25 @@ if TYPE_CHECKING:
 __all__ = ["cell", "failures", "show_failures", "status"]
 
 _SHOWN = 5
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
-@command("status quickstart.sqlite")
-def status(store: StorePath, as_json: AsJson = False) -> None:
+@command("status quickstart.sqlite --watch")
+def status(
+    store: StorePath,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Draw it anew until no runner is at work.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Show how far a sweep has come, and how long it will take; also while it runs."""
     from moestat.sweep.display import status_table
     from moestat.sweep.status import status_of
 
+    if watch and as_json:
+        raise SweepError("--watch draws a table: take it without --json")
+    if watch:
+        _watch(store)
     with reading(store) as opened:
         found = status_of(opened)
         if as_json:
@@ -46,6 +60,24 @@ def status(store: StorePath, as_json: AsJson = False) -> None:
         shown = console()
         shown.print(status_table(found))
         show_failures(opened, shown)
+
+
+def _watch(path: Path) -> None:
+    """The table of a sweep, drawn anew in place until its runner has ended."""
+    from rich.live import Live
+
+    from moestat.sweep.display import status_table
+    from moestat.sweep.status import status_of
+    from moestat.sweep.store import open_store
+
+    with Live(console=console(), transient=True, auto_refresh=False) as live:
+        while True:
+            with open_store(path) as store:
+                found = status_of(store)
+            if found.runner is None:
+                return
+            live.update(status_table(found), refresh=True)
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 @command("failures quickstart.sqlite")
@@ -96,17 +128,22 @@ def cell(
         typer.Argument(help="A store, a spec file or a shipped experiment.", metavar="SOURCE"),
     ],
     key: Annotated[str, typer.Argument(help="The cell, as failures and export call it.")],
+    data: Annotated[
+        Path | None, typer.Option(help="A .csv file for the data that the cell is fitted to.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run one cell by itself, print its record, and compare it with what the store has.
 
-    A cell that fails shows its traceback.  Nothing is written.
+    A cell that fails shows its traceback.  The store is left as it is.
     """
     from moestat.sweep.cell import run_cell
     from moestat.sweep.plan import find_cell
     from moestat.sweep.record import FAILED
 
     spec, stored = _spec_and_record(source, key)
+    if data is not None:
+        _write_data(spec, key, data)
     logging.basicConfig()
     logging.getLogger(run_cell.__module__).setLevel(logging.DEBUG)
     record = run_cell(spec.text, find_cell(spec, key))
@@ -120,6 +157,25 @@ def cell(
             typer.echo(f"the store has {'the same' if same else 'OTHER'} numbers")
     if record.status == FAILED:
         raise typer.Exit(SOME_FAILED)
+
+
+def _write_data(spec: Spec, key: str, path: Path) -> None:
+    """Write the data of a cell, one row a line: inputs, response, and how often the row occurs."""
+    from moestat.sweep.cell import data_of
+    from moestat.sweep.plan import find_cell
+
+    if path.suffix != ".csv":
+        raise SweepError(f"--data must end in .csv, got {path.name!r}")
+    if spec.kind != "fit":
+        raise SweepError(f"--data is for fits; cells of kind {spec.kind!r} draw data as they go")
+    X, y, weight = data_of(spec.text, find_cell(spec, key))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow([*(f"x{j}" for j in range(X.shape[1])), "y", "weight"])
+        rows.writerows(
+            [*row, value, count]
+            for row, value, count in zip(X.tolist(), y.tolist(), weight.tolist(), strict=True)
+        )
 
 
 def _spec_and_record(source: str, key: str) -> tuple[Spec, Record | None]:

@@ -65,12 +65,21 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed cells again, too.")
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            "--dry-run",
+            help="Only check SPEC, and show the cells, memory and time that it will take.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run SPEC, or go on with it: cells that have a result are not run again.
 
     Interrupt or kill it at any time: the same command goes on, and ends with the same numbers.
     """
+    from moestat.sweep.doubts import doubts
     from moestat.sweep.experiments import find_spec
     from moestat.sweep.spec import load_spec
     from moestat.sweep.store import create_store
@@ -84,6 +93,11 @@ def run(
         raise SweepError(f"--executor {executor} is for fits; networks run with process or dask")
     target = out or Path(f"{path.stem}.sqlite")
     count = workers or available_cpus()
+    for line in doubts(loaded):
+        progress.print(f"note: {line}", soft_wrap=True)
+    if check:
+        _show_expectation(loaded, target, count, as_json)
+        return
     with create_store(target, loaded, extend=extend) as store:
         tell_damage(store.drop_damaged(), set_code=False)  # they run again
         try:
@@ -99,6 +113,19 @@ def run(
         failed = _conclude(store, as_json)
     if failed:
         raise typer.Exit(SOME_FAILED)
+
+
+def _show_expectation(spec: Spec, target: Path, workers: int, as_json: bool) -> None:
+    """What the cells without a result will take; nothing is written."""
+    from dataclasses import asdict
+
+    from moestat.sweep.expectation import expect, expectation_table
+
+    found = expect(spec, target)
+    if as_json:
+        show_json({"title": spec.title, "workers": workers, "curves": [*map(asdict, found)]})
+    else:
+        console().print(expectation_table(spec.title, found, workers))
 
 
 def _executor(name: str, scheduler: str | None, progress: Console) -> Executor:

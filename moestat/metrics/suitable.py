@@ -1,0 +1,53 @@
+"""Which losses fit which family: those that compare its measures and see what its density sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from moestat.metrics.losses import LOSSES, make_loss, voronoi_terms
+from moestat.model.family import Family
+
+__all__ = ["suitable_losses"]
+
+
+def suitable_losses(family: Family) -> list[str | dict[str, Any]]:
+    """The losses that fit a family, as a spec gives them.
+
+    Parameters
+    ----------
+    family : Family
+        The fitted family.
+
+    Returns
+    -------
+    list of str or dict
+        Names; a table where the loss needs an option of the family's gate.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> suitable_losses(family("multinomial", gate="sigmoid"))
+    ['D1']
+    >>> suitable_losses(family("multinomial", gate="softmax"))
+    ['softmax-D1', 'softmax-D2r']
+    """
+    measure = family.measure(family.typical(0))
+    found: list[str | dict[str, Any]] = []
+    for name in LOSSES:
+        for table in _tables(name, family):
+            try:
+                make_loss(table).check_gate(family.gate)
+                voronoi_terms(measure, measure, table)
+            except ValueError:
+                continue
+            found.append(table)
+            break
+    return found
+
+
+def _tables(name: str, family: Family) -> Iterator[str | dict[str, Any]]:
+    """The loss as it is, then with the option that top gates ask for."""
+    yield name
+    if family.gate.n_active is not None:
+        yield {"name": name, "active": family.gate.n_active}
