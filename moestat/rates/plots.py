@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
 from moestat.rates.rate import RateCurve
+from moestat.rates.style import COLOURS, INK, MARKERS, plain_axes, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,10 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RateCurve", "plot_rates", "save_figure"]
 
-# Okabe and Ito's colours, told apart under every common colour blindness; the darkest first.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-_MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-_INK = "#333333"
+_SHIFT = 1.03
+"""Curves stand apart by this factor in n, so that equal ones do not hide each other."""
 
 
 def _label(curve: RateCurve) -> str:
@@ -32,32 +32,47 @@ def _label(curve: RateCurve) -> str:
         low, high = curve.rate.interval
         if not math.isnan(low):
             text += f" [{low:.2f}, {high:.2f}]".replace("-", "\N{MINUS SIGN}")
+    if curve.published is not None:
+        text += f", paper $n^{{{curve.published:g}}}$"
     if curve.n_failed:
         text += f" ({curve.n_failed} failed)"
     return text
 
 
+def _values(curve: RateCurve, n: Any, loss: Any) -> tuple[FloatArray, FloatArray]:
+    sizes = as_floats("n", n, (None,))
+    values = as_floats("loss", loss, sizes.shape)
+    if np.any(sizes <= 0) or np.any(values <= 0):
+        raise ValueError(f"curve {curve.label!r} must have positive n and loss, and at least one")
+    return sizes, values
+
+
 def _points(curve: RateCurve) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sizes (M,), mean losses (M,) and the lengths of the error bars (2, M)."""
-    n = as_floats("n", curve.n, (None,))
-    loss = as_floats("loss", curve.loss, n.shape)
-    if n.size == 0 or np.any(n <= 0) or np.any(loss <= 0):
+    """Sizes (M,), geometric mean losses (M,) and the lengths of their intervals (2, M)."""
+    n, loss = _values(curve, curve.n, curve.loss)
+    if n.size == 0:
         raise ValueError(f"curve {curve.label!r} must have positive n and loss, and at least one")
     sizes = np.unique(n)
-    groups = [loss[n == size] for size in sizes]
-    mean = np.array([group.mean() for group in groups])
-    smallest = np.array([group.min() for group in groups])
-    bar = np.array([2.0 * group.std(ddof=1) if group.size > 1 else 0.0 for group in groups])
-    # A bar that reaches 0 has no place on a log axis: it ends at half the smallest loss instead.
-    below = np.minimum(bar, mean - smallest / 2.0)
-    return sizes, mean, np.stack([below, bar])
+    groups = [np.log(loss[n == size]) for size in sizes]
+    means = np.array([group.mean() for group in groups])
+    half = np.array([_half_width(group) for group in groups])
+    centre = np.exp(means)
+    return sizes, centre, np.stack([centre - np.exp(means - half), np.exp(means + half) - centre])
+
+
+def _half_width(logs: FloatArray) -> float:
+    """Half of the 95% interval of a mean; 0 for a single value."""
+    if logs.size < 2:
+        return 0.0
+    quantile = float(stdtrit(logs.size - 1, 0.975))
+    return quantile * float(logs.std(ddof=1)) / math.sqrt(logs.size)
 
 
 def _new_axes(n_curves: int) -> Axes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.6, 4.6 + 0.2 * n_curves), layout="constrained")
+    figure = Figure(figsize=(6.4, 4.4 + 0.2 * n_curves), layout="constrained")
     FigureCanvasAgg(figure)
     return figure.add_subplot()
 
@@ -72,11 +87,12 @@ def _widen(set_limits: Callable[[float, float], Any], values: Sequence[FloatArra
 def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     """Losses against sample sizes on log-log axes, with fitted rates.
 
-    Markers are mean losses; bars are two empirical standard deviations over replicates (they end
-    no lower than half the smallest loss); dash-dotted lines are the fitted rates.
-    A line is fitted to log losses, so it runs through their geometric means, somewhat below the
-    markers where replicates scatter widely.  The legend stands above the axes, in one column, so
-    that it fits panels side by side.
+    Markers are geometric mean losses, which the lines are fitted to; bars are their 95% intervals
+    over replicates; solid lines are the fitted rates.  Slopes of theorems are dashed grey lines
+    through the first marker, published slopes dotted lines through the middle one.  Fits without
+    a certificate are crosses, one each; a curve whose rate takes them has open markers.  Curves
+    stand slightly apart in n.  The legend stands above the axes, in one column, so that it fits
+    panels side by side.
 
     Parameters
     ----------
@@ -107,6 +123,7 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     >>> ax.get_xscale(), ax.get_xlabel()
     ('log', 'sample size $n$')
     """
+    from matplotlib import rcParams
     from matplotlib.ticker import LogLocator
 
     curves = list(curves)
@@ -121,46 +138,73 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     ax.set_yscale("log")
     # About one decade wide matplotlib labels 3, 4 and 6, too, one on top of the other.
     ax.xaxis.set_minor_locator(LogLocator(subs=(2.0, 4.0)))
+    inches = ax.get_position().width * ax.figure.get_size_inches()[0] - 0.5
     for index, (curve, (sizes, mean, bars)) in enumerate(zip(curves, points, strict=True)):
-        colour = _COLOURS[index % len(_COLOURS)]
+        colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
+        shift = _SHIFT ** (index - (len(curves) - 1) / 2) if sizes.size > 1 else 1.0
         ax.errorbar(
-            sizes,
+            sizes * shift,
             mean,
             yerr=bars,
             color=colour,
-            marker=_MARKERS[index % len(_MARKERS)],
-            markersize=5.5,
-            markeredgecolor="white",
-            markeredgewidth=0.7,
-            linewidth=0.9,
-            ecolor=(colour, 0.5),
+            marker=marker,
+            markersize=5.0,
+            markeredgecolor=colour if curve.replay else "white",
+            markerfacecolor="white" if curve.replay else colour,
+            markeredgewidth=0.9 if curve.replay else 0.6,
+            linestyle="none",
             elinewidth=1.1,
-            capsize=2.5,
-            label=_label(curve),
+            capsize=2.0,
+            label=wrapped(_label(curve), inches, 0.83 * rcParams["font.size"]),
             zorder=3,
         )
         if curve.rate is not None:
             line = np.exp(curve.rate.intercept + curve.rate.slope * np.log(sizes))
-            ax.plot(sizes, line, color=colour, linestyle="-.", linewidth=1.8, zorder=2)
-    ax.set_xlabel("sample size $n$", color=_INK)
-    ax.set_ylabel("loss", color=_INK)
-    ax.grid(True, which="major", color="#dddddd", linewidth=0.7)
-    ax.set_axisbelow(True)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color("#888888")
-    ax.tick_params(which="both", color="#888888", labelcolor=_INK)
-    # Above the axes: steep error bars leave no corner inside that is free in every figure.
+            ax.plot(sizes, line, color=colour, linewidth=1.2, zorder=2)
+        if curve.published is not None:
+            at = sizes.size // 2
+            line = mean[at] * (sizes / sizes[at]) ** curve.published
+            ax.plot(sizes, line, color=colour, linestyle=":", linewidth=1.2, zorder=2)
+        if curve.uncertified is not None:
+            n, loss = _values(curve, *curve.uncertified)
+            ax.plot(n * shift, loss, "x", color=colour, alpha=0.5, markersize=3.5, zorder=1)
+    _draw_theorems(ax, curves, points)
+    ax.set_xlabel("sample size $n$", color=INK)
+    ax.set_ylabel("loss", color=INK)
+    plain_axes(ax)
+    # Above the axes: steep curves leave no corner inside that is free in every figure.
+    handles, labels = ax.get_legend_handles_labels()
+    order = sorted(range(len(labels)), key=lambda at: labels[at].startswith("theorem: "))
     ax.legend(
+        [handles[at] for at in order],
+        [labels[at] for at in order],
         loc="lower left",
         bbox_to_anchor=(0.0, 1.01),
         borderaxespad=0.0,
         fontsize="small",
         frameon=False,
-        labelcolor=_INK,
+        labelcolor=INK,
     )
     return ax
+
+
+def _draw_theorems(ax: Any, curves: Sequence[RateCurve], points: Sequence[Any]) -> None:
+    """The slope that a theorem states of a curve, through its first marker; named once."""
+    named: set[float] = set()
+    for curve, (sizes, mean, _) in zip(curves, points, strict=True):
+        theory = None if curve.rate is None else curve.rate.theory
+        if theory is None:
+            continue
+        ax.plot(
+            sizes,
+            mean[0] * (sizes / sizes[0]) ** theory,
+            color="#666666",
+            linestyle="--",
+            linewidth=0.9,
+            label="_" if theory in named else f"theorem: $n^{{{theory:g}}}$",
+            zorder=1,
+        )
+        named.add(theory)
 
 
 _UNDATED = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
@@ -204,5 +248,5 @@ def save_figure(figure: Figure, path: Any) -> Path:
     # TrueType text stays text in a pdf; without a date the same figure gives the same bytes.
     with rc_context({"pdf.fonttype": 42, "svg.hashsalt": "moestat"}):
         metadata = _UNDATED[kind]
-        figure.savefig(target, format=kind, dpi=120, bbox_inches="tight", metadata=metadata)
+        figure.savefig(target, format=kind, dpi=150, bbox_inches="tight", metadata=metadata)
     return target

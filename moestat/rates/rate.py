@@ -170,6 +170,12 @@ class RateCurve:
         Fitted rate, drawn as a line.
     n_failed : int
         Replicates that gave no loss; the legend says so.
+    published : float or None
+        Slope that a paper reports, drawn as a dotted line.
+    uncertified : (array_like of shape (M,), array_like of shape (M,)) or None
+        Sizes and losses of fits without a certificate, drawn as crosses.
+    replay : bool
+        Whether they enter the rate, as in the replay of a published procedure: open markers.
     """
 
     label: str
@@ -177,6 +183,9 @@ class RateCurve:
     loss: Any
     rate: RateResult | None = None
     n_failed: int = 0
+    published: float | None = None
+    uncertified: tuple[Any, Any] | None = None
+    replay: bool = False
 
 
 def _positive(name: str, value: Any, length: int | None = None) -> FloatArray:

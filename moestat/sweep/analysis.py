@@ -63,6 +63,8 @@ class CurveSummary:
         Sample sizes of the estimates that enter the rate.
     loss : ndarray of shape (N,)
         Their losses.
+    uncertified : tuple of two ndarrays of shape (M,)
+        Sizes and losses of the estimates without a certificate, whether they enter or not.
     rate : RateResult or None
         Rate of the loss; None when it cannot be fitted.
     hellinger : RateResult or None
@@ -101,6 +103,7 @@ class CurveSummary:
     with_empty_cells: int
     n: IntArray = field(repr=False)
     loss: FloatArray = field(repr=False)
+    uncertified: tuple[IntArray, FloatArray] = field(repr=False)
     rate: RateResult | None
     hellinger: RateResult | None
     errors: FloatArray = field(repr=False)
@@ -196,6 +199,7 @@ def _summary(
     hellinger = _rate(used, lambda record: record.losses["hellinger"])
     regression_error = _rate(used, lambda record: record.losses["regression_error"])
     coverage = _rate(used, lambda record: record.losses["coverage"], n_bootstrap=0)
+    doubtful = [record for record in done if not record.certified]
     errors = [e for record in used if (e := record.losses.get("regression_error")) is not None]
     parts: dict[str, Callable[[Record], float]] = {
         "mass": lambda record: sum(record.losses["mass_errors"])
@@ -219,6 +223,10 @@ def _summary(
         with_empty_cells=sum(record.empty_cells > 0 for record in done),
         n=np.array([record.n for record in used], dtype=np.int64),
         loss=np.array([record.loss for record in used], dtype=np.float64),
+        uncertified=(
+            np.array([record.n for record in doubtful], dtype=np.int64),
+            np.array([record.loss for record in doubtful], dtype=np.float64),
+        ),
         rate=loss.rate,
         hellinger=hellinger.rate,
         errors=np.array(errors, dtype=np.float64),

@@ -1,22 +1,25 @@
-"""The figure of a sweep: one panel per group of curves, laid out as Pham et al. (2026), Fig. 1."""
+"""The figure of a sweep: one panel per group of curves, with the rates fitted to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from moestat.rates.plots import RateCurve, plot_rates, save_figure
+from moestat.rates.style import INK, WIDTHS, wrapped
 from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text
+from moestat.sweep.spec import loss_label
 
-__all__ = ["draw", "panel_label", "write_figures", "write_page"]
+__all__ = ["draw", "loss_symbol", "panel_label", "write_figures", "write_page"]
 
 _ERROR = "regression error"
 
 
-def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
+def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") -> Any:
     """Losses against sample sizes with their fitted rates.
 
     Parameters
@@ -25,50 +28,108 @@ def draw(title: str, summaries: Sequence[CurveSummary]) -> Any:
         Heading.
     summaries : sequence of CurveSummary
         The curves; those of one panel share axes.  Panels stand in the order of their names, in
-        one row if there are three or fewer, else in two.  Next to the losses of regression
-        functions stand the regression errors of the same fits, one row per panel.
+        one row if there are three or fewer, else in two; in one column of a journal they stand
+        below each other, in two columns two by two.  Next to the losses of regression functions
+        stand the regression errors of the same fits, one row per panel.
+    size : {"screen", "single", "double"}
+        What the figure is for: a screen, or one or two columns of a journal.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
+        The figure, its marks explained at its foot.  Draw and save it within
+        `moestat.rates.style.style` of the same size.
 
     Raises
     ------
     SweepError
         If no curve has an estimate yet.
     """
+    from matplotlib import rcParams
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    panels: dict[tuple[str, str], list[RateCurve]] = {}
+    panels: dict[tuple[str, str], list[CurveSummary]] = {}
     for summary in summaries:
         if summary.n.size:
-            panels.setdefault((summary.curve.panel, ""), []).append(_rate_curve(summary))
+            panels.setdefault((summary.curve.panel, ""), []).append(summary)
         if summary.errors.size:
-            key = summary.curve.panel, _ERROR
-            panels.setdefault(key, []).append(_error_curve(summary))
+            panels.setdefault((summary.curve.panel, _ERROR), []).append(summary)
     if not panels:
         raise SweepError("there is nothing to plot: no estimate enters a rate yet")
-    rows = 1 if len(panels) <= 3 else 2
-    if any(what for _, what in panels):
-        rows = len({name for name, _ in panels})
-    columns = -(-len(panels) // rows)
+    rows, columns = _grid(panels, size)
     tallest = max(len(curves) for curves in panels.values())
-    size = (6.4 * columns, (4.4 + 0.2 * tallest) * rows)
-    figure = Figure(figsize=size, layout="constrained")
+    whole = WIDTHS[size]
+    width = 4.8 if whole is None else whole / columns
+    height = 0.75 * width + (0.22 if size == "screen" else 0.3) * (tallest + 2)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(figure_text(title))
+    points = rcParams["font.size"]
+    weight = "normal" if "cmr10" in rcParams["font.family"] else "bold"  # it has no other
+    figure.suptitle(wrapped(figure_text(title), width * columns, 1.2 * points))
     for position, ((name, what), curves) in enumerate(sorted(panels.items()), 1):
         axes = figure.add_subplot(rows, columns, position)
-        plot_rates(curves, ax=axes)
-        axes.set_ylabel(what or axes.get_ylabel())
+        marks = _error_curve if what else _rate_curve
+        plot_rates([marks(summary) for summary in curves], ax=axes)
+        axes.set_ylabel("regression error $L_2(\\mu)$" if what else _loss_axis(curves))
         # The legend stands above the axes: a title there hides no data and no other label.
         legend: Any = axes.get_legend()
         title = ": ".join(part for part in (panel_label(name), what) if part)
-        legend.set_title(figure_text(title) or None, prop={"weight": "bold"})
+        legend.set_title(figure_text(title) or None, prop={"weight": weight})
         legend.set_alignment("left")
+    caption = wrapped(_caption(summaries), width * columns, 0.83 * points)
+    figure.supxlabel(caption, fontsize="small", color=INK, x=0.01, ha="left")
     return figure
+
+
+def _grid(panels: Mapping[tuple[str, str], Any], size: str) -> tuple[int, int]:
+    """Rows and columns of panels."""
+    if any(what for _, what in panels) and size != "single":
+        rows = len({name for name, _ in panels})
+    elif WIDTHS[size] is not None:
+        rows = len(panels) if size == "single" else -(-len(panels) // 2)
+    else:
+        rows = 1 if len(panels) <= 3 else 2
+    return rows, -(-len(panels) // rows)
+
+
+def _loss_axis(curves: Sequence[CurveSummary]) -> str:
+    """Symbols and names of the losses of a panel."""
+    names = dict.fromkeys(loss_label(summary.curve.loss) for summary in curves)
+    shown = ", ".join(f"{loss_symbol(name)} ({name})" for name in names)
+    return f"Voronoi loss {shown}" if len(names) == 1 else shown
+
+
+def loss_symbol(label: str) -> str:
+    r"""The symbol of a loss, as formulas have it.
+
+    Examples
+    --------
+    >>> print(loss_symbol("softmax-D2r, r = 2"), loss_symbol("competition-top-D"))
+    $\mathcal{D}_{2r}$ $\mathcal{D}$
+    """
+    for part in label.partition(",")[0].split("-"):
+        if found := re.fullmatch(r"([DL])(\d*r?)", part):
+            index = f"_{{{found[2]}}}" if found[2] else ""
+            return rf"$\mathcal{{{found[1]}}}{index}$"
+    return ""
+
+
+def _caption(summaries: Sequence[CurveSummary]) -> str:
+    """What the marks are, of those that occur."""
+    parts = [
+        "Markers: geometric means, which the solid lines are fitted to; bars: their 95% intervals"
+        " over replicates"
+    ]
+    if any(summary.curve.theory is not None for summary in summaries):
+        parts.append("dashed: slope of the theorem")
+    if any(summary.curve.published is not None for summary in summaries):
+        parts.append("dotted: slope that the paper reports")
+    if any(summary.uncertified[0].size for summary in summaries):
+        parts.append("crosses: uncertified fits")
+    if not all(summary.curve.require_certificate for summary in summaries):
+        parts.append("open markers: uncertified fits enter the rate")
+    return "; ".join(parts) + "."
 
 
 def panel_label(name: str) -> str:
@@ -105,6 +166,7 @@ def _error_curve(summary: CurveSummary) -> RateCurve:
         n=summary.n,
         loss=summary.errors,
         rate=summary.regression_error,
+        replay=not summary.curve.require_certificate,
     )
 
 
@@ -116,6 +178,9 @@ def _rate_curve(summary: CurveSummary) -> RateCurve:
         loss=summary.loss,
         rate=summary.rate,
         n_failed=summary.failed,
+        published=summary.curve.published,
+        uncertified=summary.uncertified if summary.uncertified[0].size else None,
+        replay=not summary.curve.require_certificate,
     )
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import subprocess
 import sys
@@ -5,6 +6,7 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
+import scipy.stats
 from matplotlib.figure import Figure
 
 from moestat.rates.plots import plot_rates, save_figure
@@ -32,35 +34,71 @@ def test_what_is_drawn(curves):
     assert len(bars) == 3
     n, loss, rate = curves[0].n, curves[0].loss, curves[0].rate
     sizes, means = bars[0].lines[0].get_data()
-    assert sizes.tolist() == [1e3, 1e4, 1e5]
-    assert means == pytest.approx([loss[n == size].mean() for size in sizes])
-    upper = [segment[1, 1] for segment in bars[0].lines[2][0].get_segments()]
-    deviation = np.array([loss[n == size].std(ddof=1) for size in sizes])
-    assert upper == pytest.approx(means + 2 * deviation)
-    lower = [segment[0, 1] for segment in bars[0].lines[2][0].get_segments()]
-    smallest = np.array([loss[n == size].min() for size in sizes])
-    assert lower == pytest.approx(np.maximum(means - 2 * deviation, smallest / 2))
-    fitted = [line for line in ax.lines if line.get_linestyle() == "-."]
+    assert sizes == pytest.approx([1e3, 1e4, 1e5], rel=0.1)
+    logs = [np.log(loss[n == size]) for size in (1e3, 1e4, 1e5)]
+    assert means == pytest.approx([np.exp(each.mean()) for each in logs])
+    # The interval of each mean is that of a t test.
+    segments = [segment[:, 1] for segment in bars[0].lines[2][0].get_segments()]
+    for segment, each in zip(segments, logs, strict=True):
+        interval = scipy.stats.ttest_1samp(each, 0.0).confidence_interval(0.95)
+        assert np.log(segment) == pytest.approx([interval.low, interval.high])
+    fitted = [line for line in ax.lines if line.get_linestyle() == "-"]
     assert len(fitted) == 2
-    expected = np.exp(rate.intercept) * sizes**rate.slope
+    expected = np.exp(rate.intercept) * np.array([1e3, 1e4, 1e5]) ** rate.slope
     assert fitted[0].get_ydata() == pytest.approx(expected)
     assert fitted[0].get_color() == bars[0].lines[0].get_color()
     assert len({bar.lines[0].get_color() for bar in bars}) == 3
     assert len({bar.lines[0].get_marker() for bar in bars}) == 3
 
 
-def test_bars_stay_on_the_axis(curves):
-    n, wild = curves[1].n, curves[1].loss
-    assert any(wild[n == s].mean() < 2 * wild[n == s].std(ddof=1) for s in np.unique(n))
-    ax = plot_rates(curves)
-    for bar in ax.containers:
-        ends = np.array([segment[:, 1] for segment in bar.lines[2][0].get_segments()])
-        assert np.all(ends > 0)
-    assert ax.get_ylim()[0] > min(curve.loss.min() for curve in curves) / 10
+def test_the_line_is_fitted_to_the_markers():
+    n = np.repeat([1e3, 1e4, 1e5], 2)
+    loss = n**-0.5 * np.tile([1.0, 1e-6], 3)
+    ax = plot_rates([RateCurve("wild", n, loss, fit_rate(n, loss))])
+    (line,) = (line for line in ax.lines if line.get_linestyle() == "-")
+    assert ax.containers[0].lines[0].get_ydata() == pytest.approx(line.get_ydata())
+
+
+def test_equal_curves_do_not_hide_each_other(curves):
+    ax = plot_rates([curves[0], curves[0]])
+    first, second = (bar.lines[0].get_xdata() for bar in ax.containers)
+    assert np.all(second > 1.02 * first)
+
+
+def test_theorems_and_papers_have_lines_of_their_own():
+    n = np.repeat([1e3, 1e4, 1e5], 4)
+    loss = n**-0.4 * np.tile([0.9, 1.0, 1.1, 1.2], 3)
+    rate = fit_rate(n, loss, theory=-0.5)
+    ax = plot_rates([RateCurve(name, n, loss, rate, published=-0.46) for name in "ab"])
+    lines = {
+        style: [line.get_ydata() for line in ax.lines if line.get_linestyle() == style]
+        for style in ("--", ":")
+    }
+    assert [len(found) for found in lines.values()] == [2, 2]
+    for slope, found in ((-0.5, lines["--"]), (-0.46, lines[":"])):
+        assert np.log10(found[0][2] / found[0][0]) == pytest.approx(2 * slope)
+    marks = ax.containers[0].lines[0].get_ydata()
+    assert lines["--"][0][0] == pytest.approx(marks[0])
+    assert lines[":"][0][1] == pytest.approx(marks[1])
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert [text.startswith("theorem: $n^{-0.5}$") for text in texts] == [False, False, True]
+    assert "paper $n^{-0.46}$" in texts[0].replace("\n", " ")
+
+
+def test_uncertified_fits_are_crosses_and_replays_have_open_markers(curves):
+    doubtful = ([1e3, 1e4], [0.5, 0.25])
+    curve = dataclasses.replace(curves[0], uncertified=doubtful, replay=True)
+    ax = plot_rates([curves[0], curve])
+    (crosses,) = (line for line in ax.lines if line.get_marker() == "x")
+    assert crosses.get_ydata().tolist() == doubtful[1]
+    faces = [bar.lines[0].get_markerfacecolor() for bar in ax.containers]
+    assert faces[1] == "white"
+    assert faces[0] != "white"
 
 
 def test_legend(curves):
     texts = [text.get_text() for text in plot_rates(curves).get_legend().get_texts()]
+    texts = [text.replace("\n", " ") for text in texts]
     rate = curves[0].rate
     low, high = (f"{end:.2f}".replace("-", "\N{MINUS SIGN}") for end in rate.interval)
     assert texts[0] == f"sigmoid: $n^{{{rate.slope:.2f}}}$ [{low}, {high}]"
@@ -117,7 +155,9 @@ def test_draws_into_given_axes(curves):
     assert len(axes[0].lines) == 0
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")]
+)
 def test_save(curves, tmp_path, suffix, magic):
     path = save_figure(plot_rates(curves).figure, tmp_path / f"rates{suffix}")
     first = path.read_bytes()

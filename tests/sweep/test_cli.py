@@ -150,6 +150,11 @@ def test_plot(fill, tmp_path):
     out = tmp_path / "figure.pdf"
     assert invoke("plot", fill(), "--out", out).exit_code == 0
     assert out.read_bytes().startswith(b"%PDF")
+    for options in (["--size", "double", "--latex-fonts"], ["--size", "single"]):
+        assert invoke("plot", fill(), "--out", tmp_path / "a.svg", *options).exit_code == 0
+        assert (tmp_path / "a.svg").stat().st_size > 10_000
+    wide = invoke("plot", fill(), "--size", "wide")
+    assert wide.stderr == "error: --size must be one of screen, single, double, got 'wide'\n"
     refused = invoke("plot", fill(), "--out", tmp_path / "figure.gif")
     assert refused.exit_code == 2
     assert "must end in .png, .pdf or .svg, got 'figure.gif'" in refused.stderr

@@ -2,9 +2,11 @@ import dataclasses
 
 import pytest
 
+from moestat.metrics.losses import LOSSES
+from moestat.rates.style import WIDTHS, style
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells, summarise
 from moestat.sweep.experiments import find_spec
-from moestat.sweep.figure import draw
+from moestat.sweep.figure import draw, loss_symbol
 from tests.sweep.cells import exact_rate
 
 
@@ -19,13 +21,19 @@ def summaries(tmp_path):
         return summarise(store)
 
 
+def legend(axes):
+    """The texts of a legend, each on one line."""
+    return [text.get_text().replace("\n", " ") for text in axes.get_legend().get_texts()]
+
+
 def test_curves_of_one_panel_share_axes_that_have_room(summaries):
     figure = draw("a title", summaries)
     figure.canvas.draw()
     assert len(figure.axes) == 2
     for axes, k in zip(figure.axes, (3, 4), strict=True):
-        labels = [text.get_text() for text in axes.get_legend().get_texts()]
-        assert len(labels) == 4
+        labels = legend(axes)
+        assert len(labels) == 5  # the theorem's slope is one
+        labels = labels[:4]
         assert all(f"k = {k}" in label and "n^{-0.50}" in label for label in labels)
         assert axes.get_position().width > 0.35
 
@@ -56,5 +64,45 @@ def test_panels_stand_in_order_on_one_or_two_rows(summaries, panels, grid):
 def test_uncertified_fits_that_are_left_out_are_shown(summaries):
     first, second = draw("a title", summaries).axes
     for axes in (first, second):
-        labels = [text.get_text() for text in axes.get_legend().get_texts()]
+        labels = legend(axes)[:4]
         assert ["(2 uncertified)" in label for label in labels] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(("size", "grid"), [("single", (6, 1)), ("double", (3, 2))])
+def test_figures_fit_the_columns_of_a_journal(summaries, size, grid):
+    curves = [
+        dataclasses.replace(
+            summaries[0], curve=dataclasses.replace(summaries[0].curve, panel=panel)
+        )
+        for panel in "fdbeca"
+    ]
+    with style(size):
+        figure = draw("a title that takes more than one line of a single column", curves, size)
+        figure.canvas.draw()
+    assert figure.get_size_inches()[0] == WIDTHS[size]
+    axes = figure.axes
+    assert {each.get_subplotspec().get_gridspec().get_geometry() for each in axes} == {grid}
+    right = figure.get_window_extent().x1
+    for each in axes:
+        texts = each.get_legend().get_texts()
+        assert all(text.get_window_extent().x1 <= right for text in texts)
+        neighbours = [other for other in axes if other is not each]
+        for text in texts:
+            box = text.get_window_extent()
+            assert not any(box.overlaps(other.get_window_extent()) for other in neighbours)
+    with pytest.raises(ValueError, match="size must be one of screen, single, double, got 'wide'"):
+        style("wide").__enter__()
+
+
+def test_axes_and_foot_say_what_is_drawn(summaries):
+    figure = draw("a title", summaries)
+    assert figure.axes[0].get_ylabel() == r"Voronoi loss $\mathcal{D}_{1}$ (D1)"
+    foot = figure.get_supxlabel().replace("\n", " ")
+    assert "geometric means, which the solid lines are fitted to; bars: their 95%" in foot
+    assert ("crosses" in foot) == any(each.uncertified[0].size for each in summaries)
+    assert ("dotted" in foot) == any(each.curve.published is not None for each in summaries)
+
+
+def test_every_loss_has_a_symbol():
+    assert all(loss_symbol(name).startswith(r"$\mathcal{") for name in LOSSES)
+    assert loss_symbol("test loss") == ""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from moestat.sweep.cli._app import AsJson, StorePath, command, console, reading, show_json
+from moestat.sweep.errors import SweepError
 
 __all__ = ["compare", "plot", "rates", "report"]
 
@@ -47,25 +48,36 @@ def compare(
         typer.echo(f"{first}  against  {second}\n{difference.summary()}")
 
 
-@command("plot quickstart.sqlite --out figure.pdf")
+@command("plot quickstart.sqlite --out figure.pdf --size double --latex-fonts")
 def plot(
     store: StorePath,
     out: Annotated[
         Path | None,
         typer.Option(help="A .png, .pdf or .svg file; .png and .pdf beside the store by default."),
     ] = None,
+    size: Annotated[
+        str, typer.Option(help="screen, or single or double for one or two columns of a journal.")
+    ] = "screen",
+    latex_fonts: Annotated[
+        bool, typer.Option("--latex-fonts", help="Computer Modern, as LaTeX sets text in.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw losses against sample sizes with their fitted rates."""
+    from moestat.rates.style import WIDTHS, style
     from moestat.sweep.figure import write_figures
     from moestat.sweep.kinds import part_of
 
-    with reading(store) as opened:
-        spec = opened.spec
-        summaries = part_of(spec.kind, "summarise")(opened)
-        figure = part_of(spec.kind, "draw")(spec.title, summaries)
+    if size not in WIDTHS:
+        raise SweepError(f"--size must be one of {', '.join(WIDTHS)}, got {size!r}")
     paths = [out] if out else [store.with_suffix(suffix) for suffix in (".png", ".pdf")]
-    write_figures(figure, paths)
+    with reading(store) as opened, style(size, latex_fonts):
+        spec = opened.spec
+        if spec.kind != "fit" and size != "screen":
+            raise SweepError(f"--size {size} is for fits; this store is of kind {spec.kind!r}")
+        options = (size,) if spec.kind == "fit" else ()
+        summaries = part_of(spec.kind, "summarise")(opened)
+        write_figures(part_of(spec.kind, "draw")(spec.title, summaries, *options), paths)
     _show_files("figures", paths, as_json)
 
 

@@ -1,0 +1,97 @@
+"""The style of all figures: sizes, fonts, colours and markers that print, also in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["COLOURS", "INK", "MARKERS", "WIDTHS", "plain_axes", "style", "wrapped"]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""Okabe and Ito's colours, told apart under every common colour blindness; the darkest first."""
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+"""One marker per colour, so that curves are told apart in grey, too."""
+INK = "#333333"
+
+WIDTHS = {"screen": None, "single": 3.5, "double": 7.2}
+"""Width of a whole figure in inches: a journal's one or two columns; None: as many as it needs."""
+
+_FONT_SIZE = {"screen": 10.0, "single": 7.0, "double": 8.0}
+_LATEX = {
+    # The fonts that LaTeX sets in, which come with matplotlib; STIX has the signs they lack.
+    "font.family": ["cmr10", "STIXGeneral"],
+    "mathtext.fontset": "cm",
+    "axes.formatter.use_mathtext": True,
+}
+
+
+@contextmanager
+def style(size: str = "screen", latex_fonts: bool = False) -> Iterator[None]:
+    """Settings of matplotlib under which a figure is drawn and saved.
+
+    Parameters
+    ----------
+    size : {"screen", "single", "double"}
+        What the figure is for: a screen, or one or two columns of a journal.
+    latex_fonts : bool
+        Computer Modern, as LaTeX sets text in; LaTeX itself is not needed.
+
+    Raises
+    ------
+    ValueError
+        If there is no such size.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> with style("single", latex_fonts=True):
+    ...     matplotlib.rcParams["font.size"], matplotlib.rcParams["font.family"]
+    (7.0, ['cmr10', 'STIXGeneral'])
+    """
+    from matplotlib import rc_context
+
+    if size not in WIDTHS:
+        raise ValueError(f"size must be one of {', '.join(WIDTHS)}, got {size!r}")
+    settings: dict[str, Any] = {"font.size": _FONT_SIZE[size], "figure.titlesize": "large"}
+    with rc_context({**settings, **(_LATEX if latex_fonts else {})}):
+        yield
+
+
+def plain_axes(ax: Any) -> None:
+    """Axes with a light grid and without a box, so that data stand out."""
+    ax.grid(True, which="major", color="#dddddd", linewidth=0.7)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color("#888888")
+    ax.tick_params(which="both", color="#888888", labelcolor=INK)
+
+
+def wrapped(text: str, inches: float, points: float) -> str:
+    """Text on as many lines as fit a width; formulas stay whole.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    inches : float
+        Width of a line.
+    points : float
+        Size of the font, whose letters are taken to be half as wide.
+
+    Examples
+    --------
+    >>> wrapped("softmax, k = 2: $n^{-0.49}$ [-0.55, -0.43]", 1.5, 8.0).split(chr(10))
+    ['softmax, k = 2: $n^{-0.49}$', '[-0.55, -0.43]']
+    """
+    lines, length, most = [[]], 0, max(12, int(inches * 72 / (0.52 * points)))
+    for word in text.split(" "):
+        shown = len(word.replace("$", "").replace("^{", "").replace("}", ""))
+        if lines[-1] and length + shown + 1 > most:
+            lines.append([])
+            length = 0
+        lines[-1].append(word)
+        length += shown + 1
+    return "\n".join(" ".join(line) for line in lines)
