@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import datetime
 
 import numpy as np
 import pytest
 
 import moestat
+from moestat.rates.local_slopes import local_slopes
+from moestat.solvers import make_solver
+from moestat.sweep import load_spec, open_store
 
 FAMILY = moestat.family("gaussian", gate="softmax", n_experts=1)
 THETA = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
@@ -69,3 +73,67 @@ def test_arguments_of_another_kind_are_refused_by_name(function, wrong):
             continue
         with pytest.raises(ValueError, match=rf"(?i)\b{name}\b|^unknown likelihood"):
             function(**{**CALLS[function], name: WRONG[wrong]})
+
+
+HUGE = {"theta": np.subtract(THETA, [0, 0, 0, 0, 2e3])}
+
+
+@pytest.mark.parametrize(
+    ("function", "changed", "message"),
+    [
+        (moestat.expected_information, {"n_nodes": 10**30}, "n_nodes must be at most"),
+        (moestat.expected_information, {"n_nodes": 2**31}, "n_nodes must be at most"),
+        (moestat.hellinger, {"n_nodes": 10**30}, "n_nodes must be at most 1,000,000"),
+        (moestat.information_spectrum, HUGE, "theta: .* beyond the range of float64"),
+        (moestat.expected_information, HUGE, "theta: .* beyond the range of float64"),
+        (moestat.sample, {"theta": THETA + 2e3}, "theta: .* beyond the range of float64"),
+        (moestat.hellinger, {"theta": THETA * 1e300}, "theta, truth_theta: .* beyond the range"),
+        (moestat.sample, {"n": 10**400}, "n must be at most 1e"),
+        (moestat.fit, {"X": X * 1e300}, "X holds values above 1e"),
+        (moestat.fit, {"y": Y * 1e300}, "y holds values above 1e"),
+        (moestat.fit, {"compress": np.zeros((0, 1))}, "compress must be"),
+        (moestat.fit, {"time_limit": np.zeros(3)}, "time_limit must be"),
+        (moestat.fit, {"n_starts": 10**30}, "n_starts must be at most"),
+        (moestat.fit_rate, {"n_bootstrap": 2**64}, "n_bootstrap must be at most"),
+        (moestat.fit_rate, {"n_bootstrap": np.zeros((0, 1))}, "n_bootstrap must be"),
+        (moestat.compress, {"X": X[:0]}, "one entry for each row of X"),
+        (moestat.MixingMeasure, {"atoms": {"name": "nope"}}, "atoms: block 'name'"),
+        (moestat.log_likelihood, {"params": THETA * np.nan}, "params holds"),
+        (moestat.score, {"params": THETA - [0, 0, 0, 1e300, 0]}, "beyond the range of float64"),
+    ],
+)
+def test_arguments_out_of_range_are_refused_in_one_line(function, changed, message):
+    with pytest.raises(ValueError, match=message) as raised:
+        function(**{**CALLS[function], **changed})
+    assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("path", [3, None, b"name", "nul\0", object()])
+def test_paths_of_another_kind_are_refused_by_name(path):
+    for read in (moestat.load, load_spec, lambda path: open_store(path).__enter__()):
+        with pytest.raises(ValueError, match=r"path must be a str or a pathlib\.Path, got"):
+            read(path)
+
+
+def test_losses_of_the_second_curve_are_called_so():
+    with pytest.raises(ValueError, match="other_loss"):
+        moestat.compare_rates([10, 100], [1, 0.1], [10, 100], False)
+    with pytest.raises(ValueError, match="paired must be True or False"):
+        moestat.compare_rates([10, 100], [1, 0.1], [10, 100], [1, 0.2], paired=np.zeros((0, 1)))
+
+
+def test_a_table_of_a_solver_is_a_name_or_a_table():
+    for wrong in (None, 3, [1, 2], len):
+        with pytest.raises(ValueError, match="options must be a name or a table"):
+            make_solver(wrong)
+
+
+def test_objects_that_are_numbers_are_compressed_as_numbers():
+    short = moestat.compress(X, np.ones(30, dtype=object))
+    assert short.y.dtype == np.int64
+
+
+def test_slopes_over_more_than_the_range_of_float64():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(local_slopes([1e-320, 1, 1e300], [1, 0.5, 0.1]).slope).all()

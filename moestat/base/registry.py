@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from moestat.base.validate import short
+
 __all__ = ["Maker", "Registry", "UnknownNameError", "configured", "made", "table_of"]
 
 
@@ -54,7 +56,7 @@ class Registry(Mapping[str, T], Generic[T]):
             return self._members[name]
         except (KeyError, TypeError):
             known = ", ".join(repr(known) for known in self._members)
-            raise UnknownNameError(f"unknown {self.kind} {name!r}; known: {known}") from None
+            raise UnknownNameError(f"unknown {self.kind} {short(name)}; known: {known}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
@@ -120,7 +122,9 @@ def configured(registry: Registry[C], given: str | Mapping[str, Any]) -> C:
         If the name is unknown or missing, or an option unknown or out of range.
     """
     if not isinstance(given, (str, Mapping)):
-        raise ValueError(f"{registry.kind} must be a name or a table with a name, got {given!r}")
+        raise ValueError(
+            f"{registry.kind} must be a name or a table with a name, got {short(given)}"
+        )
     table = {"name": given} if isinstance(given, str) else dict(given)
     if "name" not in table:
         raise ValueError(f"{registry.kind}: the table needs a name; known: {', '.join(registry)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,22 @@ __all__ = [
     "as_floats",
     "as_generator",
     "as_numbers",
+    "as_path",
     "as_plain_array",
     "as_weights",
     "check_kind",
     "positive_int",
     "real_in",
+    "short",
 ]
 
 
-def positive_int(name: str, value: Any, minimum: int = 1) -> int:
-    """`value` as an int of at least `minimum`."""
+def positive_int(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
+    """`value` as an int of at least `minimum`, and at most `maximum`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
-        raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {short(value)}")
+    if maximum is not None and int(value) > maximum:
+        raise ValueError(f"{name} must be at most {maximum:,}, got {short(value)}")
     return int(value)
 
 
@@ -41,8 +46,17 @@ def real_in(
     outside = number < low or number > high or (open_low and number == low)
     if not np.isfinite(number) or outside:
         bracket = "(" if open_low else "["
-        raise ValueError(f"{name} must be a number in {bracket}{low:g}, {high:g}], got {value!r}")
+        raise ValueError(
+            f"{name} must be a number in {bracket}{low:g}, {high:g}], got {short(value)}"
+        )
     return number
+
+
+def as_path(name: str, value: Any) -> Path:
+    """`value` as a path."""
+    if not isinstance(value, (str, Path)) or "\0" in str(value):
+        raise ValueError(f"{name} must be a str or a pathlib.Path, got {short(value)}")
+    return Path(value)
 
 
 def as_plain_array(name: str, value: Any) -> np.ndarray:
@@ -63,7 +77,7 @@ def as_plain_array(name: str, value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array, got {_short(value)}") from None
+        raise ValueError(f"{name} must be an array, got {short(value)}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must be real, got {array.dtype}: Complex data not supported")
     if array.dtype.kind in "mM":
@@ -71,10 +85,18 @@ def as_plain_array(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
     """What was given, in at most a line."""
-    text = f"an array of dtype {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+    array = isinstance(value, np.ndarray)
+    text = f"an array of dtype {value.dtype}" if array else " ".join(_repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return f"a {type(value).__name__} of too many digits to show"
 
 
 def as_numbers(name: str, value: Any) -> FloatArray:
@@ -82,11 +104,11 @@ def as_numbers(name: str, value: Any) -> FloatArray:
     array = as_plain_array(name, value)
     words = array.dtype.kind == "O" and any(isinstance(v, (str, bytes)) for v in array.flat)
     if array.dtype.kind not in "biufO" or words:
-        raise ValueError(f"{name} must hold numbers, got {_short(value)}")
+        raise ValueError(f"{name} must hold numbers, got {short(value)}")
     try:
         return np.require(array.astype(np.float64, copy=False), requirements=["C", "A", "W"])
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must hold numbers, got {_short(value)}") from None
+        raise ValueError(f"{name} must hold numbers, got {short(value)}") from None
 
 
 def _check_finite(name: str, array: FloatArray) -> None:
@@ -139,10 +161,10 @@ def as_weights(sample_weight: Any, n: int) -> FloatArray:
     return weight
 
 
-def check_kind(name: str, value: Any, kind: type | str, words: str) -> None:
+def check_kind(name: str, value: Any, kind: type | tuple[type, ...] | str, words: str) -> None:
     """Raise unless `value` is of a class, or has the method called `kind`; `words` say what is."""
     if not (hasattr(value, kind) if isinstance(kind, str) else isinstance(value, kind)):
-        raise ValueError(f"{name} must be {words}, got {_short(value)}")
+        raise ValueError(f"{name} must be {words}, got {short(value)}")
 
 
 def as_generator(rng: Any) -> np.random.Generator:
@@ -153,5 +175,5 @@ def as_generator(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
         raise ValueError(
-            f"rng must be a numpy.random.Generator, a seed or None, got {rng!r}"
+            f"rng must be a numpy.random.Generator, a seed or None, got {short(rng)}"
         ) from None

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.validate import as_design, as_generator, as_weights, check_kind, positive_int
+from moestat.base.validate import (
+    as_design,
+    as_generator,
+    as_weights,
+    check_kind,
+    positive_int,
+    short,
+)
 from moestat.estimation.data import Data, read_data
 from moestat.estimation.doubts import doubts
 from moestat.estimation.results import MoEResults
@@ -30,6 +37,8 @@ __all__ = ["FitJob", "fit", "fit_jobs", "fit_many"]
 _SAME_OPTIMUM = 1e-2
 """Log-likelihoods closer than this, in natural-log units, count as one optimum."""
 
+_LARGEST = 1e100
+
 _WORTH_OF_A_COLLAPSE = 100.0
 """More than a collapsed atom gains on its few samples, in natural-log units."""
 
@@ -44,6 +53,9 @@ def _checked_problem(
     if response.shape[0] != n:
         raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
     weight = as_weights(sample_weight, n)
+    for name, values in (("X", design), ("y", response), ("sample_weight", weight)):
+        if np.abs(values).max(initial=0.0) > _LARGEST:
+            raise ValueError(f"{name} holds values above {_LARGEST:g}, whose squares overflow")
     used = weight > 0
     _check_response(family, response[used])
     size = float(weight.sum())
@@ -186,7 +198,7 @@ def _checked_starts(starts: Any) -> list[StartRule]:
         raise ValueError(
             "starts must be a list of one or more rules of moestat.estimation.starts, such as"
             " [RandomStarts(4)] or, for values of one's own, [GivenStarts([theta])],"
-            f" got {starts!r}"
+            f" got {short(starts)}"
         )
     return rules
 
@@ -199,7 +211,7 @@ def _begin(job: FitJob, whole: bool, scaled: bool = False) -> _Begun:
     if not hasattr(solver, "steps"):
         raise ValueError(
             "solver must be a solver such as moestat.solvers.Newton(), or what make_solver of that"
-            f" module makes of a name, got {solver!r}"
+            f" module makes of a name, got {short(solver)}"
         )
     problem = _checked_problem(family, job.X, job.y, job.sample_weight, whole)
     standard = standardise(problem) if scaled else None
@@ -457,8 +469,8 @@ def fit(
     >>> named.predict(frame[["age"]])[:3].tolist(), named.params.index[3]
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
-    if compress not in (None, "auto"):
-        raise ValueError(f'compress must be "auto" or None, got {compress!r}')
+    if compress is not None and not (isinstance(compress, str) and compress == "auto"):
+        raise ValueError(f'compress must be "auto" or None, got {short(compress)}')
     if n_starts is not None or time_limit is not None:
         if starts is not None:
             raise ValueError("n_starts and time_limit are for the default starts; got starts, too")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.squares import profile_log_likelihood
 
 __all__ = ["gate_probabilities", "hessian", "log_likelihood", "responsibilities", "score"]
+
+
+T = TypeVar("T", float, FloatArray)
 
 
 def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -59,10 +62,9 @@ def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: A
     """
     if _checked(family).is_regression:
         total, half = _half_squares(family, params, X, y, sample_weight, Objective.RESIDUALS)
-        return profile_log_likelihood(half.value, total)
-    return (
-        -_problem(family, X, y, sample_weight).evaluate(_at(Objective.VALUE, family, params)).value
-    )
+        return _known(profile_log_likelihood(half.value, total))
+    here = _problem(family, X, y, sample_weight).evaluate(_at(Objective.VALUE, family, params))
+    return _known(-here.value)
 
 
 def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
@@ -80,9 +82,9 @@ def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None
     """
     if _checked(family).is_regression:
         total, half = _half_squares(family, params, X, y, sample_weight, Objective.GRADIENT)
-        return -0.5 * total / half.value * half.gradient
+        return _known(-0.5 * total / half.value * half.gradient)
     here = _problem(family, X, y, sample_weight).evaluate(_at(Objective.OBSERVED, family, params))
-    return -here.gradient
+    return _known(-here.gradient)
 
 
 def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
@@ -102,9 +104,9 @@ def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = No
     if _checked(family).is_regression:
         total, half = _half_squares(family, params, X, y, sample_weight, Objective.NEWTON)
         slope = half.gradient / half.value
-        return -0.5 * total * (half.hessian / half.value - np.outer(slope, slope))
+        return _known(-0.5 * total * (half.hessian / half.value - np.outer(slope, slope)))
     here = _problem(family, X, y, sample_weight).evaluate(_at(Objective.OBSERVED, family, params))
-    return -here.hessian
+    return _known(-here.hessian)
 
 
 def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
@@ -140,7 +142,7 @@ def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
     [[0.5, 0.5], [0.881, 0.119]]
     """
     vector = _vector(_checked(family), params)
-    return family.gate_probabilities(vector, read_inputs(X, family.n_features)[0].T)
+    return _known(family.gate_probabilities(vector, read_inputs(X, family.n_features)[0].T))
 
 
 def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
@@ -182,7 +184,14 @@ def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
             " which expert a response comes from. gate_probabilities are the weights of its atoms"
         )
     data = _problem(family, X, y, None).data
-    return family.rowwise(_vector(family, params), data.X, data.y)[1].T
+    return _known(family.rowwise(_vector(family, params), data.X, data.y)[1].T)
+
+
+def _known(values: T) -> T:
+    """Numbers, unless intermediate ones were too large for float64 and left NaN."""
+    if np.isnan(values).any():
+        raise ValueError("params, X, y: a density there is beyond the range of float64")
+    return values
 
 
 def _checked(family: Any) -> Family:

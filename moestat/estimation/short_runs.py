@@ -28,6 +28,7 @@ from moestat.solvers.problem import Iteration, Objective, Problem, Sample
 
 __all__ = ["ShortRuns"]
 
+_MOST = 100_000  # starts of one fit
 _ROWS = 4000
 """Rows that the search looks at; the starts that it ends with see all of them."""
 
@@ -89,8 +90,8 @@ class ShortRuns:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("n_starts", self.count)
-        if self.time_limit != np.inf:
+        positive_int("n_starts", self.count, maximum=_MOST)
+        if not (isinstance(self.time_limit, float) and self.time_limit == np.inf):
             real_in("time_limit", self.time_limit, 0.0)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:

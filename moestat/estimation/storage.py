@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.validate import as_path
 from moestat.model.family import Family, from_table
 
 __all__ = ["read_record", "write_record"]
@@ -54,6 +55,7 @@ def read_record(path: str | Path, classes: Sequence[type]) -> Any:
     OSError
         If the file cannot be read.
     """
+    path = as_path("path", path)
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = dict(archive)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, positive_int
+from moestat.base.validate import as_floats
 from moestat.metrics.quadrature import ORDER, ResponseRule, log_densities, response_rules
-from moestat.model.designs import Design, Uniform, design_of
+from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 
 __all__ = ["Distance", "expert_errors", "hellinger", "regression_error", "total_variation"]
@@ -47,6 +47,13 @@ class Distance:
 
     def __float__(self) -> float:
         return self.value
+
+
+def _finite(value: float, error: float) -> Distance:
+    """A distance, unless parameters are so large that the densities over- or underflow."""
+    if not np.isfinite(value + error):
+        raise ValueError("theta, truth_theta: a density there is beyond the range of float64")
+    return Distance(value, error)
 
 
 def _hellinger(p: FloatArray, q: FloatArray) -> FloatArray:
@@ -144,6 +151,12 @@ def _switches(laws: Sequence[tuple[Family, FloatArray]], design: Uniform) -> Flo
     return np.sort(np.concatenate(found))
 
 
+def _rule_size(n_nodes: Any, n_features: int, design: Design) -> int:
+    """`n_nodes`, checked; only a uniform design of two inputs has the square of it."""
+    axes = n_features if n_features <= 2 and isinstance(design, Uniform) else 1
+    return nodes_per_input(n_nodes, axes, 2)
+
+
 def _quadrature(
     design: Design, n_features: int, n_nodes: int, laws: Sequence[tuple[Family, FloatArray]] = ()
 ) -> tuple[FloatArray, FloatArray]:
@@ -201,6 +214,7 @@ _HELLINGER = _Pointwise(_hellinger, _hellinger_density)
 _TOTAL_VARIATION = _Pointwise(_total_variation, _total_variation_density)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # `_finite` looks
 def _mean_distance(
     pointwise: _Pointwise,
     family: Family,
@@ -216,7 +230,7 @@ def _mean_distance(
     discrete = family.likelihood.support is not None
     kind = "classes" if discrete else "density"
     default = _NODES[kind].get(d, _DRAWS[kind])
-    size = default if n_nodes is None else positive_int("n_nodes", n_nodes, 2)
+    size = default if n_nodes is None else _rule_size(n_nodes, d, design)
     laws = ((family, theta), (truth_family, truth_theta))
 
     def at(X: FloatArray, refinement: int) -> FloatArray:
@@ -237,12 +251,12 @@ def _mean_distance(
         error = float(values.std(ddof=1) / np.sqrt(size))
         if not discrete:
             error += abs(float(np.mean(at(X, 1) - values)))
-        return Distance(float(values.mean()), error)
+        return _finite(float(values.mean()), error)
     coarse, fine = (
         float(weights @ at(X, m))
         for m, (X, weights) in ((m, _quadrature(design, d, m * size, laws)) for m in (1, 2))
     )
-    return Distance(fine, abs(fine - coarse))
+    return _finite(fine, abs(fine - coarse))
 
 
 def hellinger(
@@ -371,6 +385,7 @@ def total_variation(
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def regression_error(
     family: Family,
     theta: Any,
@@ -423,7 +438,7 @@ def regression_error(
     d = family.n_features
     design = design_of(design)
     default = _NODES["classes"].get(d, _DRAWS["classes"])
-    size = default if n_nodes is None else positive_int("n_nodes", n_nodes, 2)
+    size = default if n_nodes is None else _rule_size(n_nodes, d, design)
 
     def squares(X: FloatArray) -> FloatArray:
         return (family.mean(theta, X) - truth_family.mean(truth_theta, X)) ** 2
@@ -433,12 +448,12 @@ def regression_error(
         value = float(np.sqrt(values.mean()))
         # Of the root, by the delta method.
         error = float(values.std(ddof=1) / np.sqrt(size)) / (2.0 * value) if value > 0 else 0.0
-        return Distance(value, error)
+        return _finite(value, error)
     coarse, fine = (
         float(np.sqrt(weights @ squares(X)))
         for X, weights in (_quadrature(design, d, m * size) for m in (1, 2))
     )
-    return Distance(fine, abs(fine - coarse))
+    return _finite(fine, abs(fine - coarse))
 
 
 def _support(design: Design, n_features: int, n_nodes: int) -> FloatArray:
@@ -533,7 +548,7 @@ def expert_errors(
             f"assignment must give a true atom in 0..{true_k - 1} for each of the {k} fitted "
             f"atoms, got {assignment!r}"
         )
-    X = _support(design_of(design), family.n_features, positive_int("n_nodes", n_nodes, 2))
+    X = _support(design_of(design), family.n_features, nodes_per_input(n_nodes, 1, 2))
     gaps = _expert_responses(family, theta, X)
     gaps -= _expert_responses(truth_family, truth_theta, X)[cells]
     errors = np.full(true_k, -np.inf)

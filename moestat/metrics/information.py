@@ -10,9 +10,9 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, positive_int, real_in
+from moestat.base.validate import as_floats, real_in
 from moestat.metrics.quadrature import log_densities, response_rules
-from moestat.model.designs import Design, design_of
+from moestat.model.designs import Design, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 from moestat.model.generate import check_noise
 
@@ -86,7 +86,8 @@ def _weighted_scores(
     """
     vector = as_floats("theta", theta, (family.n_params,))
     variance = check_noise(family, noise)
-    nodes, mass = design_of(design).quadrature(family.n_features, positive_int("n_nodes", n_nodes))
+    size = nodes_per_input(n_nodes, family.n_features)
+    nodes, mass = design_of(design).quadrature(family.n_features, size)
     if variance is not None:
         real_in("noise", variance, 0.0, open_low=True)
         yield gradient_rows(family, vector, nodes, np.sqrt(mass / variance))
@@ -96,6 +97,8 @@ def _weighted_scores(
         density = np.exp(log_densities(family, vector, x, rule))
         weight = (density * rule.weight * mass[chunk][rule.owner, None]).ravel()
         inputs = np.ascontiguousarray(np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1).T)
+        if not abs(weight.sum() - mass[chunk].sum()) < 0.01 * mass[chunk].sum():
+            raise ValueError("theta: a density there is beyond the range of float64")
         used = np.flatnonzero(weight > 0.0)
         yield score_rows(family, vector, inputs[used], rule.y.ravel()[used], np.sqrt(weight[used]))
 
@@ -129,6 +132,7 @@ def gradient_rows(
     return columns.T
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
 def expected_information(
     family: Family,
     theta: Any,
@@ -189,9 +193,13 @@ def expected_information(
     """
     check_family("family", family)
     parts = _weighted_scores(family, theta, design, n_nodes, noise)
-    return sum((rows.T @ rows for rows in parts), np.zeros((family.n_params, family.n_params)))
+    total = sum((rows.T @ rows for rows in parts), np.zeros((family.n_params, family.n_params)))
+    if not np.isfinite(total).all():
+        raise ValueError("theta: the information there is beyond the range of float64")
+    return total
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def information_spectrum(
     family: Family,
     theta: Any,
@@ -241,7 +249,11 @@ def information_spectrum(
     for rows in _weighted_scores(family, theta, design, n_nodes, noise):
         # The triangular factor has the singular values of all rows so far.
         scores = np.linalg.qr(np.concatenate([scores, rows[:, at]]), mode="r")
+    if not np.isfinite(scores).all():
+        raise ValueError("theta: the information there is beyond the range of float64")
     _, singular, vectors = np.linalg.svd(scores, full_matrices=False)
+    if not singular.any():
+        raise ValueError("theta: the information there is zero")
     null = singular <= share * singular[0]
     gap = np.inf
     if null.any():

@@ -196,8 +196,13 @@ def compress(
     """
     design = as_design(X)
     response = as_plain_array("y", y)
+    if response.dtype == object:
+        response = as_plain_array("y", response.tolist())
     if response.ndim != 1 or response.size != design.shape[1]:
-        raise ValueError(f"y must have shape ({design.shape[1]},), got {response.shape}")
+        raise ValueError(
+            f"y must have shape ({design.shape[1]},), one entry for each row of X, got"
+            f" {response.shape}"
+        )
     value = as_floats("y", response, (None,))
     weight = as_weights(sample_weight, value.size)
     n_panels, nodes = positive_int("panels", panels, 0), positive_int("nodes", nodes)

@@ -12,11 +12,14 @@ import numpy as np
 
 from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
-from moestat.base.validate import check_kind, positive_int, real_in
+from moestat.base.validate import check_kind, positive_int, real_in, short
 
-__all__ = ["DESIGNS", "Design", "Lattice", "Uniform", "make_design"]
+__all__ = ["DESIGNS", "Design", "Lattice", "Uniform", "nodes_per_input", "make_design"]
 
 _RULES = ("gauss", "uniform")
+
+_MOST_NODES, _MOST_GAUSS = 1_000_000, 2_000
+"""Points of a rule: scores at more of them fill gigabytes; of one Gauss rule: the square does."""
 
 
 class Design(Protocol):
@@ -69,7 +72,8 @@ class Uniform:
 
     def quadrature(self, n_features: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
         """Tensor Gauss-Legendre nodes (d, m), m = n_nodes ** d, and weights (m,) summing to 1."""
-        unit, mass = _tensor("gauss", positive_int("n_nodes", n_nodes), n_features)
+        size = positive_int("n_nodes", n_nodes, maximum=_MOST_GAUSS)
+        unit, mass = _tensor("gauss", nodes_per_input(size, n_features), n_features)
         return self.low + (self.high - self.low) * unit, mass.copy()
 
 
@@ -111,13 +115,13 @@ class Lattice:
 
     def __post_init__(self) -> None:
         _check_interval(self.low, self.high)
-        positive_int("design: nodes", self.nodes, 2)
+        positive_int("design: nodes", self.nodes, 2, _MOST_GAUSS)
         if self.rule not in _RULES:
             raise ValueError(f"design: rule must be one of {', '.join(_RULES)}, got {self.rule!r}")
         if not isinstance(self.step, Real) or not 0.0 < self.step < 0.5:
             raise ValueError(
                 f"design: step must be above 0 and below 0.5 standard deviations, got"
-                f" {self.step!r}: a coarser lattice does not hold a normal density"
+                f" {short(self.step)}: a coarser lattice does not hold a normal density"
             )
 
     def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
@@ -150,6 +154,17 @@ def _tensor(rule: str, count: int, n_features: int) -> tuple[FloatArray, FloatAr
     mass = np.meshgrid(*[weights] * n_features, indexing="ij")
     points = np.stack([axis.ravel() for axis in grid])
     return points, np.prod([axis.ravel() for axis in mass], axis=0)
+
+
+def nodes_per_input(n_nodes: Any, n_features: int, minimum: int = 1) -> int:
+    """`n_nodes` per input, if the rule over so many inputs fits into memory."""
+    size = positive_int("n_nodes", n_nodes, minimum)
+    if size**n_features > _MOST_NODES:
+        raise ValueError(
+            f"n_nodes must be at most {_MOST_NODES ** (1 / n_features):,.0f} per input with"
+            f" {n_features} inputs, got {short(n_nodes)}"
+        )
+    return size
 
 
 def _check_interval(low: Any, high: Any) -> None:

@@ -10,7 +10,14 @@ import numpy as np
 
 from moestat.base.registry import configured, table_of
 from moestat.base.types import Expert, FloatArray, Gate, Likelihood
-from moestat.base.validate import as_design, as_floats, as_generator, check_kind, positive_int
+from moestat.base.validate import (
+    as_design,
+    as_floats,
+    as_generator,
+    check_kind,
+    positive_int,
+    short,
+)
 from moestat.kernels.build import Loops, build_loops
 from moestat.model.conversions import measure_of, parameters_of
 from moestat.model.experts import EXPERTS
@@ -523,7 +530,9 @@ def family(
         raise ValueError(f"{culprit} one mean, but the {likelihood} likelihood has a vector")
     _check_pairing(*chosen)
     if n_classes is not None and not discrete:
-        raise ValueError(f"n_classes = {n_classes!r}: the {likelihood} likelihood has no classes")
+        raise ValueError(
+            f"n_classes = {short(n_classes)}: the {likelihood} likelihood has no classes"
+        )
     chosen = (*qualified(*chosen[:2]), chosen[2])
     box = {**chosen[0].bounds, **chosen[1].bounds, **chosen[2].bounds}
     logs = {channel.intercept for channel in chosen[2].channels if channel.log}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, as_generator, positive_int, real_in
+from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
 from moestat.model.designs import Design, Lattice, design_of
 from moestat.model.family import Family, check_family
 from moestat.model.lattice import (
@@ -91,7 +91,10 @@ def sample(
     threshold = generator.random(n)
     atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)
     eta = family.predictors(vector, X)[atom, :, np.arange(n)].T
-    y = family.likelihood.draw(eta, generator)
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = family.likelihood.draw(eta, generator)
+    if np.isnan(prior).any() or not np.isfinite(y).all():
+        raise ValueError("theta: responses there are beyond the range of float64")
     return np.ascontiguousarray(X.T), family.likelihood.decode(y)
 
 
@@ -230,7 +233,10 @@ def _count(n: Any) -> int:
 
 def _size(n: Any, largest: float, what: str) -> int:
     """A sample size as an int: a whole number from 1 to `largest`."""
-    size = float(n) if isinstance(n, Real) and not isinstance(n, bool) else np.nan
+    try:
+        size = float(n) if isinstance(n, Real) and not isinstance(n, bool) else np.nan
+    except OverflowError:
+        size = np.inf
     if size > largest:
-        raise ValueError(f"n must be at most {largest:g} {what}; got {size:g}")
+        raise ValueError(f"n must be at most {largest:g} {what}; got {short(n)}")
     return positive_int("n", int(size) if isinstance(n, float) and size.is_integer() else n)

@@ -59,11 +59,14 @@ class MixingMeasure:
         if not np.all(np.isfinite(masses)) or np.any(masses <= 0):
             raise ValueError(f"masses must be positive and finite, got {masses}")
         object.__setattr__(self, "masses", masses)
-        atoms = {name: as_numbers(f"block {name!r}", block) for name, block in self.atoms.items()}
+        atoms = {
+            name: as_numbers(f"atoms: block {name!r}", block) for name, block in self.atoms.items()
+        }
         for name, block in atoms.items():
             if block.ndim == 0 or block.shape[0] != masses.size:
                 raise ValueError(
-                    f"block {name!r} must have {masses.size} atoms, got shape {block.shape}"
+                    f"atoms: block {name!r} must have {masses.size} atoms, as many as masses, got"
+                    f" shape {block.shape}"
                 )
             if not np.all(np.isfinite(block)):
                 raise ValueError(f"block {name!r} holds NaN or infinite values")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_floats, as_generator
+from moestat.base.validate import as_floats, as_generator, check_kind
 from moestat.rates.rate import RateResult, fit_rate
 from moestat.rates.regression import bootstrap, precision_weights, t_interval, t_p_value
 
@@ -156,9 +156,13 @@ def compare_rates(
     >>> round(result.difference, 2), result.p_value < 1e-3
     (-0.25, True)
     """
+    check_kind("paired", paired, bool, "True or False")
     generator = as_generator(_SEED if rng is None else rng)
     one = fit_rate(n, loss, n_bootstrap=0)
-    two = fit_rate(other_n, other_loss, n_bootstrap=0)
+    try:
+        two = fit_rate(other_n, other_loss, n_bootstrap=0)
+    except ValueError as error:
+        raise ValueError(f"other_n, other_loss: {error}") from None
     first, second = (np.asarray(values, dtype=np.float64) for values in (loss, other_loss))
     if paired:
         if not np.array_equal(as_floats("n", n, (None,)), as_floats("other_n", other_n, (None,))):

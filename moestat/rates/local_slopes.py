@@ -120,7 +120,7 @@ def local_slopes(n: Any, loss: Any) -> LocalSlopes:
     squares = np.bincount(group, weights=(log - mean[group]) ** 2)
     with np.errstate(invalid="ignore", divide="ignore"):
         variance = np.where(count > 1, squares / (count - 1.0) / count, np.nan)
-    width = np.log(distinct[2:] / distinct[:-2])
+    width = np.log(distinct[2:]) - np.log(distinct[:-2])
     return LocalSlopes(
         n=distinct[1:-1],
         slope=(mean[2:] - mean[:-2]) / width,

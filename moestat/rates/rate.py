@@ -22,6 +22,7 @@ from moestat.rates.regression import (
 __all__ = ["RateCurve", "RateResult", "fit_rate", "holm"]
 
 _SEED = 0
+_MOST_RESAMPLES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -260,8 +261,7 @@ def fit_rate(
     log_loss = np.log(_positive("loss", loss, sizes.size))
     if theory is not None:
         theory = real_in("theory", theory)
-    if n_bootstrap != 0:
-        n_bootstrap = positive_int("n_bootstrap", n_bootstrap)
+    n_bootstrap = positive_int("n_bootstrap", n_bootstrap, 0, _MOST_RESAMPLES)
     generator = as_generator(_SEED if rng is None else rng)
     distinct, group = np.unique(sizes, return_inverse=True)
     if distinct.size < 2:

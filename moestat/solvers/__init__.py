@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
+from moestat.base.validate import check_kind
 from moestat.solvers.certificate import Certificate
 from moestat.solvers.em.em import EM
 from moestat.solvers.em.squarem import SQUAREM
@@ -85,5 +86,6 @@ def make_solver(options: str | Mapping[str, Any]) -> Solver:
     >>> make_solver({"name": "em", "max_iterations": 50}).max_iterations
     50
     """
+    check_kind("options", options, (str, Mapping), "a name or a table")
     table = {"name": options} if isinstance(options, str) else dict(options)
     return made(SOLVERS, table.pop("name", "newton"), table)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from moestat.base.validate import as_path
 from moestat.sweep.dictionary import describe
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import spreadsheet_text
@@ -44,7 +45,7 @@ def export(store: Store, path: str | Path) -> tuple[int, Path]:
     SweepError
         For another suffix, without pyarrow for Parquet, or if the file cannot be written.
     """
-    path = Path(path)
+    path = as_path("path", path)
     write = {".csv": _write_csv, ".parquet": _write_parquet}.get(path.suffix.lower())
     if write is None:
         raise SweepError(f"--out must end in .csv or .parquet, got {path.name!r}")

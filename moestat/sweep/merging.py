@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
 from moestat.sweep.record import DONE, Record
 from moestat.sweep.store import create_store, open_store
@@ -39,7 +40,7 @@ def merge(target: str | Path, sources: Sequence[str | Path]) -> int:
     SweepError
         If a store cannot be read, belongs to another spec or contradicts another one.
     """
-    target = Path(target)
+    target = as_path("target", target)
     here = [target] if target.is_file() and target.stat().st_size else []
     with ExitStack() as stack:
         stores = [stack.enter_context(open_store(path)) for path in (*here, *sources)]

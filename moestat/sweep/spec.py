@@ -13,6 +13,7 @@ import numpy as np
 
 from moestat.base.registry import configured, table_of
 from moestat.base.types import FloatArray
+from moestat.base.validate import as_path, check_kind
 from moestat.estimation.starts import StartRule, make_starts
 from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.metrics.suitable import suitable_losses
@@ -347,7 +348,7 @@ def load_spec(path: str | Path) -> Spec:
         If the file cannot be read or anything in it is wrong; the message names the file, the
         key, what was given and what is allowed.
     """
-    path = Path(path)
+    path = as_path("path", path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -375,7 +376,6 @@ def _check_steps(spec: Spec) -> None:
         _build(table, "design", check_step, spec.design, truth.family, truth.theta, fitted)
 
 
-@lru_cache(maxsize=8)
 def parse_spec(text: str) -> Spec:
     """Check the TOML text of a spec.
 
@@ -394,6 +394,12 @@ def parse_spec(text: str) -> Spec:
     SweepError
         If anything is wrong.
     """
+    check_kind("text", text, str, "TOML text")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> Spec:
     try:
         values = tomllib.loads(text)
         check_numbers(values)

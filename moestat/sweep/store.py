@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
+from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
 from moestat.sweep.lock import Holder, exclusive
 from moestat.sweep.plan import plan_cells
@@ -270,8 +272,12 @@ def open_store(path: str | Path) -> Iterator[Store]:
         If there is no such file, or it is no store, damaged, or from a moestat with another
         schema.  The file is left as it is.
     """
-    path = Path(path)
-    if not path.is_file():
+    path = as_path("path", path)
+    try:
+        there = stat.S_ISREG(path.stat().st_mode)
+    except OSError:  # also of a name that is too long
+        there = False
+    if not there:
         raise SweepError(f"there is no store {path}")
     if _is_blank(path):
         raise SweepError(f"the store {path} is empty: its sweep has not started")
@@ -314,7 +320,7 @@ def create_store(path: str | Path, spec: Spec, *, extend: bool = False) -> Itera
         As `open_store`; if the store belongs to another spec, then with the difference; or if
         another process has it open for writing.
     """
-    path = Path(path)
+    path = as_path("path", path)
     if not path.parent.is_dir():
         raise SweepError(f"cannot make the store {path}: there is no directory {path.parent}")
     with exclusive(path) as holder:
@@ -349,7 +355,7 @@ def backup(source: str | Path, target: str | Path) -> int:
     SweepError
         As `open_store`; or if the copy cannot be written.
     """
-    target = Path(target)
+    target = as_path("target", target)
     if target.exists():
         raise SweepError(f"there is a file {target} already; a backup overwrites nothing")
     with open_store(source) as store:

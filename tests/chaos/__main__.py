@@ -1,11 +1,14 @@
 """Chaos: a sweep of 400 cells, disturbed at random, must end like an undisturbed one.
 
-    python -m tests.chaos --minutes 30 [--executor process|dask] [--seed 0]
+    python -m tests.chaos --minutes 30 [--executor process|dask|scheduler] [--kills 100] [--seed 0]
 
-Sweeps follow each other until the time is over.  While one runs, a random schedule kills and stops
-its coordinator and its workers, fills the disk, starts second runners, deletes the store (what the
-run saves takes its place), and flips bytes while nothing runs.  At the end every column that must
-not depend on how a cell was computed is compared, and the store is verified.
+Sweeps follow each other until the time is over, or until there were so many kills.  They run on the
+executor `process`, on `dask` with a cluster of the run's own, and on `scheduler`: dask with a
+scheduler outside the run.  While one runs, a random schedule kills its coordinator, its workers and
+the scheduler, stops and pauses it, lets the clock of all its processes jump by up to a year, fills
+the disk, starts second runners, deletes the store (what the run saves takes its place), and flips
+bytes while nothing runs.  At the end every column that must not depend on how a cell was computed
+is compared, and the store is verified.
 """
 
 import argparse
@@ -14,6 +17,7 @@ import os
 import random
 import resource
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -22,33 +26,60 @@ from pathlib import Path
 
 from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
 from moestat.sweep.verification import verify
+from tests.chaos.cluster import Cluster
 from tests.sweep.cells import stored_numbers
 from tests.sweep.conftest import SPEC
-from tests.sweep.processes import count, start_run, workers_of
+from tests.sweep.processes import start_run, workers_of
 
-ACTIONS = ("kill", "kill", "worker", "worker", "stop", "terminate", "disk", "second", "delete")
+EXECUTORS = ("process", "dask", "scheduler")
+KILLS = ("coordinator", "worker", "scheduler")
+ACTIONS = (
+    *("coordinator", "coordinator", "worker", "worker", "stop", "terminate", "pause"),
+    *("clock", "disk", "second", "delete"),
+)
 _CODES = {0, 2, 130, 143, -signal.SIGKILL}
+_YEAR = 365 * 86400.0
+_PATIENCE = 300.0
 
 
 class Chaos:
     """One sweep and what befalls it."""
 
     def __init__(self, spec, out, executor, pick):
-        self.command = (spec, out, "--executor", executor)
         self.out, self.pick, self.done = out, pick, Counter()
         self.process, self.failures = None, []
+        self.clock = out.with_name("clock")
+        paths = (
+            str(Path(__file__).with_name("clock")),
+            os.environ.get("PYTHONPATH", str(Path.cwd())),
+        )
+        self.environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "CHAOS_CLOCK": str(self.clock),
+        }
+        self.command = (spec, out, "--executor", "process" if executor == "process" else "dask")
+        self.actions, self.cluster = ACTIONS, None
+        if executor == "scheduler":
+            self.actions += ("scheduler", "scheduler", "scheduler")
+            self.cluster = Cluster(out.parent, self.environment)
+            self.command += ("--scheduler", str(self.cluster.file))
+
+    def run(self):
+        return start_run(*self.command, environment=self.environment)
 
     def start(self):
         if self.process is None or self.process.poll() is not None:
             self.end()
-            self.process = start_run(*self.command)
+            if self.cluster is not None:
+                self.cluster.start()
+            self.process = self.run()
 
     def end(self):
         """Read what the last run said; anything but a clear end is a failure."""
         if self.process is None:
             return
         try:
-            _, errors = self.process.communicate(timeout=120)
+            _, errors = self.process.communicate(timeout=_PATIENCE)
         except Exception:
             self.process.kill()
             _, errors = self.process.communicate()
@@ -59,26 +90,37 @@ class Chaos:
         for saved in self.out.parent.glob("*.saved-*.sqlite"):
             saved.replace(self.out)
 
+    def workers(self):
+        return workers_of(self.process) if self.cluster is None else self.cluster.workers()
+
     def disturb(self, action):
         """Do one thing to the run that is at work."""
         process = self.process
-        if action == "kill":
+        if action == "coordinator":
             process.kill()
-        elif action == "worker":
-            workers = workers_of(process)
-            if not workers:
+        elif action == "scheduler":
+            self.cluster.kill()
+        elif action in ("worker", "pause"):
+            chosen = self.workers() + [process.pid] * (action == "pause")
+            if not chosen:
                 return
+            pid = self.pick.choice(chosen)
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pick.choice(workers), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL if action == "worker" else signal.SIGSTOP)
+                if action == "pause":
+                    time.sleep(2.0)
+                    os.kill(pid, signal.SIGCONT)
         elif action in ("stop", "terminate"):
             number = signal.SIGINT if action == "stop" else signal.SIGTERM
             os.kill(process.pid, number)
+        elif action == "clock":
+            self.clock.write_text(str(self.pick.uniform(-_YEAR, _YEAR)))
         elif action == "disk":
             limit = sum(path.stat().st_size for path in self.out.parent.glob("*.sqlite*")) + 20_000
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
         elif action == "second":
-            second = start_run(*self.command)
-            _, errors = second.communicate(timeout=120)
+            second = self.run()
+            _, errors = second.communicate(timeout=_PATIENCE)
             if second.returncode not in (0, 2) or "Traceback" in errors:
                 self.failures.append(f"second runner, exit {second.returncode}: {errors}")
         elif action == "delete":
@@ -97,37 +139,55 @@ class Chaos:
             self.done["flip"] += 1
 
 
-def disturbed(spec, out, executor, pick, ends, total):
-    """Run a sweep to its end with disturbances until the time is over; returns the `Chaos`."""
+def written(path):
+    """Number of rows of a store as its head has it; 0 while there is none."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as store:
+            return int(store.execute("SELECT value FROM meta WHERE key = 'rows'").fetchone()[0])
+    except (sqlite3.Error, TypeError):
+        return 0
+
+
+def disturbed(spec, out, executor, pick, over, total):
+    """Run a sweep to its end with disturbances until it is `over`; returns the `Chaos`."""
     chaos = Chaos(spec, out, executor, pick)
-    while count(out) < total and time.monotonic() < ends:
-        chaos.start()
-        before, waited = count(out), time.monotonic() + 60
-        while chaos.process.poll() is None and count(out) < before + 5:
-            if time.monotonic() > waited:
-                break
-            time.sleep(0.05)
-        time.sleep(pick.uniform(0.0, 0.5))
-        if chaos.process.poll() is None:
-            chaos.disturb(pick.choice(ACTIONS))
-        if pick.random() < 0.2 and chaos.process.poll() is not None:
+    try:
+        while written(out) < total and not over(chaos.done):
+            chaos.start()
+            before, waited = written(out), time.monotonic() + 60
+            while chaos.process.poll() is None and written(out) < before + 5:
+                if time.monotonic() > waited:
+                    break
+                time.sleep(0.05)
+            time.sleep(pick.uniform(0.0, 0.5))
+            if chaos.process.poll() is None:
+                chaos.disturb(pick.choice(chaos.actions))
+            if pick.random() < 0.2 and chaos.process.poll() is not None:
+                chaos.end()
+                if out.exists() and not out.with_name(out.name + "-wal").exists():
+                    chaos.flip()
+        for _ in range(3):
             chaos.end()
-            if out.exists() and not out.with_name(out.name + "-wal").exists():
-                chaos.flip()
-    for _ in range(3):
+            chaos.start()
+            chaos.process.wait(600)
+            if chaos.process.returncode == 0:
+                break
         chaos.end()
-        chaos.process = start_run(*chaos.command)
-        chaos.process.wait(600)
-        if chaos.process.returncode == 0:
-            break
-    chaos.end()
+    finally:
+        if chaos.cluster is not None:
+            chaos.cluster.close()
     return chaos
 
 
-def run(minutes, executor, seed, replicates=100, sizes="[3000, 6000]"):
+def run(minutes, executor, seed, replicates=100, sizes="[3000, 6000]", kills=None, tell=None):
     """Disturbances by kind, number of cells compared, and failures."""
     pick, done, failures, compared = random.Random(seed), Counter(), [], 0
     ends = time.monotonic() + 60 * minutes
+
+    def over(more=()):
+        enough = kills is not None and sum((done + Counter(more))[each] for each in KILLS) >= kills
+        return enough or time.monotonic() > ends
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         spec = folder / "chaos.toml"
@@ -139,35 +199,43 @@ def run(minutes, executor, seed, replicates=100, sizes="[3000, 6000]"):
             list(run_cells(loaded, store, open_cells(loaded, store), executor="serial"))
             expected = stored_numbers(store)
         sweep = 0
-        while sweep == 0 or time.monotonic() < ends:
+        while sweep == 0 or not over():
+            chosen = executor or EXECUTORS[sweep % len(EXECUTORS)]
             sweep += 1
             out = folder / str(sweep) / "a.sqlite"
             out.parent.mkdir()
-            chosen = executor or pick.choice(("process", "dask"))
-            chaos = disturbed(spec, out, chosen, pick, ends, loaded.n_cells)
+            chaos = disturbed(spec, out, chosen, pick, over, loaded.n_cells)
             done += chaos.done
-            failures += chaos.failures
+            found_here = list(chaos.failures)
             with open_store(out) as store:
-                failures += verify(store)
+                found_here += verify(store)
                 found = stored_numbers(store)
-            failures += [key for key in expected if found.get(key) != expected[key]]
+            found_here += [key for key in expected if found.get(key) != expected[key]]
             compared += len(expected)
+            failures += found_here
+            if tell is not None:
+                tell(f"{chosen}: {dict(chaos.done)}; {len(found_here)} failures {found_here}")
     return done, compared, failures
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--executor", choices=("process", "dask"))
+    parser.add_argument("--executor", choices=EXECUTORS)
+    parser.add_argument("--kills", type=int, help="end after so many kills, too")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    done, compared, failures = run(options.minutes, options.executor, options.seed)
+    done, compared, failures = run(
+        options.minutes,
+        options.executor,
+        options.seed,
+        kills=options.kills,
+        tell=lambda line: print(line, flush=True),
+    )
     print(
         f"{sum(done.values())} disturbances {dict(done)}; {compared} cells compared;"
         f" {len(failures)} failures"
     )
-    for failure in failures:
-        print(failure)
     return 1 if failures else 0
 
 

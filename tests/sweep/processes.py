@@ -11,7 +11,7 @@ from pathlib import Path
 from moestat.sweep import SweepError, open_store, summarise
 
 
-def start_run(spec, out, *options, workers=2):
+def start_run(spec, out, *options, workers=2, environment=None):
     """Start the command line in its own process group, as a shell does."""
     command = [sys.executable, "-W", "error", "-m", "moestat.sweep", "run", spec, "--out", out]
     return subprocess.Popen(
@@ -19,6 +19,7 @@ def start_run(spec, out, *options, workers=2):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=environment,
         start_new_session=True,
         # A script's background jobs ignore interrupts, and so would whatever they start.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
