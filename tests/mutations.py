@@ -1,10 +1,11 @@
 """Which tuning constants of the solvers does anything notice?
 
-    python -m tests.mutations [--compiled] [--tests] [MODULE_PART ...]
+    python -m tests.mutations [--compiled] [--neutral] [--tests] [MODULE_PART ...] [CONSTANT ...]
 
 Every number named at the top of a module under ``moestat/solvers`` and ``moestat/kernels`` is made
 thirty times larger and smaller (whole numbers: four times), one after the other, and the fits of
-``tests/solvers/test_costs.py`` run again.  A constant is noticed when the passes of a case change
+``tests/solvers/test_costs.py`` run again.  With ``--neutral`` it becomes 0 and next to infinite
+instead, which takes what it limits away.  A constant is noticed when the passes of a case change
 by more than the slack of that test, when a fit is not certified any more, or when it raises.  With
 ``--tests`` the tests beside the module run, too, for constants that the costs do not notice.
 Numbers inside compiled loops take ``--compiled``: a process and a compilation of its own for each.
@@ -90,10 +91,12 @@ def constants(module: str) -> Iterator[tuple[str, Any]]:
                     yield target.id, value
 
 
-def mutants(value: Any) -> list[Any]:
-    """A value much larger and much smaller."""
+def mutants(value: Any, neutral: bool = False) -> list[Any]:
+    """A value much larger and much smaller, or next to infinite and 0."""
     if isinstance(value, tuple):
-        return [tuple(mutants(v)[side] for v in value) for side in (0, 1)]
+        return [tuple(mutants(v, neutral)[side] for v in value) for side in (0, 1)]
+    if neutral:
+        return [10**6, 0] if isinstance(value, int) else [1e300, 0.0]
     if isinstance(value, int):
         return [4 * value, value // 4 if value > 3 else 0]
     return [30.0 * value, value / 30.0]
@@ -185,22 +188,25 @@ def main() -> None:
     """Print a row for each constant and mutation."""
     signal.signal(signal.SIGVTALRM, _give_up)
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("parts", nargs="*", metavar="MODULE_PART")
+    parser.add_argument("parts", nargs="*", metavar="MODULE_PART or CONSTANT")
+    parser.add_argument("--neutral", action="store_true", help="0 and next to infinite")
     parser.add_argument("--compiled", action="store_true", help="those inside compiled loops")
     parser.add_argument("--tests", action="store_true", help="tests beside the module, too")
     options = parser.parse_args()
+    named = {part for part in options.parts if part.upper() == part}
+    asked = [part for part in options.parts if part not in named]
     paths = [p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))]
     for path in paths:
         module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
-        if "cuda" in module or not any(part in module for part in options.parts or [""]):
+        if "cuda" in module or not any(part in module for part in asked or [""]):
             continue
         before: dict[str, float] = {}
         for name, value in constants(module):
-            if name in NOT_TUNED | MEMORY_AND_THREADS:
+            if name in NOT_TUNED | MEMORY_AND_THREADS or (named and name not in named):
                 continue
             if (name in COMPILED.get(path.stem, ())) != options.compiled:
                 continue
-            for mutant in mutants(value):
+            for mutant in mutants(value, options.neutral):
                 if options.compiled:
                     found = compiled_anew(module, name, mutant)
                 else:

@@ -11,9 +11,10 @@ from moestat.papers.claims.evidence import InequalityEvidence
 from moestat.papers.claims.rules import judge_inequality
 from moestat.papers.expert_count.trials import TRIALS, routing_probabilities
 from moestat.papers.verify.verification import verify
-from moestat.sweep import create_store, parse_spec
+from moestat.sweep import create_store, open_store, parse_spec
 from moestat.sweep.experiments import find_spec
 from moestat.sweep.networks.analysis import METRICS
+from moestat.sweep.networks.display import write_network_report
 from moestat.sweep.record import Record
 
 
@@ -67,7 +68,11 @@ def _store(path, accuracies):
         for (curve, M), values in accuracies.items():
             for replicate, value in enumerate(values):
                 key = f"{curve} | n_experts={M} | replicate={replicate}"
-                losses = {"test_accuracy": value, "entropy": 1 - value}
+                losses = {
+                    **dict.fromkeys(METRICS, 0.5),
+                    "test_accuracy": value,
+                    "entropy": 1 - value,
+                }
                 store.put([Record(key, curve, M, replicate, "done", losses=losses)])
 
 
@@ -98,7 +103,22 @@ def test_figures_are_judged_by_differences_of_paired_runs(tmp_path):
 def test_figures_without_a_store_are_open(tmp_path):
     found = verify(["expert-count.figure"], folder=tmp_path)
     assert {result.verdict for result in found.results} == {"open"}
-    assert "there is no store" in found.results[0].reason
+    assert "python -m moestat.sweep run expert_count_figure1" in found.results[0].reason
+
+
+def test_a_report_says_what_its_store_says(tmp_path):
+    runs = {("MLP, P = 4", M): [0.9, 0.8, 0.85 + M / 1000] for M in (4, 8, 16, 32, 64)}
+    _store(tmp_path / "expert_count_figure1.sqlite", runs)
+    stored = verify(["expert-count.figure-1.mlp"], folder=tmp_path).results[0].checks
+    with open_store(tmp_path / "expert_count_figure1.sqlite") as store:
+        write_network_report(store, tmp_path)
+    (tmp_path / "expert_count_figure1.sqlite").unlink()
+    read = verify(["expert-count.figure-1.mlp"], folder=tmp_path).results[0].checks
+    assert [check.outcome for check in read] == [check.outcome for check in stored]
+    for ours, theirs in zip(read, stored, strict=True):
+        assert ours.source.startswith("expert_count_figure1.md, digest ")
+        assert ours.evidence.difference == pytest.approx(theirs.evidence.difference, rel=1e-6)
+        assert ours.evidence.interval == pytest.approx(theirs.evidence.interval, rel=1e-6)
 
 
 def test_contrasts_are_of_curves_and_places_of_the_shipped_experiment():

@@ -1,4 +1,4 @@
-"""Contrasts of metrics, read off the store of a sweep of networks."""
+"""Contrasts of metrics, read off the store of a sweep of networks, or off its report."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from scipy import stats
 
 from moestat.papers.claims.checks import Contrast
 from moestat.papers.claims.evidence import ContrastEvidence, Missing
+from moestat.papers.verify.sweeps import records_digest
+from moestat.papers.verify.tables import command, page_digest
 from moestat.sweep.errors import SweepError
-from moestat.sweep.record import DONE, Record
+from moestat.sweep.escape import markdown_text
+from moestat.sweep.record import DONE
+from moestat.sweep.runs import Runs, runs_of_records, runs_on_page
 from moestat.sweep.store import is_store, open_store
 
 __all__ = ["contrast_evidence"]
 
 
-def contrast_evidence(check: Contrast, folder: Path) -> ContrastEvidence | Missing:
+def contrast_evidence(check: Contrast, folder: Path) -> tuple[ContrastEvidence | Missing, str]:
     """The difference that a check is on.
 
     Parameters
@@ -24,31 +28,45 @@ def contrast_evidence(check: Contrast, folder: Path) -> ContrastEvidence | Missi
     check : Contrast
         The check.
     folder : Path
-        Where the stores of the experiments are.  A sweep of networks is not run for a check.
+        Where the stores of the experiments are, and their reports, which are read where there is
+        no store.  A sweep of networks is not run for a check.
 
     Returns
     -------
-    ContrastEvidence or Missing
+    evidence : ContrastEvidence or Missing
         The difference over the replicates that have both runs.
+    source : str
+        What it was read from, with a digest; empty where it is missing.
     """
-    path = folder / f"{check.experiment}.sqlite"
-    if not is_store(path):
-        return Missing(f"there is no store {path.name}: run the experiment")
     try:
-        with open_store(path) as store:
-            done = [record for record in store.records() if record.status == DONE]
+        runs, source = _runs(check, folder)
     except SweepError as error:
-        return Missing(str(error), broken=True)
-    first, second = (_by_replicate(done, check.metric, *at) for at in (check.larger, check.smaller))
+        return Missing(str(error), broken=True), ""
+    first, second = (
+        runs.get((markdown_text(curve), float(x), check.metric), {})
+        for curve, x in (check.larger, check.smaller)
+    )
     both = sorted(first.keys() & second.keys())
     if len(both) < 2:
-        return Missing(f"{len(both)} of the 2 or more replicates that it takes")
+        said = f"{len(both)} of the 2 or more replicates that it takes: {command(check.experiment)}"
+        return Missing(said), ""
     differences = np.array([first[replicate] - second[replicate] for replicate in both])
     mean, error = float(differences.mean()), float(stats.sem(differences))
-    reach = float(stats.t.ppf(0.975, len(both) - 1)) * error
-    return ContrastEvidence(mean, (mean - reach, mean + reach), len(both))
+    half = float(stats.t.ppf(0.975, len(both) - 1)) * error
+    return ContrastEvidence(mean, (mean - half, mean + half), len(both)), source
 
 
-def _by_replicate(records: list[Record], metric: str, curve: str, x: float) -> dict[int, float]:
-    """The metric of the runs of one curve at one place."""
-    return {r.replicate: r.losses[metric] for r in records if r.curve == curve and r.n == x}
+def _runs(check: Contrast, folder: Path) -> tuple[Runs, str]:
+    """Single runs from the store or else the page, with curves as pages name them."""
+    path, page = (folder / f"{check.experiment}{suffix}" for suffix in (".sqlite", ".md"))
+    if is_store(path):
+        with open_store(path) as store:
+            done = [record for record in store.records() if record.status == DONE]
+        runs = runs_of_records(done, (check.metric,))
+        source = f"{path.name}, digest {records_digest(done)}"
+        return {(markdown_text(c), x, metric): at for (c, x, metric), at in runs.items()}, source
+    if page.is_file():
+        return runs_on_page(
+            page.read_text(encoding="utf-8")
+        ), f"{page.name}, digest {page_digest(page)}"
+    return {}, ""

@@ -366,7 +366,7 @@ def verify(
         if isinstance(check, Slope):
             return _measured(check, sampled[check.experiment], place)
         if isinstance(check, Contrast):
-            return CheckResult(check, contrast_evidence(check, place), f"{check.experiment}.sqlite")
+            return CheckResult(check, *contrast_evidence(check, place))
         if isinstance(check, Floored):
             return CheckResult(check, *floored_slope(check, place))
         return CheckResult(check, still.get(check.name, _LEFT_OUT), "computed")

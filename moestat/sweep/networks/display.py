@@ -14,6 +14,7 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.figure import panel_label, write_page
 from moestat.sweep.networks.analysis import METRICS, NetworkSummary, Place, summarise_networks
+from moestat.sweep.runs import runs_of_records, runs_section
 from moestat.sweep.store import Store
 
 __all__ = ["draw_networks", "networks_table", "write_network_report"]
@@ -158,7 +159,13 @@ def write_network_report(store: Store, folder: str | Path | None = None) -> list
         store.path,
         folder,
         (lambda: draw_networks(spec.title, summaries)) if drawn else None,
-        lambda figures: _page(spec, summaries, figures),
+        lambda figures: "\n".join(
+            [
+                _page(spec, summaries, figures),
+                runs_section(runs_of_records(store.records(), _SHOWN), spec.axis),
+                "",
+            ]
+        ),
     )
 
 

@@ -10,7 +10,9 @@ from rich import box
 from rich.table import Table
 
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.figure import write_page
+from moestat.sweep.runs import runs_of_records, runs_section
 from moestat.sweep.store import Store
 from moestat.sweep.training.analysis import (
     METRICS,
@@ -115,7 +117,7 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
     histories = [name for name in ("loss", "change_rate") if name in shown[0].curves]
     figure = Figure(figsize=(4.6 * (len(by_method) + len(histories)), 4.6), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle(figure_text(title))
     grid = figure.subplots(1, len(by_method) + len(histories), squeeze=False)[0]
     for axes, name in zip(grid, by_method, strict=False):
         (_add_places if shown[0].axis == "n" else _add_methods)(axes, shown, name)
@@ -203,24 +205,36 @@ def write_training_report(store: Store, folder: str | Path | None = None) -> lis
         store.path,
         folder,
         (lambda: draw_trainings(spec.title, summaries)) if drawn else None,
-        lambda figures: _page(spec, summaries, figures),
+        lambda figures: "\n".join(
+            [
+                _page(spec, summaries, figures),
+                runs_section(
+                    runs_of_records(store.records(), _names(summaries, tuple(METRICS))), spec.axis
+                ),
+                "",
+            ]
+        ),
     )
 
 
 def _page(spec: Any, summaries: Sequence[TrainingSummary], figures: Sequence[Path]) -> str:
     settled = sum(summary.done + summary.failed for summary in summaries)
     parts = [
-        f"# {spec.title}",
+        f"# {markdown_text(spec.title)}",
         f"{spec.replicates} runs per method and place, seed {spec.seed}.  Spec {spec.digest[:12]};"
         f" {settled} of {spec.n_cells} cells have results.  Numbers are {_NOTE}.",
     ]
     if figures:
-        parts.append(f"![{spec.title}](<{figures[0].name}>)")
+        parts.append(f"![{markdown_text(spec.title)}](<{figures[0].name}>)")
     names = _names(summaries, tuple(METRICS))
     if spec.axis == "choice":
         parts.append("## At the point of the grid with the least validation loss")
         rows = [
-            [summary.curve.name, f"{x:g}", *(_shown(summary.metrics[x].get(n)) for n in names)]
+            [
+                markdown_text(summary.curve.name),
+                f"{x:g}",
+                *(_shown(summary.metrics[x].get(n)) for n in names),
+            ]
             for summary in summaries
             for x in _places(summary)
         ]
@@ -229,17 +243,21 @@ def _page(spec: Any, summaries: Sequence[TrainingSummary], figures: Sequence[Pat
         parts += ["The grid, the same for every method:", _markdown(list(spec.values), grid)]
         parts.append("## All points")
     rows = [
-        [summary.curve.name, f"{x:g}", *(_shown(found.get(name)) for name in names)]
+        [_name(summary), f"{x:g}", *(_shown(found.get(name)) for name in names)]
         for summary in summaries
         for x, found in summary.metrics.items()
     ]
     parts.append(_markdown(["method", spec.axis, *(METRICS[name] for name in names)], rows))
     for summary in summaries:
         if summary.failed:
-            parts.append(f"{summary.curve.name}: {summary.failed} of {summary.planned} failed.")
+            parts.append(f"{_name(summary)}: {summary.failed} of {summary.planned} failed.")
         if summary.curve.note:
-            parts.append(f"> {summary.curve.name}: {summary.curve.note}")
+            parts.append(f"> {_name(summary)}: {markdown_text(summary.curve.note)}")
     return "\n\n".join(parts) + "\n"
+
+
+def _name(summary: TrainingSummary) -> str:
+    return markdown_text(summary.curve.name)
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
