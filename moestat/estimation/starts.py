@@ -68,11 +68,12 @@ class TruthStarts:
         Its packed parameters.
     count : int
         Number of starts.
-    noise : float
-        Standard deviation of the noise, in the units of the parameters.
-    decay : float
+    noise : float or mapping of str to float
+        Standard deviation of the noise, in the units of the parameters; by block if it is a
+        mapping, and 0 for blocks that it leaves out.
+    decay : float or mapping of str to float
         The noise is multiplied by ``n^-decay``: what a start that comes nearer the truth with the
-        sample size does to a rate.
+        sample size does to a rate.  A mapping as that of `noise`.
 
     Notes
     -----
@@ -83,16 +84,22 @@ class TruthStarts:
     truth_family: Family
     truth: FloatArray = field(repr=False)
     count: int = 1
-    noise: float = 0.1
-    decay: float = 0.0
+    noise: float | Mapping[str, float] = 0.1
+    decay: float | Mapping[str, float] = 0.0
     name: str = "truth"
     in_user_units: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         as_floats("truth", self.truth, (self.truth_family.n_params,))
         positive_int("starts: truth", self.count)
-        real_in("starts: noise", self.noise, 0.0)
-        real_in("starts: decay", self.decay, 0.0)
+        for key, value in (("noise", self.noise), ("decay", self.decay)):
+            for each in value.values() if isinstance(value, Mapping) else (value,):
+                real_in(f"starts: {key}", each, 0.0)
+
+    def check_blocks(self, family: Family) -> None:
+        """Refuse noise or decay of a block that the fitted family does not have."""
+        for key, value in (("noise", self.noise), ("decay", self.decay)):
+            _by_block(key, value, family)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
@@ -100,7 +107,10 @@ class TruthStarts:
         k, k_true = family.n_experts, self.truth_family.n_experts
         fitted = family.with_experts(k_true)
         atoms, shared = fitted.split(fitted.embed(self.truth_family, self.truth))
-        noise = self.noise * float(problem.data.weight.sum()) ** -self.decay
+        n = float(problem.data.weight.sum())
+        noise = _by_block("noise", self.noise, family) * n ** -_by_block(
+            "decay", self.decay, family
+        )
         starts = np.empty((self.count, family.n_params))
         for start in starts:
             if k >= k_true:
@@ -115,6 +125,19 @@ class TruthStarts:
     def _atoms(self, family: Family, atoms: FloatArray, cells: IntArray) -> FloatArray:
         """The fitted atoms (k, C) around true ones (k*, C), of which they are in the cells (k,)."""
         return atoms[cells]
+
+
+def _by_block(key: str, value: Any, family: Family) -> FloatArray:
+    """A number, or one by block, for every parameter (P,)."""
+    if not isinstance(value, Mapping):
+        return np.full(family.n_params, float(value))
+    spread = np.zeros(family.n_params)
+    for name, each in value.items():
+        if name not in family.blocks:
+            known = ", ".join(family.blocks)
+            raise ValueError(f"starts: {key}: unknown block {name!r}; known: {known}")
+        spread[family.blocks[name]] = each
+    return spread
 
 
 @dataclass(frozen=True)
@@ -432,6 +455,7 @@ def make_starts(
     options: Mapping[str, Any],
     truth_family: Family | None = None,
     truth: FloatArray | None = None,
+    fitted: Family | None = None,
 ) -> list[StartRule]:
     """Start rules from their table in a spec.
 
@@ -439,20 +463,24 @@ def make_starts(
     ----------
     options : mapping
         Counts per rule, ``{"truth": 3, "measure": 3, "random": 2, "split": 1, "cluster": 2}``,
-        and ``"noise"`` and ``"decay"`` of the truth-centred ones, "truth" and "measure".  A list
-        of noises asks for as many starts at each of them.
+        and ``"noise"`` and ``"decay"`` of the truth-centred ones, "truth" and "measure", each a
+        number or a table by block.  A list of noises asks for as many starts at each of them.
+        ``"given"`` is a list of tables with the values of every block, one start each.
     truth_family, truth : Family and ndarray of shape (P*,), optional
         Needed by truth-centred starts.
+    fitted : Family, optional
+        The family that is fitted: needed by given starts, and by noise by block.
 
     Returns
     -------
     list of StartRule
-        In the order truth, measure, split, cluster, random; rules with count 0 are left out.
+        In the order given, truth, measure, split, cluster, random; rules with count 0 are left
+        out.
 
     Raises
     ------
     ValueError
-        If a key is unknown, a count negative, no start remains, or the truth is missing.
+        If a key or block is unknown, a count negative, no start remains, or the truth is missing.
 
     Examples
     --------
@@ -463,6 +491,8 @@ def make_starts(
     >>> rules = make_starts({"truth": 2, "noise": [0.1, 1.0]}, F, [0.0, 0.0, 1.0, -2.0])
     >>> [(rule.name, rule.count, rule.noise) for rule in rules]
     [('truth', 2, 0.1), ('truth', 2, 1.0)]
+    >>> [rule.name for rule in make_starts({"given": [F.unpack([0, 0, 1, -2])]}, fitted=F)]
+    ['given']
     """
     centred: dict[str, type[TruthStarts]] = {"truth": TruthStarts, "measure": MeasureStarts}
     others: dict[str, type] = {
@@ -470,14 +500,14 @@ def make_starts(
         "cluster": ClusterStarts,
         "random": RandomStarts,
     }
-    known = (*centred, *others, "noise", "decay")
+    known = (*centred, *others, "noise", "decay", "given")
     for key in options:
         if key not in known:
             raise UnknownNameError(f"unknown start rule {key!r}; known: {', '.join(known)}")
     counts = {key: options.get(key, 0) for key in (*centred, *others)}
     for key, count in counts.items():
         positive_int(f"starts: {key}", count, 0)
-    if not any(counts.values()):
+    if not any(counts.values()) and "given" not in options:
         raise ValueError(f"starts must ask for at least one start, got {dict(options)}")
     around = any(counts[key] for key in centred)
     for key in ("noise", "decay"):
@@ -486,6 +516,8 @@ def make_starts(
                 f"starts: {key} belongs to truth-centred starts, but truth and measure are 0"
             )
     rules: list[StartRule] = []
+    if "given" in options:
+        rules.append(GivenStarts(_given(options["given"], fitted)))
     for key, rule in centred.items():
         if counts[key]:
             if truth_family is None or truth is None:
@@ -493,8 +525,20 @@ def make_starts(
             decay = options.get("decay", 0.0)
             for noise in _distances(options.get("noise", 0.1)):
                 rules.append(rule(truth_family, truth, counts[key], noise, decay))
+                if fitted is not None:
+                    rules[-1].check_blocks(fitted)
     rules += [rule(counts[key]) for key, rule in others.items() if counts[key]]
     return rules
+
+
+def _given(tables: Any, fitted: Family | None) -> list[FloatArray]:
+    """Starting values from tables of blocks."""
+    if fitted is None:
+        raise ValueError("starts: given starts need the fitted family")
+    listed = isinstance(tables, (list, tuple)) and tables
+    if not listed or not all(isinstance(table, Mapping) for table in tables):
+        raise ValueError("starts: given must be a list of one or more tables of blocks")
+    return [fitted.pack(table) for table in tables]
 
 
 def _distances(noise: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Designs: the law of the inputs X."""
+"""Designs: the law of the inputs X, or the inputs themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, positive_int, real_in, short
 
-__all__ = ["DESIGNS", "Design", "Lattice", "Uniform", "nodes_per_input", "make_design"]
+__all__ = [
+    "DESIGNS",
+    "Design",
+    "Equispaced",
+    "Given",
+    "Lattice",
+    "Uniform",
+    "make_design",
+    "nodes_per_input",
+]
 
 _RULES = ("gauss", "uniform")
 
@@ -136,6 +145,98 @@ class Lattice:
         return self.low + (self.high - self.low) * unit, mass.copy()
 
 
+@dataclass(frozen=True)
+class Equispaced:
+    """Fixed inputs at n equal distances from `low` to `high`, both ends among them; d = 1.
+
+    What is integrated against is their limit as n grows, the uniform law.
+
+    Parameters
+    ----------
+    low, high : float
+        First and last input.
+
+    Notes
+    -----
+    The inputs of the simulation of Nguyen et al. (2023), with low = 0 and high = 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Equispaced(0, 1).draw(5, 1, np.random.default_rng(0)).tolist()
+    [[0.0, 0.25, 0.5, 0.75, 1.0]]
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    name: str = "equispaced"
+    counted: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check_interval(self.low, self.high)
+
+    def check_features(self, n_features: int) -> None:
+        """Refuse a family of several inputs."""
+        if n_features != 1:
+            raise ValueError(f"design: equispaced is for one input, got {n_features}")
+
+    def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
+        """The n inputs, shape (1, n); nothing is random."""
+        self.check_features(n_features)
+        return np.linspace(self.low, self.high, n)[None]
+
+    def quadrature(self, n_features: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
+        """As `Uniform.quadrature`."""
+        self.check_features(n_features)
+        return Uniform(self.low, self.high).quadrature(n_features, n_nodes)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Inputs of the user's own: the rows in their order, and from the first again if n is larger.
+
+    Parameters
+    ----------
+    points : sequence of float, or of sequence of float
+        One row per input, of length d; with d = 1 numbers will do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Given([0.0, 0.5, 2.0]).draw(4, 1, np.random.default_rng(0)).tolist()
+    [[0.0, 0.5, 2.0, 0.0]]
+    """
+
+    points: Any = ()
+    name: str = "given"
+    counted: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        given = self.points if isinstance(self.points, (list, tuple)) else ()
+        rows = [row if isinstance(row, (list, tuple)) else [row] for row in given]
+        if len({len(row) for row in rows}) != 1 or not rows[0]:
+            raise ValueError("design: points must be rows of one length, or numbers where d = 1")
+        held = tuple(tuple(real_in("design: points", x) for x in row) for row in rows)
+        object.__setattr__(self, "points", held)
+
+    def check_features(self, n_features: int) -> None:
+        """Refuse a family with another number of inputs."""
+        if n_features != len(self.points[0]):
+            raise ValueError(
+                f"design: points have {len(self.points[0])} inputs, the family {n_features}"
+            )
+
+    def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
+        """The first n rows, over and over, shape (d, n); nothing is random."""
+        self.check_features(n_features)
+        return np.resize(np.array(self.points), (n, n_features)).T.copy()
+
+    def quadrature(self, n_features: int, n_nodes: int = 0) -> tuple[FloatArray, FloatArray]:
+        """The points (d, m) with equal weights (m,); `n_nodes` is not used."""
+        self.check_features(n_features)
+        return np.array(self.points).T.copy(), np.full(len(self.points), 1.0 / len(self.points))
+
+
 @lru_cache(maxsize=32)
 def _tensor(rule: str, count: int, n_features: int) -> tuple[FloatArray, FloatArray]:
     """Nodes (d, m) in the unit cube and weights (m,) that sum to 1."""
@@ -175,6 +276,8 @@ def _check_interval(low: Any, high: Any) -> None:
 DESIGNS: Registry[Maker] = Registry("design")
 DESIGNS.register(Maker("uniform", Uniform))
 DESIGNS.register(Maker("lattice", Lattice))
+DESIGNS.register(Maker("equispaced", Equispaced))
+DESIGNS.register(Maker("given", Given))
 
 
 def design_of(given: Design | None) -> Design:

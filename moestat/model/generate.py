@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
-from moestat.model.designs import Design, Lattice, design_of
+from moestat.model.designs import Design, Equispaced, Given, Lattice, design_of
 from moestat.model.family import Family, check_family
 from moestat.model.lattice import (
     LARGEST,
@@ -221,6 +221,8 @@ def check_size(design: Design, n: float, family: Family) -> None:
         check_nodes(design, family)
     else:
         _row_count(n)
+    if isinstance(design, (Equispaced, Given)):
+        design.check_features(family.n_features)
 
 
 def _row_count(n: Any) -> int:

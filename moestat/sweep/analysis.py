@@ -18,7 +18,7 @@ from moestat.sweep.spec import Curve, loss_label
 from moestat.sweep.store import Store
 from moestat.sweep.verdicts import Verdict, judge
 
-__all__ = ["CELL_KINDS", "CurveSummary", "Exponent", "summarise"]
+__all__ = ["CELL_KINDS", "CurveSummary", "Exponent", "average_rates", "summarise"]
 
 CELL_KINDS = ("exact", "over")
 """Voronoi cells by their size: one fitted atom (exact-specified), several (over-specified)."""
@@ -67,6 +67,8 @@ class CurveSummary:
         Sizes and losses of the estimates without a certificate, whether they enter or not.
     rate : RateResult or None
         Rate of the loss; None when it cannot be fitted.
+    averages : mapping of str to RateResult
+        Rates of the ``mean`` and the ``median`` loss at each sample size; empty without a rate.
     hellinger : RateResult or None
         Rate of the Hellinger distance of the same estimates.
     errors : ndarray of shape (N,)
@@ -105,6 +107,7 @@ class CurveSummary:
     loss: FloatArray = field(repr=False)
     uncertified: tuple[IntArray, FloatArray] = field(repr=False)
     rate: RateResult | None
+    averages: dict[str, RateResult]
     hellinger: RateResult | None
     errors: FloatArray = field(repr=False)
     regression_error: RateResult | None
@@ -144,6 +147,7 @@ class CurveSummary:
             "with_empty_cells": self.with_empty_cells,
             "left_out": self.left_out,
             "rate": None if self.rate is None else self.rate.as_dict(),
+            "averages": {name: rate.as_dict() for name, rate in self.averages.items()},
             "hellinger": None if self.hellinger is None else self.hellinger.as_dict(),
             "regression_error": (
                 None if self.regression_error is None else self.regression_error.as_dict()
@@ -180,7 +184,7 @@ def summarise(store: Store) -> list[CurveSummary]:
         by_curve[record.curve].append(record)
     counts = replication(spec, chain.from_iterable(by_curve.values()))
     summaries = [
-        _summary(curve, counts[curve.name], len(spec.sizes), by_curve[curve.name])
+        _summary(curve, counts[curve.name], len(spec.sizes_of(curve)), by_curve[curve.name])
         for curve in spec.curves
     ]
     verdicts = judge([summary.rate for summary in summaries])
@@ -212,6 +216,8 @@ def _summary(
         for label in map(loss_label, curve.also)
     }
     cells = {kind: _cell_rates(used, kind) for kind in CELL_KINDS}
+    used_n = np.array([record.n for record in used], dtype=np.int64)
+    used_loss = np.array([record.loss for record in used], dtype=np.float64)
     return CurveSummary(
         curve=curve,
         replication=count,
@@ -221,13 +227,14 @@ def _summary(
         certified=sum(record.certified for record in done),
         on_bound=sum(record.on_bound for record in done),
         with_empty_cells=sum(record.empty_cells > 0 for record in done),
-        n=np.array([record.n for record in used], dtype=np.int64),
-        loss=np.array([record.loss for record in used], dtype=np.float64),
+        n=used_n,
+        loss=used_loss,
         uncertified=(
             np.array([record.n for record in doubtful], dtype=np.int64),
             np.array([record.loss for record in doubtful], dtype=np.float64),
         ),
         rate=loss.rate,
+        averages={} if loss.rate is None else average_rates(used_n, used_loss),
         hellinger=hellinger.rate,
         errors=np.array(errors, dtype=np.float64),
         regression_error=regression_error.rate,
@@ -239,6 +246,37 @@ def _summary(
         evidence=gather(done),
         verdict=Verdict(),
     )
+
+
+def average_rates(n: IntArray, loss: FloatArray) -> dict[str, RateResult]:
+    """Rates of the mean and the median loss at each sample size.
+
+    Papers fit a line to the logarithm of means; a median is not moved by a few fits that failed
+    to converge, and the line through all logarithms is not that of either.
+
+    Parameters
+    ----------
+    n : ndarray of shape (N,)
+        Sample sizes, two different ones at least.
+    loss : ndarray of shape (N,)
+        Positive losses.
+
+    Returns
+    -------
+    dict of str to RateResult
+        For ``mean`` and ``median``.
+
+    Examples
+    --------
+    >>> rates = average_rates(np.array([10, 10, 10, 100]), np.array([0.1, 0.2, 9.0, 0.02]))
+    >>> round(rates["mean"].slope, 2), round(rates["median"].slope, 2)
+    (-2.19, -1.0)
+    """
+    sizes = np.unique(n)
+    return {
+        name: fit_rate(sizes, [average(loss[n == size]) for size in sizes], n_bootstrap=0)
+        for name, average in (("mean", np.mean), ("median", np.median))
+    }
 
 
 def _cell_rates(records: Sequence[Record], kind: str) -> dict[str, Exponent]:

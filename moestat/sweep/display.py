@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 from rich import box
 from rich.table import Table
 
 from moestat.rates.rate import RateResult
 from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.progress import duration
+from moestat.sweep.scoring import Scores
 from moestat.sweep.status import Status
 from moestat.sweep.verdicts import LEVEL
 
-__all__ = ["rates_table", "status_table"]
+__all__ = ["rates_table", "scores_table", "status_table"]
 
 _UNCERTIFIED = "\N{DAGGER}"
 _HELLINGER = "d_H"
 _ERROR = "error"
+_AVERAGES = ("mean", "median")
 
 
 def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = False) -> Table:
@@ -31,8 +34,8 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
     summaries : sequence of CurveSummary
         The curves.
     details : bool
-        Add the rate of the Hellinger distance of densities.  Regression functions have that of
-        their error anyway.
+        Add the rate of the Hellinger distance of densities, and below the table those of the mean
+        and the median loss.  Regression functions have that of their error anyway.
 
     Returns
     -------
@@ -66,6 +69,13 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
         notes.append(f"{_ERROR}: slope of the regression error in L2(mu)")
     elif details:
         notes.append(f"{_HELLINGER}: slope of the Hellinger distance")
+    if details:
+        notes += [
+            f"{summary.curve.name}: slope of the mean loss {_slope(summary.averages['mean'])}, of"
+            f" the median loss {_slope(summary.averages['median'])}"
+            for summary in summaries
+            if summary.averages
+        ]
     table.caption = "\n".join([*notes, *_notes(summaries)])
     return table
 
@@ -101,6 +111,41 @@ def _verdict_notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
         if summary.verdict.pre_asymptotic:
             p = summary.verdict.curvature_p_value
             yield f"{summary.curve.name}: slope still changing, no rate yet: adjusted p = {p:.2g}"
+
+
+def scores_table(scores: Sequence[Scores]) -> Table:
+    """Losses of foreign estimates, one row per curve and loss.
+
+    Parameters
+    ----------
+    scores : sequence of Scores
+        The curves.
+
+    Returns
+    -------
+    rich.table.Table
+        Slopes over all estimates and of means and medians, and the loss at the largest n.
+    """
+    names = ["estimates", "no measure", "slope", "95% interval", *_AVERAGES]
+    names += ["mean loss", "median loss"]
+    table = _table("", ["curve", "loss"], names)
+    for each in scores:
+        for label in each.losses:
+            rates, (n, values) = each.rates(label), each.finite(label)
+            last = values[n == n.max()] if n.size else values
+            table.add_row(
+                each.curve,
+                label,
+                *(str(each.n.size), str(each.n.size - n.size)),
+                *(_slope(rates.get("all")), _interval(rates.get("all"))),
+                *(_slope(rates.get(name)) for name in _AVERAGES),
+                *(f"{average(last):.3g}" if n.size else "" for average in (np.mean, np.median)),
+            )
+    table.caption = (
+        "mean, median: slopes of theirs at each n; the losses are at the largest n\n"
+        "no measure: estimates with a mass that is 0 or infinite"
+    )
+    return table
 
 
 def status_table(status: Status) -> Table:

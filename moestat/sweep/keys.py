@@ -55,6 +55,7 @@ class Key:
         return {**found, "description": self.words}
 
 
+_GRID = "a list, or { start, stop, num } with spacing log, the default, or linear"
 KEYS = (
     Key("", "kind", "string", "What a cell is: fit, the default, or network."),
     Key("", "title", "string", "What the experiment shows.", True),
@@ -62,8 +63,8 @@ KEYS = (
     Key("", "replicates", "integer", "Data sets per curve and sample size.", True, 1),
     Key("", "target_slope_halfwidth", "number", "Replicates are added until slopes are so sure."),
     Key("", "max_replicates", "integer", "Where adding ends; goes with the key before.", False, 1),
-    Key("", "n", "array object", "Sample sizes: a list, or { start, stop, num }.", True),
-    Key("", "design", "object", "Law of the inputs: law, uniform by default, and its options."),
+    Key("", "n", "array object", f"Sample sizes: {_GRID}.", True),
+    Key("", "design", "object", "Inputs: law, uniform by default, and its options."),
     Key("", "truth", "object", "Tables [truth.NAME], the laws that data are drawn from.", True),
     Key("", "curve", "array", "Tables [[curve]], the families fitted to them.", True),
     Key("truth", "likelihood", "string", "A likelihood; multinomial by default."),
@@ -81,7 +82,8 @@ KEYS = (
     Key("curve", "gate", "string object", "Gate of the fit; the truth's by default."),
     Key("curve", "target", "string", "Truth that losses compare with, if it is another one."),
     Key("curve", "solver", "object", "A solver with its options."),
-    Key("curve", "starts", "object", "How many starts of which rule."),
+    Key("curve", "starts", "object", "How many starts of which rule, or given ones."),
+    Key("curve", "n", "array object", "Sample sizes of this curve alone, as at the top."),
     Key("curve", "require_certificate", "boolean", "Whether only certified fits enter the rate."),
     Key("curve", "theory", "number", "Slope that a theorem states; at most 0."),
     Key("curve", "published", "number", "Slope that a paper reports; shown only."),

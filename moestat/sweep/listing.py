@@ -49,7 +49,12 @@ def _entry(name: str, path: Path) -> Entry:
     axis = values.get("x")
     places = tuple(values["values"][axis]) if axis else read_sizes(Table(values, ""))
     curves = tuple(curve["name"] for curve in values["curve"])
-    cells = len(curves) * len(places) * values["replicates"]
+    own = [read_sizes(Table(curve, "")) for curve in values["curve"] if not axis and "n" in curve]
+    each = sum(map(len, own)) + (len(curves) - len(own)) * len(places)
+    cells, places = (
+        each * values["replicates"],
+        tuple(sorted({*places, *(n for s in own for n in s)})),
+    )
     return Entry(name, values["title"], curves, cells, places)
 
 

@@ -89,12 +89,13 @@ def plan_cells(spec: Spec, replicates: Mapping[str, int] | None = None) -> tuple
         for curve in spec.curves
     }
     makers = {curve.name: _maker(spec, curve) for curve in spec.curves}
+    sizes = {curve.name: frozenset(spec.sizes_of(curve)) for curve in spec.curves}
     return tuple(
         makers[name](n, replicate)
-        for n in reversed(spec.sizes)
+        for n in sorted(frozenset().union(*sizes.values()), reverse=True)
         for replicate in range(max(counts.values()))
         for name, count in counts.items()
-        if replicate < count
+        if replicate < count and n in sizes[name]
     )
 
 
@@ -120,11 +121,11 @@ def find_cell(spec: Spec, key: str) -> Cell:
     """
     for curve in spec.curves:
         make = _maker(spec, curve)
-        for n in spec.sizes:
+        for n in spec.sizes_of(curve):
             for replicate in range(spec.most_replicates):
                 if cell_key(curve.name, n, replicate, spec.axis) == key:
                     return make(n, replicate)
-    example = cell_key(spec.curves[-1].name, spec.sizes[-1], 0, spec.axis)
+    example = cell_key(spec.curves[-1].name, spec.sizes_of(spec.curves[-1])[-1], 0, spec.axis)
     raise SweepError(f"there is no cell {key!r}; a cell is called like {example!r}")
 
 

@@ -101,7 +101,7 @@ def _follow(spec: Spec, curve: Curve, records: Sequence[Record]) -> Replication:
     count, halfwidth = spec.replicates, None
     while True:
         seen = [record for record in records if record.replicate < count]
-        if len(seen) < count * len(spec.sizes):
+        if len(seen) < count * len(spec.sizes_of(curve)):
             why = "first round" if halfwidth is None else f"half-width was {halfwidth:.3g}"
             return Replication(count, halfwidth, False, f"{why}, target {target:g}")
         halfwidth = _halfwidth(curve, seen)

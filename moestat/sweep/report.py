@@ -377,6 +377,8 @@ def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
     if summary.rate is not None:
         yield from _shape_rows(summary.rate, summary.verdict.pre_asymptotic)
         yield f"slope of the loss ({loss_label(summary.curve.loss)})", _measured(summary.rate)
+    for name, rate in summary.averages.items():
+        yield f"slope of the {name} loss", _measured(rate)
     if summary.hellinger is not None:
         yield "slope of the Hellinger distance", _measured(summary.hellinger)
     if summary.regression_error is not None:

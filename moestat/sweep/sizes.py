@@ -1,4 +1,4 @@
-"""Sample sizes of a spec: a list, or log-spaced between two ends."""
+"""Sample sizes of a spec or curve: a list, or spaced between two ends, by logarithms or evenly."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from moestat.sweep.tables import Table, shown
 __all__ = ["read_sizes"]
 
 _LARGEST_SIZE = 1e18
+_SPACINGS = {"log": np.geomspace, "linear": np.linspace}
 
 
 def read_sizes(top: Table) -> tuple[int, ...]:
@@ -21,18 +22,27 @@ def read_sizes(top: Table) -> tuple[int, ...]:
     --------
     >>> read_sizes(Table({"n": {"start": 10, "stop": 1000, "num": 3}}, ""))
     (10, 100, 1000)
+    >>> grid = {"start": 10, "stop": 30, "num": 3, "spacing": "linear"}
+    >>> read_sizes(Table({"n": grid}, ""))
+    (10, 20, 30)
     """
     value = top.take("n")
     if isinstance(value, Mapping):
-        grid = Table(value, "n")
+        grid = Table(value, f"{top.where}: n" if top.where else "n")
         start, stop = grid.number("start"), grid.number("stop")
         num = grid.integer("num", 1)
+        spacing = grid.text("spacing", "log")
+        if spacing not in _SPACINGS:
+            known = ", ".join(map(repr, _SPACINGS))
+            raise grid.error("spacing", f"must be one of {known}, got {spacing!r}")
         grid.finish()
         if not 1 <= start <= stop <= _LARGEST_SIZE:
             raise SweepError(
-                f"n: needs 1 <= start <= stop <= {_LARGEST_SIZE:g}, got {start:g} and {stop:g}"
+                f"{grid.where}: needs 1 <= start <= stop <= {_LARGEST_SIZE:g}, got {start:g} and"
+                f" {stop:g}"
             )
-        return tuple(sorted({round(float(n)) for n in np.geomspace(start, stop, num)}))
+        places = _SPACINGS[spacing](start, stop, num)
+        return tuple(sorted({round(float(n)) for n in places}))
     if not isinstance(value, list):
         raise top.error("n", f"must be a list or {{ start, stop, num }}, got {shown(value)}")
     if not value:

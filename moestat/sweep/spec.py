@@ -116,6 +116,8 @@ class Curve:
     target : str or None
         Name of the truth that losses compare with, where it is not the one of the data: a best
         approximation by the fitted family.
+    n : tuple of int or None
+        Sample sizes of this curve, increasing; None for those of the spec.
     """
 
     name: str
@@ -132,6 +134,7 @@ class Curve:
     note: str = ""
     gate: Any = None
     target: str | None = None
+    n: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ class Spec:
     replicates : int
         Data sets per curve and sample size.
     sizes : tuple of int
-        Sample sizes n, increasing.
+        Sample sizes n of all curves that have none of their own, increasing.
     design : Design
         Law of the inputs.
     truths : mapping of str to Truth
@@ -183,7 +186,11 @@ class Spec:
     @property
     def n_cells(self) -> int:
         """Number of cells: curves times sizes times replicates, before any are added."""
-        return len(self.curves) * len(self.sizes) * self.replicates
+        return sum(len(self.sizes_of(curve)) for curve in self.curves) * self.replicates
+
+    def sizes_of(self, curve: Curve) -> tuple[int, ...]:
+        """Sample sizes of a curve, increasing."""
+        return curve.n or self.sizes
 
     @property
     def most_replicates(self) -> int:
@@ -237,7 +244,7 @@ class Spec:
         return {
             "design": self.design_table,
             "truth": _truth_table(self.truths[table.pop("truth")]),
-            "curve": {key: item for key, item in table.items() if key != "name"},
+            "curve": {key: item for key, item in table.items() if key not in ("name", "n")},
         }
 
     def stamp(self, curve: Curve) -> Callable[[float, int], tuple[int, int, str]]:
@@ -298,7 +305,8 @@ class Spec:
     def start_rules(self, curve: Curve) -> Sequence[StartRule]:
         """The start rules of `curve`."""
         truth = self.truths[curve.truth]
-        return make_starts(dict(curve.starts), truth.family, truth.theta)
+        fitted = self.fitted_family(curve)
+        return make_starts(dict(curve.starts), truth.family, truth.theta, fitted)
 
 
 def loss_label(loss: Any) -> str:
@@ -368,7 +376,7 @@ def _check_steps(spec: Spec) -> None:
     if not isinstance(spec.design, Lattice):
         for curve in spec.curves:
             d = spec.truths[curve.truth].family.n_features
-            check_memory(spec.sizes[-1], d, f"curve {curve.name!r}")
+            check_memory(spec.sizes_of(curve)[-1], d, f"curve {curve.name!r}")
         return
     for curve in spec.curves:
         table, truth = Table({}, f"curve {curve.name!r}"), spec.truths[curve.truth]
@@ -454,7 +462,7 @@ def parse_fits(top: Table, text: str) -> Spec:
         if any(curve.name == other.name for other in curves[:i]):
             raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
     spec = Spec(title, seed, replicates, sizes, design, truths, curves, text, target, most)
-    check_cells(len(curves) * len(sizes) * spec.most_replicates)
+    check_cells(sum(len(spec.sizes_of(curve)) for curve in curves) * spec.most_replicates)
     for curve in curves:
         _check_curve(spec, curve)
     return spec
@@ -573,6 +581,7 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
         note=table.text("note", ""),
         gate=table.name_or_table("gate", None),
         target=table.text("target", "") or None,
+        n=read_sizes(table) if "n" in table else table.take("n", None),
     )
     table.finish()
     return curve
@@ -635,11 +644,11 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
             "solver", f"{solver.name!r} does not fit likelihood {fitted.likelihood.name!r}"
         )
     _build(table, "starts", spec.start_rules, curve)
-    _build(table, "design", check_size, spec.design, spec.sizes[-1], fitted)
-    n_free = fitted.n_free_params
-    if spec.sizes[0] < n_free:
+    _build(table, "design", check_size, spec.design, spec.sizes_of(curve)[-1], fitted)
+    n_free, least_n = fitted.n_free_params, spec.sizes_of(curve)[0]
+    if least_n < n_free:
         raise SweepError(
-            f"n: {spec.sizes[0]} samples cannot determine the {n_free} free parameters of curve"
+            f"n: {least_n} samples cannot determine the {n_free} free parameters of curve"
             f" {curve.name!r}"
         )
 

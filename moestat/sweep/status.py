@@ -111,7 +111,7 @@ def status_of(store: Store) -> Status:
             CurveStatus(
                 curve=name,
                 replication=counts[name],
-                cells=counts[name].replicates * len(spec.sizes),
+                cells=counts[name].replicates * len(spec.sizes_of(spec.curve(name))),
                 done=sum(record.status == DONE for record in records),
                 failed=sum(record.status == FAILED for record in records),
                 in_flight=flying.get(name, 0),

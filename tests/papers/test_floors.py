@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moestat.papers.pages.floors import draw, page, quantile_slope, read
+from moestat.papers.pages.floors import draw, draw_gates, least_weight, page, quantile_slope, read
 from moestat.sweep.experiments import find_spec
 from moestat.sweep.runner import open_cells, run_cells
 from moestat.sweep.spec import load_spec
@@ -49,7 +49,8 @@ def test_a_small_store_is_read_drawn_and_told(tmp_path):
             if cell.curve == "single, k = 2" and cell.n in (10**10, 10**12) and cell.replicate < 5
         ]
         list(run_cells(spec, store, cells, executor="serial"))
-    panels, shares = read([path])
+    panels, shares, weights = read([path])
+    assert weights == []
     assert [(panel.curve, panel.size, len(panel.cells)) for panel in panels] == [
         ("single, k = 2", 2, 10)
     ]
@@ -63,3 +64,20 @@ def test_a_small_store_is_read_drawn_and_told(tmp_path):
     assert "| small | single, k = 2 | 10 | " in text
     assert len(draw(panels).axes) == 3
     assert set(n) == {1e10, 1e12}
+    assert draw_gates(panels) is None
+
+
+def test_the_least_weight_under_competition_is_below_all_in_the_box():
+    spec = load_spec(find_spec("microscope_floors_competition"))
+    curve = spec.curve("competition, k = 3")
+    floor = least_weight(spec, curve)
+    fitted, rng = spec.fitted_family(curve), np.random.default_rng(0)
+    x, mass = spec.design.quadrature(1, 32)
+    assert 0.005 < floor < 0.05
+    for _ in range(200):
+        at = {name: rng.choice(fitted.box[name], 3) for name in ("c", "a", "b")}
+        at["c"][2] = 0.0
+        answer = np.exp(at["c"])[:, None] * (
+            1.0 + np.exp(np.outer(at["a"], x[0]) + at["b"][:, None])
+        )
+        assert ((answer / answer.sum(axis=0)) @ mass).min() > floor * (1.0 - 1e-9)

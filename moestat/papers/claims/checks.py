@@ -24,6 +24,7 @@ from moestat.papers.claims.evidence import (
     OrderEvidence,
     PairEvidence,
     QuantileEvidence,
+    ReplayEvidence,
     SequenceEvidence,
     SlopeEvidence,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "Inequality",
     "Orbit",
     "Order",
+    "Replayed",
     "Sequence",
     "Slope",
     "Witness",
@@ -154,6 +156,31 @@ class Floored(Check):
 
     def _rule(self, evidence: QuantileEvidence) -> str:
         return rules.judge_quantile(evidence, self.exponent)
+
+
+@dataclass(frozen=True)
+class Replayed(Check):
+    """A slope in a paper's figure, beside that of a replay, `rules.judge_replay`.
+
+    Parameters
+    ----------
+    experiment, curve : str
+        Shipped experiment whose report has the replay, and its curve.
+    published : Fraction
+        The slope in the figure.
+    """
+
+    experiment: str
+    curve: str
+    published: Fraction
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"replay, {self.experiment}: {self.curve}"
+
+    def _rule(self, evidence: ReplayEvidence) -> str:
+        return rules.judge_replay(evidence, self.published)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import erf
 
 from moestat.base.registry import Registry
+from moestat.model.family import family
 from moestat.papers.claims.evidence import IdentityEvidence
 
 __all__ = ["EQUATIONS", "Equation"]
@@ -175,6 +176,23 @@ def _temperature(function: Function, printed: bool) -> Callable[[Any, Point], tu
     return sides
 
 
+def _absorbed(x: Any, p: Point) -> tuple[Any, Any]:
+    """An atom with a temperature, and one without at (alpha, beta) / tau."""
+    moved = {**p, "alpha": p["alpha"] / p["tau"], "beta": p["beta"] / p["tau"], "tau": 1.0}
+    return _inner(x, p), _inner(x, moved)
+
+
+def _plain_gate(x: Any, p: Point) -> tuple[Any, Any]:
+    """Class probabilities under plain sigmoid gates, and under modified ones with gamma = 0."""
+    gates = [_sigmoid(p[f"alpha{i}"] * x + p[f"beta{i}"]) for i in (1, 2)]
+    experts = [_sigmoid(p[f"a{i}"] * x) for i in (1, 2)]
+    plain = sum(g * e for g, e in zip(gates, experts, strict=True)) / sum(gates)
+    modified = family("multinomial", gate="sigmoid", n_experts=2, n_classes=2)
+    blocks = {name: [p[f"{name}1"], p[f"{name}2"]] for name in ("alpha", "beta")}
+    theta = modified.pack({**blocks, "gamma": [0, 0], "a": [[p["a1"]], [p["a2"]]], "b": [[0], [0]]})
+    return plain, modified.probabilities(theta, x)[:, 0]
+
+
 def _mixed(left: tuple[str, str], right: tuple[str, str]) -> Callable[..., tuple[Any, Any]]:
     def sides(x: Any, p: Point) -> tuple[Any, Any]:
         return _second(_quadratic, *left, x, p), _second(_quadratic, *right, x, p)
@@ -198,6 +216,19 @@ for _equation in (
         _GATED,
         _temperature(_inner, printed=False),
         "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta)",
+    ),
+    Equation(
+        "mlmoe-absorbed-temperature",
+        _GATED,
+        _absorbed,
+        "sigma((alpha x + beta) / tau) = sigma(alpha' x + beta') at (alpha', beta') = (alpha,"
+        " beta) / tau, with the same expert",
+    ),
+    Equation(
+        "mlmoe-plain-gate",
+        ("alpha1", "beta1", "a1", "alpha2", "beta2", "a2"),
+        _plain_gate,
+        "the plain sigmoid gate is the modified one with gamma = 0",
     ),
     Equation(
         "mlmoe-11",

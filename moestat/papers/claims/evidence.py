@@ -15,6 +15,7 @@ __all__ = [
     "OrderEvidence",
     "PairEvidence",
     "QuantileEvidence",
+    "ReplayEvidence",
     "SequenceEvidence",
     "SlopeEvidence",
 ]
@@ -61,6 +62,22 @@ class QuantileEvidence:
         Exponent of n.
     interval : (float, float)
         Its 95% interval, of a bootstrap over replicates.
+    """
+
+    slope: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class ReplayEvidence:
+    """The slope of a loss in a replay of a published procedure.
+
+    Parameters
+    ----------
+    slope : float
+        Exponent of n, over all sample sizes of the replay.
+    interval : (float, float)
+        Its 95% interval.
     """
 
     slope: float
@@ -253,5 +270,6 @@ Evidence = (
     | OrbitEvidence
     | OrderEvidence
     | QuantileEvidence
+    | ReplayEvidence
     | Missing
 )

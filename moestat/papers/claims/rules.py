@@ -24,6 +24,7 @@ from moestat.papers.claims.evidence import (
     OrderEvidence,
     PairEvidence,
     QuantileEvidence,
+    ReplayEvidence,
     SequenceEvidence,
     SlopeEvidence,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "judge_order",
     "judge_pair",
     "judge_quantile",
+    "judge_replay",
     "judge_sequence",
     "judge_slope",
     "sequence_exponent",
@@ -147,6 +149,22 @@ def judge_quantile(evidence: QuantileEvidence, exponent: Fraction) -> str:
     """
     low, high = evidence.interval
     return SUPPORTS if low <= exponent <= high < 0.0 else OPEN
+
+
+def judge_replay(evidence: ReplayEvidence, published: Fraction) -> str:
+    """A slope that a paper measured: a replay's interval holds it and is narrow, else ``open``.
+
+    A replay never refutes, since the paper leaves the noise of its starts open.
+
+    Examples
+    --------
+    >>> judge_replay(ReplayEvidence(-0.5, (-0.6, -0.4)), Fraction(-49, 100))
+    'supports'
+    >>> judge_replay(ReplayEvidence(-1.2, (-1.4, -0.9)), Fraction(-49, 100))
+    'open'
+    """
+    low, high = evidence.interval
+    return SUPPORTS if low <= published <= high and high - low <= 2.0 * WIDE else OPEN
 
 
 def judge_pair(evidence: PairEvidence, shows: str) -> str:

@@ -418,6 +418,16 @@ _ALL = (
         cells=((3, 1), (1, 3)),
     ),
     Case(
+        "softmax-4-order",
+        "Nguyen et al. (2023), over-specified setting",
+        "cells of one and four: order of the worst deviation, rbar(4) = 8",
+        *(_gaussian("softmax", beta0=[0.3, 0.0], beta1=[1.0, 0.0]), 5, "gaussian-softmax-D"),
+        *((0.06, 0.023, 4), "falls", (7.5, 8.3)),
+        note="below D = 0.023 the distance is less than its rounding, 1e-13",
+        deviations=True,
+        cells=((4, 1), (1, 4)),
+    ),
+    Case(
         "softmax-22",
         "Nguyen et al. (2023), over-specified setting",
         "softmax gate, lines, every cell of two",

@@ -107,6 +107,37 @@ FACTS = (
         SPECIAL,
     ),
     Fact(
+        "absorbed-temperature",
+        "With an inner product the temperature is absorbed, experts and densities are the same",
+        "mlmoe",
+        ("Table 1, rows Sigmoid: No Temperature, and Temp & Inner Product", "Sec. 4.1"),
+        "Both rows are read as statements on the worst truth of one set of densities.",
+        "(alpha, beta, tau) has the density of (alpha / tau, beta / tau) without a temperature, and"
+        " the same experts.  So both models are one set of densities with one set of experts, and"
+        " the two rows of exact-specified experts, (log n / n)^(1/2) and slower than any power,"
+        " cannot both be right.",
+        "Every truth.",
+        "Say that parameters of the gate are slow, and leave the row without temperature for the"
+        " experts; certified fits agree with that row.",
+        (Identity("mlmoe-absorbed-temperature"),),
+        EVERYWHERE,
+    ),
+    Fact(
+        "class-holds-truth",
+        "The class of at most k atoms holds the truth, with or without masses",
+        "mlmoe",
+        ("Sec. 3, Benefits of the modified sigmoid gate", "eq. (2)", "Proposition 2"),
+        "The class of eq. (2) has any number k' <= k of atoms.",
+        "The plain gate is the modified one with gamma = 0, which is a compact set of masses, and"
+        " k' = k* is allowed: the truth is in the class, and Proposition 2 holds there as it"
+        " stands.  What is lost without masses is the limit of a measure two of whose atoms run"
+        " into one; no estimator has to go there.",
+        "Every truth.",
+        "Say that fits with exactly k > k* atoms do not converge.",
+        (Identity("mlmoe-plain-gate"),),
+        EVERYWHERE,
+    ),
+    Fact(
         "temperature-equation",
         "Eq. (8) lacks a 1/tau",
         "mlmoe",

@@ -2,10 +2,10 @@
 
     python -m moestat.papers.pages.floors STORE [STORE ...]
 
-writes microscope_floors.md and .png into `figures` (or the folder of --out): for each truth and
-cell size the 90% quantile and the median of the errors in a block, their slopes over the last four
-decades with percentile intervals of a bootstrap over replicates, shares of light atoms, of fits on
-bounds and of certified ones, and the weighted powers sum w |d|^r that the losses hold.
+writes microscope_floors.md, .png and _gates.png into `figures` (or the folder of --out): for each
+truth and cell size the 90% quantile and the median of the errors in a block, their slopes over the
+last four decades with percentile intervals of a bootstrap over replicates, shares of light atoms,
+of fits on bounds and of certified ones, and the weighted powers sum w |d|^r that the losses hold.
 
 The lines of search are the modulus of continuity: the explorer's least distance falls like the
 r-th power of the largest deviation, so at a distance n^(-1/2) deviations are of order n^(-1/(2 r)).
@@ -60,8 +60,13 @@ _GATES = (
     " softmax-22 of the explorer has distance 0, and gate slopes do not converge.  So the bound is"
     " loose where one cell has several atoms, and fails where all have."
 )
-_SEARCH = {2: 4, 3: 6}
-"""Orders of the explorer's cases softmax-2-order and softmax-3-order (3.99 and 5.88)."""
+_SEARCH = {2: 4, 3: 6, 4: 8}
+"""Orders of the explorer's cases softmax-2-order, -3-order and -4-order (3.99, 5.88, 7.93)."""
+_ORDERS = (
+    "Least distances found by the explorer fall like the power 3.99, 5.88 and 7.93 of the largest"
+    " deviation in cells of two, three and four (theory_explorer.md; theory 4, 6, 8)."
+)
+_OTHERS = "microscope_floors_gates.png"
 
 
 @dataclass(frozen=True)
@@ -191,10 +196,15 @@ class _Panel:
     curve: str
     size: int
     cells: list[Cell]
-    gaussian: bool
+    gate: str
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether it is of Gaussian experts under the softmax gate."""
+        return self.gate == "gaussian, softmax"
 
     def theory(self, block: str) -> float | None:
-        """The theorem's power of n."""
+        """The theorem's power of n; one of several cells is of order 1/4 for all other gates."""
         if not self.gaussian:
             return -1 / 4
         return _GAUSSIAN.get(block, {}).get(self.size)
@@ -206,9 +216,9 @@ class _Panel:
         return np.array([n for n, _ in pairs]), np.array([value for _, value in pairs])
 
 
-def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str]]:
-    """The panels of several stores, and a line of shares per curve."""
-    panels, lines = [], []
+def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str], list[str]]:
+    """The panels of several stores, a line of shares per curve, and the floors of weights."""
+    panels, lines, floors = [], [], []
     for path in paths:
         with open_store(path) as store:
             records = [record for record in store.records() if record.status == DONE]
@@ -221,13 +231,17 @@ def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str]]:
                 f"| {path.stem} | {curve.name} | {len(own)} | {_shares(spec, curve, own)} |"
             )
             cells = cells_of(spec, curve, own)
-            gaussian = "beta1" in spec.fitted_family(curve).blocks
+            fitted = spec.fitted_family(curve)
+            if fitted.gate.name == "competition-free":
+                floors.append(f"{least_weight(spec, curve):.2g} ({curve.name})")
+            gate = f"{fitted.likelihood.name}, {fitted.gate.name}"
             panels += [
-                _Panel(curve.truth, curve.name, size, chosen, gaussian)
+                _Panel(curve.truth, curve.name, size, chosen, gate)
                 for size in _SIZES
                 if len(chosen := [cell for cell in cells if cell.size == size]) >= _FEWEST
             ]
-    return panels, lines
+    told = f"Under competition no mean weight within the box is below {', '.join(floors)}."
+    return panels, lines, [told, ""] if floors else []
 
 
 @cache
@@ -255,6 +269,26 @@ def draw(panels: Sequence[_Panel]) -> Figure:
     return figure
 
 
+def draw_gates(panels: Sequence[_Panel]) -> Figure | None:
+    """One picture per other gate: errors of experts in cells of two beside the theorem."""
+    shown = [panel for panel in panels if not panel.gaussian and panel.size == 2]
+    gates = list(dict.fromkeys(panel.gate for panel in shown))
+    if not gates:
+        return None
+    columns = min(3, len(gates))
+    rows = -(-len(gates) // columns)
+    figure = Figure(figsize=(4.3 * columns, 3.4 * rows), layout="constrained")
+    figure.suptitle("90% quantile of errors of experts in cells of two, masses floored")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for ax in axes.ravel()[len(gates) :]:
+        ax.set_axis_off()
+    for ax, gate in zip(axes.ravel(), gates, strict=False):
+        _picture(ax, [panel for panel in shown if panel.gate == gate], "expert", 2)
+        ax.set_title(gate)
+        ax.set_xlabel("sample size $n$")
+    return figure
+
+
 def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
     ends, at = None, 1.0
     for colour, panel in zip(_COLOURS, panels, strict=False):
@@ -276,7 +310,7 @@ def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
                 line, 1.3 * at * (line / ends[1]) ** exponent, "k--", linewidth=1.0,
                 label=f"theorem, {exponent:.3f}",
             )  # fmt: skip
-        if size in _SEARCH:
+        if size in _SEARCH and panels[0].gaussian:
             power = -0.5 / _SEARCH[size] * (1.0 if block == "b" else 2.0)
             ax.plot(
                 line, 1.7 * at * (line / ends[1]) ** power, color="#888888", linewidth=1.0,
@@ -287,7 +321,46 @@ def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
     ax.legend(fontsize=6, frameon=False, loc="lower left")
 
 
-def page(panels: Sequence[_Panel], shares: Sequence[str]) -> str:
+def least_weight(spec: Spec, curve: Curve) -> float:
+    """The least mean weight under competition of an atom anywhere in the box of a curve.
+
+    Weights grow in the atom's own log-mass and intercept and fall in the others', so that those
+    are at their ends; slopes are searched at three values each.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    curve : Curve
+        A curve of two or more linear experts, d = 1, under competition with free masses.
+
+    Returns
+    -------
+    float
+        The mean over the design.
+    """
+    fitted = spec.fitted_family(curve)
+    x, mass = spec.design.quadrature(1, 32)
+    box = {name: fitted.box[name] for name in ("c", "a", "b")}
+    slopes = np.linspace(*box["a"], 3)
+
+    def least(own: float, others: Sequence[float]) -> float:
+        def answer(c: float, a: FloatArray, b: float) -> FloatArray:
+            return np.exp(c) * (1.0 + np.exp(a[..., None] * x[0] + b))
+
+        light = answer(own, slopes, box["b"][0])
+        heavy = np.zeros((1, x.shape[1]))
+        for c in others:
+            more = answer(c, slopes, box["b"][1])
+            heavy = (heavy[:, None] + more[None]).reshape(-1, x.shape[1])
+        return float(np.min((light[:, None] / (light[:, None] + heavy[None])) @ mass))
+
+    low, high = box["c"]
+    free = fitted.n_experts - 1  # the last log-mass is pinned to 0
+    return min(least(low, [high] * (free - 1) + [0.0]), least(0.0, [high] * free))
+
+
+def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str] = ()) -> str:
     """The page: tables of slopes, of weighted powers and of shares."""
     lines = [
         "# The microscopes with floored masses",
@@ -299,8 +372,13 @@ def page(panels: Sequence[_Panel], shares: Sequence[str]) -> str:
         "",
         "![90% quantiles of errors](<microscope_floors.png>)",
         "",
+        _ORDERS,
+        "",
         _GATES,
         "",
+        f"![Errors of experts under the other gates](<{_OTHERS}>)",
+        "",
+        *weights,
         "| truth and fit | cell | block | cells per n | theorem | 90% quantile | median |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -358,10 +436,13 @@ def main() -> None:
     parser.add_argument("stores", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, default=FIGURES)
     given = parser.parse_args()
-    panels, shares = read(given.stores)
+    panels, shares, weights = read(given.stores)
     base = given.out / "microscope_floors"
     draw(panels).savefig(base.with_suffix(".png"), dpi=64)
-    base.with_suffix(".md").write_text(page(panels, shares), encoding="utf-8")
+    others = draw_gates(panels)
+    if others is not None:
+        others.savefig(given.out / _OTHERS, dpi=64)
+    base.with_suffix(".md").write_text(page(panels, shares, weights), encoding="utf-8")
     print(base.with_suffix(".md"))
 
 

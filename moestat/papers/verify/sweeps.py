@@ -70,12 +70,15 @@ def gather_curves(
     records = _own_records(spec, path, set(curves))
     if not any(records.values()):
         raise SweepError(f"{path} holds no cell of the experiment {experiment} as it is shipped")
-    planned = len(spec.sizes) * spec.replicates
+
+    def planned(name: str) -> int:
+        return len(spec.sizes_of(spec.curve(name))) * spec.replicates
+
     return {
         name: CurveRecords(
             spec.curve(name),
             own,
-            f"{path.name}, {len(own)} of {planned} cells, digest {records_digest(own)}",
+            f"{path.name}, {len(own)} of {planned(name)} cells, digest {records_digest(own)}",
         )
         for name, own in records.items()
     }

@@ -10,12 +10,12 @@ import re
 from hashlib import sha256
 from pathlib import Path
 
-from moestat.papers.claims.checks import Floored, Slope
-from moestat.papers.claims.evidence import Missing, QuantileEvidence, SlopeEvidence
+from moestat.papers.claims.checks import Floored, Replayed, Slope
+from moestat.papers.claims.evidence import Missing, QuantileEvidence, ReplayEvidence, SlopeEvidence
 from moestat.sweep.experiments import find_spec
 from moestat.sweep.spec import load_spec, loss_label
 
-__all__ = ["command", "floored_slope", "page_digest", "page_slope"]
+__all__ = ["command", "floored_slope", "page_digest", "page_slope", "replayed_slope"]
 
 _CELLS = {1: "cells of one", 2: "cells of two", 3: "cells of three"}
 _COUNTS = re.compile(r"^(\d+) of (\d+) estimates are certified", re.MULTILINE)
@@ -25,6 +25,7 @@ _MEASURED = re.compile(
     r"slope (\S+) \[(\S+), (\S+)\], n (\S+) to (\S+), (\d+) fits(?:, (\d+) certified)?"
     r"(?:, (\d+) left out)?(?:, (\d+) failed)?"
 )
+_FITS = re.compile(r"^\| fits \| (\d+) of \d+ cells, (\d+) left out", re.MULTILINE)
 _LATE = 1e-4
 
 
@@ -64,12 +65,14 @@ def page_slope(check: Slope, folder: Path) -> tuple[SlopeEvidence | Missing, str
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     spec = load_spec(find_spec(check.experiment))
     section = _section(text, check.curve)
+    if not section:
+        return _report_slope(check, path, text)
     counts = _COUNTS.search(section)
     row = _row(section, _label(check, loss_label(spec.curve(check.curve).loss)))
     if counts is None or row is None:
         return Missing(f"no store, and no slope on a page: {command(check.experiment)}"), ""
     slope, low, high = row
-    largest = float(max(spec.sizes))
+    largest = float(max(spec.sizes_of(spec.curve(check.curve))))
     evidence = SlopeEvidence(
         slope=slope,
         interval=(low, high),
@@ -80,6 +83,75 @@ def page_slope(check: Slope, folder: Path) -> tuple[SlopeEvidence | Missing, str
         n_failed=0,
     )
     return evidence, f"{path.name}, digest {page_digest(path)}"
+
+
+def _report_slope(check: Slope, path: Path, text: str) -> tuple[SlopeEvidence | Missing, str]:
+    """The slope from a report of the sweep, over all its sizes, if they span no more decades."""
+    _, _, rest = text.partition(f"\n### {check.curve}\n")
+    section = rest.partition("\n### ")[0].partition("\n## ")[0]
+    fits = _FITS.search(section)
+    row = _report_row(section, "slope of the regression error")
+    spec = load_spec(find_spec(check.experiment))
+    sizes = spec.sizes_of(spec.curve(check.curve))
+    wrong = check.quantity != "regression-error" or sizes[0] < _LATE * sizes[-1]
+    if fits is None or row is None or wrong:
+        return Missing(f"no store, and no slope on a page: {command(check.experiment)}"), ""
+    done, left_out = int(fits[1]), int(fits[2])
+    evidence = SlopeEvidence(
+        slope=row[0],
+        interval=row[1:],
+        n=(float(sizes[0]), float(sizes[-1])),
+        n_fits=done - left_out,
+        n_certified=done - left_out if spec.curve(check.curve).require_certificate else 0,
+        n_left_out=left_out,
+        n_failed=0,
+    )
+    return evidence, f"{path.name}, digest {page_digest(path)}"
+
+
+def replayed_slope(check: Replayed, folder: Path) -> tuple[ReplayEvidence | Missing, str]:
+    """The slope of a check from the report of a replay.
+
+    Parameters
+    ----------
+    check : Replayed
+        The check.
+    folder : Path
+        Where the pages are.
+
+    Returns
+    -------
+    evidence : ReplayEvidence or Missing
+        The slope; missing where there is no page or no such row, with the command that makes it.
+    source : str
+        Page and digest; empty where it is missing.
+    """
+    path = folder / f"{check.experiment}.md"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0].rstrip(" \N{DAGGER}") == check.curve and len(cells) > 2:
+            slope, low, high = _measured(cells[2])
+            return (
+                ReplayEvidence(slope, (low, high)),
+                f"{path.name}, digest {page_digest(path)}",
+            )
+    return Missing(f"no such row on {path.name}: {command(check.experiment)}"), ""
+
+
+def _report_row(section: str, label: str) -> tuple[float, float, float] | None:
+    for line in section.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0] == label:
+            return _measured(cells[1])
+    return None
+
+
+def _measured(text: str) -> tuple[float, float, float]:
+    """Slope and interval of ``-0.49 [-0.55, -0.43]``."""
+    slope, _, ends = text.partition(" ")
+    low, high = (float(end) for end in ends.strip("[]").split(","))
+    return float(slope), low, high
 
 
 def _gaussian_slope(check: Slope, folder: Path) -> tuple[SlopeEvidence | Missing, str]:

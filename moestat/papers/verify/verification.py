@@ -13,7 +13,16 @@ from typing import Any
 from moestat.base.validate import positive_int
 from moestat.papers.catalogue import CLAIMS, FACTS
 from moestat.papers.claims import evidence as kinds
-from moestat.papers.claims.checks import Bound, Check, Contrast, Exponent, Floored, Orbit, Slope
+from moestat.papers.claims.checks import (
+    Bound,
+    Check,
+    Contrast,
+    Exponent,
+    Floored,
+    Orbit,
+    Replayed,
+    Slope,
+)
 from moestat.papers.claims.claim import PAPERS, Claim
 from moestat.papers.claims.evidence import Evidence, Missing
 from moestat.papers.claims.fact import Fact
@@ -22,7 +31,7 @@ from moestat.papers.verify.analyses import analyse
 from moestat.papers.verify.contrasts import contrast_evidence
 from moestat.papers.verify.slopes import slope_evidence
 from moestat.papers.verify.sweeps import CurveRecords, gather_curves
-from moestat.papers.verify.tables import command, floored_slope, page_slope
+from moestat.papers.verify.tables import command, floored_slope, page_slope, replayed_slope
 from moestat.papers.verify.words import shown, why_open
 from moestat.sweep.errors import SweepError
 from moestat.sweep.executors import EXECUTORS, Lost
@@ -369,6 +378,8 @@ def verify(
             return CheckResult(check, *contrast_evidence(check, place))
         if isinstance(check, Floored):
             return CheckResult(check, *floored_slope(check, place))
+        if isinstance(check, Replayed):
+            return CheckResult(check, *replayed_slope(check, place))
         return CheckResult(check, still.get(check.name, _LEFT_OUT), "computed")
 
     return _put_together(chosen, facts, result, quick, began)
@@ -434,7 +445,7 @@ def _chosen(names: Iterable[str] | None) -> list[Claim]:
 
 _SEARCHES = (Bound, Exponent, Orbit)
 """Checks that search, which is slow."""
-_READ = (Slope, Floored, Contrast)
+_READ = (Slope, Floored, Contrast, Replayed)
 """Checks that read what a sweep found."""
 _LEFT_OUT = Missing("left out, since facts decide the claim without it; --full runs it")
 

@@ -7,7 +7,7 @@ from functools import singledispatch
 from typing import Any
 
 from moestat.papers.claims import rules
-from moestat.papers.claims.checks import Check
+from moestat.papers.claims.checks import Check, Replayed
 from moestat.papers.claims.evidence import (
     ContrastEvidence,
     DependenceEvidence,
@@ -19,6 +19,7 @@ from moestat.papers.claims.evidence import (
     OrderEvidence,
     PairEvidence,
     QuantileEvidence,
+    ReplayEvidence,
     SequenceEvidence,
     SlopeEvidence,
 )
@@ -69,6 +70,12 @@ def _(evidence: SlopeEvidence) -> str:
 def _(evidence: QuantileEvidence) -> str:
     low, high = evidence.interval
     return f"slope {evidence.slope:.3f} [{low:.3f}, {high:.3f}]"
+
+
+@_text.register
+def _(evidence: ReplayEvidence) -> str:
+    low, high = evidence.interval
+    return f"slope {evidence.slope:.2f} [{low:.2f}, {high:.2f}]"
 
 
 @_text.register
@@ -150,6 +157,10 @@ def why_open(check: Check, evidence: Evidence, outcome: str) -> str:
         return evidence.why
     if isinstance(evidence, SlopeEvidence):
         return _slope_shortfall(evidence)
+    if isinstance(evidence, ReplayEvidence) and isinstance(check, Replayed):
+        if evidence.interval[0] <= check.published <= evidence.interval[1]:
+            return f"too few fits: {_text(evidence)}"
+        return f"not reproduced: the replay has {_text(evidence)}, and starts are not stated"
     if isinstance(evidence, ContrastEvidence):
         return "the other way round in these runs" if evidence.interval[1] < 0 else "no difference"
     if isinstance(evidence, SequenceEvidence):

@@ -3,7 +3,7 @@
 from moestat.sweep.cli._app import app
 from moestat.sweep.cli._cells import cell, failures, status
 from moestat.sweep.cli._new import new
-from moestat.sweep.cli._rates import compare, plot, rates, report
+from moestat.sweep.cli._rates import compare, plot, rates, report, score
 from moestat.sweep.cli._run import run
 from moestat.sweep.cli._stores import backup, export, list_experiments, merge, verify_store
 
@@ -21,6 +21,7 @@ __all__ = [
     "rates",
     "report",
     "run",
+    "score",
     "status",
     "verify_store",
 ]

@@ -10,7 +10,7 @@ import typer
 from moestat.sweep.cli._app import AsJson, StorePath, command, console, reading, show_json
 from moestat.sweep.errors import SweepError
 
-__all__ = ["compare", "plot", "rates", "report"]
+__all__ = ["compare", "plot", "rates", "report", "score"]
 
 
 @command("rates quickstart.sqlite --json")
@@ -95,6 +95,30 @@ def report(
     with reading(store) as opened:
         paths = part_of(opened.spec.kind, "write_report")(opened, out)
     _show_files("report", paths, as_json)
+
+
+@command("score quickstart estimates.npz")
+def score(
+    spec: Annotated[str, typer.Argument(help="A TOML file, or a shipped experiment.")],
+    estimates: Annotated[
+        Path,
+        typer.Argument(
+            help="An .npz file: for a curve the arrays CURVE/n (N,) and CURVE/BLOCK (N, k, ...)."
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Score estimates that another program made by the losses of SPEC."""
+    from moestat.sweep.display import scores_table
+    from moestat.sweep.experiments import find_spec
+    from moestat.sweep.scoring import score as scored
+    from moestat.sweep.spec import load_spec
+
+    found = scored(load_spec(find_spec(spec)), estimates)
+    if as_json:
+        show_json([each.as_dict() for each in found])
+    else:
+        console().print(scores_table(found))
 
 
 def _show_files(what: str, paths: list[Path], as_json: bool) -> None:

@@ -177,6 +177,10 @@ class NetworkSpec:
         """The places on the x-axis."""
         return self.values[self.axis]
 
+    def sizes_of(self, curve: NetworkCurve) -> tuple[Any, ...]:
+        """The places of a curve: the same for all."""
+        return self.sizes
+
     @property
     def n_cells(self) -> int:
         """Number of cells: curves times places times replicates."""
