@@ -91,7 +91,8 @@ _WORKS = (
         "Demystifying softmax gating function in Gaussian mixture of experts",
         "Advances in Neural Information Processing Systems",
         "arXiv 2305.03288",
-        note="Known here from what the papers above quote of it.",
+        note="Known here from what the papers above quote of it, and from its program, the public"
+        " repository CRPE-SGaME.",
     ),
     Reference(
         "Al-Baali and Fletcher (1985)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from moestat.papers.claims.checks import Bound, Check, Identity, Orbit, Replayed, Slope
+from moestat.papers.claims.checks import Bound, Check, Floored, Identity, Orbit, Replayed, Slope
 from moestat.papers.claims.claim import Claim
 from moestat.papers.claims.rules import SUPPORTS
 
@@ -59,7 +59,14 @@ CLAIMS = (
         _SOFTMAX,
         "softmax-D1",
         _OVER,
-        _slopes("softmax", exact=False),
+        (
+            Floored("classes, k = 3", 2, "expert", QUARTER),
+            Slope(
+                *(_SWEEP, "softmax, k = 3", (2, "expert"), QUARTER),
+                required=False,
+                note="free masses: the extra expert is often light, and its place says nothing",
+            ),
+        ),
     ),
     Claim(
         "mlmoe.table-1.softmax-regime-2.exact",

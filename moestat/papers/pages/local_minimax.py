@@ -143,9 +143,11 @@ def page(sizes: tuple[int, ...] = SIZES, replicates: int = REPLICATES) -> str:
         "|---|" + "---|" * (len(sizes) + 1),
     ]
     rng = np.random.default_rng(0)
+    worst = np.zeros(len(sizes))
     for rate in RATES:
         for factor in FACTORS:
             errors = [intercept_errors(n, factor * n**-rate, replicates) for n in sizes]
+            worst = np.maximum(worst, [np.quantile(each, 0.9) for each in errors])
             slope = quantile_slope(
                 np.repeat(np.array(sizes, float), [each.size for each in errors]),
                 np.concatenate(errors),
@@ -158,6 +160,15 @@ def page(sizes: tuple[int, ...] = SIZES, replicates: int = REPLICATES) -> str:
             )
             medians = " | ".join(f"{np.median(each):.2g}" for each in errors)
             lines.append(f"| {factor:g} n^(-1/{1 / rate:g}) | {medians} | {told} |")
+    if len(sizes) < 2:
+        return "\n".join(lines) + "\n"
+    falls = np.polyfit(np.log(sizes), np.log(worst), 1)[0]
+    lines += [
+        "",
+        "The worst of these 90% quantiles is "
+        + ", ".join(f"{value:.2g} at {n:.0e}" for n, value in zip(sizes, worst, strict=True))
+        + f": it falls like n^({falls:.3f}), where the theorem's exponent is -0.125.",
+    ]
     return "\n".join(lines) + "\n"
 
 
