@@ -16,7 +16,13 @@ from moestat.model.designs import Design, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 from moestat.model.generate import check_noise
 
-__all__ = ["NullDirection", "Spectrum", "expected_information", "information_spectrum"]
+__all__ = [
+    "NullDirection",
+    "Spectrum",
+    "expected_information",
+    "information_spectrum",
+    "score_products",
+]
 
 _REFINEMENT = 2  # of the rule over a continuous response
 
@@ -92,15 +98,33 @@ def _weighted_scores(
         real_in("noise", variance, 0.0, open_low=True)
         yield gradient_rows(family, vector, nodes, np.sqrt(mass / variance))
         return
-    for chunk, rule in response_rules([(family, vector)], nodes, _REFINEMENT):
+    for inputs, y, weight in _weighted_nodes(family, vector, nodes, mass):
+        yield score_rows(family, vector, np.ascontiguousarray(inputs.T), y, np.sqrt(weight))
+
+
+def _weighted_nodes(
+    family: Family, theta: FloatArray, nodes: FloatArray, mass: FloatArray
+) -> Iterator[tuple[FloatArray, Any, FloatArray]]:
+    """Nodes over inputs (d, m) and responses (m,) with their probabilities (m,), by chunks."""
+    for chunk, rule in response_rules([(family, theta)], nodes, _REFINEMENT):
         x = np.ascontiguousarray(nodes[:, chunk])
-        density = np.exp(log_densities(family, vector, x, rule))
+        density = np.exp(log_densities(family, theta, x, rule))
         weight = (density * rule.weight * mass[chunk][rule.owner, None]).ravel()
-        inputs = np.ascontiguousarray(np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1).T)
         if not abs(weight.sum() - mass[chunk].sum()) < 0.01 * mass[chunk].sum():
             raise ValueError("theta: a density there is beyond the range of float64")
         used = np.flatnonzero(weight > 0.0)
-        yield score_rows(family, vector, inputs[used], rule.y.ravel()[used], np.sqrt(weight[used]))
+        inputs = np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1)[:, used]
+        yield np.ascontiguousarray(inputs), rule.y.ravel()[used], weight[used]
+
+
+def score_products(
+    family: Family, theta: FloatArray, X: FloatArray, y: Any, weight: FloatArray
+) -> FloatArray:
+    """Weighted sum (P, P) of the outer products of the scores of samples X (d, n), in one pass."""
+    found, unused = np.empty((2, family.n_params, family.n_params)), np.empty(family.n_params)
+    sizes = (family.index, family.width, family.layout)
+    family.loops.informed(theta, *sizes, X, y, weight, unused, found[0], found[1])
+    return found[1]
 
 
 def score_rows(
@@ -192,8 +216,17 @@ def expected_information(
     [4.0, 1.3333, 0.5]
     """
     check_family("family", family)
-    parts = _weighted_scores(family, theta, design, n_nodes, noise)
-    total = sum((rows.T @ rows for rows in parts), np.zeros((family.n_params, family.n_params)))
+    if family.is_regression:
+        scores = _weighted_scores(family, theta, design, n_nodes, noise)
+        parts = [rows.T @ rows for rows in scores]
+    else:
+        vector = as_floats("theta", theta, (family.n_params,))
+        check_noise(family, noise)
+        size = nodes_per_input(n_nodes, family.n_features)
+        nodes, mass = design_of(design).quadrature(family.n_features, size)
+        chunks = _weighted_nodes(family, vector, nodes, mass)
+        parts = [score_products(family, vector, *chunk) for chunk in chunks]
+    total = np.sum(parts, axis=0)
     if not np.isfinite(total).all():
         raise ValueError("theta: the information there is beyond the range of float64")
     return total

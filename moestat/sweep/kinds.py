@@ -37,6 +37,14 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "draw": "training.display.draw_trainings",
         "write_report": "training.display.write_training_report",
     },
+    "inference": {
+        "parse": "inference.spec.parse_inference",
+        "run_cell": "inference.cell.run_inference",
+        "summarise": "inference.analysis.summarise_inference",
+        "table": "inference.display.inference_table",
+        "draw": "inference.display.draw_inference",
+        "write_report": "inference.display.write_inference_report",
+    },
 }
 """For each kind, where its functions are.
 

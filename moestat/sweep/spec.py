@@ -33,7 +33,16 @@ from moestat.sweep.limits import check_cells, check_memory
 from moestat.sweep.sizes import read_sizes
 from moestat.sweep.tables import Table, check_numbers, shown
 
-__all__ = ["REGRESSION_ERROR", "Curve", "Spec", "Truth", "load_spec", "loss_label", "parse_spec"]
+__all__ = [
+    "REGRESSION_ERROR",
+    "Curve",
+    "Spec",
+    "Truth",
+    "load_spec",
+    "loss_label",
+    "parse_spec",
+    "read_truth",
+]
 
 _SOLVER = {"name": "newton"}
 _SQUARES_SOLVER = {"name": "gauss-newton-bfgs"}
@@ -451,7 +460,7 @@ def parse_fits(top: Table, text: str) -> Spec:
     sizes = read_sizes(top)
     design = _build(top, "design", make_design, top.table("design", {}))
     truths = {
-        name: _truth(name, values) for name, values in _non_empty(top, "truth", Mapping).items()
+        name: read_truth(name, values) for name, values in _non_empty(top, "truth", Mapping).items()
     }
     curves = tuple(
         _curve(position, values, truths)
@@ -500,7 +509,8 @@ def _build(table: Table, key: str, make: Any, *given: Any) -> Any:
         raise table.error(key, message.removeprefix(key).lstrip(": ")) from None
 
 
-def _truth(name: str, values: Any) -> Truth:
+def read_truth(name: str, values: Any) -> Truth:
+    """A truth from its table in a spec; what is wrong with it raises a `SweepError`."""
     table = Table(values, f"truth {name!r}")
     likelihood = table.text("likelihood", "multinomial")
     discrete = _build(table, "likelihood", LIKELIHOODS.__getitem__, likelihood).support is not None

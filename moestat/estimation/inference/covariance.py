@@ -8,7 +8,12 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.found import found, inverse_of_free
-from moestat.metrics.information import expected_information, gradient_rows, score_rows
+from moestat.metrics.information import (
+    expected_information,
+    gradient_rows,
+    score_products,
+    score_rows,
+)
 from moestat.model.family import Family
 from moestat.solvers.problem import Sample
 
@@ -84,7 +89,6 @@ def middle(
     -----
     White (1982) for the sandwich, Liang and Zeger (1986) for groups.
     """
-    scores = rows_of_scores(family, data, theta)
     n = float(data.weight.sum())
     if kind == "cluster":
         labels = np.asarray(groups)
@@ -98,10 +102,15 @@ def middle(
         count = int(index.max()) + 1
         if count < 2:
             raise ValueError("groups must hold at least two groups, got one")
+        scores = rows_of_scores(family, data, theta)
         sums = np.zeros((count, family.n_params))
         np.add.at(sums, index, scores * data.weight[:, None])
         return sums.T @ sums * (count / (count - 1))
-    total = (scores * data.weight[:, None]).T @ scores
+    if family.is_regression:
+        scores = rows_of_scores(family, data, theta)
+        total = (scores * data.weight[:, None]).T @ scores
+    else:
+        total = score_products(family, theta, data.X, data.y, data.weight)
     if kind == "HC0":
         return total
     return total * (n / (n - family.n_free_params))

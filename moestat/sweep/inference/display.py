@@ -1,0 +1,204 @@
+"""Tables, figures and reports of sweeps of inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import figure_text, markdown_text
+from moestat.sweep.figure import write_page
+from moestat.sweep.inference.analysis import InferenceSummary, Share, summarise_inference
+from moestat.sweep.inference.procedures import PROCEDURES
+from moestat.sweep.store import Store
+
+__all__ = ["draw_inference", "inference_table", "write_inference_report"]
+
+_PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+_BAND = {0.95: (0.93, 0.97), 0.05: (0.03, 0.07)}
+"""Shares that count as nominal."""
+
+_NOTE = (
+    f"share {_PLUS_MINUS} Monte Carlo standard error over replicates; the share of an interval is"
+    " over all parameters or places, then those of the worst and the best; missing: no certified"
+    " fit or no standard error"
+)
+
+
+def _rows(summary: InferenceSummary) -> Iterable[list[str]]:
+    for (name, label), places in summary.shares.items():
+        for x, found in places.items():
+            yield [
+                label,
+                f"{x:g}",
+                str(found.count),
+                f"{100 * found.mean:.1f} {_PLUS_MINUS} {100 * found.error:.1f}%",
+                _item(found.lowest, found),
+                _item(found.highest, found),
+                f"{100 * found.missing:.1f}%",
+                _verdict(name, found),
+            ]
+
+
+def _item(item: tuple[str, float], found: Share) -> str:
+    """An item's share; nothing where there is one item only."""
+    if found.lowest[0] == found.highest[0] and found.lowest[1] == found.mean:
+        return ""
+    return f"{100 * item[1]:.1f}% ({item[0]})"
+
+
+def _verdict(name: str, found: Share) -> str:
+    """Whether the share is in the band about what the procedure promises."""
+    nominal = PROCEDURES[name].nominal
+    if nominal is None:
+        return ""
+    low, high = _BAND[nominal]
+    return "yes" if low <= found.mean <= high else "**no**"
+
+
+_HEAD = ("what", "runs", "share", "worst", "best", "missing", "in band")
+
+
+def inference_table(
+    title: str, summaries: Sequence[InferenceSummary], details: bool = False
+) -> Table:
+    """Shares of each procedure at each place.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of InferenceSummary
+        The curves.
+    details : bool
+        Also the worst and the best item.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    kept = (0, 1, 2, 3, 4, 5, 6) if details else (0, 1, 2, 3, 6)
+    names = ("what", summaries[0].axis, "runs", "share", "lowest", "highest", "missing")
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table.add_column("curve")
+    for at in kept:
+        table.add_column(names[at], justify="left" if at == 0 else "right")
+    for summary in summaries:
+        for row in _rows(summary):
+            table.add_row(summary.curve.name, *(row[at] for at in kept))
+    table.caption = _NOTE
+    return table
+
+
+def draw_inference(title: str, summaries: Sequence[InferenceSummary]) -> Any:
+    """Shares along the x-axis with twice their Monte Carlo errors, one panel per curve.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of InferenceSummary
+        The curves.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    SweepError
+        If no curve has a result yet.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shown = [summary for summary in summaries if summary.drawable]
+    if not shown:
+        raise SweepError("there is nothing to plot: no cell has a result yet")
+    figure = Figure(figsize=(4.4 * len(shown), 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(figure_text(title))
+    for axes, summary in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        nominal = {PROCEDURES[name].nominal for name, _ in summary.shares} - {None}
+        for value in nominal:
+            axes.axhspan(*_BAND[value], color="0.92", zorder=0)
+            axes.axhline(value, color="0.6", linewidth=0.8)
+        for i, ((_, label), places) in enumerate(summary.shares.items()):
+            axes.errorbar(
+                # Side by side, so that no curve hides another.
+                [x * 1.02**i for x in places],
+                [found.mean for found in places.values()],
+                [2.0 * found.error for found in places.values()],
+                label=figure_text(label),
+                marker="osD^vPX*"[i % 8],
+                markersize=4,
+                linewidth=1,
+                capsize=2,
+            )
+        axes.set_xscale("log")
+        places = sorted({x for own in summary.shares.values() for x in own})
+        axes.set_xticks(places, [f"{x:g}" for x in places])
+        axes.minorticks_off()
+        axes.set_xlabel(summary.axis)
+        axes.set_title(figure_text(summary.curve.name), fontsize="medium")
+        axes.legend(fontsize="x-small", frameon=False)
+    return figure
+
+
+def write_inference_report(store: Store, folder: str | Path | None = None) -> list[Path]:
+    """Write the report of a sweep of inference: figure (PNG, PDF) and Markdown page.
+
+    Parameters
+    ----------
+    store : Store
+        An open store; its sweep need not be complete.
+    folder : str or Path, optional
+        Where to; the store's own folder by default.  It is made if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The files, named like the store.
+
+    Raises
+    ------
+    SweepError
+        If a file cannot be written.
+    """
+    summaries, spec = summarise_inference(store), store.spec
+    drawn = any(summary.drawable for summary in summaries)
+    return write_page(
+        store.path,
+        folder,
+        (lambda: draw_inference(spec.title, summaries)) if drawn else None,
+        lambda figures: _page(spec, summaries, figures),
+    )
+
+
+def _page(spec: Any, summaries: Sequence[InferenceSummary], figures: Sequence[Path]) -> str:
+    settled = sum(summary.done + summary.failed for summary in summaries)
+    parts = [
+        f"# {markdown_text(spec.title)}",
+        f"{spec.replicates} data sets per curve and place, seed {spec.seed}.  Spec"
+        f" {spec.digest[:12]}; {settled} of {spec.n_cells} cells have results.  Numbers are"
+        f" {_NOTE}.  In band: 93 to 97% for a nominal coverage of 95%, 3 to 7% for a test of"
+        " level 5%.",
+    ]
+    if figures:
+        parts.append(f"![{markdown_text(spec.title)}](<{figures[0].name}>)")
+    for summary in summaries:
+        parts.append(f"## {markdown_text(summary.curve.name)}")
+        if summary.curve.note:
+            parts.append(f"> {markdown_text(summary.curve.note)}")
+        if summary.failed:
+            parts.append(f"{summary.failed} of {summary.planned} cells failed.")
+        head = (_HEAD[0], summary.axis, *_HEAD[1:])
+        lines = [head, ["---"] * len(head), *_rows(summary)]
+        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    return "\n\n".join(parts) + "\n"
