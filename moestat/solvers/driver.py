@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from moestat.solvers.problem import Answer, Iteration, Problem, Request, Result, Target, Value
 
@@ -85,6 +86,12 @@ def drive(
     return results  # type: ignore[return-value]
 
 
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of their own: looking for them takes milliseconds."""
+    return ThreadpoolController()
+
+
 def attempt(
     iterations: Sequence[Iteration[Result]], problems: Sequence[Problem], target: Target
 ) -> list[Result | Exception]:
@@ -103,7 +110,7 @@ def attempt(
             pending.append((i, request))
 
     # The solvers' own algebra is P by P: BLAS threads would only wait for each other.
-    with threadpool_limits(1, "blas"):
+    with _libraries().limit(limits=1, user_api="blas"):
         for group in target.groups(problems):
             with target.session([problems[i] for i in group]) as answer:
                 for i in group:

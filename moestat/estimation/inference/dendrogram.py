@@ -162,7 +162,7 @@ def dendrogram(family: Family, theta: FloatArray, X: Any, y: Any) -> Dendrogram:
 
 
 def _apart(one: dict[str, Any], other: dict[str, Any]) -> float:
-    mass = 1.0 / (np.exp(-one["beta0"]) + np.exp(-other["beta0"]))
+    mass = np.exp(-np.logaddexp(-one["beta0"], -other["beta0"]))
     squared = np.sum((one["beta1"] - other["beta1"]) ** 2) + (one["b"] - other["b"]) ** 2
     plain = np.linalg.norm(one["a"] - other["a"]) + abs(one["nu"] - other["nu"])
     return float(mass * (squared + plain))

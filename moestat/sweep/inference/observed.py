@@ -15,7 +15,7 @@ from moestat.estimation.fitting import fit
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns
-from moestat.estimation.starts import GivenStarts
+from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.family import Family, family
 from moestat.model.generate import sample
 from moestat.sweep.identity import digest
@@ -77,13 +77,18 @@ class Observed:
         """Whether the model has more experts than the truth."""
         return self.trial.n_experts > self.trial.truth.family.n_experts
 
+    def _rules(self, starts: FloatArray | None) -> list[StartRule]:
+        rules: list[StartRule] = [] if starts is None else [GivenStarts(starts)]
+        count = self.trial.n_starts
+        return [*rules, ShortRuns(count=count)] if count else rules
+
     def fitted(self, family: Family, starts: FloatArray | None = None) -> MoEResults:
         """A fit of a family from short runs, and from starts (m, P)."""
-        given = [] if starts is None else [GivenStarts(starts)]
-        rules = [*given, ShortRuns(count=self.trial.n_starts)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
-            return fit(family, *self.data, starts=rules, rng=self.rng.spawn(1)[0], threads=1)
+            return fit(
+                family, *self.data, starts=self._rules(starts), rng=self.rng.spawn(1)[0], threads=1
+            )
 
     @cached_property
     def result(self) -> MoEResults | None:
@@ -117,7 +122,7 @@ class Observed:
             name: value if value.shape == small.blocks[name].shape else value[..., :-1]
             for name, value in own.unpack(truth.theta).items()
         }
-        rules = [GivenStarts(small.pack(blocks)[None, :]), ShortRuns(count=self.trial.n_starts)]
+        rules = self._rules(small.pack(blocks)[None, :])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
             result = fit(small, X[:, :-1], y, starts=rules, rng=self.rng.spawn(1)[0], threads=1)

@@ -43,7 +43,7 @@ class Trial:
     procedures : tuple of str
         Names in `moestat.sweep.inference.procedures.PROCEDURES`.
     n_starts : int
-        Short runs of a fit, besides the start at the truth.
+        Short runs of a fit, besides the start at the target; with 0 there are none.
     n_resamples : int
         Resamples of a bootstrap.
     group_size : int
@@ -98,9 +98,11 @@ def make_trial(fields: Mapping[str, Any]) -> Trial:
         raise ValueError("truth: intervals and tests need a likelihood, got 'least-squares'")
     counts = {
         name: positive_int(name, fields[name])
-        for name in ("n_starts", "n_resamples", "group_size")
+        for name in ("n_resamples", "group_size")
         if name in fields
     }
+    if "n_starts" in fields:
+        counts["n_starts"] = positive_int("n_starts", fields["n_starts"], 0)
     return Trial(
         n=positive_int("n", fields["n"]),
         truth=truth,

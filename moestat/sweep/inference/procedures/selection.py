@@ -24,11 +24,12 @@ def judge(observed: Observed) -> Outcomes:
             X,
             y,
             k=range(1, trial.n_experts + 1),
-            folds=5,
+            folds=3,
             rng=observed.rng.spawn(1)[0],
             starts=[ShortRuns(count=trial.n_starts)],
             threads=1,
         )
+    # The dendrogram is of the fit with the most experts.
     chosen = {name: table.chosen(name) for name in CRITERIA}
     largest = table.results[trial.n_experts]
     chosen["dendrogram"] = dendrogram(largest.family, largest.theta, X, y).n_experts
