@@ -8,6 +8,7 @@ __all__ = [
     "DisagreementWarning",
     "MoEWarning",
     "OptimumWarning",
+    "OverSpecifiedWarning",
     "SeparationWarning",
     "UnitsWarning",
 ]
@@ -31,6 +32,10 @@ class BoundWarning(OptimumWarning):
 
 class DisagreementWarning(OptimumWarning):
     """Only one of the runs reached the best log-likelihood."""
+
+
+class OverSpecifiedWarning(MoEWarning):
+    """The fit has an expert more than the data tell apart: Wald inference is not valid."""
 
 
 class SeparationWarning(OptimumWarning):

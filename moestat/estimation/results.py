@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +12,16 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
+from moestat.base.warnings import OverSpecifiedWarning
 from moestat.estimation.data import Data, read_inputs, without_rows
-from moestat.estimation.inference.covariance import robust_covariance
+from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
+from moestat.estimation.inference.covariance import KINDS, robust_covariance
+from moestat.estimation.inference.found import inverse_of_free
 from moestat.estimation.inference.hypotheses import TestResult, wald
+from moestat.estimation.inference.nested import lr_test
 from moestat.estimation.inference.prediction import Prediction, predict_with_errors
+from moestat.estimation.inference.profile import Profile, profile
+from moestat.estimation.inference.simpler import Simpler, simpler
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary
@@ -263,17 +270,29 @@ class MoEResults:
         """
         return self._labelled(self._covariance.copy(), self.param_names)
 
-    def get_robustcov_results(self, cov_type: str = "HC0", groups: Any = None) -> MoEResults:
+    def get_robustcov_results(
+        self,
+        cov_type: str = "HC0",
+        groups: Any = None,
+        *,
+        n_resamples: int = 500,
+        rng: Any = None,
+    ) -> MoEResults:
         """The same fit with standard errors, tests and intervals of another covariance.
 
         Parameters
         ----------
-        cov_type : {"observed", "expected", "HC0", "HC1", "cluster"}
+        cov_type : {"observed", "expected", "HC0", "HC1", "cluster", "bootstrap"}
             Inverse observed information; inverse expected information at the inputs; the sandwich
             ``V M V`` of White (1982), which holds when the model is wrong; that times
-            ``n / (n - p)``; the sandwich by groups of Liang and Zeger (1986).
+            ``n / (n - p)``; the sandwich by groups of Liang and Zeger (1986); the covariance of
+            estimates of resampled rows, or groups.
         groups : array_like of shape (n,), optional
-            Label of each row's group, for "cluster".
+            Label of each row's group, for "cluster" and "bootstrap".
+        n_resamples : int
+            Resamples of "bootstrap".
+        rng : numpy.random.Generator, int or None
+            Their source.
 
         Returns
         -------
@@ -294,7 +313,78 @@ class MoEResults:
         >>> bool(np.all(robust.bse[2:] > 0)), robust.cov_type
         (True, 'HC0')
         """
-        return replace(self, cov_type=cov_type, robust=robust_covariance(self, cov_type, groups))
+        if cov_type == "bootstrap":
+            kind = "pairs" if groups is None else "cluster"
+            robust = self.bootstrap(n_resamples, kind, groups=groups, rng=rng).cov_params()
+        elif cov_type in KINDS:
+            robust = robust_covariance(self, cov_type, groups)
+        else:
+            known = ", ".join((*KINDS, "bootstrap"))
+            raise ValueError(f"cov_type must be one of {known}, got {cov_type!r}")
+        other = replace(self, cov_type=cov_type, robust=robust)
+        if "simpler" in self.__dict__:
+            other.__dict__["simpler"] = self.simpler
+        return other
+
+    @cached_property
+    def simpler(self) -> Simpler | None:
+        """The best fit with one expert less next to this one, and what BIC says of it."""
+        return simpler(self)
+
+    @property
+    def _order_doubt(self) -> str | None:
+        """Why Wald inference is not valid here, None where nothing speaks against it."""
+        if self.data is None or len(self.data.y) < self.weight.size or self.simpler is None:
+            return None
+        return str(self.simpler) if self.simpler.gain > 0.0 else None
+
+    def _warn_of_order(self) -> None:
+        doubt = self._order_doubt
+        if doubt is not None:
+            warnings.warn(doubt, OverSpecifiedWarning, stacklevel=3)
+
+    def bootstrap(
+        self, n_resamples: int = 500, kind: str = "pairs", *, groups: Any = None, rng: Any = None
+    ) -> BootstrapResult:
+        """Estimates of resampled data, `moestat.bootstrap`.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.bootstrap(20, rng=0).conf_int().shape
+        (5, 2)
+        """
+        return bootstrap(self, n_resamples, kind, groups=groups, rng=rng)
+
+    def profile(self, name: str, alpha: float = 0.05) -> Profile:
+        """The profile likelihood interval of the parameter called `name`, `moestat.profile`.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> low, high = result.profile("a[0,0]").interval
+        >>> bool(low < result.blocks["a"][0, 0] < high)
+        True
+        """
+        return profile(self, name, alpha)
+
+    def compare_lr_test(self, restricted: MoEResults) -> TestResult:
+        """Likelihood ratio test of a restricted fit with as many experts, `moestat.lr_test`.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> y = X[:, 0] + np.sin(np.arange(100))
+        >>> full = moestat.fit("gaussian", X, y, n_experts=1, rng=0)
+        >>> full.compare_lr_test(moestat.fit("gaussian", X[:, :1], y, n_experts=1, rng=0)).df
+        1
+        """
+        return lr_test(restricted, self)
 
     def get_prediction(self, X: Any) -> Prediction:
         """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
@@ -338,6 +428,7 @@ class MoEResults:
         >>> result.wald_test("a[0,0] = 1").df
         1
         """
+        self._warn_of_order()
         return wald(constraints, self.param_names, self.theta, self._covariance)
 
     @cached_property
@@ -348,12 +439,11 @@ class MoEResults:
         unknown = ~self._inner_free & (lower < upper)
         at = np.flatnonzero(self._inner_free)
         if at.size:
-            values, vectors, scale = self._spectrum
+            values, vectors, _ = self._spectrum
             good = values > _IDENTIFIED * values[-1]
             moved = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0) > 1e-6
             unknown[at] = moved | bool(values[0] < -_IDENTIFIED * values[-1])
-            inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T
-            covariance[np.ix_(at, at)] = inverse / np.outer(scale, scale)
+            covariance = inverse_of_free(self._inner.solution.information, at)
         if unknown.any():
             # One that moves with a coordinate on a bound, such as a multiple of its input.
             open_ = lower < upper
@@ -403,7 +493,12 @@ class MoEResults:
         return np.column_stack([self.theta - half, self.theta + half])
 
     def conf_int(self, alpha: float = 0.05) -> Any:
-        """Wald intervals (P, 2) of level ``1 - alpha``."""
+        """Wald intervals (P, 2) of level ``1 - alpha``.
+
+        Warns with an `OverSpecifiedWarning` if the data do not tell two experts apart: the
+        intervals do not hold there.
+        """
+        self._warn_of_order()
         return self._labelled(self._interval(alpha), ["lower", "upper"])
 
     @property
@@ -561,7 +656,9 @@ class MoEResults:
                     f"{high:.4f}",
                 ]
             rows.append((name, f"{value:.4f}", *note))
-        notes = tuple(f"Note: {note}." for note in self.notes)
+        doubt = self._order_doubt
+        said = self.notes if doubt is None else (*self.notes, doubt)
+        notes = tuple(f"Note: {note}." for note in said)
         return Summary(title, tuple(map(tuple, facts)), tuple(rows), notes)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
 
 import moestat
+from moestat.base.warnings import OverSpecifiedWarning
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.delta import delta_method
@@ -51,7 +54,7 @@ def coefficients(result):
     return np.concatenate([np.ravel(blocks["b"]), np.ravel(blocks["a"])])
 
 
-@pytest.mark.parametrize("kind", ["HC0", "cluster"])
+@pytest.mark.parametrize("kind", ["HC0", "HC1", "cluster"])
 def test_robust_errors_of_one_expert_are_those_of_statsmodels(line, kind):
     _, _, result, ols = line
     groups = np.arange(150) // 5
@@ -63,8 +66,34 @@ def test_robust_errors_of_one_expert_are_those_of_statsmodels(line, kind):
         ).cov_params() * (30 / 29)
     else:
         other = ols.get_robustcov_results(kind).cov_params()
+        if kind == "HC1":
+            # The variance is estimated, too: four parameters, where least squares count three.
+            other = other * ((150 - 3) / (150 - 4))
     np.testing.assert_allclose(own.cov_params()[np.ix_(at, at)], other, rtol=1e-8)
     assert own.cov_type == kind
+
+
+@pytest.mark.parametrize("kind", ["observed", "expected", "HC0", "HC1", "cluster"])
+def test_errors_of_one_multinomial_expert_are_those_of_statsmodels(classes, kind):
+    X, y, result, plain = classes
+    groups = np.arange(300) // 3
+    other = plain
+    options = {"disp": 0, "tol": 1e-14, "maxiter": 100}
+    if kind not in ("observed", "expected"):
+        if kind == "cluster":
+            keywords = {"groups": groups, "use_correction": False, "df_correction": False}
+            options |= {"cov_kwds": keywords}
+        model = sm.MNLogit(2 - y, sm.add_constant(X))
+        other = model.fit(cov_type="HC0" if kind == "HC1" else kind, **options)
+    factor = {"HC1": 300 / (300 - 6), "cluster": 100 / 99}.get(kind, 1.0)
+    own = result.get_robustcov_results(kind, groups=groups if kind == "cluster" else None)
+    # statsmodels: by class, constant first; classes 0 and 1 here are its 2 and 1.
+    blocks = result.family.blocks
+    at = [[blocks["b"][0, c], *blocks["a"][0, c]] for c in (1, 0)]
+    at = np.ravel(at)
+    np.testing.assert_allclose(
+        own.cov_params()[np.ix_(at, at)], np.asarray(other.cov_params()) * factor, rtol=2e-8
+    )
 
 
 def test_errors_of_one_expert_are_those_of_least_squares(line):
@@ -271,3 +300,37 @@ def test_quantile_residuals_of_classes_are_normal(classes):
     labels = np.searchsorted(result.data.classes, y) + 1
     residuals = quantile_residuals(result.family, result.theta, X, labels, rng=0)
     assert kstest(residuals, "norm").pvalue > 1e-3
+
+
+def test_methods_are_the_functions(two):
+    _, _, _, _, result = two
+    assert result.profile("b[0]").interval == moestat.profile(result, "b[0]").interval
+    again = result.bootstrap(20, rng=0)
+    np.testing.assert_array_equal(again.replicates, moestat.bootstrap(result, 20, rng=0).replicates)
+    robust = result.get_robustcov_results("bootstrap", n_resamples=20, rng=0)
+    free = np.asarray(result.bse) > 0
+    np.testing.assert_allclose(robust.bse[free], again.bse[free])
+    with pytest.raises(ValueError, match=r"cov_type must be one of observed.*bootstrap, got 'HC9'"):
+        result.get_robustcov_results("HC9")
+
+
+def test_an_expert_too_many_makes_wald_inference_warn(two):
+    model, _, X, y, right = two
+    assert right.simpler.gain < 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        right.conf_int()
+        right.wald_test("b[0] = 1")
+    assert "BIC is lower" not in str(right.summary())
+    one_more = moestat.fit(model.with_experts(3), X, y, rng=0)
+    # Merged and fitted again it is the fit with two experts.
+    assert one_more.simpler.log_likelihood == pytest.approx(right.llf, abs=1e-6)
+    assert one_more.simpler.gain == pytest.approx(one_more.bic - right.bic, abs=1e-5)
+    for ask in (one_more.conf_int, lambda: one_more.wald_test("b[0] = 1")):
+        with pytest.warns(OverSpecifiedWarning, match="expert.*BIC is lower by"):
+            ask()
+    assert "information is singular at the truth" in str(one_more.summary())
+    with pytest.warns(OverSpecifiedWarning):
+        one_more.get_robustcov_results("HC0").conf_int()
+    # Without the data nobody can tell.
+    one_more.without_data().conf_int()

@@ -18,7 +18,6 @@ from moestat.estimation.inference.resampling import (
     refit,
     reweighted_samples,
 )
-from moestat.estimation.results import MoEResults
 
 __all__ = ["BOOTSTRAPS", "BootstrapResult", "bootstrap"]
 
@@ -141,7 +140,7 @@ class BootstrapResult:
 
 
 def bootstrap(
-    result: MoEResults,
+    result: Any,
     n_resamples: int = 500,
     kind: str = "pairs",
     *,

@@ -11,13 +11,12 @@ from moestat.base.validate import as_floats
 from moestat.estimation.inference.covariance import information_at
 from moestat.estimation.inference.found import found
 from moestat.estimation.inference.hypotheses import TestResult, likelihood_ratio, score_statistic
-from moestat.estimation.results import MoEResults
 from moestat.solvers.problem import Objective, Request
 
 __all__ = ["lr_test", "score_test"]
 
 
-def lr_test(restricted: MoEResults, full: MoEResults) -> TestResult:
+def lr_test(restricted: Any, full: Any) -> TestResult:
     """Likelihood ratio test of a restricted fit inside a full one.
 
     Parameters
@@ -73,11 +72,11 @@ def lr_test(restricted: MoEResults, full: MoEResults) -> TestResult:
     return likelihood_ratio(restricted.log_likelihood, full.log_likelihood, df)
 
 
-def _expert_params(result: MoEResults) -> int:
+def _expert_params(result: Any) -> int:
     return int(np.sum(np.asarray(result.bse) > 0.0))
 
 
-def score_test(full: MoEResults, theta: Any, df: int) -> TestResult:
+def score_test(full: Any, theta: Any, df: int) -> TestResult:
     """Rao's score test of parameters that satisfy constraints.
 
     Parameters

@@ -11,7 +11,6 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.found import found
-from moestat.estimation.results import MoEResults
 from moestat.solvers.problem import Objective, Problem, Request
 
 __all__ = ["Profile", "profile"]
@@ -76,7 +75,7 @@ class Profile:
         return ax
 
 
-def profile(result: MoEResults, name: str, alpha: float = 0.05) -> Profile:
+def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     """The profile likelihood interval of a parameter.
 
     Parameters

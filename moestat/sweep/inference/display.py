@@ -125,8 +125,8 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary]) -> Any:
     FigureCanvasAgg(figure)
     figure.suptitle(figure_text(title))
     for axes, summary in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
-        nominal = {PROCEDURES[name].nominal for name, _ in summary.shares} - {None}
-        for value in nominal:
+        nominal = {PROCEDURES[name].nominal for name, _ in summary.shares}
+        for value in (value for value in nominal if value is not None):
             axes.axhspan(*_BAND[value], color="0.92", zorder=0)
             axes.axhline(value, color="0.6", linewidth=0.8)
         for i, ((_, label), places) in enumerate(summary.shares.items()):

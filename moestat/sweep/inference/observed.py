@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.fitting import fit
 from moestat.estimation.inference.alignment import align
@@ -57,7 +57,7 @@ class Observed:
         return np.repeat(X, trial.group_size, axis=0), np.repeat(y, trial.group_size)
 
     @cached_property
-    def groups(self) -> FloatArray:
+    def groups(self) -> IntArray:
         """Number of each row's group (n,)."""
         return np.arange(len(self.data[1])) // self.trial.group_size
 

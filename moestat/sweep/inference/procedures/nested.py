@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from moestat.estimation.inference.hypotheses import wald
 from moestat.estimation.inference.nested import lr_test, score_test
 from moestat.sweep.inference.observed import Observed, Outcomes
 
@@ -45,6 +46,7 @@ def judge(observed: Observed) -> Outcomes:
         "score": score_test(full, family.pack(blocks), df=len(own)).pvalue,
     }
     for kind in ("observed", "expected", "HC0"):
-        wald = full.get_robustcov_results(kind).wald_test(constraints)
-        pvalues[f"Wald, {kind}"] = wald.pvalue
+        covariance = full.get_robustcov_results(kind).cov_params()
+        found = wald(constraints, full.param_names, full.theta, covariance)
+        pvalues[f"Wald, {kind}"] = found.pvalue
     return {name: {"last input": float(p < _LEVEL)} for name, p in pvalues.items()}

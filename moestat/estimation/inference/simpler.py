@@ -1,0 +1,131 @@
+"""Whether a fit has an expert too many: the best fit with one less, made from this one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.estimation.inference.found import found
+from moestat.model.family import Family
+from moestat.solvers import Newton
+from moestat.solvers.driver import drive
+from moestat.solvers.problem import Problem
+
+__all__ = ["Simpler", "simpler"]
+
+_TRIED = 2
+"""Candidates that are fitted: those of the highest likelihood as they are."""
+
+
+@dataclass(frozen=True)
+class Simpler:
+    """A fit with one expert less.
+
+    Parameters
+    ----------
+    log_likelihood : float
+        Its log-likelihood.
+    gain : float
+        By how much Schwarz's criterion falls, or rises if negative.
+    experts : tuple of int
+        The two experts that became one, or the one that was left out.
+    """
+
+    log_likelihood: float
+    gain: float
+    experts: tuple[int, ...]
+
+    def __str__(self) -> str:
+        if len(self.experts) == 1:
+            what = f"expert {self.experts[0]} explains hardly any sample: without it"
+        else:
+            what = (
+                f"experts {self.experts[0]} and {self.experts[1]} hardly differ: with one of them"
+            )
+        return (
+            f"{what} BIC is lower by {self.gain:.1f}. If the data have an expert less, the"
+            " information is singular at the truth and estimates are not normal: Wald's standard"
+            " errors, tests and intervals do not hold there. moestat.select and"
+            " moestat.bootstrap_lrt are about the number of experts"
+        )
+
+
+def simpler(result: Any) -> Simpler | None:
+    """The best fit with one expert less among those next to a fit.
+
+    Parameters
+    ----------
+    result : MoEResults
+        A fit to data with k experts.
+
+    Returns
+    -------
+    Simpler or None
+        None for one expert, a regression function, or a gate that keeps some experts only.
+
+    Notes
+    -----
+    Every pair of experts becomes one, with their summed mass and the averages of their
+    parameters, weighted by mass; and every expert is left out.  The likeliest of these are
+    starts of Newton's method.  What BIC (Schwarz 1978) says of an expert too many is right in the
+    limit (Keribin 2000), where the chi-square law of the likelihood ratio is not.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> x = np.random.default_rng(0).uniform(-1, 1, 200)
+    >>> y = x + 0.1 * np.random.default_rng(1).normal(size=200)
+    >>> simpler(moestat.fit("gaussian", x, y, n_experts=2, rng=0)).gain > 0
+    True
+    """
+    family = result.family
+    if family.n_experts < 2 or family.is_regression or family.gate.n_active is not None:
+        return None
+    inner = found(result)
+    small = inner.family.with_experts(family.n_experts - 1)
+    data = inner.data
+    candidates = _candidates(inner.family, small, inner.theta, data.X)
+    heights = [float(data.weight @ small.rowwise(t, data.X, data.y)[2]) for _, t in candidates]
+    best = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1][:_TRIED]
+    problems = [Problem(small, data) for _ in best]
+    ends = drive(
+        [Newton().steps(p, candidates[i][1]) for p, i in zip(problems, best, strict=True)],
+        problems,
+        threads=1,
+    )
+    top = max(range(len(best)), key=lambda t: ends[t].log_likelihood)
+    # What the change of units adds to a log-likelihood is the same for both.
+    loss = _height(result) - ends[top].log_likelihood
+    spared = family.n_free_params - small.n_free_params
+    gain = spared * np.log(result.nobs) - 2.0 * loss
+    height = result.log_likelihood - loss
+    return Simpler(float(height), float(gain), candidates[int(best[top])][0])
+
+
+def _height(result: Any) -> float:
+    """The log-likelihood of a fit in the units in which it was found."""
+    return float((result.standard or result).solution.log_likelihood)
+
+
+def _candidates(
+    family: Family, small: Family, theta: FloatArray, X: FloatArray
+) -> list[tuple[tuple[int, ...], FloatArray]]:
+    """Starts with an expert less, and which experts they are made of."""
+    k = family.n_experts
+    mass = family.gate_probabilities(theta, X.T).mean(axis=0)
+    atoms, shared = family.split(theta)
+    made = []
+    for i in range(k):
+        made.append(((i,), np.delete(atoms, i, axis=0)))
+        for j in range(i):
+            share = mass[i] / (mass[i] + mass[j])
+            merged = share * atoms[i] + (1.0 - share) * atoms[j]
+            if family.mass_column is not None:
+                at = family.mass_column
+                merged[at] = np.logaddexp(atoms[i, at], atoms[j, at])
+            made.append(((j, i), np.vstack([np.delete(atoms, [i, j], axis=0), merged])))
+    joined = [(who, small.pin(small.join(rest, shared))) for who, rest in made]
+    return [(who, np.clip(start, small.lower, small.upper)) for who, start in joined]
