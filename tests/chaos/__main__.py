@@ -117,7 +117,7 @@ class Chaos:
             self.clock.write_text(str(self.pick.uniform(-_YEAR, _YEAR)))
         elif action == "disk":
             limit = sum(path.stat().st_size for path in self.out.parent.glob("*.sqlite*")) + 20_000
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         elif action == "second":
             second = self.run()
             _, errors = second.communicate(timeout=_PATIENCE)

@@ -1,9 +1,12 @@
 """The dask executor: a scheduler by address, a cluster of its own, deaths, TLS, clear errors."""
 
+import contextlib
 import functools
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -129,6 +132,40 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
         list(dask_executor("tcp://127.0.0.1:9").run(describe, range(3), 1))
     with pytest.raises(SweepError, match=r"no dask scheduler answers at nowhere at all"):
         list(dask_executor("nowhere at all").run(describe, range(3), 1))
+
+
+@pytest.mark.parametrize("answer", ["nothing", "noise", "the end"])
+def test_garbage_in_place_of_a_scheduler_is_told_within_the_limit(monkeypatch, answer):
+    monkeypatch.setattr(dask, "_SECONDS_TO_CONNECT", 0.5)
+    held = []
+
+    def serve(listening):
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(listening.accept()[0])
+                if answer == "noise":
+                    held[-1].sendall(b"HTTP/1.1 400 Bad Request\r\n" * 50)
+                elif answer == "the end":
+                    held[-1].close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, args=(listening,), daemon=True).start()
+        address = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        began = time.monotonic()
+        with pytest.raises(SweepError, match=f"no dask scheduler answers at {address}: ") as raised:
+            list(dask_executor(address).run(describe, range(3), 1))
+        assert time.monotonic() - began < 5.0
+        assert "\n" not in str(raised.value)
+    for connection in held:
+        connection.close()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "garbage", '{"address": 3}'])
+def test_a_scheduler_file_without_an_address(tmp_path, text):
+    path = tmp_path / "scheduler.json"
+    path.write_text(text)
+    with pytest.raises(SweepError, match=r"is no file of a dask scheduler|no dask scheduler ans"):
+        list(dask_executor(str(path)).run(describe, range(3), 1))
 
 
 def test_without_dask_the_message_says_what_to_install(monkeypatch):

@@ -7,9 +7,12 @@ worker's tasks again elsewhere; a task at which it has lost its patience is repo
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
@@ -141,20 +144,44 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
 
     with ExitStack() as stack:
         stack.enter_context(_quiet())
-        address: dict[str, Any]
         if scheduler is None:
             address = stack.enter_context(_local_cluster(workers))
-        elif Path(scheduler).is_file():
-            address = {"scheduler_file": scheduler}
         else:
-            address = {"address": scheduler}
+            address = _address(scheduler)
         try:
-            client = distributed.Client(
-                **address, timeout=_SECONDS_TO_CONNECT, set_as_default=False
-            )
-        except (OSError, ValueError, TypeError) as error:
-            raise SweepError(f"no dask scheduler answers at {scheduler}: {error}") from None
+            if scheduler is not None:
+                _ask(address)
+            client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
+        except Exception as error:  # whatever is at the address may answer anything
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise SweepError(f"no dask scheduler answers at {scheduler}: {reason:.300}") from None
         yield stack.enter_context(client)
+
+
+def _address(scheduler: str) -> str:
+    """The address of a scheduler: itself, or what its file says."""
+    if not Path(scheduler).is_file():
+        return scheduler
+    try:
+        return str(json.loads(Path(scheduler).read_text(encoding="utf-8"))["address"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise SweepError(f"{scheduler} is no file of a dask scheduler: it has no address") from None
+
+
+def _ask(address: str) -> None:
+    """Wait until a scheduler says what it is; the client would wait for one that says nothing."""
+    from distributed import Security, rpc
+
+    async def identity() -> None:
+        arguments = Security().get_connection_args("client")
+        async with rpc(address, connection_args=arguments) as remote:
+            await remote.identity()
+
+    async def bounded() -> None:
+        await asyncio.wait_for(identity(), _SECONDS_TO_CONNECT)
+
+    with ThreadPoolExecutor(1) as thread:  # the caller may have a loop of its own
+        thread.submit(asyncio.run, bounded()).result()
 
 
 @contextmanager
@@ -170,7 +197,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _local_cluster(workers: int) -> Iterator[dict[str, Any]]:
+def _local_cluster(workers: int) -> Iterator[Any]:
     """A cluster on this machine whose workers leave the keyboard's interrupt to us."""
     import distributed
     from dask import config
@@ -183,7 +210,7 @@ def _local_cluster(workers: int) -> Iterator[dict[str, Any]]:
             silence_logs=logging.CRITICAL,
         )
     with cluster:
-        yield {"address": cluster}
+        yield cluster
 
 
 EXECUTOR = dask_executor()
