@@ -45,7 +45,7 @@ _PATIENCE = 300.0
 class Chaos:
     """One sweep and what befalls it."""
 
-    def __init__(self, spec, out, executor, pick):
+    def __init__(self, spec, out, executor, pick, actions=None):
         self.out, self.pick, self.done = out, pick, Counter()
         self.process, self.failures = None, []
         self.clock = out.with_name("clock")
@@ -63,6 +63,8 @@ class Chaos:
             self.actions += ("scheduler", "scheduler", "scheduler")
             self.cluster = Cluster(out.parent, self.environment)
             self.command += ("--scheduler", str(self.cluster.file))
+        if actions is not None:
+            self.actions = tuple(each for each in self.actions if each in actions)
 
     def run(self):
         return start_run(*self.command, environment=self.environment)
@@ -148,9 +150,9 @@ def written(path):
         return 0
 
 
-def disturbed(spec, out, executor, pick, over, total):
+def disturbed(spec, out, executor, pick, over, total, actions=None):
     """Run a sweep to its end with disturbances until it is `over`; returns the `Chaos`."""
-    chaos = Chaos(spec, out, executor, pick)
+    chaos = Chaos(spec, out, executor, pick, actions)
     try:
         while written(out) < total and not over(chaos.done):
             chaos.start()
@@ -179,7 +181,16 @@ def disturbed(spec, out, executor, pick, over, total):
     return chaos
 
 
-def run(minutes, executor, seed, replicates=100, sizes="[3000, 6000]", kills=None, tell=None):
+def run(
+    minutes,
+    executor,
+    seed,
+    replicates=100,
+    sizes="[3000, 6000]",
+    kills=None,
+    tell=None,
+    actions=None,
+):
     """Disturbances by kind, number of cells compared, and failures."""
     pick, done, failures, compared = random.Random(seed), Counter(), [], 0
     ends = time.monotonic() + 60 * minutes
@@ -204,7 +215,7 @@ def run(minutes, executor, seed, replicates=100, sizes="[3000, 6000]", kills=Non
             sweep += 1
             out = folder / str(sweep) / "a.sqlite"
             out.parent.mkdir()
-            chaos = disturbed(spec, out, chosen, pick, over, loaded.n_cells)
+            chaos = disturbed(spec, out, chosen, pick, over, loaded.n_cells, actions)
             done += chaos.done
             found_here = list(chaos.failures)
             with open_store(out) as store:
@@ -223,6 +234,9 @@ def main():
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--executor", choices=EXECUTORS)
     parser.add_argument("--kills", type=int, help="end after so many kills, too")
+    parser.add_argument(
+        "--actions", nargs="*", choices=sorted({*ACTIONS, *KILLS}), help="only these"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     done, compared, failures = run(
@@ -230,6 +244,7 @@ def main():
         options.executor,
         options.seed,
         kills=options.kills,
+        actions=options.actions,
         tell=lambda line: print(line, flush=True),
     )
     print(

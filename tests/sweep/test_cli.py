@@ -59,7 +59,32 @@ def test_run_ends_with_table_figures_and_progress(tmp_path, spec_file, monkeypat
     assert sorted(p.name for p in tmp_path.glob("*.sqlite*")) == ["small.sqlite"]
     again = invoke("run", spec_file, "--executor", "serial")
     assert "0 of 12 cells to run" in again.stderr
-    assert again.stdout == result.stdout
+    assert "complete already; the rates: python -m moestat.sweep rates small.sqlite" in again.stdout
+    assert "figures: small.png, small.pdf" in again.stdout
+    (tmp_path / "small.png").unlink()
+    assert invoke("run", spec_file, "--executor", "serial").stdout == result.stdout
+
+
+def test_nothing_to_compute_needs_nothing_that_computes(tmp_path, spec_file):
+    """First answers come at once: no statistics, no figures, no optimiser is imported."""
+    out = tmp_path / "small.sqlite"
+    invoke("run", spec_file, "--out", out, "--executor", "serial")
+    code = (
+        "import sys; from moestat.sweep.__main__ import main; sys.argv = ['x', *{arguments}]\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = ['scipy.optimize', 'scipy.stats', 'statsmodels', 'matplotlib', 'pandas', 'dask']\n"
+        "print('loaded:', [name for name in heavy if name in sys.modules])"
+    )
+    for arguments in (
+        ["list"],
+        ["--help"],
+        ["status", str(out)],
+        ["run", str(spec_file), "--out", str(out)],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(arguments=arguments)], capture_output=True, text=True
+        )
+        assert done.stdout.splitlines()[-1] == "loaded: []", (arguments, done.stdout, done.stderr)
 
 
 def test_limit_cells(tmp_path, spec_file):

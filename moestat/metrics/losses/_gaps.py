@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from moestat.base.types import FloatArray
+from moestat.metrics.losses._assignment import linear_sum_assignment
 from moestat.model.measure import MixingMeasure
 
 __all__ = ["pair_gaps"]

@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from moestat.base.types import FloatArray
 from moestat.metrics.losses import attention_l3
+from moestat.metrics.losses._assignment import linear_sum_assignment
 from moestat.model.measure import MixingMeasure
 
 Mask = NDArray[np.bool_]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 from rich.console import Console
 
 from moestat.sweep.cli._app import (
+    PROGRAM,
     SOME_FAILED,
     AsJson,
     command,
@@ -101,7 +103,9 @@ def run(
     with create_store(target, loaded, extend=extend) as store:
         tell_damage(store.drop_damaged(), set_code=False)  # they run again
         try:
-            _run_rounds(loaded, store, chosen, count, limit_cells, share, retry_failed, progress)
+            ran = _run_rounds(
+                loaded, store, chosen, count, limit_cells, share, retry_failed, progress
+            )
         except KeyboardInterrupt as stop:
             kept = len(store.statuses())
             progress.print(
@@ -110,7 +114,8 @@ def run(
                 soft_wrap=True,
             )
             raise typer.Exit(exit_code(stop)) from None
-        failed = _conclude(store, as_json)
+        quick = not ran and not as_json and _figures_are_current(store)
+        failed = _point_to_results(store) if quick else _conclude(store, as_json)
     if failed:
         raise typer.Exit(SOME_FAILED)
 
@@ -162,8 +167,11 @@ def _run_rounds(
     share: str | None,
     retry_failed: bool,
     progress: Console,
-) -> None:
-    """Run what is open; where replicates are added, again until the rule asks for no more."""
+) -> bool:
+    """Run what is open; where replicates are added, again until the rule asks for no more.
+
+    Returns whether anything was open.
+    """
     from moestat.sweep.cost import CostModel
     from moestat.sweep.progress import reporter
     from moestat.sweep.runner import open_cells, run_cells
@@ -171,16 +179,19 @@ def _run_rounds(
     cells = _shared(spec, open_cells(spec, store, retry_failed), share)
     first = f"{spec.title}: {len(cells)} of {_planned(spec, store)} cells to run"
     progress.print(f"{first}, store {store.path}", soft_wrap=True)
+    if not cells:
+        return False
     while cells:
         cells = cells[:limit]
         with reporter(progress, cells, CostModel(store.timings())) as report:
             for record in run_cells(spec, store, cells, executor=executor, workers=workers):
                 report.tell(record)
         if limit is not None or share is not None:
-            return
+            return True
         cells = open_cells(spec, store)
         if cells:
             progress.print(f"{len(cells)} cells added: {_reasons(spec, store)}", soft_wrap=True)
+    return True
 
 
 def _shared(spec: Spec, cells: list[Cell], share: str | None) -> list[Cell]:
@@ -214,6 +225,27 @@ def _reasons(spec: Spec, store: Store) -> str:
     )
 
 
+def _figure_paths(store: Store) -> list[Path]:
+    return [store.path.with_suffix(suffix) for suffix in (".png", ".pdf")]
+
+
+def _figures_are_current(store: Store) -> bool:
+    """Whether the figures are there, and no older than the results."""
+    written = store.path.stat().st_mtime_ns
+    return all(p.is_file() and p.stat().st_mtime_ns >= written for p in _figure_paths(store))
+
+
+def _point_to_results(store: Store) -> int:
+    """Say where the results of a sweep that was complete already are; count the failed cells."""
+    from moestat.sweep.record import FAILED
+
+    shown, name = console(), shlex.quote(str(store.path))
+    shown.print(f"complete already; the rates: {PROGRAM} rates {name}", soft_wrap=True)
+    show_failures(store, shown)
+    shown.print("figures: " + ", ".join(map(str, _figure_paths(store))), soft_wrap=True)
+    return sum(status == FAILED for status in store.statuses().values())
+
+
 def _conclude(store: Store, as_json: bool) -> int:
     """Show the rates, write the figures, and count the failed cells."""
     from moestat.sweep.figure import write_figures
@@ -223,7 +255,7 @@ def _conclude(store: Store, as_json: bool) -> int:
     summaries = part_of(spec.kind, "summarise")(store)
     paths = []
     if any(summary.drawable for summary in summaries):
-        paths = [store.path.with_suffix(suffix) for suffix in (".png", ".pdf")]
+        paths = _figure_paths(store)
         write_figures(part_of(spec.kind, "draw")(spec.title, summaries), paths)
     failed = sum(summary.failed for summary in summaries)
     if as_json:
