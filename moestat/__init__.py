@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from moestat.estimation.fitting import fit, fit_many
     from moestat.estimation.inference.bootstrap import bootstrap
     from moestat.estimation.inference.dendrogram import dendrogram
+    from moestat.estimation.inference.em_test import em_test
     from moestat.estimation.inference.nested import lr_test, score_test
     from moestat.estimation.inference.order import bootstrap_lrt
     from moestat.estimation.inference.profile import profile
@@ -54,6 +55,7 @@ _ROOMS = {
 _HOMES = {
     "bootstrap": "moestat.estimation.inference.bootstrap",
     "bootstrap_lrt": "moestat.estimation.inference.order",
+    "em_test": "moestat.estimation.inference.em_test",
     "lr_test": "moestat.estimation.inference.nested",
     "profile": "moestat.estimation.inference.profile",
     "score_test": "moestat.estimation.inference.nested",
@@ -101,6 +103,7 @@ __all__ = [
     "compare_rates",
     "compress",
     "dendrogram",
+    "em_test",
     "expected_information",
     "family",
     "fit",

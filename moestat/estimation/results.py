@@ -16,6 +16,12 @@ from moestat.base.warnings import OverSpecifiedWarning
 from moestat.estimation.data import Data, read_inputs, without_rows
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.covariance import KINDS, robust_covariance
+from moestat.estimation.inference.diagnostics import (
+    Influence,
+    classification_table,
+    influence,
+    quantile_residuals,
+)
 from moestat.estimation.inference.found import inverse_of_free
 from moestat.estimation.inference.hypotheses import TestResult, wald
 from moestat.estimation.inference.nested import lr_test
@@ -23,6 +29,7 @@ from moestat.estimation.inference.prediction import Prediction, predict_with_err
 from moestat.estimation.inference.profile import Profile, profile
 from moestat.estimation.inference.simpler import Simpler, simpler
 from moestat.estimation.naming import parameter_names
+from moestat.estimation.pictures import Pictures
 from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary
 from moestat.model.family import Family
@@ -58,7 +65,7 @@ class StandardFit:
 
 
 @dataclass(frozen=True, repr=False)
-class MoEResults:
+class MoEResults(Pictures):
     """A fitted mixture of experts.
 
     Names are those of statsmodels where it has them.  Fitted to a data frame, `params`, `bse`,
@@ -516,6 +523,87 @@ class MoEResults:
         if self.family.likelihood.support is not None:
             y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
         return y - self.fittedvalues
+
+    @cached_property
+    def responsibilities(self) -> FloatArray:
+        """Posterior probability of each expert at each row of the fit, shape (n, k).
+
+        Raises
+        ------
+        ValueError
+            If the family has no density, or the data were not stored.
+        """
+        if self.family.is_regression:
+            raise ValueError("a regression function has no posterior probabilities of its experts")
+        rows = self.rows
+        y = self.family.likelihood.encode(rows.y, self.family.n_classes)
+        return self.family.rowwise(self.theta, np.ascontiguousarray(rows.X.T), y)[1].T
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of the assignments per row over that of a blind guess, ``log k``.
+
+        0 where every row belongs to one expert, 1 where no row tells anything; 0 for k = 1.
+        """
+        if self.family.n_experts == 1:
+            return 0.0
+        tau = np.maximum(self.responsibilities, np.finfo(float).tiny)
+        total = -np.sum(self.responsibilities * np.log(tau), axis=1) @ self.weight
+        return float(total / (self.nobs * np.log(self.family.n_experts)))
+
+    def classification_table(self, labels: Any) -> Any:
+        """Known labels of the rows (n,) against their most probable experts, a pandas frame.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> table = result.classification_table(np.where(x < 0, "left", "right"))
+        >>> list(table.index), int(table.to_numpy().sum())
+        (['left', 'right'], 60)
+        """
+        import pandas as pd
+
+        if np.shape(labels) != (self.weight.size,):
+            raise ValueError(
+                f"labels must hold one label per row, shape ({self.weight.size},), got"
+                f" {np.shape(labels)}"
+            )
+        names, table = classification_table(self.responsibilities, labels)
+        experts = pd.Index(range(self.family.n_experts), name="expert")
+        return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
+
+    def quantile_residuals(self, rng: Any = None) -> FloatArray:
+        """Residuals (n,) that are standard normal if the model is right; random for classes.
+
+        Notes
+        -----
+        Dunn and Smyth (1996).
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> bool(abs(result.quantile_residuals().mean()) < 0.01)
+        True
+        """
+        rows = self.rows
+        return quantile_residuals(self.family, self.theta, rows.X, rows.y, rng)
+
+    def influence(self) -> Influence:
+        """What leaving out each row would do, by one Newton step.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.influence().moves.shape
+        (50, 5)
+        """
+        return influence(self)
 
     @property
     def rows(self) -> Data:
