@@ -28,3 +28,14 @@ def test_the_rest_is_expected_to_take_as_much_longer_as_the_others_did():
 def test_cells_of_one_curve_are_spread_over_its_sizes(spec):
     first = [(cell.curve, cell.n) for cell in plan_cells(spec)[:2]]
     assert first == [("newton", 400), ("em", 400)]
+
+
+def test_old_surprises_are_forgotten():
+    costs = CostModel([("em", 1000.0, 1.0)])
+    for i in range(1, 202):
+        n = 1000.0 * 0.5**i
+        costs.add("em", n, 8.0 * costs.seconds("em", n))
+    assert costs.total({("em", 1000.0): 1}) == 8.0
+    for _ in range(200):
+        costs.add("em", 1000.0, 1.0)
+    assert costs.total({("em", 1000.0): 1}) == 1.0
