@@ -21,8 +21,8 @@ LARGEST: Mapping[str, int] = {
 """Largest value of each whole number of a spec."""
 
 MOST_CELLS = 10_000_000
-_COPIES = 2
-"""A sample while it is fitted: itself and what is made of it on the way."""
+_COPIES = 6
+"""A sample while it is fitted: itself and what is made of it on the way, measured at the peak."""
 
 
 def check_cells(cells: int) -> None:

@@ -1,8 +1,13 @@
 """Specs that ask for too much, or for something else than they say: refused in one line."""
 
+import tracemalloc
+
+import numpy as np
 import pytest
 
+import moestat
 from moestat.sweep import SweepError, load_spec, parse_spec
+from moestat.sweep.limits import memory_of
 
 DEEP = "x = " + "[" * 5000 + "]" * 5000
 
@@ -39,7 +44,7 @@ def test_samples_that_fit_into_no_memory_are_refused_with_the_estimate(tmp_path,
     monkeypatch.setattr("moestat.sweep.limits.available_memory", lambda: 2**30)
     path = tmp_path / "large.toml"
     path.write_text(text.replace("[200, 400]", "[200, 100_000_000]"))
-    with pytest.raises(SweepError, match=r"100000000 rows need about 4\.47 GiB of memory"):
+    with pytest.raises(SweepError, match=r"100000000 rows need about 13\.4 GiB of memory"):
         load_spec(path)
     path.write_text(text)
     assert load_spec(path).n_cells == 12
@@ -52,3 +57,21 @@ def test_more_cells_than_a_store_holds_are_refused(text):
                 "[200, 400]", "[200, 300, 400, 500, 600, 700]"
             )
         )
+
+
+@pytest.mark.parametrize(("likelihood", "n_experts"), [("gaussian", 2), ("multinomial", 2)])
+def test_the_estimate_is_the_peak_of_a_fit(likelihood, n_experts):
+    model = moestat.family(likelihood, gate="softmax", n_experts=n_experts)
+    theta = np.clip(np.random.default_rng(0).normal(size=model.n_params), model.lower, model.upper)
+
+    def peak(n):
+        tracemalloc.start()
+        try:
+            X, y = moestat.sample(model, theta, n, rng=0)
+            moestat.fit(model, X, y, rng=0, threads=1, starts=[moestat.starts.GivenStarts([theta])])
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1000)  # what is loaded and compiled once
+    assert 0.7 < peak(100_000) / memory_of(100_000, 1) < 1.2
