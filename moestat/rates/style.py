@@ -53,8 +53,9 @@ def style(size: str = "screen", latex_fonts: bool = False) -> Iterator[None]:
 
     if size not in WIDTHS:
         raise ValueError(f"size must be one of {', '.join(WIDTHS)}, got {size!r}")
-    settings: dict[str, Any] = {"font.size": _FONT_SIZE[size], "figure.titlesize": "large"}
-    with rc_context({**settings, **(_LATEX if latex_fonts else {})}):
+    fonts = _LATEX if latex_fonts else {}
+    settings: dict[Any, Any] = {"font.size": _FONT_SIZE[size], "figure.titlesize": "large", **fonts}
+    with rc_context(settings):
         yield
 
 

@@ -16,11 +16,12 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import markdown_text
 from moestat.sweep.evidence import Spread
 from moestat.sweep.figure import draw, panel_label, write_figures
+from moestat.sweep.html import html_report
 from moestat.sweep.spec import Truth, loss_label
 from moestat.sweep.store import Store
 from moestat.sweep.verdicts import LEVEL
 
-__all__ = ["latex_table", "markdown_report", "verdict", "write_report"]
+__all__ = ["latex_table", "markdown_report", "verdict", "write_html", "write_report"]
 
 _DAGGER = "\N{DAGGER}"
 _DASH = "\N{EN DASH}"
@@ -66,8 +67,8 @@ The sentence under each curve follows from its numbers, before rounding, by one 
   slope *differs* from its prediction, over these sizes, if the test of it has p < {LEVEL:g} after
   adjustment for the number of curves (Holm): of twenty reports whose predictions all hold, no more
   than one says so of any curve;
-- fits on a bound of the parameter space, uncertified fits, fits with empty cells and failed cells
-  are mentioned if there are any;
+- fits on a bound of the parameter space, uncertified fits, fits whose starts disagree, fits with
+  empty cells and failed cells are mentioned if there are any;
 - the slope is called *still changing* (pre-asymptotic, so no rate yet) if the test of curvature
   has p < {LEVEL:g}, adjusted likewise."""
 
@@ -107,6 +108,38 @@ def write_report(store: Store, folder: str | Path | None = None) -> list[Path]:
     except OSError as error:
         raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
     return [*texts, *figures]
+
+
+def write_html(store: Store, folder: str | Path | None = None) -> list[Path]:
+    """Write the report as one self-contained HTML page.
+
+    Parameters
+    ----------
+    store, folder
+        As of `write_report`.
+
+    Returns
+    -------
+    list of Path
+        The page, named like the store.
+
+    Raises
+    ------
+    SweepError
+        If it cannot be written.
+    """
+    target = store.path.parent if folder is None else Path(folder)
+    summaries = summarise(store)
+    drawn = any(summary.n.size for summary in summaries)
+    figure = draw(store.spec.title, summaries) if drawn else None
+    page = html_report(store, markdown_report(store, summaries), figure)
+    path = target / f"{store.path.stem}.html"
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
+    return [path]
 
 
 def markdown_report(
@@ -198,6 +231,10 @@ def verdict(summary: CurveSummary) -> str:
         fate = "left out" if summary.curve.require_certificate else "kept in the rate"
         uncertified = _share(summary.done - summary.certified, summary.done)
         clauses.append(f"{uncertified} of the fits are uncertified and {fate}")
+    evidence = summary.evidence
+    if evidence.with_several and evidence.unanimous < evidence.with_several:
+        agreeing = _share(evidence.unanimous, evidence.with_several)
+        clauses.append(f"in {agreeing} of the fits all starts end at the best one")
     if summary.with_empty_cells:
         clauses.append(f"{_share(summary.with_empty_cells, summary.done)} have an empty cell")
     if summary.failed:

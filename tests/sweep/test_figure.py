@@ -96,7 +96,10 @@ def test_figures_fit_the_columns_of_a_journal(summaries, size, grid):
 
 def test_axes_and_foot_say_what_is_drawn(summaries):
     figure = draw("a title", summaries)
-    assert figure.axes[0].get_ylabel() == r"Voronoi loss $\mathcal{D}_{1}$ (D1)"
+    assert figure.axes[0].get_ylabel().endswith(r"$\mathcal{D}_{2r}$ (softmax-D2r, r = 2)")
+    of_one_loss = [each for each in summaries if each.curve.loss == "D1"]
+    label = draw("a title", of_one_loss).axes[0].get_ylabel()
+    assert label == r"Voronoi loss $\mathcal{D}_{1}$ (D1)"
     foot = figure.get_supxlabel().replace("\n", " ")
     assert "geometric means, which the solid lines are fitted to; bars: their 95%" in foot
     assert ("crosses" in foot) == any(each.uncertified[0].size for each in summaries)

@@ -1,6 +1,8 @@
 """Reports: the layout of a small synthetic sweep to the letter, and the rule of the sentences."""
 
 import dataclasses
+import re
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -268,3 +270,71 @@ def test_densities_have_no_such_columns(fill):
         summaries = summarise(store)
     assert "regression error" not in latex_table(summaries)
     assert len(draw("a title", summaries).axes) == len({s.curve.panel for s in summaries})
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, checked to be closed, and the text between them."""
+
+    VOID = ("meta", "br")
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture
+def html(fill, tmp_path):
+    path = fill(text=SPEC.replace('"A synthetic sweep"', '"<script>alert(1)</script> & *so* on"'))
+    assert CliRunner().invoke(app, ["report", str(path), "--html"]).exit_code == 0
+    return (tmp_path / "small sweep.html").read_text()
+
+
+def test_html_is_whole_and_needs_nothing_else(html):
+    page = Page(html)
+    assert not re.search(r"""(?:src|href)=["'](?!#)""", html.replace("xlink:href", "href"))
+    assert "url(http" not in html
+    assert [name for name, _ in page.tags].count("svg") == 1
+
+
+def test_html_shows_names_as_they_are_and_runs_none_of_them(html):
+    page = Page(html)
+    assert "<script>alert(1)</script> & " in page.text
+    assert [name for name, _ in page.tags].count("script") == 1
+    assert "stuck | k = 3" in page.text
+
+
+def test_html_has_what_the_page_has(fill, html):
+    page = Page(html)
+    with open_store(fill()) as store:
+        summaries = summarise(store)
+        for summary in summaries:
+            assert verdict(summary) in page.text
+    assert "rates 'small sweep.sqlite' --json" in page.text
+    assert 'name = "steady"' in page.text  # the spec
+    folded = [name for name, _ in page.tags].count("details")
+    assert folded == 1 + 2 + 2  # the spec; evidence and cells of the two curves with fits
+
+
+def test_verdict_names_the_agreement_of_starts(summaries):
+    steady = summaries["steady"]
+    all_agree = dataclasses.replace(steady.evidence, unanimous=12, with_several=12)
+    none_agree = dataclasses.replace(steady.evidence, unanimous=3, with_several=12)
+    assert "starts" not in verdict(dataclasses.replace(steady, evidence=all_agree))
+    text = verdict(dataclasses.replace(steady, evidence=none_agree))
+    assert "in 25% of the fits all starts end at the best one" in text

@@ -19,9 +19,8 @@ from moestat.papers.explorer.cases import CASES, run_case
 from moestat.papers.explorer.report import HEAD, as_expected, details, row
 from moestat.papers.folders import FIGURES
 from moestat.rates.plots import save_figure
+from moestat.rates.style import COLOURS, MARKERS
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 ORDERS = (2, 4, 6)
 INTRODUCTION = """# The bounds of the papers, explored without noise
 

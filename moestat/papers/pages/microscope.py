@@ -26,14 +26,13 @@ from moestat.rates.local_slopes import (
     null_part,
 )
 from moestat.rates.plots import save_figure
+from moestat.rates.style import COLOURS, MARKERS
 from moestat.sweep.quantities import Quantity, observed
 from moestat.sweep.record import Record
 from moestat.sweep.replication import entering
 from moestat.sweep.spec import Curve, Spec, loss_label
 from moestat.sweep.store import Store, open_store
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 CELLS = {1: "cells of one", 2: "cells of two", 3: "cells of three"}
 NULL = "errors of all parameters"
 CHEAP = 100_000
@@ -129,11 +128,12 @@ def _panel(ax, lines: Mapping[str, Series]) -> None:
         )  # fmt: skip
     for index, (label, (n, value)) in enumerate(lines.items()):
         slopes = local_slopes(n, value)
-        ax.errorbar(
-            slopes.n * 1.06 ** (index - len(lines) / 2), slopes.slope,
-            yerr=2.0 * np.nan_to_num(slopes.error), color=COLOURS[index % len(COLOURS)],
-            marker=MARKERS[index % len(MARKERS)], markersize=4, linewidth=1.0, elinewidth=0.8,
-            capsize=1.5, label=label, zorder=3,
+        colour, error = COLOURS[index % len(COLOURS)], 2.0 * np.nan_to_num(slopes.error)
+        band = slopes.slope - error, slopes.slope + error
+        ax.fill_between(slopes.n, *band, color=colour, alpha=0.15, linewidth=0, zorder=2)
+        ax.plot(
+            slopes.n, slopes.slope, color=colour, marker=MARKERS[index % len(MARKERS)],
+            markersize=4, linewidth=1.0, label=label, zorder=3,
         )  # fmt: skip
     if lines:
         ax.legend(fontsize=6, frameon=False, loc="lower left")

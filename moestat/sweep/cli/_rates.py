@@ -87,12 +87,22 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="A directory; the store's own by default.", metavar="DIR")
     ] = None,
+    html: Annotated[
+        bool, typer.Option("--html", help="One self-contained HTML page in place of these files.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a report: figure (PNG, PDF), Markdown page with the evidence, LaTeX table."""
     from moestat.sweep.kinds import part_of
 
     with reading(store) as opened:
+        if html:
+            from moestat.sweep.report import write_html
+
+            if opened.spec.kind != "fit":
+                raise SweepError(f"--html is for fits; this store is of kind {opened.spec.kind!r}")
+            _show_files("report", write_html(opened, out), as_json)
+            return
         paths = part_of(opened.spec.kind, "write_report")(opened, out)
     _show_files("report", paths, as_json)
 
