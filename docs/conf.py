@@ -8,7 +8,7 @@ from pathlib import Path
 import moestat
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pages import write_api, write_figures, write_gallery
+from pages import write_api, write_figures, write_gallery, write_losses, write_notebooks
 
 project = "moestat"
 author = "The moestat developers"
@@ -25,6 +25,7 @@ exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
+nb_output_stderr = "remove"
 numpydoc_show_class_members = False
 # scikit-learn adds these methods; their documentation refers to pages of its own site.
 autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
@@ -45,3 +46,5 @@ suppress_warnings = ["myst.xref_missing", "myst.header", "misc.highlighting_fail
 write_gallery()
 write_figures()
 write_api()
+write_losses()
+write_notebooks()

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import os
 import shutil
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
-import moestat
+import nbformat
 
-__all__ = ["write_api", "write_figures", "write_gallery"]
+import moestat
+from moestat.metrics.losses import LOSSES, VoronoiLoss
+from moestat.metrics.suitable import suitable_losses
+from moestat.model.gates import GATES
+from moestat.model.likelihoods import LIKELIHOODS
+from moestat.sweep.figure import loss_symbol
+
+__all__ = ["write_api", "write_figures", "write_gallery", "write_losses", "write_notebooks"]
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -97,3 +106,99 @@ def write_api() -> None:
         + "\n```\n",
         encoding="utf-8",
     )
+
+
+_ORDER = (
+    "real_data",
+    "how_many_experts",
+    "gates_compared",
+    "from_spec_to_rate",
+    "what_a_truth_allows",
+    "to_1e14",
+    "attention",
+    "competesmoe",
+)
+
+
+def write_notebooks() -> None:
+    """The notebooks with their outputs; one is run if its tests have not left it behind."""
+    folder = MADE / "notebooks"
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+    names = sorted(paths, key=lambda name: (*_ORDER, name).index(name))
+    for name in names:
+        _with_outputs(paths[name], folder / f"{name}.ipynb")
+    listed = "\n".join(f"notebooks/{name}" for name in names)
+    (MADE / "notebooks.md").write_text(
+        "# Notebooks\n\nEach makes what it needs itself and runs in less than half a minute; the"
+        " files are in the folder `notebooks`.\n\n```{toctree}\n:maxdepth: 1\n\n"
+        + listed
+        + "\n```\n",
+        encoding="utf-8",
+    )
+
+
+def _with_outputs(source: Path, target: Path) -> None:
+    book = nbformat.read(source, as_version=4)
+    if target.exists() and _sources(nbformat.read(target, as_version=4)) == _sources(book):
+        return
+    if find_spec("torch") or "import torch" not in str(_sources(book)):
+        from nbclient import NotebookClient
+
+        os.environ["PYTHONPATH"] = str(ROOT)
+        NotebookClient(book, timeout=300, resources={"metadata": {"path": MADE}}).execute()
+    nbformat.write(book, target)
+
+
+def _sources(book: nbformat.NotebookNode) -> list[str]:
+    return [cell.source for cell in book.cells]
+
+
+def write_losses() -> None:
+    """Which loss fits which gate, each loss with its formula's exponents and source."""
+    fits = ["| likelihood | gate | losses |", "|---|---|---|"]
+    for likelihood in LIKELIHOODS:
+        for gate in GATES:
+            names = dict.fromkeys(_losses_of(likelihood, gate))
+            if names:
+                shown = ", ".join(f"`{name}`" for name in names)
+                fits.append(f"| {likelihood} | `{gate}` | {shown} |")
+    losses = ["| loss | symbol | in cells of one | in larger cells | source |", "|" + "---|" * 5]
+    losses += [_loss_row(name, loss) for name, loss in LOSSES.items()]
+    parts = [
+        "# Which loss fits which gate",
+        "A loss fits if it compares the parameters of the gate and the expert, and sees all that"
+        " changes the density. Families that are not in the table have no Voronoi loss;"
+        " `moestat.hellinger` and `moestat.regression_error` compare any two.",
+        "\n".join(fits),
+        "## The losses",
+        "Exponents of the errors of parameters, by the number of fitted atoms in a Voronoi cell:"
+        " of two, three and so on where several are named.",
+        "\n".join(losses),
+    ]
+    (MADE / "losses.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _loss_row(name: str, loss: VoronoiLoss) -> str:
+    if loss.free_order:
+        exact = over = "r"
+    else:
+        several = loss.over_exponent
+        orders = several if isinstance(several, tuple) else (several,)
+        exact, over = f"{loss.exact_exponent:g}", ", ".join(f"{order:g}" for order in orders)
+    return f"| `{name}` | {loss_symbol(name)} | {exact} | {over} | {loss.source} |"
+
+
+_EXPERTS = ("linear", {"name": "activation", "activation": "gelu", "weighted": False})
+
+
+def _losses_of(likelihood: str, gate: str) -> list[str]:
+    found: list[str] = []
+    for expert in _EXPERTS:
+        try:
+            model = moestat.family(likelihood, gate=gate, expert=expert, n_experts=2)
+        except ValueError:
+            continue
+        names = [loss if isinstance(loss, str) else loss["name"] for loss in suitable_losses(model)]
+        found += names
+    return found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+
+import moestat
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```", flags=re.DOTALL)
@@ -24,3 +27,11 @@ def test_code_of_the_page_runs(path, tmp_path, monkeypatch, capsys):
     names: dict = {}
     for block in BLOCK.findall(path.read_text()):
         exec(compile(block, path.name, "exec"), names)
+
+
+def test_every_public_name_has_a_reference_with_an_example():
+    for name in moestat.__all__:
+        thing = getattr(moestat, name)
+        sections = ["Parameters", "Examples"] + ([] if inspect.isclass(thing) else ["Returns"])
+        page = inspect.getdoc(thing) or ""
+        assert [each for each in sections if f"{each}\n---" not in page] == [], name

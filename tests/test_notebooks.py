@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import nbformat
@@ -12,37 +10,32 @@ import pytest
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
+EXECUTED = ROOT / "docs" / "generated" / "notebooks"
+"""The site shows what the test has run, rather than run it again."""
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    """A folder with the store of a small quickstart, which a notebook finds in place of its own."""
-    path = tmp_path_factory.mktemp("notebooks")
-    text = (ROOT / "experiments" / "quickstart.toml").read_text()
-    (path / "small.toml").write_text(text.replace("replicates = 10", "replicates = 2"))
-    command = [sys.executable, "-m", "moestat.sweep", "run", "small.toml"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run(
-        [*command, "--out", "quickstart.sqlite", "--workers", "1"],
-        cwd=path,
-        env=environment,
-        check=True,
-        capture_output=True,
-    )
-    return path
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_runs_from_a_fresh_kernel(path, folder, monkeypatch):
+def test_runs_from_a_fresh_kernel(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     book = nbformat.read(path, as_version=4)
     if any("import torch" in cell.source for cell in book.cells):
         pytest.importorskip("torch")
-    NotebookClient(book, timeout=300, resources={"metadata": {"path": folder}}).execute()
+    NotebookClient(book, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
     printed = [cell for cell in book.cells if cell.cell_type == "code" and cell.outputs]
     assert printed
+    EXECUTED.mkdir(parents=True, exist_ok=True)
+    nbformat.write(book, EXECUTED / path.name)
+
+
+def test_each_says_first_what_one_learns_and_how_long_it_runs():
+    for path in NOTEBOOKS:
+        first = nbformat.read(path, as_version=4).cells[0].source
+        assert first.startswith("# "), path.name
+        if path.stem != "competesmoe":
+            assert "What one learns: " in first, path.name
+            assert re.search(r"runs in (about|a few) ", first), path.name
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -70,8 +70,16 @@ def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: A
 def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
     """Gradient (P,) of `log_likelihood` in all packed parameters, pinned ones included.
 
-    Arguments and errors are those of `log_likelihood`.  Where the log-likelihood jumps it is the
-    gradient of the smooth piece; at a kink it is one of the subgradients.
+    Parameters
+    ----------
+    family, params, X, y, sample_weight
+        As of `log_likelihood`, with its errors.
+
+    Returns
+    -------
+    ndarray of shape (P,)
+        The gradient.  Where the log-likelihood jumps it is that of the smooth piece; at a kink it
+        is one of the subgradients.
 
     Examples
     --------
@@ -90,9 +98,17 @@ def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None
 def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
     """Second derivatives (P, P) of `log_likelihood` in all packed parameters.
 
-    Arguments and errors are those of `log_likelihood`, jumps and kinks as in `score`.  Minus the
-    Hessian is the observed information; of a regression function, whose variance is profiled out,
-    it has a term of rank one beside it, which is 0 at the estimate.
+    Parameters
+    ----------
+    family, params, X, y, sample_weight
+        As of `log_likelihood`, with its errors.
+
+    Returns
+    -------
+    ndarray of shape (P, P)
+        The Hessian, with jumps and kinks as in `score`.  Minus the Hessian is the observed
+        information; of a regression function, whose variance is profiled out, it has a term of
+        rank one beside it, which is 0 at the estimate.
 
     Examples
     --------

@@ -51,6 +51,13 @@ class Family(ParameterLayout):
         Inputs whose coefficients are pinned to 0, see `holding`.
     given : frozenset of str
         Blocks whose bounds are the user's own.  Only these bind a fit to data, see `moestat.fit`.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> model = family("gaussian", gate="softmax", n_experts=3)
+    >>> model, model.n_free_params
+    (family('gaussian', gate='softmax', expert='linear', n_experts=3, n_features=1), 13)
     """
 
     def __repr__(self) -> str:
