@@ -84,16 +84,18 @@ class Pictures:
             own = self._most_probable() if not family.is_regression else 0
             colours = np.array([f"C{i % 10}" for i in range(family.n_experts)])
             axes.scatter(self.rows.X[:, j], self.rows.y, s=6, c=colours[own], alpha=0.4)
+            keys = axes.plot(x, family.mean(self.theta, X), color="black", label="conditional mean")
             if family.likelihood.spread is not None and not family.is_regression:
-                self._add_experts(axes, X, j)
-            axes.plot(x, family.mean(self.theta, X), color="black", label="conditional mean")
+                keys += self._add_experts(axes, X, j)
             axes.set_ylabel(self._response_name())
-            axes.legend(frameon=False, fontsize="small")
+            axes.legend(handles=keys, frameon=False, fontsize="small")
         axes.set_xlabel(name)
         return axes
 
-    def _add_experts(self, axes: Any, X: FloatArray, j: int) -> None:
+    def _add_experts(self, axes: Any, X: FloatArray, j: int) -> list[Any]:
+        """Draw the experts; what a legend has for them is opaque."""
         from matplotlib.collections import LineCollection
+        from matplotlib.lines import Line2D
 
         mean, _ = self.family.likelihood.spread(
             self.family.predictors(self.theta, np.ascontiguousarray(X.T))
@@ -107,10 +109,11 @@ class Pictures:
                 colors=f"C{i % 10}",
                 alpha=np.clip(opaque[:-1], 0.05, 1.0),
                 linewidths=2,
-                label=f"expert {i}",
             )
             # Far away where its gate is shut, an expert does not set the scale.
             axes.add_collection(drawn, autolim=False)
+        every = range(self.family.n_experts)
+        return [Line2D([], [], color=f"C{i % 10}", label=f"expert {i}") for i in every]
 
     def plot_gate(self, ax: Any = None, *, feature: int | str = 0, at: Any = None) -> Any:
         """Probability of each expert along one input.

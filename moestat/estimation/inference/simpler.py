@@ -10,8 +10,8 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.found import found
 from moestat.model.family import Family
-from moestat.solvers import Newton
-from moestat.solvers.driver import drive
+from moestat.solvers import Newton, Solution
+from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.problem import Problem
 
 __all__ = ["Simpler", "simpler"]
@@ -64,7 +64,8 @@ def simpler(result: Any) -> Simpler | None:
     Returns
     -------
     Simpler or None
-        None for one expert, a regression function, or a gate that keeps some experts only.
+        None for one expert, a regression function, a gate that keeps some experts only, or where
+        no start leads to a fit.
 
     Notes
     -----
@@ -91,12 +92,15 @@ def simpler(result: Any) -> Simpler | None:
     heights = [float(data.weight @ small.rowwise(t, data.X, data.y)[2]) for _, t in candidates]
     best = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1][:_TRIED]
     problems = [Problem(small, data) for _ in best]
-    ends = drive(
+    ends: list[Any] = attempt(
         [Newton().steps(p, candidates[i][1]) for p, i in zip(problems, best, strict=True)],
         problems,
-        threads=1,
+        Cores(1),
     )
-    top = max(range(len(best)), key=lambda t: ends[t].log_likelihood)
+    solved = [t for t, end in enumerate(ends) if isinstance(end, Solution)]
+    if not solved:
+        return None
+    top = max(solved, key=lambda t: ends[t].log_likelihood)
     # What the change of units adds to a log-likelihood is the same for both.
     loss = _height(result) - ends[top].log_likelihood
     spared = family.n_free_params - small.n_free_params
