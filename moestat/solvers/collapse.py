@@ -45,7 +45,9 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
         return ()
     scale = family.blocks[block]
     on_floor = theta[scale] <= family.lower[scale]
-    share = family.rowwise(theta, data.X, data.y)[1] @ data.weight
+    share = np.zeros(family.n_experts)
+    for part in map(data.part, data.parts(0)):
+        share += family.rowwise(theta, part.X, part.y)[1] @ part.weight
     starved = share < _SAMPLES_PER_PARAMETER * family.n_atom_params
     fed = np.min(theta[scale][~starved], initial=np.inf)
     narrow = theta[scale] < fed + np.log(_NARROW)

@@ -1,7 +1,7 @@
 """One loop for all solvers: a batch of iterations, advanced together.
 
-The loop evaluates the requests of a whole batch of problems in one go: over threads here, in one
-launch on another `Target`.
+The loop evaluates the requests of a whole batch of problems in one go: over threads here, that
+share problems and parts of their rows, in one launch on another `Target`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,18 @@ class Cores:
     @contextmanager
     def session(self, problems: Sequence[Problem]) -> Iterator[Answer]:
         """A pool of threads."""
-        workers = min(self.threads or os.cpu_count() or 1, max(len(problems), 1))
+        threads = self.threads or os.cpu_count() or 1
 
         def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
             rows = sum(problem.data.levels[request.level].size for problem, request in batch)
-            spread = pool.map if workers > 1 and rows > _ROWS_WORTH_A_THREAD else map
-            return spread(lambda item: item[0].evaluate(item[1]), batch)
+            spread = pool.map if threads > 1 and rows > _ROWS_WORTH_A_THREAD else map
+            parts = [problem.parts(request) for problem, request in batch]
+            tasks = [(*item, rows) for item, own in zip(batch, parts, strict=True) for rows in own]
+            sums = iter(spread(lambda task: task[0].evaluate_part(*task[1:]), tasks))
+            for (problem, request), own in zip(batch, parts, strict=True):
+                yield problem.joined(request, [next(sums) for _ in own])
 
-        with ThreadPoolExecutor(workers) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             yield answer
 
 

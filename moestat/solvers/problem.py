@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -34,6 +35,7 @@ __all__ = [
 
 _PANELS, _NODES = (32, 256, 2048), 4
 _STRIDES, _PREVIEWED = (16, 4), 2000
+_PART, _PARTS = 1 << 14, 8  # rows of a part of a pass at most, and of what the number is a multiple
 
 
 class Objective(Enum):
@@ -153,8 +155,28 @@ class Sample:
     @cached_property
     def gram(self) -> FloatArray:
         """Weighted mean of ``phi phi'`` with phi = (1, x), shape (1 + d, 1 + d)."""
-        phi = np.vstack([np.ones(self.size), self.X])
-        return (phi * self.weight) @ phi.T / self.weight.sum()
+        total = np.zeros((1 + len(self.X), 1 + len(self.X)))
+        for some in map(self.part, self.parts(0)):
+            phi = np.vstack([np.ones(some.size), some.X])
+            total += (phi * some.weight) @ phi.T
+        return total / self.weight.sum()
+
+    def parts(self, n_params: int) -> list[slice]:
+        """Rows whose sums are added up in this order, by one thread or by many.
+
+        A part has more rows than the entries of a Hessian: its sums weigh less than its rows.
+        """
+        most = max(_PART, n_params * n_params)
+        count = _PARTS * -(-self.size // (_PARTS * most)) if self.size >= 2 * most else 1
+        ends = np.linspace(0, self.size, count + 1).astype(int)
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    def part(self, rows: slice) -> Sample:
+        """Some of the rows."""
+        if rows == slice(0, self.size):
+            return self
+        X = np.ascontiguousarray(self.X[:, rows])
+        return Sample(X, self.y[rows], self.weight[rows])
 
     @cached_property
     def sorted(self) -> Sample:
@@ -233,9 +255,29 @@ class Problem:
         self.passes += data.size / self.data.size
         return data
 
+    def parts(self, request: Request) -> list[slice]:
+        """Rows of each part of a pass; those of a sum of squares, or of an E-step, are all."""
+        data, whole = self.data.levels[request.level], request.objective in _SQUARES
+        if whole or request.objective is Objective.EXPECTATION:
+            return [slice(0, data.size)]
+        return data.parts(self.family.n_params)
+
     def evaluate(self, request: Request) -> Any:
         """Answer one request, by the kind of `Value` that its objective names, in one pass."""
-        data, objective = self.visit(request), request.objective
+        return self.joined(request, [self.evaluate_part(request, r) for r in self.parts(request)])
+
+    def joined(self, request: Request, parts: Sequence[Any]) -> Any:
+        """The answer to a request from those of the `parts` of a pass, in their order."""
+        self.visit(request)
+        if len(parts) == 1:
+            return parts[0]
+        names = [field.name for field in fields(parts[0])]
+        return type(parts[0])(*(sum(getattr(p, name) for p in parts) for name in names))
+
+    def evaluate_part(self, request: Request, rows: slice) -> Any:
+        """The sums over some of the rows."""
+        whole, objective = self.data.levels[request.level], request.objective
+        data = whole.part(rows)
         if objective in _SQUARES:
             loop, answer = _SQUARES[objective]
             return answer(*loop(self.family, *data.arrays, request.theta))
@@ -243,16 +285,17 @@ class Problem:
             _, self._tau, log_density = self.family.rowwise(request.theta, data.X, data.y)
             return Value(-float(data.weight @ log_density))
         family, loops = self.family, self.family.loops
+        tau = self._tau if data is whole else np.ascontiguousarray(self._tau[:, rows])
         inputs = request.theta, family.index, family.width, family.layout, *data.arrays
         if objective is Objective.VALUE:
-            return Value(-loops.observed(*inputs, self._tau, 0, np.empty(0), np.empty((0, 0))))
+            return Value(-loops.observed(*inputs, tau, 0, np.empty(0), np.empty((0, 0))))
         score, hessian = np.empty(family.n_params), np.empty((family.n_params, family.n_params))
         if objective is Objective.INFORMED:
             information = np.empty_like(hessian)
             value = loops.informed(*inputs, score, hessian, information)
         else:
             loop = loops.complete if objective is Objective.COMPLETE else loops.observed
-            value = loop(*inputs, self._tau, 2, score, hessian)
+            value = loop(*inputs, tau, 2, score, hessian)
         np.negative(score, out=score)
         np.negative(hessian, out=hessian)
         if objective is Objective.INFORMED:
