@@ -23,7 +23,7 @@ from moestat.solvers.trust_region.decrease import (
     straight_decrease,
 )
 from moestat.solvers.trust_region.kinks import has_kinks, kinked_steps
-from moestat.solvers.trust_region.region import Region
+from moestat.solvers.trust_region.large import Metric, region_of
 
 __all__ = ["Ended", "Newton", "newton_steps"]
 
@@ -47,7 +47,8 @@ def newton_steps(
     gradient and Hessian at the trial point come together.
     """
     here = yield Request(objective, theta, level)
-    region = Region(theta, here.gradient, here.hessian, metric, lower, upper)
+    lengths = Metric(metric)
+    region = region_of(theta, here.gradient, here.hessian, lengths, lower, upper)
     radius = 1.0
     progress = 0.0
     for iteration in range(max_iterations):
@@ -72,7 +73,7 @@ def newton_steps(
             radius = min(3.0 * radius, LARGEST_RADIUS)
         if ratio > ACCEPT:
             theta, here = trial, there
-            region = Region(theta, here.gradient, here.hessian, metric, lower, upper)
+            region = region_of(theta, here.gradient, here.hessian, lengths, lower, upper)
             progress += decrease
         elif radius < SMALLEST_RADIUS:
             return theta, here, "stalled", iteration + 1
