@@ -21,7 +21,7 @@ from moestat.papers.folders import FIGURES
 from moestat.rates.plots import save_figure
 from moestat.rates.style import COLOURS, MARKERS
 
-ORDERS = (2, 4, 6)
+ORDERS = (2, 4, 6, 8)
 INTRODUCTION = """# The bounds of the papers, explored without noise
 
 Written by `python -m moestat.papers.explorer.figure`; `python -m moestat.papers.explorer` prints
@@ -65,7 +65,7 @@ def draw(found) -> Figure:
         )
     for order in ORDERS:
         right.axhline(order, color="0.6", lw=0.8, zorder=0)
-    right.set_ylim(0, 7)
+    right.set_ylim(0, 9)
     right.set_xlabel("D with all exponents 1")
     right.set_ylabel("local exponent of d")
     right.legend(fontsize=7)
