@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from moestat.estimation.estimators import MoEClassifier, MoERegressor
     from moestat.estimation.fitting import fit, fit_many
+    from moestat.estimation.formula import fit_formula
     from moestat.estimation.inference.bootstrap import bootstrap
     from moestat.estimation.inference.dendrogram import dendrogram
     from moestat.estimation.inference.em_test import em_test
@@ -72,6 +73,7 @@ _HOMES = {
     "family": "moestat.model.family",
     "expected_information": "moestat.metrics.information",
     "fit": "moestat.estimation.fitting",
+    "fit_formula": "moestat.estimation.formula",
     "fit_many": "moestat.estimation.fitting",
     "fit_rate": "moestat.rates.rate",
     "gate_probabilities": "moestat.estimation.likelihood",
@@ -107,6 +109,7 @@ __all__ = [
     "expected_information",
     "family",
     "fit",
+    "fit_formula",
     "fit_many",
     "fit_rate",
     "gate_probabilities",

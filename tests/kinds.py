@@ -108,7 +108,9 @@ def random_theta(family, rng, scale=1.0):
 
 
 def random_response(family, rng, n):
-    """Responses that need not follow the family: labels 1..K or normal numbers."""
+    """Responses that need not follow the family: labels 1..K, counts or normal numbers."""
+    if family.likelihood.law is not None:
+        return rng.poisson(2.0, size=n)
     if family.likelihood.support is None:
         return 2.0 * rng.normal(size=n)
     return rng.integers(1, family.n_classes + 1, size=n)

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import dump, load
+from scipy.stats import norm
 
 import moestat
 from moestat.base.registry import Registry, UnknownNameError
 from moestat.estimation.data import Data
+from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.results import MoEResults
 from moestat.estimation.starts import TruthStarts
 from moestat.metrics.losses import LOSSES
@@ -168,7 +170,8 @@ def test_activation_and_its_derivatives_follow_the_reference(name):
 
 
 DISCRETE = [kind for kind in KINDS if LIKELIHOODS[kind[0]].support is not None]
-CONTINUOUS = [kind for kind in KINDS if LIKELIHOODS[kind[0]].support is None]
+COUNTED = [kind for kind in KINDS if LIKELIHOODS[kind[0]].law is not None]
+CONTINUOUS = [kind for kind in KINDS if kind not in DISCRETE and kind not in COUNTED]
 
 
 @pytest.mark.parametrize("kind", DISCRETE, ids=kind_id)
@@ -205,6 +208,31 @@ def test_sampler_follows_a_density_that_integrates_to_one(kind):
     distribution = np.array([np.interp(at, grid, row) for at, row in zip(y, below, strict=True)])
     for part in np.array_split(np.argsort(X[:, 0]), 4):
         assert kstest(distribution[part], "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("kind", COUNTED, ids=kind_id)
+def test_sampler_follows_probabilities_of_counts_that_sum_to_one(kind):
+    """Quantiles at the samples, drawn within the steps of sums of the density, are uniform."""
+    from scipy.stats import kstest
+
+    family, theta, _ = case(kind)
+    rng = np.random.default_rng(2026)
+    X, y = moestat.sample(family, theta, 500, rng=2025, design=MEDIUM)
+    counts = np.arange(int(y.max()) + 400)
+    rows = np.repeat(X, counts.size, axis=0)
+    blocks = oracle.blocks_of(family, theta)
+    p = np.exp(oracle.log_density(family, blocks, rows, np.tile(counts, len(y))))
+    p = p.reshape(len(y), -1)
+    assert np.allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    at = np.arange(len(y))
+    below = np.cumsum(p, axis=1)[at, y] - rng.random(len(y)) * p[at, y]
+    for part in np.array_split(np.argsort(X[:, 0]), 4):
+        assert kstest(below[part], "uniform").pvalue > 1e-3
+    residuals = quantile_residuals(family, theta, X, y, rng=0)
+    again = norm.ppf(
+        np.cumsum(p, axis=1)[at, y] - np.random.default_rng(0).random(len(y)) * p[at, y]
+    )
+    assert np.allclose(residuals, again, rtol=1e-8, atol=1e-8)
 
 
 # One likelihood for each gate, both for softmax, and every further likelihood.

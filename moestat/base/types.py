@@ -284,6 +284,11 @@ class Likelihood:
         ``typical(rng, n_experts)``: its own blocks of a sensible truth.
     spread : callable or None
         ``spread(eta)``: mean and standard deviation of a continuous response.
+    link : callable or None
+        ``link(mean)``: the predictor of a mean; None where they are the same.
+    law : callable or None
+        ``law(eta)``: the distribution of counts at predictors (..., n_predictors, n), as frozen
+        in scipy.stats; None for normal responses and classes.
     bounds : mapping
         Block -> (lower, upper) of the likelihood's own channels.
     source : str
@@ -306,6 +311,8 @@ class Likelihood:
     reference: Callable[..., Any] | None = field(default=None, repr=False)
     typical: Callable[..., Mapping[str, Any]] = field(default=lambda rng, n_experts: {}, repr=False)
     spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
+    link: Callable[..., Any] | None = field(default=None, repr=False)
+    law: Callable[..., Any] | None = field(default=None, repr=False)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = ""
     units: Units = Units()

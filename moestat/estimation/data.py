@@ -15,7 +15,7 @@ from moestat.base.warnings import ConstantColumnWarning
 from moestat.model.family import Family, family
 from moestat.model.likelihoods import LIKELIHOODS
 
-__all__ = ["Data", "read_data", "read_inputs"]
+__all__ = ["Data", "check_present", "read_data", "read_inputs"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Data:
         Name of the response.
     classes : ndarray of shape (K,) or None
         Labels of the classes in order, the last one the reference; None for a continuous response.
+    formula : FormulaInputs or None
+        How inputs are made from a data frame; None for a fit without formula.
     """
 
     X: FloatArray = field(repr=False)
@@ -44,6 +46,7 @@ class Data:
     features: tuple[str, ...] | None = None
     response: str | None = None
     classes: Any = None
+    formula: Any = None
 
 
 def read_data(
@@ -77,7 +80,7 @@ def read_data(
     if not isinstance(model, (Family, str)):
         raise ValueError(
             'family must be a family from moestat.family or the name of a likelihood, "gaussian",'
-            f' "multinomial" or "least-squares"; got {model!r}'
+            f' "multinomial", "poisson" or "least-squares"; got {model!r}'
         )
     by_name = isinstance(model, str)
     if options and not by_name:
@@ -92,7 +95,7 @@ def read_data(
     classes = None
     if likelihood.support is not None:
         values, classes = _read_labels(values, None if by_name else model.n_classes)
-    elif values.dtype.kind in "OUS":
+    elif values.dtype.kind in "OUS" or likelihood.link is not None:
         values = as_numbers("y", values)
     if by_name:
         sizes = {} if classes is None else {"n_classes": len(classes)}
@@ -170,7 +173,7 @@ def _is_series(column: Any) -> bool:
     return hasattr(column, "to_numpy") and hasattr(column, "name")
 
 
-def _check_present(where: str, column: Any) -> None:
+def check_present(where: str, column: Any) -> None:
     """Raise if a column has missing values."""
     missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null())
     values = column.to_numpy()
@@ -185,7 +188,7 @@ def _check_present(where: str, column: Any) -> None:
 
 def _numbers(name: str, column: Any) -> FloatArray:
     where = f"X: column {name!r}"
-    _check_present(where, column)
+    check_present(where, column)
     values, kind = column.to_numpy(), str(column.dtype)
     categorical = kind.startswith(("category", "Categorical", "Enum"))
     if categorical or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values)):
@@ -205,7 +208,7 @@ def _read_series(name: str, y: Any) -> tuple[str | None, np.ndarray]:
     """A response with its name."""
     if not _is_series(y):
         return None, as_plain_array(name, y)
-    _check_present(name, y)
+    check_present(name, y)
     return None if y.name in (None, "") else str(y.name), as_plain_array(name, y.to_numpy())
 
 
@@ -267,7 +270,7 @@ def _holding_constants(model: Family, design: FloatArray, features: Sequence[str
     if design.shape[1] < 2:
         return model
     constant = [int(f) for f in np.flatnonzero(np.ptp(design, axis=1) == 0)]
-    new = [f for f in constant if f not in model.held]
+    new = [f for f in constant if f in model.read]
     if not new:
         return model
     shown = ", ".join(repr(features[f]) if features else str(f) for f in new)

@@ -110,14 +110,14 @@ def _at_infinity(standard: Standardised, solution: Solution) -> bool:
 def _unit_doubts(standard: Standardised) -> list[Doubt]:
     """Data far from unit scale in what the family does not follow."""
     family, inner = standard.original.family, data_units(standard.problem.data)
-    used = np.setdiff1d(np.arange(family.n_features), family.held)
+    used = np.array(family.read, dtype=np.int64)
     far = []
     scale = inner.scale[used]
     if np.any((scale > _FAR_UNITS) | (scale < 1.0 / _FAR_UNITS)):
         far.append("inputs whose scales differ")
     if np.any(np.abs(inner.centre[used]) > _FAR_UNITS * scale) and not family.given:
         far.append("inputs far from 0")
-    if family.likelihood.support is None:
+    if family.likelihood.support is None and family.likelihood.link is None:
         if not 1.0 / _FAR_UNITS <= inner.unit <= _FAR_UNITS:
             far.append(f"a response of standard deviation {inner.unit:.3g}")
         if abs(inner.level) > _FAR_UNITS * inner.unit:

@@ -63,7 +63,7 @@ def _checked_problem(
         raise ValueError(
             f"n = {size:g} samples cannot determine {family.n_free_params} free parameters"
         )
-    constant = np.setdiff1d(np.flatnonzero(np.ptp(design[:, used], axis=1) == 0), family.held)
+    constant = np.intersect1d(np.flatnonzero(np.ptp(design[:, used], axis=1) == 0), family.read)
     if constant.size:
         raise ValueError(
             f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
@@ -74,6 +74,10 @@ def _checked_problem(
 def _check_response(family: Family, response: Any) -> None:
     """Responses whose maximum-likelihood estimate would not exist for want of variety."""
     likelihood = family.likelihood
+    if likelihood.link is not None:
+        if not np.any(response):
+            raise ValueError("y is 0 everywhere; the logarithm of its mean would diverge")
+        return
     if likelihood.support is None:
         if np.ptp(response) == 0:
             raise ValueError("y is constant; its variance would be 0")
@@ -425,8 +429,9 @@ def fit(
         added to the certificate's gain.  Where the sum is not below 1e-4 the data are fitted as
         they are.  Without it solvers climb on compressed data, too, but end on all of them.
     **model
-        ``n_experts``, ``gate``, ``expert`` and ``bounds`` as in `moestat.family`, for a model by
-        name; its gate is "softmax" unless another is given.
+        ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
+        ``offset`` and ``equal`` as in `moestat.family`, for a model by name; its gate is
+        "softmax" unless another is given.
 
     Returns
     -------

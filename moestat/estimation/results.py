@@ -14,6 +14,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.base.warnings import OverSpecifiedWarning
 from moestat.estimation.data import Data, read_inputs, without_rows
+from moestat.estimation.formula_inputs import FormulaInputs
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.covariance import KINDS, robust_covariance
 from moestat.estimation.inference.diagnostics import (
@@ -222,7 +223,9 @@ class MoEResults(Pictures):
     @cached_property
     def free(self) -> np.ndarray:
         """Coordinates neither pinned nor moved by one on a bound, shape (P,)."""
-        return ~self._moved_by(~self._inner_free)
+        lower, upper = self._inner.family.box_at(self._inner.solution.theta)
+        fixed = lower == upper
+        return ~(fixed | self._moved_by(~self._inner_free & ~fixed))
 
     @property
     def bounds(self) -> FloatArray:
@@ -643,8 +646,10 @@ class MoEResults(Pictures):
         write_record(path, self)
 
     def _inputs(self, X: Any) -> FloatArray:
-        """Inputs (n, d) for predictions, with the columns of the fit."""
+        """Inputs (n, d) for predictions, with the columns of the fit or those of its formula."""
         features = None if self.data is None else self.data.features
+        if self.data is not None and self.data.formula is not None:
+            X = self.data.formula.union(X)
         return read_inputs(X, self.family.n_features, features)[0].T
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -676,6 +681,8 @@ class MoEResults(Pictures):
 
         family, certificate = self.family, self.certificate
         title = f"Mixture of experts: {family.gate.name} gate, {family.likelihood.name} experts"
+        if self.data is not None and self.data.formula is not None:
+            title += f", {self.data.formula.formula}"
         positive, zero, negative = certificate.inertia
         facts = [
             ["Experts", family.n_experts, "Log-likelihood", f"{self.log_likelihood:.6f}"],
@@ -722,7 +729,10 @@ class MoEResults(Pictures):
         rows = []
         interval, errors, z = self._interval(0.05), self._errors, self._z
         lower, upper = family.box_at(self.theta)
+        silent = {*family.unread_positions.tolist(), *family.offset_positions.tolist()}
         for j, name in enumerate(self.param_names):
+            if j in silent:
+                continue
             value, error = self.theta[j], errors[j]
             if j in family.held_positions:
                 note = ["(constant input)"]
@@ -770,6 +780,11 @@ def load(path: str | Path) -> MoEResults:
     OSError
         If the file cannot be read.
 
+    Notes
+    -----
+    Nothing runs when a file is read.  A fit by formula evaluates the formula when it predicts:
+    predict from such files only if you trust where they come from.
+
     Examples
     --------
     >>> import tempfile, numpy as np, moestat
@@ -781,6 +796,5 @@ def load(path: str | Path) -> MoEResults:
     >>> bool((again.params == result.params).all())
     True
     """
-    return read_record(
-        path, (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
-    )
+    known = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
+    return read_record(path, (*known, FormulaInputs))

@@ -61,6 +61,8 @@ def _default_box(family: Family, data: Sample) -> dict[str, tuple[Any, Any]]:
     Data that are not standardised, for want of closure, have wider bounds in proportion.
     """
     units = data_units(data)
+    if family.likelihood.link is not None:
+        units = replace(units, level=0.0, unit=1.0)
     steepness = 1.0 / units.scale
     rows, columns = np.triu_indices(units.scale.size)
     reach = 1.0 + float(np.sum(np.abs(units.centre) / units.scale))
@@ -165,5 +167,9 @@ def standardise(original: Problem) -> Standardised:
             at = family.blocks[name][:1] if family.blocks[name].ndim else family.blocks[name]
             sides = (lower[at], upper[at])
             box[name] = tuple(np.exp(side) if name in logs else side for side in sides)  # type: ignore[assignment]
-    problem = Problem(replace(family, box=box), inner)
+    offset = family.offset_input
+    if offset is not None:
+        at = family.offset_positions[0]
+        offset = offset[0], offset[1] / float(coordinates.matrix[at, at])
+    problem = Problem(replace(family, box=box, offset_input=offset), inner)
     return Standardised(original, problem, coordinates)

@@ -232,10 +232,12 @@ class _Scale:
 
     @cached_property
     def inputs(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of each input, shapes (d,)."""
+        """Mean and standard deviation of each input, 1 for a constant one, shapes (d,)."""
         X, weight = self.problem.data.X, self.problem.data.weight
         centre = np.average(X, axis=1, weights=weight)
-        return centre, np.sqrt(np.average((X.T - centre) ** 2, axis=0, weights=weight))
+        deviation = np.sqrt(np.average((X.T - centre) ** 2, axis=0, weights=weight))
+        deviation[deviation == 0.0] = 1.0
+        return centre, deviation
 
     @cached_property
     def features(self) -> tuple[FloatArray, FloatArray]:
@@ -260,10 +262,18 @@ class _Scale:
         centre = float(np.average(y, weights=weight))
         return centre, float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
 
+    @cached_property
+    def predictor(self) -> tuple[float, float]:
+        """Typical predictor of the mean, and the unit in which predictors differ."""
+        link = self.problem.family.likelihood.link
+        if link is None:
+            return self.response
+        return float(link(max(self.response[0], np.finfo(float).tiny))), 1.0
+
     def centre(self, family: Family) -> FloatArray:
         """Middle of the parameters (P,): places in x, means and logarithms of variances."""
         theta = np.zeros(family.n_params)
-        mean, deviation = self.response
+        mean, deviation = self.predictor
         for (_, c), first in np.ndenumerate(family.index):
             channel = family.channels[c]
             if channel.axis is not None:
@@ -286,7 +296,7 @@ class _Scale:
         centre, spread = self.features if quadratic else self.inputs
         for (_, c), first in np.ndenumerate(family.index):
             channel, width = family.channels[c], family.width[c]
-            unit = self.response[1] if channel.response and not channel.log else 1.0
+            unit = self.predictor[1] if channel.response and not channel.log else 1.0
             slope = unit * rng.standard_normal(width - 1)
             at = family.offset[c] - 1 + np.arange(slope.size)
             slope = slope * 2.0 / np.maximum(spread[at], 1e-12)

@@ -1,8 +1,8 @@
 """Quadrature over the response at each input, for one or several conditional densities.
 
-Classes are summed.  A continuous response is integrated by Gauss-Legendre rules on panels that
-are at most a few standard deviations of the narrowest atom there wide, so that atoms far apart or
-of very different widths cost no more than their number.
+Classes and counts are summed.  A continuous response is integrated by Gauss-Legendre rules on
+panels that are at most a few standard deviations of the narrowest atom there wide, so that atoms
+far apart or of very different widths cost no more than their number.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ ORDER = 12
 
 _REACH = 8.9  # standard deviations about each mean; a normal variable leaves them once in 1e18
 _PANEL = 3.0  # standard deviations per panel of the coarsest rule; six make just over two reaches
+_COUNT_REACH, _MOST_RARE = 12.0, 40.0  # standard deviations, and counts beyond them, at the ends
 _ROWS = 65_536  # rows per chunk: a few of these vectors fit into the second cache level
 
 
@@ -112,6 +113,9 @@ def response_rules(
     pairs = [spread(other.predictors(theta, X)) for other, theta in laws]
     mean = np.concatenate([pair[0] for pair in pairs])
     deviation = np.concatenate([pair[1] for pair in pairs])
+    if family.likelihood.law is not None:
+        yield from _counts(mean, deviation)
+        return
     width = _PANEL / refinement
     n_panels = mean.shape[0] * (math.ceil(2.0 * _REACH / width) + 2)
     for chunk in _chunks(X.shape[1], n_panels * ORDER):
@@ -166,6 +170,16 @@ def _sums(family: Family, X: FloatArray) -> Iterator[tuple[slice, ResponseRule]]
         n = chunk.stop - chunk.start
         y = np.tile(classes, (n, 1))
         yield chunk, ResponseRule(np.arange(n), y, np.ones(y.shape))
+
+
+def _counts(mean: FloatArray, deviation: FloatArray) -> Iterator[tuple[slice, ResponseRule]]:
+    """Counts with weight 1 wherever atoms (k, n) have any mass, one panel per input."""
+    first = np.floor(np.maximum((mean - _COUNT_REACH * deviation).min(axis=0), 0.0))
+    last = np.ceil((mean + _COUNT_REACH * deviation).max(axis=0)) + _MOST_RARE
+    size = int((last - first).max()) + 1
+    for chunk in _chunks(mean.shape[1], size):
+        y = first[chunk, None] + np.arange(size)
+        yield chunk, ResponseRule(np.arange(len(y)), y, np.ones(y.shape))
 
 
 def _panels(mean: FloatArray, deviation: FloatArray, width: float, n_panels: int) -> ResponseRule:

@@ -51,6 +51,11 @@ class Family(ParameterLayout):
         Inputs whose coefficients are pinned to 0, see `holding`.
     given : frozenset of str
         Blocks whose bounds are the user's own.  Only these bind a fit to data, see `moestat.fit`.
+    gate_inputs, expert_inputs : tuple of int or None
+        Inputs that the gate and the experts read, None for all; coefficients of the others are
+        pinned to 0.
+    offset_input : (int, float) or None
+        An input that no gate reads and its coefficient in the mean of every expert.
 
     Examples
     --------
@@ -87,6 +92,11 @@ class Family(ParameterLayout):
             "held": list(self.held),
             "given": sorted(self.given),
         }
+        if self.equal:
+            table["equal"] = list(self.equal)
+        for name in ("gate_inputs", "expert_inputs", "offset_input"):
+            if (value := getattr(self, name)) is not None:
+                table[name] = list(value)
         again = from_table(table)
         if again.loops is not self.loops or again.layout != self.layout:
             raise TypeError(f"{self!r} has an axis that is not in its registry; register it first")
@@ -94,6 +104,11 @@ class Family(ParameterLayout):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return from_table, (self.table,)
+
+    @property
+    def equal(self) -> tuple[str, ...]:
+        """Blocks of the likelihood that all experts share."""
+        return tuple(c.intercept for c in self.likelihood.channels if c.shared)
 
     @property
     def has_jumps(self) -> bool:
@@ -187,6 +202,12 @@ class Family(ParameterLayout):
             raise ValueError(f"gate {self.gate.name!r} has no intercept that takes up an input")
         return replace(self, held=held)
 
+    @property
+    def _pins(self) -> tuple[FloatArray, FloatArray]:
+        """Bounds (P,) and (P,) that bind pinned coordinates only."""
+        free = self.lower < self.upper
+        return np.where(free, -np.inf, self.lower), np.where(free, np.inf, self.upper)
+
     def pin(self, theta: FloatArray) -> FloatArray:
         """The parameters of the same density with the reference atom's translations at 0."""
         pinned = np.array(theta, dtype=np.float64)
@@ -229,7 +250,8 @@ class Family(ParameterLayout):
             **self.expert.typical(generator, k, d, n_responses),
             **self.likelihood.typical(generator, k),
         }
-        return self.pin(self.pack(blocks))
+        blocks |= {name: np.mean(blocks[name]) for name in self.equal}
+        return np.clip(self.pin(self.pack(blocks)), *self._pins)
 
     def measure(self, theta: Any) -> MixingMeasure:
         """The mixing measure of packed parameters; every atom carries the shared ones."""
@@ -431,7 +453,7 @@ def from_table(table: Mapping[str, Any]) -> Family:
         name: tuple(np.array(side) if isinstance(side, list) else side for side in pair)
         for name, pair in table["box"].items()
     }
-    likelihood = LIKELIHOODS[table["likelihood"]]
+    likelihood = _with_equal(LIKELIHOODS[table["likelihood"]], table.get("equal", ()))
     n_experts, n_features, n_classes = table["sizes"]
     return Family(
         gate,
@@ -443,6 +465,10 @@ def from_table(table: Mapping[str, Any]) -> Family:
         box,
         tuple(table["held"]),
         frozenset(table["given"]),
+        *(
+            tuple(table[name]) if name in table else None
+            for name in ("gate_inputs", "expert_inputs", "offset_input")
+        ),
     )
 
 
@@ -470,6 +496,10 @@ def family(
     n_features: int = 1,
     n_classes: int | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
+    gate_inputs: Iterable[int] | None = None,
+    expert_inputs: Iterable[int] | None = None,
+    offset: int | None = None,
+    equal: str | Iterable[str] = (),
 ) -> Family:
     """A family of mixtures of experts, by the names of its axes.
 
@@ -496,6 +526,15 @@ def family(
         Lower and upper bound of whole blocks, replacing the defaults of the gate and expert.
         Fits to data respect these, and otherwise have bounds that scale with the data; ``bounds =
         F.box`` asks for the compact parameter space of a family F of the papers.
+    gate_inputs, expert_inputs : iterable of int, optional
+        Inputs, from 0, that the gate and the experts read; all by default.  The coefficients of
+        the others are pinned to 0.  ``gate_inputs=[]`` is a constant gate.
+    offset : int, optional
+        An input that is added to the linear predictor of every expert as it is, with the
+        coefficient 1, and that the gate does not read.
+    equal : str or iterable of str, optional
+        Blocks of the likelihood that are one parameter of all experts: ``equal="nu"`` for one
+        variance.
 
     Returns
     -------
@@ -514,6 +553,12 @@ def family(
     (10, 9)
     >>> family("gaussian", gate="competition", expert={"name": "ffn", "hidden": 2}).n_params
     14
+
+    Experts that read the first of two inputs, and a gate that reads the second:
+
+    >>> F = family("gaussian", gate="softmax", n_features=2, gate_inputs=[1], expert_inputs=[0])
+    >>> [name for j, name in enumerate(F.param_names) if F.lower[j] < F.upper[j]][:4]
+    ['beta0[0]', 'beta1[0,1]', 'b[0]', 'a[0,0]']
 
     A regression function with raw sigmoid gates of quadratic scores:
 
@@ -541,6 +586,7 @@ def family(
             f"n_classes = {short(n_classes)}: the {likelihood} likelihood has no classes"
         )
     chosen = (*qualified(*chosen[:2]), chosen[2])
+    chosen = (*chosen[:2], _with_equal(chosen[2], (equal,) if isinstance(equal, str) else equal))
     box = {**chosen[0].bounds, **chosen[1].bounds, **chosen[2].bounds}
     logs = {channel.intercept for channel in chosen[2].channels if channel.log}
     for name, pair in (bounds or {}).items():
@@ -555,13 +601,75 @@ def family(
     for name in chosen[0].translations:
         if not box[name][0] <= 0.0 <= box[name][1]:
             raise ValueError(f"bounds of {name!r} must hold 0, the reference atom's value")
+    d = positive_int("n_features", n_features)
     return Family(
         *chosen,
         n_experts=positive_int("n_experts", n_experts),
-        n_features=positive_int("n_features", n_features),
+        n_features=d,
         n_classes=positive_int("n_classes", 2 if n_classes is None else n_classes, 2)
         if discrete
         else 1,
         box=box,
         given=frozenset(bounds or ()),
+        **_inputs_of(chosen, d, gate_inputs, expert_inputs, offset),
     )
+
+
+def _with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:
+    """The likelihood with one parameter of all experts in place of each of the blocks `equal`.
+
+    A common scale does not collapse on a few samples of one atom.
+    """
+    check_kind("equal", equal, Iterable, "names of blocks of the likelihood, such as 'nu'")
+    names, known = list(equal), [channel.intercept for channel in likelihood.channels]
+    if not names:
+        return likelihood
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"equal: {name!r} is not a block of the {likelihood.name} likelihood that experts"
+                f" can share; those are {', '.join(known) or 'none'}"
+            )
+    channels = tuple(replace(c, shared=c.intercept in names) for c in likelihood.channels)
+    alone = None if likelihood.collapse in names else likelihood.collapse
+    return replace(likelihood, channels=channels, collapse=alone)
+
+
+def _inputs_of(
+    chosen: tuple[Gate, Expert, Likelihood],
+    d: int,
+    gate_inputs: Iterable[int] | None,
+    expert_inputs: Iterable[int] | None,
+    offset: int | None,
+) -> dict[str, Any]:
+    """Which inputs gate and experts read, checked."""
+    gate, expert, likelihood = chosen
+    gate_read = _positions("gate_inputs", gate_inputs, d)
+    expert_read = _positions("expert_inputs", expert_inputs, d)
+    if offset is not None:
+        (at,) = _positions("offset", [offset], d) or (0,)
+        if expert.block is not None or likelihood.n_responses(2) is not None:
+            raise ValueError(
+                "offset: only experts with one linear predictor have an offset, got"
+                f" expert {expert.name!r} and likelihood {likelihood.name!r}"
+            )
+        gate_read = tuple(f for f in (range(d) if gate_read is None else gate_read) if f != at)
+    bent = [c for c in gate.channels(d) if c.axis is not None or (c.products and not c.slope)]
+    if gate_read is not None and len(gate_read) < d and bent:
+        raise ValueError(f"gate {gate.name!r} reads all inputs or none; leave out gate_inputs")
+    return {
+        "gate_inputs": gate_read,
+        "expert_inputs": expert_read,
+        "offset_input": None if offset is None else (offset, 1.0),
+    }
+
+
+def _positions(name: str, value: Iterable[int] | None, d: int) -> tuple[int, ...] | None:
+    """Positions of inputs, ascending."""
+    if value is None:
+        return None
+    check_kind(name, value, Iterable, "positions of inputs, from 0")
+    found = list(value)
+    if not all(isinstance(f, (int, np.integer)) and 0 <= f < d for f in found):
+        raise ValueError(f"{name} must hold positions of inputs in 0..{d - 1}, got {found}")
+    return tuple(sorted({int(f) for f in found}))

@@ -142,6 +142,11 @@ def lattice_law(
     ([[0.25, 0.25, 0.75, 0.75]], [0, 1, 0, 1], [0.25, 0.25, 0.25, 0.25])
     """
     check_nodes(design, family)
+    if family.likelihood.law is not None:
+        raise ValueError(
+            f"design: a lattice is for classes and normal responses, got likelihood"
+            f" {family.likelihood.name!r}"
+        )
     nodes, weight = design.quadrature(family.n_features)
     if family.likelihood.support is not None:
         classes = family.likelihood.support(family.n_classes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -38,6 +38,11 @@ class ParameterLayout:
         Inputs whose coefficients are pinned to 0.
     given : frozenset of str
         Blocks whose bounds are the user's own.
+    gate_inputs, expert_inputs : tuple of int or None
+        Inputs that the gate and the experts read, None for all; coefficients of the others are
+        pinned to 0.
+    offset_input : (int, float) or None
+        An input that no gate reads and its coefficient in the mean of every expert.
     """
 
     gate: Gate
@@ -49,6 +54,9 @@ class ParameterLayout:
     box: Mapping[str, tuple[Any, Any]] = field(repr=False)
     held: tuple[int, ...] = ()
     given: frozenset[str] = field(default=frozenset(), repr=False)
+    gate_inputs: tuple[int, ...] | None = None
+    expert_inputs: tuple[int, ...] | None = None
+    offset_input: tuple[int, float] | None = None
 
     @cached_property
     def _axes(self) -> tuple[tuple[Channel, ...], ...]:
@@ -205,20 +213,58 @@ class ParameterLayout:
         for name in self.gate.translations:
             bound[self.blocks[name][-1]] = 0.0
         bound[self.held_positions] = 0.0
+        bound[self.unread_positions] = 0.0
+        if self.offset_input is not None:
+            bound[self.offset_positions] = self.offset_input[1]
         return bound
 
     @cached_property
     def held_positions(self) -> IntArray:
         """Positions in theta of the coefficients of inputs that are held, ascending."""
+        return self._coefficients([self.held] * len(self.channels))
+
+    @cached_property
+    def unread_positions(self) -> IntArray:
+        """Positions of the coefficients of inputs that the gate, or the experts, do not read."""
+        everything = set(range(self.n_features))
+        gate, expert = (
+            () if read is None else tuple(sorted(everything - set(read)))
+            for read in (self.gate_inputs, self.expert_inputs)
+        )
+        first = self.first_expert_channel
+        unread = self._coefficients(
+            [gate if c < first else expert for c in range(len(self.channels))]
+        )
+        return np.setdiff1d(unread, self.offset_positions)
+
+    @cached_property
+    def offset_positions(self) -> IntArray:
+        """Positions of the offset's coefficient in the mean of every expert, (k,) or (0,)."""
+        if self.offset_input is None:
+            return np.empty(0, dtype=np.int64)
+        return self.index[:, self.first_expert_channel] + 1 + self.offset_input[0]
+
+    @cached_property
+    def read(self) -> tuple[int, ...]:
+        """Inputs with a coefficient that is estimated, ascending."""
+        everything = range(self.n_features)
+        own = {f for part in (self.gate_inputs, self.expert_inputs) for f in part or ()}
+        if self.gate_inputs is None or self.expert_inputs is None:
+            own.update(everything)
+        own -= {*self.held, *(() if self.offset_input is None else self.offset_input[:1])}
+        return tuple(sorted(own))
+
+    def _coefficients(self, inputs: Sequence[tuple[int, ...]]) -> IntArray:
+        """Positions of the coefficients of given inputs of each channel (C,), ascending."""
         rows, columns = np.triu_indices(self.n_features)
-        products = np.flatnonzero(np.isin(rows, self.held) | np.isin(columns, self.held))
         found = [np.empty(0, dtype=np.int64)]
-        for c, channel in enumerate(self.channels):
+        for c, (channel, own) in enumerate(zip(self.channels, inputs, strict=True)):
             after = self.index[:, c, None] + 1
             if channel.slope is not None:
-                found.append((after + np.array(self.held, dtype=np.int64)).ravel())
+                found.append((after + np.array(own, dtype=np.int64)).ravel())
                 after = after + self.n_features
             if channel.products is not None:
+                products = np.flatnonzero(np.isin(rows, own) | np.isin(columns, own))
                 found.append((after + products).ravel())
         return np.unique(np.concatenate(found))
 

@@ -251,6 +251,26 @@ _WORKS = (
         "Chapman and Hall",
     ),
     Reference(
+        "Gruen and Leisch (2008)",
+        "B. Gruen and F. Leisch",
+        "FlexMix version 2: finite mixtures with concomitant variables and varying and constant"
+        " parameters",
+        "Journal of Statistical Software 28(4), 1-35",
+        "doi 10.18637/jss.v028.i04",
+    ),
+    Reference(
+        "McCullagh and Nelder (1989)",
+        "P. McCullagh and J. A. Nelder",
+        "Generalized linear models, second edition",
+        "Chapman and Hall",
+    ),
+    Reference(
+        "Wilkinson and Rogers (1973)",
+        "G. N. Wilkinson and C. E. Rogers",
+        "Symbolic description of factorial models for analysis of variance",
+        "Applied Statistics 22, 392-399",
+    ),
+    Reference(
         "Dunn and Smyth (1996)",
         "P. K. Dunn and G. K. Smyth",
         "Randomized quantile residuals",

@@ -249,7 +249,7 @@ def test_rows_of_frames_belong_together_by_their_index(arrays):
     [
         (None, {}, "family must be a family from moestat.family or the name of a likelihood"),
         (moestat.family, {}, "family must be a family"),
-        ("poisson", {}, "unknown likelihood 'poisson'; known: 'multinomial', 'gaussian'"),
+        ("weibull", {}, "unknown likelihood 'weibull'; known: 'multinomial', 'gaussian'"),
         ("gaussian", {"n_experts": 0}, "n_experts must be an integer >= 1, got 0"),
         (
             moestat.family("gaussian", gate="softmax", n_features=2),

@@ -90,7 +90,7 @@ def test_bad_options_give_one_clear_error(options, message, data):
     [
         ({"gate": "soft"}, "unknown gate 'soft'; known: 'softmax', 'softmax-top', 'sigmoid'"),
         ({"expert": "cubic"}, "unknown expert 'cubic'"),
-        ({"likelihood": "poisson"}, "unknown likelihood 'poisson'"),
+        ({"likelihood": "weibull"}, "unknown likelihood 'weibull'"),
         ({"n_experts": 0}, "n_experts must be an integer >= 1, got 0"),
         ({"n_experts": 2.5}, "n_experts must be an integer >= 1, got 2.5"),
         ({"n_features": 0}, "n_features must be an integer >= 1"),

@@ -26,8 +26,8 @@ _NO_TAU = np.empty((0, 0))
 def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: Any = None) -> Any:
     """Randomised quantile residuals, standard normal if the model is true.
 
-    ``r = Phi^-1(F(y | x))`` for a continuous response; for classes u is uniform between
-    ``F(y - 1 | x)`` and ``F(y | x)``.
+    ``r = Phi^-1(F(y | x))`` for a continuous response; for classes and counts u in place of F is
+    uniform between ``F(y - 1 | x)`` and ``F(y | x)``.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: A
     X, y : array_like of shape (n, d), (n,)
         Data.
     rng : numpy.random.Generator, int or None
-        Source of the uniform numbers, for classes.
+        Source of the uniform numbers, for classes and counts.
 
     Returns
     -------
@@ -63,6 +63,9 @@ def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: A
     if family.likelihood.support is None:
         assert family.likelihood.spread is not None
         eta = family.predictors(theta, np.ascontiguousarray(design.T))
+        if family.likelihood.law is not None:
+            weight = family.gate_probabilities(theta, design).T
+            return _count_residuals(family.likelihood.law(eta), weight, y, as_generator(rng))
         mean, deviation = family.likelihood.spread(eta)
         weight = family.gate_probabilities(theta, design).T
         z = (np.asarray(y, dtype=np.float64) - mean) / deviation
@@ -76,6 +79,20 @@ def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: A
     high = cumulative[at, label]
     u = high - as_generator(rng).random(label.size) * probability[at, label]
     return ndtri(np.clip(u, 1e-16, 1.0 - 1e-16))
+
+
+def _count_residuals(law: Any, weight: FloatArray, y: Any, rng: np.random.Generator) -> FloatArray:
+    """Residuals (n,) of counts under laws (k, n) with weights (k, n)."""
+    from scipy.special import ndtri
+
+    counts = np.asarray(y, dtype=np.float64)
+    share = rng.random(counts.size) * np.sum(weight * law.pmf(counts), axis=0)
+    below = np.sum(weight * law.cdf(counts), axis=0) - share
+    above = np.sum(weight * law.sf(counts), axis=0) + share
+    # The smaller tail keeps its digits.
+    tiny = np.finfo(float).tiny
+    low, high = ndtri(np.maximum(below, tiny)), -ndtri(np.maximum(above, tiny))
+    return np.where(below < 0.5, low, high)
 
 
 def calibration(probability: FloatArray, occurred: Any, bins: int = 10) -> dict[str, FloatArray]:

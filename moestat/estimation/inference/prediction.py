@@ -69,6 +69,12 @@ class Prediction:
         level = real_in("alpha", alpha, 0.0, 1.0, open_low=True)
         if self.predicted.ndim > 1:
             raise ValueError("a class has no prediction interval; use conf_int")
+        if self.family.likelihood.law is not None:
+            sides = [
+                _count_quantile(self.family, self.params, self.X, q)
+                for q in (level / 2, 1 - level / 2)
+            ]
+            return np.stack(sides, axis=-1)
         weight, mean, deviation = _components(self.family, self.params, self.X, self.noise)
         sides = [_mixture_quantile(q, weight, mean, deviation) for q in (level / 2, 1 - level / 2)]
         return np.stack(sides, axis=-1)
@@ -157,6 +163,22 @@ def _components(
     assert family.likelihood.spread is not None
     mean, deviation = family.likelihood.spread(family.predictors(theta, design))
     return weight, mean, np.broadcast_to(deviation, mean.shape)
+
+
+def _count_quantile(family: Family, theta: FloatArray, X: FloatArray, q: float) -> FloatArray:
+    """The least count (n,) that is not exceeded with probability q at each input (n, d)."""
+    assert family.likelihood.law is not None
+    weight = family.gate_probabilities(theta, X).T
+    law = family.likelihood.law(
+        family.predictors(theta, np.ascontiguousarray(X.reshape(len(X), -1).T))
+    )
+    ends = law.ppf(q)
+    low, high = ends.min(axis=0) - 1.0, ends.max(axis=0)
+    while np.any(high - low > 1.0):
+        middle = np.floor(0.5 * (low + high))
+        below = np.sum(weight * law.cdf(middle), axis=0) < q
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return high
 
 
 def _mixture_quantile(

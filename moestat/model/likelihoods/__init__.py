@@ -2,7 +2,7 @@
 
 from moestat.base.registry import Registry
 from moestat.base.types import Likelihood
-from moestat.model.likelihoods import gaussian, least_squares, multinomial
+from moestat.model.likelihoods import gaussian, least_squares, multinomial, poisson
 
 __all__ = ["LIKELIHOODS"]
 
@@ -10,3 +10,4 @@ LIKELIHOODS: Registry[Likelihood] = Registry("likelihood")
 LIKELIHOODS.register(multinomial.LIKELIHOOD)
 LIKELIHOODS.register(gaussian.LIKELIHOOD)
 LIKELIHOODS.register(least_squares.LIKELIHOOD)
+LIKELIHOODS.register(poisson.LIKELIHOOD)

@@ -14,8 +14,9 @@ __all__ = ["has_closed_form", "regress"]
 
 def has_closed_form(family: Family) -> bool:
     """Whether the experts' M-step is a weighted regression that the gate does not enter."""
-    linear = family.expert.block is None and not family.gate.reads_response
-    return linear and family.likelihood.spread is not None
+    linear = family.expert.block is None and not family.gate.reads_response and not family.equal
+    normal = family.likelihood.spread is not None and family.likelihood.link is None
+    return linear and normal
 
 
 def regress(family: Family, theta: FloatArray, here: Evaluation) -> FloatArray:
@@ -44,6 +45,7 @@ def regress(family: Family, theta: FloatArray, here: Evaluation) -> FloatArray:
     mean = family.first_expert_channel
     for i in range(family.n_experts):
         at = family.index[i, mean] + np.arange(family.width[mean])
+        at = at[family.lower[at] < family.upper[at]]
         t = family.index[i, mean + 1]
         curvature = here.hessian[np.ix_(at, at)]
         weight = 2.0 * (here.gradient[t] + here.hessian[t, t])

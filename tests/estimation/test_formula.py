@@ -1,0 +1,202 @@
+"""Fits by formula: the same as fits to arrays, names everywhere, one error for what is wrong."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+
+import moestat
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    n = 800
+    frame = pd.DataFrame(
+        {
+            "age": rng.uniform(20, 60, n),
+            "region": rng.choice(["north", "south", "west"], n),
+            "t": rng.uniform(1, 3, n),
+            "year": rng.integers(2000, 2003, n),
+            "w": rng.integers(0, 3, n),
+        }
+    )
+    young = rng.random(n) > 1 / (1 + np.exp(-(frame["age"] - 40) / 4))
+    line = np.where(young, frame["age"] - 10, 30 + 5 * (frame["region"] == "south"))
+    return frame.assign(wage=line + rng.normal(size=n))
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    return moestat.fit_formula("wage ~ age + C(region) | age", data, n_experts=2, rng=0)
+
+
+def test_the_gate_reads_only_its_own_terms(data, result):
+    """The likelihood is that of the family with the other coefficients at 0, and a maximum."""
+    assert result.certificate.certified
+    assert result.family.n_free_params == 2 + 2 * 5
+    X = pd.get_dummies(data[["age", "region"]], drop_first=True, dtype=float)
+    density = moestat.family("gaussian", gate="softmax", n_experts=2, n_features=3)
+    theta = np.asarray(result.params)
+    assert result.llf == pytest.approx(density.log_density(theta, X, data["wage"]).sum())
+    slope = moestat.score(density, theta, X.to_numpy(), data["wage"].to_numpy())
+    free = result.family.lower < result.family.upper
+    scale = np.tile([1.0, 60.0, 1.0, 1.0, 1.0, 60.0, 1.0, 1.0, 1.0], 2)
+    assert np.abs(slope / scale)[free].max() < 1e-3
+    assert np.all(result.params[result.params.index.str.match(r"beta1.*region")] == 0.0)
+
+
+def test_a_constant_column_of_zeros_costs_nothing_to_the_errors(data, result):
+    """Standard errors are those of the information of the free parameters in the user's units."""
+    full = moestat.family("gaussian", gate="softmax", n_experts=2, n_features=3)
+    X = pd.get_dummies(data[["age", "region"]], drop_first=True, dtype=float).to_numpy()
+    information = -moestat.hessian(full, result.theta, X, data["wage"].to_numpy())
+    free = np.flatnonzero(result.family.lower < result.family.upper)
+    errors = np.sqrt(np.diag(np.linalg.inv(information[np.ix_(free, free)])))
+    assert np.allclose(result.bse.to_numpy()[free], errors, rtol=1e-6)
+
+
+def test_names_of_columns_are_those_of_the_parameters(data, result):
+    name = "a[0,C(region)[T.south]]"
+    assert name in result.params.index
+    assert name in str(result.summary())
+    assert "beta1[0,C(region)" not in str(result.summary())
+    assert "wage ~ age + C(region) | age" in str(result.summary())
+    assert result.conf_int().loc[name].is_monotonic_increasing
+    assert result.wald_test(f"{name} = a[1,C(region)[T.south]]").df == 1
+    assert len(result.get_prediction(data[:4]).summary_frame()) == 4
+
+
+def test_one_expert_is_least_squares_with_offset_and_weights(data):
+    formula = "log(wage + 50) ~ bs(age, df=4) * region + poly(t, 2)"
+    mine = moestat.fit_formula(formula, data, n_experts=1, offset="t", weights="w", rng=0)
+    used = data[data["w"] > 0]
+    # statsmodels spreads splines over the rows it sees; formulas here over all rows, weights or no.
+    design = mine.data.formula.designs(used)[0].to_numpy()
+    import statsmodels.api as sm
+
+    other = sm.WLS(np.log(used["wage"] + 50) - used["t"], sm.add_constant(design), used["w"]).fit()
+    own = mine.params[mine.params.index.str.match(r"a\[0,(?!t\])|b\[")].to_numpy()
+    assert np.allclose(own, other.params, rtol=1e-7, atol=1e-9)
+    assert mine.params["a[0,t]"] == pytest.approx(1.0, rel=1e-14)
+    assert "a[0,t]" not in str(mine.summary())
+
+
+def test_one_expert_is_statsmodels_formula(data):
+    mine = moestat.fit_formula("wage ~ age * C(region)", data, n_experts=1, rng=0)
+    other = smf.ols("wage ~ age * C(region)", data).fit()
+    names = {"b[0]": "Intercept"} | {f"a[0,{n}]": n for n in other.params.index if n != "Intercept"}
+    assert set(names) <= set(mine.params.index)
+    for name, theirs in names.items():
+        assert mine.params[name] == pytest.approx(other.params[theirs], rel=1e-7)
+    assert mine.llf == pytest.approx(other.llf, rel=1e-10)
+
+
+def test_predictions_survive_every_way_to_store_them(data, tmp_path):
+    formula = "wage ~ bs(age, df=4) + C(year) | scale(age) + region"
+    result = moestat.fit_formula(formula, data, n_experts=2, n_starts=4, rng=0)
+    new = data[["age", "year", "region"]][5:9]
+    expected = result.predict(new)
+    assert np.allclose(expected, result.fittedvalues[5:9], rtol=1e-12)
+    result.save(tmp_path / "fit.npz")
+    result.without_data().save(tmp_path / "small.npz")
+    for again in (
+        pickle.loads(pickle.dumps(result)),
+        moestat.load(tmp_path / "fit.npz"),
+        moestat.load(tmp_path / "small.npz"),
+    ):
+        assert np.array_equal(again.predict(new), expected)
+        assert np.array_equal(again.predict({n: new[n].tolist() for n in new}), expected)
+
+
+def test_a_mixture_without_inputs(data):
+    result = moestat.fit_formula("wage ~ 1 | 1", data, n_experts=2, n_starts=4, rng=0)
+    assert result.family.n_free_params == 5
+    assert np.ptp(result.predict(data[:5])) == 0.0
+    assert np.isfinite(result.bse[["b[0]", "b[1]", "beta0[0]"]]).all()
+
+
+def test_a_constant_gate_and_classes(data):
+    labelled = data.assign(high=np.where(data["wage"] > 35, "yes", "no"))
+    result = moestat.fit_formula("high ~ t | 1", labelled, "multinomial", n_experts=1, rng=0)
+    logit = smf.logit("no ~ t", labelled.assign(no=(labelled["high"] == "no") * 1)).fit(disp=0)
+    assert np.allclose(result.params[["b[0,no]", "a[0,no,t]"]], logit.params, rtol=1e-7)
+    assert result.predict_proba(data[:3]).shape == (3, 2)
+    assert result.predict(data[:3]).dtype.kind == "U"
+
+
+WRONG = {
+    "wage ~ age +": "cannot|got 'wage ~ age \\+'",
+    "wage ~ nope": "no column 'nope'",
+    "wage ~ foo(age)": "no column 'foo'",
+    "nope ~ age": "no column 'nope'",
+    "wage ~ 0 + age": "always have an intercept",
+    "~ age": "without one response",
+    "wage + age ~ age": "without one response",
+    "wage ~ age | age | age": "with 2 bars",
+    "wage ~ age + I(2 * age)": "part of the experts the column 'I\\(2 \\* age\\)' is a linear",
+    "wage ~ age | region + C(region)": "part of the gate the column",
+    "wage ~ log(age - 50)": "infinite or undefined",
+    "wage ~ log(region)": "cannot evaluate '1 \\+ log\\(region\\)'",
+    "wage ~ gap": "'gap' has 1 missing values, the first in row 3",
+}
+
+
+@pytest.mark.parametrize("formula", WRONG)
+def test_a_wrong_formula_is_one_clear_error(data, formula):
+    gap = data["t"].where(data.index != 3)
+    with pytest.raises(ValueError, match=WRONG[formula]) as error:
+        moestat.fit_formula(formula, data.assign(gap=gap), n_experts=1)
+    assert "\n" not in str(error.value)
+    assert error.value.__cause__ is None
+
+
+def test_wrong_arguments_are_one_clear_error(data):
+    def refused(match, *args, **options):
+        with pytest.raises(ValueError, match=match):
+            moestat.fit_formula(*args, **options)
+
+    refused("formula must be text", 3, data)
+    refused("data must be a data frame", "wage ~ age", np.zeros(3))
+    refused("no column 'nope'", "wage ~ age", data, weights="nope")
+    refused("offset must be one column", "wage ~ age", data, offset="age + t")
+    refused("offset: 'age' is a term", "wage ~ age", data, offset="age")
+    refused("only experts with one linear", "region ~ age", data, "multinomial", offset="t")
+    refused("family must be the name", "wage ~ age", data, moestat.family("gaussian"))
+    refused("gate_inputs is for moestat.fit", "wage ~ age", data, gate_inputs=[0])
+
+
+def test_new_data_must_fit_the_formula(result, data):
+    new = data[:3]
+    for wrong, match in (
+        (new.assign(region="east"), "'region' has 'east', which the fit has not seen"),
+        (new.drop(columns="age"), "no column 'age'"),
+        (new.assign(age=np.nan), "'age' has 3 missing"),
+        (np.zeros((3, 3)), "data must be a data frame"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            result.predict(wrong)
+
+
+def test_a_new_level_of_a_coded_number_is_refused(data):
+    result = moestat.fit_formula("wage ~ C(year)", data, n_experts=1, rng=0)
+    with pytest.raises(ValueError, match=r"has not seen: .*1999"):
+        result.predict({"year": [1999, 2000]})
+
+
+def test_inputs_of_gate_and_experts_without_formula():
+    F = moestat.family("gaussian", gate="softmax", n_features=2, gate_inputs=[1], expert_inputs=[])
+    assert F.n_free_params == 2 + 2 + 2
+    assert pickle.loads(pickle.dumps(F)).table == F.table
+    assert np.all(F.typical(0)[F.unread_positions] == 0.0)
+    for options in ({"gate_inputs": [2]}, {"expert_inputs": ["a"]}, {"offset": -1}):
+        with pytest.raises(
+            ValueError, match=f"{next(iter(options))} must hold positions of inputs"
+        ):
+            moestat.family("gaussian", gate="softmax", n_features=2, **options)
+    with pytest.raises(ValueError, match="reads all inputs"):
+        moestat.family("gaussian", gate="sigmoid-euclidean", n_features=2, gate_inputs=[0])
