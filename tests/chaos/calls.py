@@ -397,7 +397,7 @@ def numbers_of(result):
 
 
 def _clear(error, names):
-    """Whether an error is one short line that names an argument of those changed."""
+    """Whether an error is one short line that names an argument."""
     message = str(error).replace("a\nb", "")  # a name of its own
     if "\n" in message or len(message) > _LONGEST:
         return False
@@ -424,7 +424,8 @@ def fate(call, arguments, names, same):
             warnings.simplefilter("ignore", MoEWarning)
             result = call.function(**arguments)
     except (ValueError, SweepError) as error:
-        return "clear error" if _clear(error, names) else f"unclear: {shown}: {error!r:.300}"
+        clear = _clear(error, call.arguments)
+        return "clear error" if clear else f"unclear: {shown}: {error!r:.300}"
     except OSError:
         return "clear error" if names == ["path"] else f"unclear: {shown}"
     except TimeoutError:
