@@ -259,10 +259,28 @@ _WORKS = (
         "doi 10.18637/jss.v028.i04",
     ),
     Reference(
+        "Leisch (2004)",
+        "F. Leisch",
+        "FlexMix: a general framework for finite mixture models and latent class regression in R",
+        "Journal of Statistical Software 11(8), 1-18",
+    ),
+    Reference(
+        "Li and Chen (2010)",
+        "P. Li and J. Chen",
+        "Testing the order of a finite mixture",
+        "Journal of the American Statistical Association 105, 1084-1092",
+    ),
+    Reference(
         "McCullagh and Nelder (1989)",
         "P. McCullagh and J. A. Nelder",
         "Generalized linear models, second edition",
         "Chapman and Hall",
+    ),
+    Reference(
+        "Steihaug (1983)",
+        "T. Steihaug",
+        "The conjugate gradient method and trust regions in large scale optimization",
+        "SIAM Journal on Numerical Analysis 20, 626-637",
     ),
     Reference(
         "Wilkinson and Rogers (1973)",
