@@ -534,9 +534,10 @@ def make_starts(
                 raise ValueError("starts: truth-centred starts need a truth")
             decay = options.get("decay", 0.0)
             for noise in _distances(options.get("noise", 0.1)):
-                rules.append(rule(truth_family, truth, counts[key], noise, decay))
+                start = rule(truth_family, truth, counts[key], noise, decay)
                 if fitted is not None:
-                    rules[-1].check_blocks(fitted)
+                    start.check_blocks(fitted)
+                rules.append(start)
     rules += [rule(counts[key]) for key, rule in others.items() if counts[key]]
     return rules
 
