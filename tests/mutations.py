@@ -52,7 +52,7 @@ NOT_TUNED = {
 """Names of columns, sizes of types, values of mathematics."""
 
 MEMORY_AND_THREADS = {
-    *("_PART", "_PARTS", "_LARGE"),
+    *("_PART", "_PARTS"),
     *("_ROWS_WORTH_A_THREAD", "CHUNK", "_VALUE_CHUNK", "SAMPLES", "LANES", "PRODUCTS"),
     *("_SHARE_OF_FREE", "_SIMULATED_MEMORY", "_TILES", "_SHARED_BYTES", "WORKSPACE_BYTES"),
     *("_CHUNK", "_SUM_THREADS", "_MOST_PROBLEMS", "GRAM_TILE", "TILES", "_METRIC_ROWS"),
