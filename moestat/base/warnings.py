@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 __all__ = [
+    "AliasedWarning",
     "BoundWarning",
     "ConstantColumnWarning",
     "DisagreementWarning",
@@ -11,6 +15,7 @@ __all__ = [
     "OverSpecifiedWarning",
     "SeparationWarning",
     "UnitsWarning",
+    "warn_caller",
 ]
 
 
@@ -20,6 +25,10 @@ class MoEWarning(UserWarning):
 
 class ConstantColumnWarning(MoEWarning):
     """An input is the same for all samples: its coefficients are 0, its effect in intercepts."""
+
+
+class AliasedWarning(MoEWarning):
+    """An input is a linear function of others: no data tell their coefficients apart."""
 
 
 class OptimumWarning(MoEWarning):
@@ -44,3 +53,12 @@ class SeparationWarning(OptimumWarning):
 
 class UnitsWarning(MoEWarning):
     """The family does not follow a change of units, and the data are far from unit scale."""
+
+
+def warn_caller(message: str, kind: type[MoEWarning]) -> None:
+    """Warn of the line that called into this package, however deep the call is by now."""
+    package = __name__.split(".")[0]
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, kind, stacklevel=level)

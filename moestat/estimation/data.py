@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_design, as_numbers, as_plain_array, as_weights
-from moestat.base.warnings import ConstantColumnWarning
+from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.model.family import Family, family
 from moestat.model.likelihoods import LIKELIHOODS
 
@@ -279,10 +278,9 @@ def _holding_constants(model: Family, design: FloatArray, features: Sequence[str
         held = model.holding([*model.held, *new])
     except ValueError as error:
         raise ValueError(f"{what}, and {error}: leave the column out") from None
-    warnings.warn(
+    warn_caller(
         f"{what}. Its coefficients are held at 0, and the intercepts hold its effect",
         ConstantColumnWarning,
-        stacklevel=5,
     )
     return held
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from moestat.base.warnings import (
+    AliasedWarning,
     BoundWarning,
     DisagreementWarning,
     MoEWarning,
@@ -21,6 +22,9 @@ Doubt = tuple[type[MoEWarning], str]
 
 _FLAT = 1e-4
 """A move of a predictor by 1 that costs less log-likelihood than this is not told by the data."""
+
+_ALIASED, _PART = 1e-12, 1e-6
+"""Eigenvalues of a correlation matrix below this are 0; parts of an eigenvector above are not."""
 
 _FAR_OUT = 3.0
 _COST = 1e-2
@@ -67,7 +71,27 @@ def doubts(standard: Standardised, solution: Solution) -> list[Doubt]:
                 " experts, or bounds= of your own",
             )
         )
-    return found + _unit_doubts(standard)
+    return found + _aliased(standard) + _unit_doubts(standard)
+
+
+def _aliased(standard: Standardised) -> list[Doubt]:
+    """Inputs that are linear functions of each other."""
+    family = standard.problem.family
+    used = np.setdiff1d(np.arange(family.n_features), family.held)
+    if used.size < 2:
+        return []
+    covariance = np.cov(standard.problem.data.X[used], aweights=standard.problem.data.weight)
+    deviation = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
+    among = np.any(np.abs(vectors[:, values < _ALIASED]) > _PART, axis=1)
+    if not among.any():
+        return []
+    columns = ", ".join(str(used[j]) for j in np.flatnonzero(among))
+    message = (
+        f"X: columns {columns} are linear functions of each other: predictions are sound, but"
+        " the data do not tell their coefficients apart. Leave a column out"
+    )
+    return [(AliasedWarning, message)]
 
 
 def _block(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -19,6 +18,7 @@ from moestat.base.validate import (
     positive_int,
     short,
 )
+from moestat.base.warnings import warn_caller
 from moestat.estimation.data import Data, read_data
 from moestat.estimation.doubts import doubts
 from moestat.estimation.results import MoEResults
@@ -183,7 +183,7 @@ class _Begun:
         best = _best(solutions, self.labels, seconds)
         found = doubts(self.standard, best) if self.standard else []
         for kind, message in found:
-            warnings.warn(message, kind, stacklevel=5)
+            warn_caller(message, kind)
         family, data = self.original.family, self.original.data
         return MoEResults(
             family,
@@ -455,7 +455,8 @@ def fit(
 
     A result that may not be the maximum that it seems warns, with a subclass of
     `moestat.base.warnings.OptimumWarning` for each kind: on a default bound, starts that
-    disagree, and separation, where the likelihood has no maximum.
+    disagree, and separation, where the likelihood has no maximum.  Inputs that are linear
+    functions of each other warn with an `AliasedWarning`.
 
     Examples
     --------

@@ -239,6 +239,12 @@ class _Scale:
         deviation[deviation == 0.0] = 1.0
         return centre, deviation
 
+    @property
+    def standardised(self) -> FloatArray:
+        """Inputs (d, n) with mean 0 and standard deviation 1; constant ones are 0."""
+        centre, spread = self.inputs
+        return (self.problem.data.X - centre[:, None]) / np.maximum(spread, 1e-12)[:, None]
+
     @cached_property
     def features(self) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of inputs and products, shapes (d + d (d + 1) / 2,)."""
@@ -423,7 +429,7 @@ class ClusterStarts:
             at = rng.choice(data.size, _CLUSTERED, p=data.weight / data.weight.sum())
         some = Problem(family, Sample(data.X[:, at].copy(), data.y[at].copy(), np.ones(at.size)))
         scale = _Scale(some)
-        points = (some.data.X - scale.inputs[0][:, None]) / scale.inputs[1][:, None]
+        points = scale.standardised
         if family.likelihood.support is None:
             mean, deviation = scale.response
             points = np.vstack([points, (some.data.y - mean) / deviation])

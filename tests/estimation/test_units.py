@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import moestat
 from moestat.base.warnings import (
+    AliasedWarning,
     BoundWarning,
+    ConstantColumnWarning,
     DisagreementWarning,
     OptimumWarning,
     SeparationWarning,
@@ -150,11 +152,40 @@ def test_bounds_of_the_user_bind_in_the_units_of_the_user(lines):
 
 def test_multiples_of_an_input_have_no_standard_errors(lines):
     X, y, _ = lines
-    result = moestat.fit("gaussian", np.column_stack([X, 2 * X[:, 0]]), y, n_experts=1, rng=0)
+    aliased = np.column_stack([X, 1e6 + 2 * X[:, 0]])
+    with pytest.warns(AliasedWarning, match="columns 0, 2 are linear functions"):
+        result = moestat.fit("gaussian", aliased, y, n_experts=1, rng=0)
+    assert "columns 0, 2" in str(result.summary())
     errors = dict(zip(result.param_names, result.bse, strict=True))
     assert np.isnan(errors["a[0,0]"])
     assert np.isnan(errors["a[0,2]"])
     assert errors["a[0,1]"] > 0
+
+
+def test_inputs_that_are_nearly_linear_functions_of_each_other_do_not_warn(lines):
+    X, y, _ = lines
+    near = X[:, 0] + 1e-4 * X[:, 1] ** 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AliasedWarning)
+        moestat.fit("gaussian", np.column_stack([X, near]), y, n_experts=1, rng=0)
+
+
+def test_warnings_name_the_line_of_the_caller(lines):
+    X, y, _ = lines
+    aliased = np.column_stack([X, 2 * X[:, 0]])
+    family = moestat.family("gaussian", gate="softmax", n_experts=1, n_features=3)
+    calls = [
+        lambda: moestat.fit("gaussian", aliased, y, n_experts=1, rng=0),
+        lambda: moestat.fit_many(family, [(aliased, y)], rng=0),
+        lambda: moestat.MoERegressor(n_experts=1, random_state=0).fit(aliased, y),
+    ]
+    for call in calls:
+        with pytest.warns(AliasedWarning) as caught:
+            call()
+        assert {warning.filename for warning in caught} == {__file__}
+    with pytest.warns(ConstantColumnWarning) as caught:
+        moestat.MoERegressor(n_experts=1, random_state=0).fit(np.column_stack([X, X[:, 0] * 0]), y)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_separated_classes_are_said_to_be_so():
