@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from moestat.base.types import IntArray
 from moestat.base.warnings import (
     AliasedWarning,
     BoundWarning,
@@ -75,23 +76,32 @@ def doubts(standard: Standardised, solution: Solution) -> list[Doubt]:
 
 
 def _aliased(standard: Standardised) -> list[Doubt]:
-    """Inputs that are linear functions of each other."""
+    """Inputs of the gate, or of the experts, that are linear functions of each other."""
     family = standard.problem.family
-    used = np.setdiff1d(np.arange(family.n_features), family.held)
-    if used.size < 2:
+    offset = () if family.offset_input is None else family.offset_input[:1]
+    among: set[int] = set()
+    for part in (family.gate_inputs, family.expert_inputs):
+        read = range(family.n_features) if part is None else part
+        among |= _dependent(standard, np.setdiff1d(read, [*family.held, *offset]).astype(int))
+    if not among:
         return []
+    message = (
+        f"X: columns {', '.join(map(str, sorted(among)))} are linear functions of each other:"
+        " predictions are sound, but the data do not tell their coefficients apart. Leave a column"
+        " out"
+    )
+    return [(AliasedWarning, message)]
+
+
+def _dependent(standard: Standardised, used: IntArray) -> set[int]:
+    """The columns of these that are in a linear relation."""
+    if used.size < 2:
+        return set()
     covariance = np.cov(standard.problem.data.X[used], aweights=standard.problem.data.weight)
     deviation = np.sqrt(np.diag(covariance))
     values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
     among = np.any(np.abs(vectors[:, values < _ALIASED]) > _PART, axis=1)
-    if not among.any():
-        return []
-    columns = ", ".join(str(used[j]) for j in np.flatnonzero(among))
-    message = (
-        f"X: columns {columns} are linear functions of each other: predictions are sound, but"
-        " the data do not tell their coefficients apart. Leave a column out"
-    )
-    return [(AliasedWarning, message)]
+    return {int(used[j]) for j in np.flatnonzero(among)}
 
 
 def _block(name: str) -> str:

@@ -138,7 +138,7 @@ def _offset_part(offset: Any) -> Any:
     from formulaic.errors import FormulaicError
 
     try:
-        read: Any = Formula(offset if isinstance(offset, str) else "")
+        read: Any = Formula.from_spec(offset if isinstance(offset, str) else "")
         terms = [term for term in read if str(term) != "1"]
     except (FormulaicError, SyntaxError, ValueError):
         terms = []
@@ -156,7 +156,7 @@ def _response(name: str, data: Any) -> Any:
 
     if name in (data.columns if hasattr(data, "columns") else data):
         return read_columns(data, [name])[name]
-    formula: Any = Formula(f"{name} - 1")
+    formula: Any = Formula.from_spec(f"{name} - 1")
     frame = pd.DataFrame(read_columns(data, variables([formula])))
     matrix = evaluated(name, formula, frame)
     if matrix.shape[1] != 1:

@@ -97,7 +97,7 @@ class FormulaInputs:
         frame = _with_levels(columns, self.levels, self.n_specimens)
         specs = []
         for part, state in zip(self.parts, json.loads(self.states), strict=True):
-            spec = ModelSpec.from_spec(Formula(part), transform_state=_untagged(state))
+            spec = ModelSpec.from_spec(Formula.from_spec(part), transform_state=_untagged(state))
             specs.append(evaluated(part, spec, frame).model_spec)
         return specs
 
@@ -147,7 +147,7 @@ def parsed(formula: Any) -> tuple[str, list[Any]]:
     from formulaic.errors import FormulaicError
 
     try:
-        read: Any = Formula(formula)
+        read: Any = Formula.from_spec(formula)
         left, right = getattr(read, "lhs", None), getattr(read, "rhs", None)
     except (FormulaicError, SyntaxError, ValueError) as error:
         reason = re.sub("\N{ESCAPE}?\\W\\[1;31m|\N{ESCAPE}?\\W\\[0m\\W?", "", str(error)).strip()
@@ -306,7 +306,7 @@ def _categorical(spec: Any) -> list[set[str]]:
     from formulaic import Formula
 
     return [
-        set(variables([Formula(factor)]))
+        set(variables([Formula.from_spec(factor)]))
         for factor, (kind, _) in spec.encoder_state.items()
         if kind.value == "categorical"
     ]
