@@ -51,7 +51,8 @@ def least_squares(design: FloatArray, y: FloatArray, weights: Any) -> tuple[Floa
     model = WLS(y, design, weights=weights)
     leverage = np.sum(np.linalg.qr(model.wexog)[0] ** 2, axis=1)
     if np.max(leverage) > 1.0 - 1e-9:
-        return np.asarray(model.fit().params), np.full((design.shape[1],) * 2, np.nan)
+        params = np.linalg.lstsq(model.wexog, model.wendog)[0]
+        return params, np.full((design.shape[1],) * 2, np.nan)
     fit = model.fit(cov_type="HC3", use_t=True)
     return np.asarray(fit.params), np.asarray(fit.cov_params())
 

@@ -315,3 +315,13 @@ def test_as_dict_is_json_and_summary_a_table():
 def test_wrong_inputs(n, loss, options, message):
     with pytest.raises(ValueError, match=message):
         fit_rate(n, loss, **options)
+
+
+@pytest.mark.parametrize("place", [2, 8, 10])
+def test_a_sample_size_that_determines_its_own_fit_leaves_no_interval(place):
+    n = np.repeat([100.0, 1e3, 1e4], 4)
+    losses = n**-0.5 * np.exp(0.1 * np.random.default_rng(0).standard_normal(n.size))
+    n[place] = 1e-320
+    rate = fit_rate(n, losses, theory=-0.5, n_bootstrap=50, rng=0)
+    assert np.isfinite(rate.slope)
+    assert not np.isfinite(rate.interval).all()
