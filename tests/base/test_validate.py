@@ -106,5 +106,5 @@ def test_numbers_keep_their_values():
     assert np.array_equal(as_floats("v", np.array([True, False]), (2,)), [1.0, 0.0])
     assert np.array_equal(as_floats("v", np.float16([0.5, 2.0]), (None,)), [0.5, 2.0])
     assert as_floats("v", X, (6, 2)) is X
-    with pytest.raises(ValueError, match=r"v must be a number in \[0, 1\], got 10{400}$"):
+    with pytest.raises(ValueError, match=r"v must be a number in \[0, 1\], got 10{50,}\.\.\.$"):
         real_in("v", 10**400, 0.0, 1.0)

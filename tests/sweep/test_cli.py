@@ -494,7 +494,7 @@ def test_check_of_a_store_that_is_whole(spec_file, fill):
     result = invoke("run", spec_file, "--out", fill(), "--check", "--json")
     curves = json.loads(result.stdout)["curves"]
     assert [(each["cells"], each["seconds"]) for each in curves] == [(0, 0.0), (0, 0.0)]
-    assert all(each["memory"] == 8 * 400 * 3 * 2 for each in curves)
+    assert all(each["memory"] == 8 * 400 * 3 * 6 for each in curves)
 
 
 def test_check_learns_times_from_the_store(spec_file, fill):

@@ -171,7 +171,8 @@ def test_verdict_of_a_falling_loss(summaries):
     assert text.startswith("The loss falls: slope -0.50 [-0.50, -0.50]; the published slope -0.3")
     assert "the published slope -0.3 is outside this interval" in text
     assert "the predicted slope -0.5 is inside this interval" in text
-    assert text.count(";") == 2
+    assert "; in 25% of the fits all starts end at the best one." in text
+    assert text.count(";") == 3
     assert "Hellinger" not in text
 
 

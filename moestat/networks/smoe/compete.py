@@ -106,9 +106,10 @@ class CompeteSMoE(SMoE):
     >>> from moestat.networks.smoe.experts import MLPExperts
     >>> from moestat.networks.smoe.layer import auxiliary_loss
     >>> from moestat.networks.smoe.routers import SoftmaxRouter
+    >>> _ = torch.manual_seed(0)
     >>> layer = CompeteSMoE(MLPExperts(8, 16, 32, 16), SoftmaxRouter(16, 8))
     >>> layer.competing = True
-    >>> y = layer(torch.ones(3, 16))
+    >>> y = layer(torch.randn(3, 16))
     >>> bool(auxiliary_loss(layer) > 0)
     True
     """

@@ -266,7 +266,7 @@ def test_training_that_turns_non_finite_fails_its_cell_with_the_step(tmp_path):
         (
             'kind = "network"',
             'kind = "net"',
-            "kind: must be one of 'fit', 'network', 'training', got 'net'",
+            "kind: must be one of 'fit', 'network', 'training', 'inference', got 'net'",
         ),
     ],
 )
