@@ -5,26 +5,65 @@ from __future__ import annotations
 import pytest
 
 from moestat.papers.catalogue import FACTS
-from moestat.papers.claims.checks import Contrast, Identity
+from moestat.papers.claims.checks import Identity, TunedContrast
 from moestat.papers.claims.equations import EQUATIONS
 from moestat.papers.compete.training_claims import CLAIMS
+from moestat.papers.verify.contrasts import contrast_evidence
 from moestat.sweep.experiments import find_spec
+from moestat.sweep.record import Record
 from moestat.sweep.spec import parse_spec
+from moestat.sweep.store import create_store, open_store
 from moestat.sweep.training.analysis import METRICS
+from moestat.sweep.training.display import write_training_report
 
-CONTRASTS = [check for claim in CLAIMS for check in claim.checks if isinstance(check, Contrast)]
+CONTRASTS = [
+    check for claim in CLAIMS for check in claim.checks if isinstance(check, TunedContrast)
+]
 
 
 @pytest.mark.parametrize("experiment", sorted({check.experiment for check in CONTRASTS}))
 def test_contrasts_are_of_runs_that_are_there(experiment):
     spec = parse_spec(find_spec(experiment).read_text())
+    assert spec.axis == "choice"
     names = {curve.name for curve in spec.curves}
     for check in CONTRASTS:
         if check.experiment == experiment:
             assert check.metric in METRICS
-            for curve, x in (check.larger, check.smaller):
-                assert curve in names
-                assert x in spec.sizes
+            assert {check.larger, check.smaller} <= names
+
+
+def _put(store, curve, x, validation, overlap):
+    """Three runs at a point of the grid."""
+    for replicate, value in enumerate(overlap):
+        losses = {
+            "excess": 0.1,
+            "test_loss": 0.2,
+            "overlap": value,
+            "validation_loss": validation,
+            "curve": {"step": [0, 500], "loss": [1.0, validation]},
+        }
+        key = f"{curve} | choice={x} | replicate={replicate}"
+        store.put([Record(key, curve, x, replicate, "done", losses=losses)])
+
+
+def test_methods_are_compared_each_at_its_best_point(tmp_path):
+    check = TunedContrast("compete_clusters", "overlap", "CompeteSMoE v2", "SMoE")
+    spec = parse_spec(find_spec("compete_clusters").read_text())
+    assert "replicates that it takes" in contrast_evidence(check, tmp_path)[0].why
+    with create_store(tmp_path / "compete_clusters.sqlite", spec) as store:
+        _put(store, "SMoE", 1, 0.3, [0.9, 0.9, 0.9])
+        _put(store, "SMoE", 2, 0.2, [0.2, 0.3, 0.1])
+        _put(store, "CompeteSMoE v2", 1, 0.2, [0.6, 0.8, 0.4])
+        _put(store, "CompeteSMoE v2", 2, 0.3, [0.0, 0.0, 0.0])
+    stored, _ = contrast_evidence(check, tmp_path)
+    assert stored.difference == pytest.approx(0.4)
+    assert check.judge(stored) == "supports"
+    with open_store(tmp_path / "compete_clusters.sqlite") as store:
+        write_training_report(store)
+    (tmp_path / "compete_clusters.sqlite").unlink()
+    read, source = contrast_evidence(check, tmp_path)
+    assert source.startswith("compete_clusters.md")
+    assert read.interval == pytest.approx(stored.interval)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ __all__ = [
     "Replayed",
     "Sequence",
     "Slope",
+    "TunedContrast",
     "Witness",
 ]
 
@@ -422,6 +423,36 @@ class Contrast(Check):
         """The check in a few words."""
         first, second = (f"{curve} at {x:g}" for curve, x in (self.larger, self.smaller))
         return f"{self.experiment}: {self.metric} of {first} above {second}"
+
+    def _rule(self, evidence: ContrastEvidence) -> str:
+        return rules.judge_contrast(evidence)
+
+
+@dataclass(frozen=True)
+class TunedContrast(Check):
+    """A metric larger under one method than under another, `rules.judge_contrast`.
+
+    Each method is taken at the point of the shared grid with its least mean validation loss.
+
+    Parameters
+    ----------
+    experiment : str
+        Shipped experiment of kind "training".
+    metric : str
+        Name in `moestat.sweep.training.analysis.METRICS`.
+    larger, smaller : str
+        The two curves.
+    """
+
+    experiment: str
+    metric: str
+    larger: str
+    smaller: str
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"{self.experiment}: {self.metric} of {self.larger} above {self.smaller}, tuned"
 
     def _rule(self, evidence: ContrastEvidence) -> str:
         return rules.judge_contrast(evidence)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
-from moestat.papers.claims.checks import Contrast
+from moestat.papers.claims.checks import Contrast, TunedContrast
 from moestat.papers.claims.evidence import ContrastEvidence, Missing
 from moestat.papers.verify.sweeps import records_digest
 from moestat.papers.verify.tables import command, page_digest
@@ -16,16 +17,19 @@ from moestat.sweep.escape import markdown_text
 from moestat.sweep.record import DONE
 from moestat.sweep.runs import Runs, runs_of_records, runs_on_page
 from moestat.sweep.store import is_store, open_store
+from moestat.sweep.training.analysis import TUNED_BY, best_place
 
 __all__ = ["contrast_evidence"]
 
 
-def contrast_evidence(check: Contrast, folder: Path) -> tuple[ContrastEvidence | Missing, str]:
+def contrast_evidence(
+    check: Contrast | TunedContrast, folder: Path
+) -> tuple[ContrastEvidence | Missing, str]:
     """The difference that a check is on.
 
     Parameters
     ----------
-    check : Contrast
+    check : Contrast or TunedContrast
         The check.
     folder : Path
         Where the stores of the experiments are, and their reports, which are read where there is
@@ -43,8 +47,8 @@ def contrast_evidence(check: Contrast, folder: Path) -> tuple[ContrastEvidence |
     except SweepError as error:
         return Missing(str(error), broken=True), ""
     first, second = (
-        runs.get((markdown_text(curve), float(x), check.metric), {})
-        for curve, x in (check.larger, check.smaller)
+        runs.get((curve, x, check.metric), {}) if x is not None else {}
+        for curve, x in _places(check, runs)
     )
     both = sorted(first.keys() & second.keys())
     if len(both) < 2:
@@ -56,13 +60,33 @@ def contrast_evidence(check: Contrast, folder: Path) -> tuple[ContrastEvidence |
     return ContrastEvidence(mean, (mean - half, mean + half), len(both)), source
 
 
-def _runs(check: Contrast, folder: Path) -> tuple[Runs, str]:
+def _places(check: Contrast | TunedContrast, runs: Runs) -> Sequence[tuple[str, float | None]]:
+    """Both curves with their places; None where a method has no runs to be tuned by."""
+    if isinstance(check, Contrast):
+        return [(markdown_text(curve), float(x)) for curve, x in (check.larger, check.smaller)]
+    curves = (markdown_text(check.larger), markdown_text(check.smaller))
+    return [
+        (
+            curve,
+            best_place(
+                {
+                    x: [*values.values()]
+                    for (c, x, metric), values in runs.items()
+                    if (c, metric) == (curve, TUNED_BY)
+                }
+            ),
+        )
+        for curve in curves
+    ]
+
+
+def _runs(check: Contrast | TunedContrast, folder: Path) -> tuple[Runs, str]:
     """Single runs from the store or else the page, with curves as pages name them."""
     path, page = (folder / f"{check.experiment}{suffix}" for suffix in (".sqlite", ".md"))
     if is_store(path):
         with open_store(path) as store:
             done = [record for record in store.records() if record.status == DONE]
-        runs = runs_of_records(done, (check.metric,))
+        runs = runs_of_records(done, (check.metric, TUNED_BY))
         source = f"{path.name}, digest {records_digest(done)}"
         return {(markdown_text(c), x, metric): at for (c, x, metric), at in runs.items()}, source
     if page.is_file():

@@ -22,6 +22,7 @@ from moestat.papers.claims.checks import (
     Orbit,
     Replayed,
     Slope,
+    TunedContrast,
 )
 from moestat.papers.claims.claim import PAPERS, Claim
 from moestat.papers.claims.evidence import Evidence, Missing
@@ -251,7 +252,7 @@ class Verification:
             each.check.name: each.check.experiment
             for result in self.results
             for each in result.checks
-            if isinstance(each.check, (Slope, Contrast)) and isinstance(each.evidence, Missing)
+            if isinstance(each.check, (Slope, *_CONTRASTS)) and isinstance(each.evidence, Missing)
         }
         return dict(Counter(lost.values()))
 
@@ -374,7 +375,7 @@ def verify(
     def result(check: Check) -> CheckResult:
         if isinstance(check, Slope):
             return _measured(check, sampled[check.experiment], place)
-        if isinstance(check, Contrast):
+        if isinstance(check, _CONTRASTS):
             return CheckResult(check, *contrast_evidence(check, place))
         if isinstance(check, Floored):
             return CheckResult(check, *floored_slope(check, place))
@@ -445,7 +446,8 @@ def _chosen(names: Iterable[str] | None) -> list[Claim]:
 
 _SEARCHES = (Bound, Exponent, Orbit)
 """Checks that search, which is slow."""
-_READ = (Slope, Floored, Contrast, Replayed)
+_CONTRASTS = (Contrast, TunedContrast)
+_READ = (Slope, Floored, *_CONTRASTS, Replayed)
 """Checks that read what a sweep found."""
 _LEFT_OUT = Missing("left out, since facts decide the claim without it; --full runs it")
 

@@ -13,7 +13,19 @@ from moestat.sweep.networks.spec import NetworkCurve
 from moestat.sweep.record import DONE, FAILED, Record
 from moestat.sweep.store import Store
 
-__all__ = ["METRICS", "Estimate", "TrainingSummary", "estimate", "summarise_trainings"]
+__all__ = [
+    "METRICS",
+    "TUNED_BY",
+    "Estimate",
+    "TrainingSummary",
+    "best_place",
+    "estimate",
+    "summarise_trainings",
+]
+
+TUNED_BY = "validation_loss"
+"""The metric whose least mean says which point of a grid a method is judged at."""
+
 
 METRICS = {
     "excess": "excess test loss",
@@ -25,6 +37,7 @@ METRICS = {
     "weight_entropy": "entropy of weights",
     "swap": "loss added by the swap",
     "expert_error": "expert error",
+    TUNED_BY: "validation loss",
     "processor_seconds": "processor seconds",
 }
 """Metrics that summaries may have, and what tables call them."""
@@ -170,14 +183,34 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
     return summaries
 
 
+def best_place(losses: Mapping[float, Sequence[float]]) -> float | None:
+    """The place where the mean loss is least, among those with the most runs.
+
+    Parameters
+    ----------
+    losses : mapping of number to sequence of float
+        Losses of the runs at each place.
+
+    Returns
+    -------
+    number or None
+        The place; None without runs.
+
+    Examples
+    --------
+    >>> best_place({1: [0.3, 0.5], 2: [0.1], 3: [0.2, 0.4]})
+    3
+    """
+    most = max(map(len, losses.values()), default=0)
+    means = {x: float(np.mean(v)) for x, v in losses.items() if len(v) == most}
+    return min(means, key=means.__getitem__) if means else None
+
+
 def _best(records: Sequence[Record]) -> float | None:
-    """The place with the smallest mean validation loss; of places with fewer runs, none."""
     places: dict[float, list[float]] = {}
     for record in records:
-        places.setdefault(record.n, []).append(record.losses["validation_loss"])
-    most = max(map(len, places.values()), default=0)
-    means = {x: float(np.mean(v)) for x, v in places.items() if len(v) == most}
-    return min(means, key=means.__getitem__) if means else None
+        places.setdefault(record.n, []).append(record.losses[TUNED_BY])
+    return best_place(places)
 
 
 def _estimates(here: Sequence[Record], other: Mapping[int, Record]) -> dict[str, Estimate]:

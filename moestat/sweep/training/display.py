@@ -229,17 +229,18 @@ def _page(spec: Any, summaries: Sequence[TrainingSummary], figures: Sequence[Pat
     names = _names(summaries, tuple(METRICS))
     if spec.axis == "choice":
         parts.append("## At the point of the grid with the least validation loss")
+        grid = [[f"{value:g}" for value in row] for row in zip(*spec.values.values(), strict=True)]
+        at = dict(zip(spec.sizes, grid, strict=True))
         rows = [
             [
                 markdown_text(summary.curve.name),
-                f"{x:g}",
+                *at[x],
                 *(_shown(summary.metrics[x].get(n)) for n in names),
             ]
             for summary in summaries
             for x in _places(summary)
         ]
-        parts.append(_markdown(["method", "choice", *(METRICS[name] for name in names)], rows))
-        grid = [[f"{value:g}" for value in row] for row in zip(*spec.values.values(), strict=True)]
+        parts.append(_markdown(["method", *spec.values, *(METRICS[n] for n in names)], rows))
         parts += ["The grid, the same for every method:", _markdown(list(spec.values), grid)]
         parts.append("## All points")
     rows = [

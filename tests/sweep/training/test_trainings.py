@@ -95,4 +95,5 @@ def test_a_sweep_runs_and_reports(tmp_path):
     assert trainings_table("t", [first, second]).row_count == 2
     page = paths[0].read_text()
     assert "The grid, the same for every method" in page
+    assert f"| v2 | {second.best} | {[0.001, 0.01][second.best - 1]} |" in page
     assert all(path.stat().st_size > 0 for path in paths)
