@@ -29,7 +29,7 @@ TUNED_BY = "validation_loss"
 
 METRICS = {
     "excess": "excess test loss",
-    "difference": "difference to the first of its panel",
+    "difference": "test loss less the first method's",
     "overlap": "overlap with competition",
     "change_rate": "expert change rate",
     "router_entropy": "router entropy",

@@ -24,10 +24,11 @@ from moestat.sweep.training.analysis import (
 __all__ = ["draw_trainings", "trainings_table", "write_training_report"]
 
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+_COLOURS = 10  # of matplotlib's cycle; more curves than that are not told apart
 _BRIEF = ("excess", "difference", "overlap", "change_rate")
 _NOTE = (
     f"mean {_PLUS_MINUS} half-width of the 95% t interval over runs; the difference is paired,"
-    " run by run"
+    " run by run, and to the first method of the panel"
 )
 
 
@@ -113,33 +114,39 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
     if not shown:
         raise SweepError("there is nothing to plot: no cell has a result yet")
     first = "expert_error" if _names(shown, ["expert_error"]) else "excess"
-    by_method = [name for name in (first, "overlap", "swap") if _names(shown, [name])]
-    histories = [name for name in ("loss", "change_rate") if name in shown[0].curves]
-    figure = Figure(figsize=(4.6 * (len(by_method) + len(histories)), 4.6), layout="constrained")
+    by_method = [name for name in (first, "difference", "overlap", "swap") if _names(shown, [name])]
+    drawn = ("loss", "change_rate") if len(shown) <= _COLOURS else ()
+    histories = [name for name in drawn if name in shown[0].curves]
+    rows = sum(len(_places(summary)) for summary in shown)
+    size = (4.6 * (len(by_method) + len(histories)), max(4.6, 0.28 * rows))
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(figure_text(title))
     grid = figure.subplots(1, len(by_method) + len(histories), squeeze=False)[0]
     for axes, name in zip(grid, by_method, strict=False):
         (_add_places if shown[0].axis == "n" else _add_methods)(axes, shown, name)
-        axes.set_title(METRICS[name])
+        axes.set_title(METRICS[name], fontsize="medium")
         axes.grid(alpha=0.3)
+        if axes is not grid[0] and shown[0].axis != "n":
+            axes.tick_params(labelleft=False)
     for axes, name in zip(grid[len(by_method) :], histories, strict=True):
         _add_histories(axes, shown, name)
     return figure
 
 
 def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
-    labels = []
-    for place, (label, found) in enumerate(
-        (label, found)
-        for summary in reversed(shown)
-        for label, found in _labelled(summary)
-        if name in found
-    ):
-        labels.append(label)
-        value = found[name]
-        axes.errorbar(value.mean, place, xerr=value.halfwidth, marker="o", capsize=3, color="C0")
-    axes.set_yticks(range(len(labels)), labels)
+    rows = [row for summary in reversed(shown) for row in _labelled(summary)]
+    for place, (_, found) in enumerate(rows):
+        if name in found:
+            value = found[name]
+            axes.errorbar(
+                value.mean, place, xerr=value.halfwidth, marker="o", capsize=3, color="C0"
+            )
+    if name == "difference":
+        axes.axvline(0.0, color="0.4", linewidth=1)
+    axes.locator_params(axis="x", nbins=5)
+    axes.set_ylim(-0.5, len(rows) - 0.5)
+    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
 
 
 def _labelled(summary: TrainingSummary) -> list[tuple[str, Any]]:
@@ -173,7 +180,7 @@ def _add_histories(axes: Any, shown: Sequence[TrainingSummary], name: str) -> No
         high = [value.mean + (value.halfwidth or 0.0) for value in values]
         (line,) = axes.plot(steps, means, label=summary.curve.name)
         axes.fill_between(steps, low, high, alpha=0.15, color=line.get_color())
-    axes.set_title("validation loss" if name == "loss" else METRICS[name])
+    axes.set_title("validation loss" if name == "loss" else METRICS[name], fontsize="medium")
     axes.set_xlabel("step")
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
