@@ -29,6 +29,7 @@ from scipy.optimize import Bounds, minimize
 from threadpoolctl import threadpool_limits
 
 import moestat
+from moestat.kernels.records import Data, Sums
 from moestat.solvers import EM, SQUAREM, Newton, Solver
 from moestat.solvers.driver import drive
 from moestat.solvers.problem import Problem, Sample
@@ -80,16 +81,15 @@ def by_scipy(example: Example, method: str) -> dict:
     start = example.theta
 
     score, hessian = np.empty(start.size), np.empty((start.size, start.size))
-    sizes = (family.index, family.width, family.layout)
-    passes = 0
+    unused, passes = np.empty((0, 0)), 0
 
     def evaluate(u, order):
         nonlocal passes
         passes += 1
         theta = start.copy()
         theta[free] = u
-        arrays = (data.X, data.y, data.weight, np.empty((0, 0)))
-        return family.loops.observed(theta, *sizes, *arrays, order, score, hessian)
+        rows, sums = Data(data.X, data.y, data.weight, unused), Sums(score, hessian, unused)
+        return family.loops.log_likelihood(theta, family.coefficients, rows, order, sums)
 
     def curvature(u):
         evaluate(u, 2)

@@ -22,6 +22,8 @@ from reference import compile_reference
 from results import save
 from threadpoolctl import threadpool_limits
 
+from moestat.kernels.records import Data, Sums
+
 _ORDERS = {"value": 0, "score": 1, "hessian": 2}
 _C_NAMES = {"gaussian": "gaussian_softmax", "multinomial": "multinomial_sigmoid"}
 
@@ -30,11 +32,11 @@ def ours(example: Example, order: int) -> Callable[[], tuple]:
     """The compiled pass of moestat."""
     family, theta, X = example.family, example.theta, np.ascontiguousarray(example.X.T)
     score, hessian = np.empty(theta.size), np.empty((theta.size, theta.size))
-    y, weight, unused = example.encoded, np.ones(X.shape[1]), np.empty((0, 0))
-    sizes = (family.index, family.width, family.layout)
+    unused = np.empty((0, 0))
+    data, sums = Data(X, example.encoded, np.ones(X.shape[1]), unused), Sums(score, hessian, unused)
 
     def call():
-        value = family.loops.observed(theta, *sizes, X, y, weight, unused, order, score, hessian)
+        value = family.loops.log_likelihood(theta, family.coefficients, data, order, sums)
         return value, score, hessian
 
     return call

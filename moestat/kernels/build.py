@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.types import FloatArray
 from moestat.kernels.atom import build_atom
 from moestat.kernels.cpu import mixture_loop, response_loop
+from moestat.kernels.records import NO_SUMS, BySample, Coefficients, Data, Sums
 from moestat.kernels.regression import channel_loop, descent_loop, residual_loop
 from moestat.kernels.terms import build_terms
 
 __all__ = ["Loops", "build_loops"]
 
 _NO_ROW, _NO_ROWS = np.empty(0), np.empty((0, 0))
+_NOT_BY_SAMPLE = BySample(_NO_ROWS, _NO_ROWS, _NO_ROW)
 _NO_TERMS = build_terms(1, (), 0, 0, 1, complete=False, order=0)
 
 
@@ -55,47 +58,40 @@ class Loops:
 
     @cached_property
     def mixture(self) -> Any:
-        """The loop behind `observed`, `complete` and `rowwise`; see `mixture_loop`."""
+        """The loop behind `log_likelihood` and `by_sample`; see `mixture_loop`."""
         return mixture_loop(*self._atom, self.sparse, self.reads_response)
 
-    def observed(self, *arguments: Any) -> float:
-        """Value, score and Hessian of the observed-data log-likelihood.
+    def log_likelihood(
+        self, theta: FloatArray, coefficients: Coefficients, data: Data, order: int, sums: Sums
+    ) -> float:
+        """Value of the log-likelihood; its score and Hessian are written up to the order.
 
-        Called with (theta, index, width, layout, X, y, weight, tau, order, score, hessian).
+        It is that of the observed data, or of the complete ones where responsibilities are given.
+        From order 3 on the sum of the outer products of the scores is written, too.
         """
-        *data, _, order, score, hessian = arguments
-        return self._summed(*data, _NO_ROWS, order, score, hessian, _NO_ROWS)
-
-    def informed(self, *arguments: Any) -> float:
-        """As `observed`, with the sum of the outer products of the scores.
-
-        Called with (theta, index, width, layout, X, y, weight, score, hessian, information).
-        """
-        *data, score, hessian, information = arguments
-        return self._summed(*data, _NO_ROWS, 3, score, hessian, information)
-
-    def complete(self, *arguments: Any) -> float:
-        """Value, score and Hessian of the complete-data log-likelihood for given tau (k, n).
-
-        Called as `observed`.
-        """
-        return self._summed(*arguments, _NO_ROWS)
-
-    def _summed(self, *arguments: Any) -> float:
-        _, index, width, layout, X, _, _, tau, order, *_ = arguments
+        index, width, layout = coefficients
         terms = build_terms(
-            len(index), tuple(width.tolist()), layout[0], layout[1], len(X), tau.shape[1] > 0, order
+            len(index),
+            tuple(width.tolist()),
+            layout[0],
+            layout[1],
+            len(data.X),
+            data.tau.shape[1] > 0,
+            order,
         )
-        return self.mixture(*arguments, _NO_ROWS, _NO_ROWS, _NO_ROW, *terms)
+        return self.mixture(theta, coefficients, data, order, sums, _NOT_BY_SAMPLE, terms)
 
-    def rowwise(self, *arguments: Any) -> None:
-        """Gate probabilities, responsibilities and log-density of each sample.
-
-        Called with (theta, index, width, layout, X, y, prior, posterior, log_density).
-        """
-        *data, prior, posterior, log_density = arguments
-        none = _NO_ROW, _NO_ROWS, 0, _NO_ROW, _NO_ROWS, _NO_ROWS
-        self.mixture(*data, *none, prior, posterior, log_density, *_NO_TERMS)
+    def by_sample(
+        self,
+        theta: FloatArray,
+        coefficients: Coefficients,
+        X: FloatArray,
+        y: Any,
+        out: BySample,
+    ) -> None:
+        """Write gate probabilities, responsibilities and log-density of each sample."""
+        data = Data(X, y, _NO_ROW, _NO_ROWS)
+        self.mixture(theta, coefficients, data, 0, NO_SUMS, out, _NO_TERMS)
 
     @cached_property
     def response(self) -> Any:

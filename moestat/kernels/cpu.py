@@ -61,11 +61,9 @@ def mixture_loop(
     Returns
     -------
     callable
-        ``loop(theta, index, width, layout, X, y, weight, tau, order, score, hessian, information,
-        prior, posterior, log_density, score_terms, within, squares, weighted, between, outer)``
-        with theta (P,), the position (k, C) and number (C,) of the coefficients of each channel,
-        the `Layout`, X (d, n), y (n,), weight (n,), tau (k, n), the order of what is wanted, the
-        outputs, which are overwritten, and the tables of `build_terms`.
+        ``loop(theta, coefficients, data, order, sums, by_sample, terms)`` with theta (P,), the
+        `Coefficients`, the `Data`, the order of what is wanted, the outputs `Sums` and `BySample`,
+        which are overwritten, and the tables of `build_terms`.
 
         Without columns in tau the value is the observed-data log-likelihood ``sum w log p``.
         With given responsibilities tau it is the complete-data one,
@@ -78,16 +76,18 @@ def mixture_loop(
     """
 
     @compile_loop
-    def loop(
-        theta, index, width, layout, X, y, weight, tau, order, score, hessian, information, prior,
-        posterior, log_density, score_terms, within, squares, weighted, between, outer,
-    ):  # fmt: skip
+    def loop(theta, coefficients, data, order, sums, by_sample, terms):
+        index, width, layout = coefficients
+        X, y, weight, tau = data
+        score, hessian, information = sums
+        prior, posterior, log_density = by_sample
+        score_terms, within, squares, weighted, between, outer = terms
         k, n_channels = index.shape
         d, n = X.shape
         n_gate, first, n_mean, n_active = layout
         n_like = n_channels - first
         complete = tau.shape[1] > 0
-        by_row = log_density.size > 0
+        is_by_sample = log_density.size > 0
         g2 = n_gate * (n_gate + 1) // 2
         e2 = n_like * (n_like + 1) // 2
         n_products = (1 + d) * (2 + d) // 2
@@ -180,7 +180,7 @@ def mixture_loop(
             scale_rows(pi, size, total_prior)
             if not complete:
                 scale_rows(share, size, total)
-            if by_row:
+            if is_by_sample:
                 for b in range(m):
                     log_density[start + b] = top[b]
                 for i in range(k):

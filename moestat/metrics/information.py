@@ -11,6 +11,7 @@ import scipy
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, real_in
+from moestat.kernels.records import Data, Sums
 from moestat.metrics.quadrature import log_densities, response_rules
 from moestat.model.designs import Design, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
@@ -121,9 +122,9 @@ def score_products(
     family: Family, theta: FloatArray, X: FloatArray, y: Any, weight: FloatArray
 ) -> FloatArray:
     """Weighted sum (P, P) of the outer products of the scores of samples X (d, n), in one pass."""
-    found, unused = np.empty((2, family.n_params, family.n_params)), np.empty(family.n_params)
-    sizes = (family.index, family.width, family.layout)
-    family.loops.informed(theta, *sizes, X, y, weight, unused, found[0], found[1])
+    found = np.empty((2, family.n_params, family.n_params))
+    data, sums = Data(X, y, weight, np.empty((0, 0))), Sums(np.empty(family.n_params), *found)
+    family.loops.log_likelihood(theta, family.coefficients, data, 3, sums)
     return found[1]
 
 
@@ -134,11 +135,10 @@ def score_rows(
     n, d = inputs.shape
     rows = np.empty((n, family.n_params))
     unused = np.empty((0, 0))
-    sizes = (family.index, family.width, family.layout)
-    score = family.loops.observed
     for t in range(n):
-        x, one = inputs[t].reshape(d, 1), factor[t : t + 1]
-        score(theta, *sizes, x, y[t : t + 1], one, unused, 1, rows[t], unused)
+        data = Data(inputs[t].reshape(d, 1), y[t : t + 1], factor[t : t + 1], unused)
+        sums = Sums(rows[t], unused, unused)
+        family.loops.log_likelihood(theta, family.coefficients, data, 1, sums)
     return rows
 
 

@@ -19,6 +19,7 @@ from moestat.base.validate import (
     short,
 )
 from moestat.kernels.build import Loops, build_loops
+from moestat.kernels.records import BySample
 from moestat.model.conversions import measure_of, parameters_of
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
@@ -274,20 +275,10 @@ class Family(ParameterLayout):
             Encoded responses.
         """
         n = X.shape[1]
-        prior, posterior = np.empty((self.n_experts, n)), np.empty((self.n_experts, n))
-        log_density = np.empty(n)
-        self.loops.rowwise(
-            theta,
-            self.index,
-            self.width,
-            self.layout,
-            X,
-            y,
-            prior,
-            posterior,
-            log_density,
-        )
-        return prior, posterior, log_density
+        shape = (self.n_experts, n)
+        found = BySample(np.empty(shape), np.empty(shape), np.empty(n))
+        self.loops.by_sample(theta, self.coefficients, X, y, found)
+        return found
 
     def regression(
         self, theta: FloatArray, X: FloatArray, weights: bool = False

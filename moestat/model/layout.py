@@ -13,6 +13,7 @@ from moestat.base.symmetric import pack_symmetric
 from moestat.base.types import Channel, Expert, FloatArray, Gate, IntArray, Likelihood
 from moestat.base.validate import as_floats, as_numbers
 from moestat.kernels.atom import Layout
+from moestat.kernels.records import Coefficients
 
 __all__ = ["ParameterLayout"]
 
@@ -95,6 +96,11 @@ class ParameterLayout:
     def offset(self) -> IntArray:
         """Position in phi = (1, x, products) of each channel's second feature, shape (C,)."""
         return np.array([c.offset(self.n_features) for c in self.channels], dtype=np.int64)
+
+    @cached_property
+    def coefficients(self) -> Coefficients:
+        """Where a packed vector has the coefficients of each channel."""
+        return Coefficients(self.index, self.width, self.layout)
 
     @cached_property
     def expert_blocks(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.kernels.records import NO_SUMS, Data, Sums
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
 from moestat.solvers.metric import region_metric
@@ -286,20 +287,19 @@ class Problem:
             return Value(-float(data.weight @ log_density))
         family, loops = self.family, self.family.loops
         tau = self._tau if data is whole else np.ascontiguousarray(self._tau[:, rows])
-        inputs = request.theta, family.index, family.width, family.layout, *data.arrays
+        none = np.empty((0, 0))
+        inputs = Data(*data.arrays, tau if objective is Objective.COMPLETE else none)
+        at = request.theta, family.coefficients, inputs
         if objective is Objective.VALUE:
-            return Value(-loops.observed(*inputs, tau, 0, np.empty(0), np.empty((0, 0))))
+            return Value(-loops.log_likelihood(*at, 0, NO_SUMS))
         score, hessian = np.empty(family.n_params), np.empty((family.n_params, family.n_params))
-        if objective is Objective.INFORMED:
-            information = np.empty_like(hessian)
-            value = loops.informed(*inputs, score, hessian, information)
-        else:
-            loop = loops.complete if objective is Objective.COMPLETE else loops.observed
-            value = loop(*inputs, tau, 2, score, hessian)
+        informed = objective is Objective.INFORMED
+        sums = Sums(score, hessian, np.empty_like(hessian) if informed else none)
+        value = loops.log_likelihood(*at, 3 if informed else 2, sums)
         np.negative(score, out=score)
         np.negative(hessian, out=hessian)
-        if objective is Objective.INFORMED:
-            return InformedEvaluation(-value, score, hessian, information)
+        if informed:
+            return InformedEvaluation(-value, score, hessian, sums.information)
         return Evaluation(-value, score, hessian)
 
 

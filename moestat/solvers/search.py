@@ -21,6 +21,7 @@ import scipy
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import positive_int, real_in
+from moestat.kernels.records import Data, Sums
 from moestat.solvers.certificate import GAIN_LIMIT, ZERO_CURVATURE, Certificate, certificate_of
 from moestat.solvers.newton import Newton, newton_steps
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
@@ -124,10 +125,9 @@ class _Model:
         """Log-likelihood of the samples near a tie."""
         family = self.problem.family
         self.problem.passes += self.y.size / self.problem.data.size
-        return family.loops.observed(
-            theta, family.index, family.width, family.layout, self.X, self.y, self.weight,
-            np.empty((0, 0)), order, score, hessian,
-        )  # fmt: skip
+        data = Data(self.X, self.y, self.weight, np.empty((0, 0)))
+        sums = Sums(score, hessian, np.empty((0, 0)))
+        return family.loops.log_likelihood(theta, family.coefficients, data, order, sums)
 
     def place(self, u: FloatArray) -> FloatArray:
         """Parameters (P,) of the step u, inside the box."""

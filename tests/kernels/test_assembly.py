@@ -13,6 +13,7 @@ import pytest
 from moestat.compiler.jit import OPTIONS
 from moestat.kernels import cpu
 from moestat.kernels.atom import build_atom
+from moestat.kernels.records import NO_SUMS, BySample, Data
 from moestat.kernels.terms import build_terms
 from tests.kinds import kind_id, make
 
@@ -46,14 +47,11 @@ def assembly_of(family, monkeypatch):
         family.gate.block, family.expert.block, family.likelihood.block, family.gate.reads_response
     )
     loop = cpu.mixture_loop(*atom, sparse, family.gate.reads_response)
-    n, n_params = 8, family.n_params
-    none, no_rows = np.empty(0), np.empty((0, 0))
-    loop(
-        np.ones(n_params), family.index, family.width, family.layout, np.zeros((1, n)),
-        family.placeholder(n), np.ones(n), no_rows, 0, none, no_rows, no_rows, no_rows, no_rows,
-        none,
-        *build_terms(1, (), 0, 0, 1, complete=False, order=0),
-    )  # fmt: skip
+    n, none, no_rows = 8, np.empty(0), np.empty((0, 0))
+    data = Data(np.zeros((1, n)), family.placeholder(n), np.ones(n), no_rows)
+    terms = build_terms(1, (), 0, 0, 1, complete=False, order=0)
+    unused = BySample(no_rows, no_rows, none)
+    loop(np.ones(family.n_params), family.coefficients, data, 0, NO_SUMS, unused, terms)
     (text,) = loop.inspect_asm().values()
     return text
 

@@ -10,6 +10,7 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator
 from moestat.estimation.inference.found import found
+from moestat.kernels.records import Data, Sums
 from moestat.model.family import Family
 
 __all__ = [
@@ -20,7 +21,7 @@ __all__ = [
     "quantile_residuals",
 ]
 
-_NO_TAU = np.empty((0, 0))
+_NONE = np.empty((0, 0))
 
 
 def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: Any = None) -> Any:
@@ -212,14 +213,13 @@ def influence(result: Any) -> Influence:
     whole = inner.information[np.ix_(free, free)]
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(whole)), np.finfo(float).tiny))
     moves = np.zeros((data.size, family.n_params))
-    sizes = (family.index, family.width, family.layout)
     score, hessian = np.empty(family.n_params), np.empty((family.n_params, family.n_params))
+    sums = Sums(score, hessian, _NONE)
     for t in range(data.size):
         row = slice(t, t + 1)
         x = np.ascontiguousarray(data.X[:, row])
-        family.loops.observed(
-            inner.theta, *sizes, x, data.y[row], data.weight[row], _NO_TAU, 2, score, hessian
-        )
+        one = Data(x, data.y[row], data.weight[row], _NONE)
+        family.loops.log_likelihood(inner.theta, family.coefficients, one, 2, sums)
         rest = (whole + hessian[np.ix_(free, free)]) * np.outer(scale, scale)
         # The inverse along what the other rows determine.
         moves[t, free] = -scale * (np.linalg.pinv(rest, hermitian=True) @ (scale * score[free]))
