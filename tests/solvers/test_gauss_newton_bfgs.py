@@ -92,8 +92,21 @@ def test_a_fit_that_was_stopped_is_not_certified(kinked):
 def test_levenberg_marquardt_stops_short_at_kinks_and_says_so(kinked):
     problem, start, solution = kinked
     (other,) = drive([LevenbergMarquardt().steps(problem, start)], [problem])
+    assert other.certificate.status == "stalled"
+    assert other.certificate.passes < 1000  # of which each iteration takes one or two
     assert not other.certificate.certified
     assert other.log_likelihood < solution.log_likelihood + 1e-3
+
+
+def test_coordinates_without_curvature_do_not_stop_levenberg_marquardt():
+    """Shift all inputs of a ReLU below its kink: the expert is 0 and its derivatives are 0."""
+    problem, truth = problem_of(RELU, 800)
+    start = truth.copy()
+    start[problem.family.blocks["beta"][0]] = -20.0
+    (dead,) = drive([LevenbergMarquardt().steps(problem, start)], [problem])
+    before = problem.evaluate(Request(Objective.RESIDUALS, start)).value
+    after = problem.evaluate(Request(Objective.RESIDUALS, dead.theta)).value
+    assert after < 0.5 * before
 
 
 def test_a_saddle_is_left_along_its_negative_curvature():

@@ -150,6 +150,18 @@ def test_a_start_on_few_samples_collapses_and_is_not_chosen(gaussian_truth):
     assert collapsed_atoms(problem_of(family, X, y), both.params) == ()
 
 
+@pytest.mark.parametrize(("variance", "collapsed"), [(0.2, ()), (0.02, (1,))])
+def test_an_atom_of_few_samples_has_collapsed_when_it_is_narrow(variance, collapsed):
+    """Four samples far from the others; "narrow" is a tenth of the variance of the other atom."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.uniform(-1, 1, 200), rng.uniform(9, 10, 4)])
+    y = np.concatenate([rng.normal(size=200), 50 + np.sqrt(variance) * rng.normal(size=4)])
+    family = moestat.family("gaussian", gate="softmax", n_experts=2)
+    theta = family.pack({"beta0": [20, 0], "beta1": [[-4.0], [0.0]], "a": [[0.0], [0.0]],
+                         "b": [0.0, 50.0], "nu": [1.0, variance]})  # fmt: skip
+    assert collapsed_atoms(problem_of(family, X[:, None], y), theta) == collapsed
+
+
 def crpe_data(n):
     """Model 1 of the published rate code (CRPE-SGaME), as the reference runs drew it."""
     rng = np.random.default_rng(20240001)

@@ -218,6 +218,19 @@ def test_exact_fits_are_newtons(gate, truth):
     _agree(family, theta, X, y)
 
 
+def test_a_start_with_two_equal_atoms_is_left(truth):
+    """The distance of the closest atoms, 0, is not taken for a first step bound."""
+    family, theta = truth("softmax")
+    X, y, weight = moestat.sample_weighted(family, theta, 1e8, rng=3, design=MEDIUM)
+    fitted = family.with_experts(3)
+    both = fitted.pin(np.concatenate([theta[: family.n_atom_params], theta]))
+    result = moestat.fit(
+        fitted, X, y, sample_weight=weight, starts=[GivenStarts(both[None])], solver=MomentNewton()
+    )
+    assert result.certificate.certified
+    assert result.llf > family.log_density(theta, X, y) @ weight + 1.0
+
+
 def test_gates_without_free_masses_have_no_moments_but_valleys(gaussian_truth):
     family, theta = gaussian_truth("competition")
     assert Moments(family, np.eye(theta.size)).merges(theta, family.lower, family.upper).size == 0

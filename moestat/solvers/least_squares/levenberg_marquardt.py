@@ -26,7 +26,7 @@ from moestat.solvers.trust_region.region import free_coordinates
 
 __all__ = ["LevenbergMarquardt"]
 
-_FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-14, 1e12
+_FIRST_DAMPING = 1e-3
 _LEAST_SCALE = 1e-12  # of the largest curvature: what a coordinate without any is damped by
 
 
@@ -147,10 +147,10 @@ class LevenbergMarquardt(LeastSquaresSolver):
                 here = there
                 if not isinstance(there, Evaluation):
                     here = yield Request(Objective.GAUSS_NEWTON, trial, level)
-                damping = max(damping * max(1 / 3, 1 - (2 * ratio - 1) ** 3), _LEAST_DAMPING)
+                damping *= max(1 / 3, 1 - (2 * ratio - 1) ** 3)
                 growth = 2.0
             else:
                 damping, growth = damping * growth, 2.0 * growth
-                if damping > _MOST_DAMPING:
+                if found is not None and np.array_equal(trial, theta):
                     return Descent(theta, "stalled", iteration + 1)
         return Descent(theta, "iteration limit", most)
