@@ -361,8 +361,8 @@ CLAIMS = (
         "attention.lemma-1",
         "Lemma 1, App. B.1 (after van de Geer, Theorems 7.4 and 9.2)",
         "A tail bound of the error of the regression function from an entropy integral.",
-        untested="a theorem of the empirical-process literature, quoted; its consequence is"
-        " attention.proposition-1",
+        untested="after van de Geer (2000), Theorems 7.4 and 9.2, where it is proved; not proved"
+        " again here; its consequence is attention.proposition-1",
     ),
     Claim(
         "attention.lemma-2",

@@ -267,15 +267,18 @@ class Witness(Check):
 
 @dataclass(frozen=True)
 class Sequence(Check):
-    """Explicit measures near a truth, `rules.judge_sequence`.
+    """Explicit measures near a truth, `rules.judge_sequence`, or with a power `rules.judge_power`.
 
     Parameters
     ----------
     sequence : str
         A name in `moestat.papers.claims.witnesses.SEQUENCES`.
+    power : int or None
+        The power of the loss by which the distance is said to fall; any from 5/4 on without one.
     """
 
     sequence: str
+    power: int | None = None
 
     @property
     def name(self) -> str:
@@ -288,6 +291,8 @@ class Sequence(Check):
         return SEQUENCES[self.sequence].allows
 
     def _rule(self, evidence: SequenceEvidence) -> str:
+        if self.power is not None:
+            return rules.judge_power(evidence, self.power)
         return rules.judge_sequence(evidence, rules.SUPPORTS)
 
 
@@ -375,15 +380,19 @@ class Identity(Check):
 
 @dataclass(frozen=True)
 class Inequality(Check):
-    """An inequality of expert-count, `moestat.papers.claims.rules.judge_inequality`.
+    """An inequality of a paper, `moestat.papers.claims.rules.judge_inequality`.
 
     Parameters
     ----------
     trial : str
-        A name in `moestat.papers.expert_count.trials.TRIALS`.
+        A name in `moestat.papers.expert_count.trials.TRIALS`; of another paper one in
+        `moestat.papers.claims.lipschitz.TRIALS`, which has the paper in front.
+    paper : str
+        Short name of the paper.
     """
 
     trial: str
+    paper: str = "expert-count"
 
     @property
     def scope(self) -> str:
@@ -393,7 +402,7 @@ class Inequality(Check):
     @property
     def name(self) -> str:
         """The check in a few words."""
-        return f"inequality, expert-count {self.trial}"
+        return f"inequality, {self.paper} {self.trial}"
 
     def _rule(self, evidence: InequalityEvidence) -> str:
         return rules.judge_inequality(evidence)

@@ -53,6 +53,7 @@ __all__ = [
     "judge_orbit",
     "judge_order",
     "judge_pair",
+    "judge_power",
     "judge_quantile",
     "judge_replay",
     "judge_sequence",
@@ -346,10 +347,23 @@ def judge_exponent(evidence: SequenceEvidence, expected: int) -> str:
     >>> judge_exponent(found, 4)
     'open'
     """
+    return judge_power(evidence, expected) if evidence.smallest else OPEN
+
+
+def judge_power(evidence: SequenceEvidence, expected: int) -> str:
+    """Explicit measures whose distance is said to fall like the `expected` power of their loss.
+
+    ``supports`` under the conditions of `judge_exponent`, which asks for smallest distances too.
+
+    Examples
+    --------
+    >>> judge_power(SequenceEvidence((1e-1, 3e-2, 1e-2), (1e-4, 8.1e-7, 1e-8)), 4)
+    'supports'
+    """
     fit = sequence_exponent(evidence)
     near = abs(fit.exponent - expected) <= NEAR * expected
     straight = fit.residual <= STRAIGHT and fit.decades >= 0.99 * DECADES
-    return SUPPORTS if evidence.smallest and near and straight else OPEN
+    return SUPPORTS if near and straight else OPEN
 
 
 def judge_order(evidence: OrderEvidence, claimed: int, at_least: bool = False) -> str:

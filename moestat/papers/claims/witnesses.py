@@ -20,11 +20,11 @@ from moestat.metrics.losses import VoronoiLoss, make_loss, voronoi_loss
 from moestat.model.designs import Uniform
 from moestat.model.family import Family, family
 from moestat.papers.claims.evidence import PairEvidence, SequenceEvidence
+from moestat.theory.explorer import deviation_loss
 
 __all__ = ["PAIRS", "SEQUENCES", "Pair", "Path"]
 
 Blocks = Mapping[str, Any]
-_RADII = (0.3, 0.1, 0.03, 0.01, 0.003)
 _DRAWS = 4
 
 
@@ -109,12 +109,14 @@ class Path:
         Parameters of the truth by block.
     at : callable
         ``at(epsilon)``: blocks of the measure.
-    loss : str
+    loss : str or VoronoiLoss
         Voronoi loss of the claim.
     allows : str
         What moves, and how the assumptions are met.
     low, high : float
         The inputs' interval.
+    radii : tuple of float
+        Values of epsilon.
     """
 
     name: str
@@ -122,17 +124,18 @@ class Path:
     other: Family
     true_blocks: Blocks
     at: Callable[[float], Blocks]
-    loss: str
+    loss: str | VoronoiLoss
     allows: str
     low: float = -1.0
     high: float = 1.0
+    radii: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01, 0.003)
 
     def evidence(self) -> SequenceEvidence:
-        """Losses and distances for epsilon = 0.3, 0.1, .., 0.003."""
+        """Losses and distances, one of each for every epsilon."""
         star = self.truth.pack(self.true_blocks)
         target, design = self.truth.measure(star), Uniform(self.low, self.high)
         losses, distances = [], []
-        for epsilon in _RADII:
+        for epsilon in self.radii:
             theta = self.other.pack(self.at(epsilon))
             losses.append(float(voronoi_loss(self.other.measure(theta), target, self.loss)))
             distances.append(_distance(self.other, theta, self.truth, star, design).value)
@@ -286,6 +289,34 @@ def _mixed_constants(gate: str, own: Blocks, loss: str, options: Blocks) -> Pair
     )
 
 
+def _shared_gate(gate: str, own: Blocks, loss: str, options: Blocks) -> Pair:
+    """Two true experts without slopes under one gate, whose mean alone is seen."""
+    mass = "beta0" if gate == "softmax" else "gamma"
+    first = {name: [value[0], *value] for name, value in own.items() if np.ndim(value)}
+    shared = {name: value for name, value in own.items() if not np.ndim(value)}
+    gates = {mass: [0.3, 0.3, 0.0], **first, **shared}
+    slopes = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [2.0, -1.0, 0.0]]
+    shift = np.array([0.05, -0.03, -0.02])
+
+    def blocks(one: FloatArray, two: FloatArray) -> Blocks:
+        # Class probabilities as intercepts, the last of them 0.
+        flat = [np.log(p / p[-1]).tolist() for p in (one, two)]
+        return {**gates, "a": slopes, "b": [*flat, [0.5, -1.0, 0.0]]}
+
+    one, two = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.4, 0.4])
+    return Pair(
+        f"shared-gate-{gate}",
+        _classes(gate, 3),
+        _classes(gate, 3),
+        blocks(one, two),
+        blocks(one + shift, two - shift),
+        loss,
+        "k = k* = 3, two true experts with slopes 0 under one gate with equal masses: only the mean"
+        " of their class probabilities is seen.  All cells hold one atom.  Meets A.1 to A.4.",
+        options=options,
+    )
+
+
 for _gate, _own, _loss, _options in (
     ("sigmoid", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2]}, "D1", {}),
     ("sigmoid-inner", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8}, "D2r", {"r": 2}),
@@ -293,6 +324,7 @@ for _gate, _own, _loss, _options in (
     ("softmax", {"beta1": [1.5, 0.0]}, "softmax-D2r", {"r": 2}),
 ):
     PAIRS.register(_mixed_constants(_gate, _own, _loss, _options))
+    PAIRS.register(_shared_gate(_gate, _own, _loss, _options))
 
 PAIRS.register(
     Pair(
@@ -639,6 +671,41 @@ SEQUENCES.register(
         2.0,
     )
 )
+
+
+def _gauss_hermite(m: int) -> Path:
+    """A line as m lines at the nodes of Gauss-Hermite quadrature, all under its gate."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(m)
+    shares = weights / weights.sum()
+
+    def at(epsilon: float) -> Blocks:
+        return {
+            "beta0": [*(0.3 + np.log(shares)), 0.0],
+            "beta1": [1.0] * m + [0.0],
+            "a": [2.0] * m + [-1.5],
+            "b": [*(1.0 + epsilon * nodes), -1.0],
+            "nu": [0.01 - epsilon**2] * m + [0.5],
+        }
+
+    return Path(
+        f"gauss-hermite-{m}",
+        family("gaussian", gate="softmax", n_experts=2),
+        family("gaussian", gate="softmax", n_experts=m + 1),
+        {"beta0": [0.3, 0.0], "beta1": [1.0, 0.0], "a": [2.0, -1.5], "b": [1.0, -1.0]}
+        | {"nu": [0.01, 0.5]},
+        at,
+        deviation_loss("gaussian-softmax-D"),
+        f"{m} atoms b + eps z_i, nu - eps^2 with the weights of Gauss-Hermite quadrature: they have"
+        f" the moments of N(b, nu) up to {2 * m - 1}.  The loss has all exponents 1.",
+        -2.0,
+        2.0,
+        # From half the standard deviation down to where the distance is its rounding.
+        (0.05, 0.03, 0.02, 0.01, 0.005),
+    )
+
+
+for _m in (2, 3, 4):
+    SEQUENCES.register(_gauss_hermite(_m))
 
 
 def _junction(names: tuple[str, ...]) -> Callable[[float], Blocks]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moestat.papers.claims.checks import Identity, Order, Sequence, Witness
+from moestat.papers.claims.checks import Identity, Inequality, Order, Sequence, Witness
 from moestat.papers.claims.fact import Fact
 from moestat.papers.claims.rules import EVERYWHERE, SPECIAL
 
@@ -58,6 +58,38 @@ FACTS = (
         "Every truth.",
         "",
         tuple(Order(m, 2 * m) for m in (2, 3, 4, 5)),
+    ),
+    Fact(
+        "gauss-hermite",
+        "Under a softmax gate m atoms at Gauss-Hermite nodes stand for one line",
+        "compete",
+        ("Sec. 3, remark (ii)", "App. J, remark (iii)"),
+        "Linear experts under the softmax gate, as in Nguyen et al. (2023); cells of m.",
+        "N(b, nu) is N(b, nu - eps^2) blurred by N(0, eps^2); m-point Gauss-Hermite quadrature in"
+        " place of the blur keeps 2 m - 1 moments.  So m atoms b + eps z_i, nu - eps^2 under the"
+        " line's gate, with the quadrature's weights, are at a distance of order eps^(2 m) while"
+        " intercepts are off by eps: by Le Cam's two points no estimator is faster than"
+        " n^(-1/(4 m)) at all truths near one.",
+        "Every truth, k >= k* + m - 1.",
+        "",
+        tuple(Sequence(f"gauss-hermite-{m}", power=2 * m) for m in (2, 3, 4)),
+    ),
+    Fact(
+        "entropy-of-lines",
+        "Densities of competing normal experts are Lipschitz in the parameters",
+        "compete",
+        ("Lemma K.2",),
+        "Bounded inputs, experts with bounded derivatives in their parameters, variances between"
+        " two positive bounds, as the proof has it; with or without masses.",
+        "Weights are shares of exp(c + log(1 + exp(g))), so that sum_i |dw_i| <= max (|dc| + |dg|);"
+        " normal densities are at most (2 pi nu)^(-1/2), with slopes of at most that times"
+        " e^(-1/2) nu^(-1/2) in the mean and 1/(2 nu) in the variance: |p - p'| <= C |theta -"
+        " theta'|, and a grid of mesh eps is a cover.  With the envelope B(y) of the proof, which"
+        " has normal tails, the brackets [max(p - eps, 0), min(p + eps, B)] have squared L2 width"
+        " of at most 2 eps times the integral of B.",
+        "Every such set.",
+        "",
+        (Inequality("lemma-k.2", "compete"),),
     ),
     Fact(
         "interchanged-drops",

@@ -66,14 +66,19 @@ _LEMMAS = (
     "An expert whose score is below the largest by 1 is never chosen.",
     "The order in which two sequences with quadratic growth pass a level.",
 )
-_TRIED = {1, 2, 3, 6, 8, 17, 21, 25, 26, 27}
-_PROVED = {1: "noisy-routing", 8: "router-gradients", 25: "noisy-routing", 26: "noisy-routing"}
+_TRIED = {2, 3, 6, 27}
+_PROVED = {
+    **dict.fromkeys((1, 17, 21, 25, 26), "noisy-routing"),
+    **dict.fromkeys((4, 5, 7, 9), "concentration"),
+    8: "router-gradients",
+    **dict.fromkeys((10, 11, 16), "short-steps"),
+}
 _NOTES = {
     2: "The error is compared with that of independent weights; o(1) is of an order.",
     3: "The order 1 / K is taken as 1 / (2 K).",
     6: "The constants of M and J are taken as 1.",
-    17: "The constants are taken as 1.",
-    21: "The constant of the second bound is taken as 1, as in Lemma 25.",
+    17: "With constants 1.",
+    21: "With constants 1; the second bound is Lemma 25.",
     27: "The constant is taken as 4; a limit in continuous time has 1 + G.",
 }
 _FURTHER = (

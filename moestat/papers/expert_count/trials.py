@@ -17,8 +17,10 @@ from moestat.base.types import FloatArray
 from moestat.networks import Network, PatchLaw, expert_errors, train
 from moestat.networks.passes import Passes
 from moestat.papers.claims.evidence import InequalityEvidence
+from moestat.papers.expert_count import stages
+from moestat.papers.expert_count.routing import routing_probabilities, softmax
 
-__all__ = ["TRIALS", "Trial", "routing_probabilities"]
+__all__ = ["TRIALS", "Trial"]
 
 _SEED = 20
 _DRAWS = 400
@@ -38,41 +40,6 @@ class Trial:
 
     text: str
     evidence: Callable[[], InequalityEvidence]
-
-
-def routing_probabilities(h: FloatArray) -> FloatArray:
-    """Probability that each score plus its own uniform noise on [0, 1] is the largest.
-
-    Given its own noise r, expert m wins with ``prod_k clip(h_m + r - h_k, 0, 1)``: a polynomial
-    in r between the points where a factor begins or ends, which Gauss-Legendre quadrature with
-    (M + 1) / 2 nodes integrates exactly.
-
-    Parameters
-    ----------
-    h : ndarray of shape (M,)
-        Scores.
-
-    Returns
-    -------
-    ndarray of shape (M,)
-        Probabilities, with sum 1.
-
-    Examples
-    --------
-    >>> routing_probabilities(np.array([0.0, 0.5])).tolist()
-    [0.125, 0.875]
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(len(h) // 2 + 1)
-    found = np.empty(len(h))
-    for m, own in enumerate(h):
-        others = np.delete(h, m)
-        ends = np.clip(np.concatenate([others - own, others - own + 1.0]), 0.0, 1.0)
-        cuts = np.unique(np.concatenate([[0.0, 1.0], ends]))
-        half = np.diff(cuts)[:, None] / 2
-        r = cuts[:-1, None] + half * (1 + nodes)
-        wins = np.clip(own + r[..., None] - others, 0.0, 1.0).prod(axis=-1)
-        found[m] = np.sum(half * weights * wins)
-    return found
 
 
 def _scores(rng: np.random.Generator) -> FloatArray:
@@ -119,17 +86,12 @@ def _lemma_26() -> InequalityEvidence:
     return _search(excess, "the probability of an expert whose score is lower by 1 or more")
 
 
-def _softmax(h: FloatArray) -> FloatArray:
-    e = np.exp(h - h.max())
-    return e / e.sum()
-
-
 def _lemma_17() -> InequalityEvidence:
     def excess(rng: np.random.Generator) -> float:
         h = _scores(rng)
         other = h + rng.normal(size=len(h)) * 10.0 ** rng.uniform(-4, 0)
         delta = np.abs(h - other).max()
-        gates = np.abs(_softmax(h) - _softmax(other)).max() - delta
+        gates = np.abs(softmax(h) - softmax(other)).max() - delta
         routes = np.abs(routing_probabilities(h) - routing_probabilities(other)).max()
         return max(gates, routes - len(h) ** 2 * delta)
 
@@ -139,7 +101,7 @@ def _lemma_17() -> InequalityEvidence:
 def _lemma_21() -> InequalityEvidence:
     def excess(rng: np.random.Generator) -> float:
         h = _scores(rng)
-        gates = _between(_softmax(h)) - 2 * _between(h)
+        gates = _between(softmax(h)) - 2 * _between(h)
         routes = _between(routing_probabilities(h)) - len(h) ** 2 * _between(h)
         return max(gates.max(), routes.max())
 
@@ -283,8 +245,15 @@ TRIALS = {
         _lemma_2,
     ),
     "lemma-3": Trial("with independent weights mean errors are at least 1 / (2 K)", _lemma_3),
+    "lemma-4": Trial("sums (8) to (10) lie within B sqrt(2 n log(2 S / delta))", stages.lemma_4),
+    "lemma-5": Trial("norms and inner products of noise patches, by normal tails", stages.lemma_5),
     "lemma-6": Trial("all three statements hold with probability at least 1 - delta", _lemma_6),
+    "lemma-7": Trial("inner products of initial weights, by normal tails", stages.lemma_7),
     "lemma-8": Trial("the router's gradients add up to 0", _lemma_8),
+    "lemma-9": Trial("gradients lie within B sqrt(2 log(2 S / delta) / n)", stages.lemma_9),
+    "lemma-10": Trial("six bounds that follow from steps of length eta", stages.lemma_10),
+    "lemma-11": Trial("|P - 1/M| <= M^2 max |h|", stages.lemma_11),
+    "lemma-16": Trial("the chosen expert's gate is at least 1 / (e M)", stages.lemma_16),
     "lemma-17": Trial("gates change by at most delta, routing by at most M^2 delta", _lemma_17),
     "lemma-21": Trial("|pi - pi'| <= 2 Delta, |p - p'| <= M^2 Delta", _lemma_21),
     "lemma-25": Trial("|p_m - p_m'| <= M^2 |h_m - h_m'|", _lemma_25),

@@ -1,20 +1,28 @@
 """Explore the bounds of the papers without noise; write the table and draw local exponents.
 
     python -m moestat.papers.explorer.figure [FOLDER]
+    python -m moestat.papers.explorer.figure --redraw [FOLDER]
 
-writes theory_explorer with .md, .png and .pdf into FOLDER, next to this file by default.  Left: the
+writes theory_explorer with .md, .png and .pdf into FOLDER; the second command explores nothing and
+draws the page that is there.  Left: the
 ratio d / D against D; a theorem d >~ D says that it is bounded from below.  Right: local exponents
 of d against the largest deviations, whose limit is the order of the worst direction.
 """
 
 from __future__ import annotations
 
+import argparse
+import math
+import re
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from moestat.base.types import FloatArray
 from moestat.papers.explorer.cases import CASES, run_case
 from moestat.papers.explorer.report import HEAD, as_expected, details, row
 from moestat.papers.folders import FIGURES
@@ -42,27 +50,56 @@ The infimum is searched: a refutation is certain, a confirmation as good as the 
 """
 
 
-def draw(found) -> Figure:
+@dataclass(frozen=True)
+class Ladder:
+    """What the page shows of a case: D, d and the exponent r, infinite where d vanishes."""
+
+    name: str
+    loss: FloatArray
+    distance: FloatArray
+    exponent: float
+
+
+def ladders(text: str) -> list[Ladder]:
+    """The cases of a page, from the tables that it shows.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+
+    Returns
+    -------
+    list of Ladder
+        One per case, in the page's order.
+    """
+    told = dict(re.findall(r"^\| ([\w-]+) \|(?:[^|]*\|){4} ([^|]*?) \|", text, re.MULTILINE))
+    out = []
+    for name, table in re.findall(r"^### ([\w-]+):.*?```text\n(.*?)```", text, re.M | re.S):
+        rungs = [[float(each) for each in line.split()[:2]] for line in table.splitlines()[1:]]
+        exponent = math.inf if told[name] == "d = 0" else float(told[name] or "nan")
+        loss, distance = np.array(rungs).reshape(-1, 2).T
+        out.append(Ladder(name, loss, distance, exponent))
+    return out
+
+
+def draw(found: Sequence[Ladder]) -> Figure:
     """Both panels."""
     figure = Figure(figsize=(10.0, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    plain = [pair for pair in found if not pair[0].deviations and not pair[1].vanishes]
-    plain = [pair for pair in plain if len(pair[1].rungs) > 1]
-    for at, (case, exploration) in enumerate(plain):
-        loss = [rung.loss for rung in exploration.rungs]
+    plain = [each for each in found if not CASES[each.name].deviations]
+    plain = [each for each in plain if len(each.loss) > 1 and not math.isinf(each.exponent)]
+    for at, each in enumerate(plain):
         style = {"color": COLOURS[at % 7], "marker": MARKERS[at % 7], "ls": "-" if at < 7 else "--"}
-        left.loglog(loss, exploration.ratios, label=case.name, ms=4, lw=1, **style)
+        left.loglog(each.loss, each.distance / each.loss, label=each.name, ms=4, lw=1, **style)
     left.set_xlabel("D")
     left.set_ylabel("d / D")
     left.legend(fontsize=7, ncols=2)
-    for at, (case, exploration) in enumerate(pair for pair in found if pair[0].deviations):
-        loss = np.array([rung.loss for rung in exploration.rungs])
-        middle = np.sqrt(loss[1:] * loss[:-1])
-        label = f"{case.name}: {exploration.exponent:.2f}"
-        colour, marker = COLOURS[at], MARKERS[at]
-        right.semilogx(
-            middle, exploration.local_exponents, color=colour, marker=marker, label=label, lw=1
-        )
+    for at, each in enumerate(one for one in found if CASES[one.name].deviations):
+        middle = np.sqrt(each.loss[1:] * each.loss[:-1])
+        local = np.diff(np.log(each.distance)) / np.diff(np.log(each.loss))
+        label = f"{each.name}: {each.exponent:.2f}"
+        right.semilogx(middle, local, color=COLOURS[at], marker=MARKERS[at], label=label, lw=1)
     for order in ORDERS:
         right.axhline(order, color="0.6", lw=0.8, zorder=0)
     right.set_ylim(0, 9)
@@ -72,22 +109,29 @@ def draw(found) -> Figure:
     return figure
 
 
-def main(arguments: list[str]) -> None:
-    """Run all cases and write the three files, the table anew after every case."""
-    folder = Path(arguments[0]) if arguments else FIGURES
-    found, rows, parts = [], [], []
-    for name, case in CASES.items():
+def _save(folder: Path) -> None:
+    found = ladders((folder / "theory_explorer.md").read_text(encoding="utf-8"))
+    for suffix in ("png", "pdf"):
+        save_figure(draw(found), folder / f"theory_explorer.{suffix}")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write the three files, the table anew after every case, or draw the present page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--redraw", action="store_true")
+    parser.add_argument("folder", type=Path, nargs="?", default=FIGURES)
+    given = parser.parse_args(arguments)
+    rows, parts = [], []
+    for name, case in () if given.redraw else CASES.items():
         exploration = run_case(case)
-        found.append((case, exploration))
         rows.append(row(case, exploration))
         parts.append(details(case, exploration))
         text = [INTRODUCTION, "\n".join([HEAD, *rows]), *parts]
-        (folder / "theory_explorer.md").write_text("\n\n".join(text) + "\n")
+        (given.folder / "theory_explorer.md").write_text("\n\n".join(text) + "\n")
         print(
             name, exploration.verdict, "" if as_expected(case, exploration) else "NOT AS EXPECTED"
         )
-    for suffix in ("png", "pdf"):
-        save_figure(draw(found), folder / f"theory_explorer.{suffix}")
+    _save(given.folder)
 
 
 if __name__ == "__main__":

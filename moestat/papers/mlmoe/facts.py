@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moestat.papers.claims.checks import Identity, Witness
+from moestat.papers.claims.checks import Identity, Inequality, Witness
 from moestat.papers.claims.fact import Fact
 from moestat.papers.claims.rules import EVERYWHERE, SPECIAL
 
@@ -75,6 +75,26 @@ FACTS = (
         SPECIAL,
     ),
     Fact(
+        "shared-gate",
+        "Of two true experts without slopes under one gate the mean alone is seen",
+        "mlmoe",
+        ("Proposition 1", "Theorem 1", "eq. (5)", "Theorem 3", "Table 1, exact-specified experts"),
+        _READING + "  A.2 asks for distinct experts; gates may coincide, as long as one slope is"
+        " not 0.",
+        "a_1* = a_2* = 0 and equal (alpha, beta): the two experts enter by exp(gamma_1) p_1 +"
+        " exp(gamma_2) p_2 only, and with equal masses p_1 + d, p_2 - d has the same density for"
+        " any d.  All Voronoi cells hold one atom.",
+        "Truths with two such experts, k = k*, of measure zero; for softmax they are in Regime 2.",
+        "Assume a_j* is not 0 for every j, or distinct gates.",
+        (
+            Witness("shared-gate-sigmoid"),
+            Witness("shared-gate-sigmoid-euclidean"),
+            Witness("shared-gate-sigmoid-inner"),
+            Witness("shared-gate-softmax"),
+        ),
+        SPECIAL,
+    ),
+    Fact(
         "temperature-scale",
         "Under an inner product with a temperature, (alpha, beta, tau) has a free scale",
         "mlmoe",
@@ -116,11 +136,12 @@ FACTS = (
         " the same experts.  So both models are one set of densities with one set of experts, and"
         " the two rows of exact-specified experts, (log n / n)^(1/2) and slower than any power,"
         " cannot both be right.",
-        "Every truth.",
-        "Say that parameters of the gate are slow, and leave the row without temperature for the"
-        " experts; certified fits agree with that row.",
+        "The sets are one at every truth; the row without temperature is the one that is wrong"
+        " where experts do not converge: at the truths of shared-gate, of measure zero.",
+        "Assume a_j* is not 0 for every j.  Then say that parameters of the gate are slow, and"
+        " leave the row without temperature for the experts; certified fits agree with that row.",
         (Identity("mlmoe-absorbed-temperature"),),
-        EVERYWHERE,
+        SPECIAL,
     ),
     Fact(
         "class-holds-truth",
@@ -148,5 +169,21 @@ FACTS = (
         "Every parameter.",
         "Put the second term into the bracket.",
         (Identity("mlmoe-8", claimed=False), Identity("mlmoe-8-with-1/tau")),
+    ),
+    Fact(
+        "entropy-of-classes",
+        "Densities of classes are Lipschitz in the parameters, so that grids of them are covers",
+        "mlmoe",
+        ("Lemma 2, App. B.1",),
+        "Bounded parameters and inputs |x| <= B; the model of Sec. 3.",
+        "Shares of exp(l_i) obey sum_i |dpi_i| = E|dl - E dl| <= max |dl|.  With l = gamma + log"
+        " sigma(alpha x + beta) and with the experts' own scores, sum_s |p - p'| <= max_i (|dgamma|"
+        " + B |dalpha| + |dbeta|) + max_is (B |da| + |db|): Lipschitz with constant 1.  A grid of"
+        " mesh eps on a bounded set of P parameters has of order eps^-P points, so that log N <= P"
+        " log(C/eps); [p - eps, p + eps], cut at 0, are brackets of width 2 K eps in L1, and"
+        " squared Hellinger distances are at most half of that in L1.",
+        "Every bounded set.",
+        "",
+        (Inequality("lemma-2", "mlmoe"),),
     ),
 )

@@ -79,8 +79,11 @@ def _(check: Identity, quick: bool) -> Evidence:
 
 @_evidence.register
 def _(check: Inequality, quick: bool) -> Evidence:
+    from moestat.papers.claims import lipschitz
     from moestat.papers.expert_count.trials import TRIALS
 
+    if check.paper != "expert-count":
+        return lipschitz.TRIALS[f"{check.paper} {check.trial}"]()
     return TRIALS[check.trial].evidence()
 
 
