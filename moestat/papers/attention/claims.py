@@ -30,8 +30,8 @@ def _fit(gate: str, expert: str, regime: str) -> tuple[str, str]:
 
 
 _MEASURED = (
-    "A measurement whose slope follows the start noise, which the paper does not state: see"
-    " figures/attention_slopes.md."
+    "A measurement whose slope follows the start noise, which the paper does not state and which"
+    " would decide it: see figures/attention_slopes.md."
 )
 _RATE_NOTE = "Where two measures have one regression function, no estimator converges to both."
 
@@ -361,7 +361,7 @@ CLAIMS = (
         "attention.lemma-1",
         "Lemma 1, App. B.1 (after van de Geer, Theorems 7.4 and 9.2)",
         "A tail bound of the error of the regression function from an entropy integral.",
-        untested="after van de Geer (2000), Theorems 7.4 and 9.2, where it is proved; not proved"
+        untested="after van de Geer, Theorems 7.4 and 9.2, where it is proved; not proved"
         " again here; its consequence is attention.proposition-1",
     ),
     Claim(

@@ -27,7 +27,7 @@ _SOFTMAX = "gaussian, softmax gate, linear experts"
 _TOP = "gaussian, top-K competition gate, exactly specified"
 _FREE_NOTE = "A free mass in the gate, which the printed model lacks."
 _VAN_DE_GEER = (
-    "quoted from van de Geer (2000), Theorem 7.4, where it is proved; not proved again here; its"
+    "quoted from van de Geer, Theorem 7.4, where it is proved; not proved again here; its"
     " consequence is {}"
 )
 _ATTAINED = (

@@ -13,6 +13,7 @@ from moestat.papers.claims.claim import Claim
 __all__ = ["CLAIMS"]
 
 _TRAINING = "of an order in d and sigma0, on the path of gradient descent"
+_DECIDES = "a proof with its constants would decide it, runs at one d do not"
 _MAIN = (
     (
         "theorem-1",
@@ -33,7 +34,7 @@ _MAIN = (
         "Proposition 3",
         "In the second stage experts see the label signal only, the router the cluster centre"
         " only.",
-        f"a statement {_TRAINING}",
+        f"a statement {_TRAINING}; {_DECIDES}",
     ),
 )
 _LEMMAS = (
@@ -112,7 +113,7 @@ def _lemma(number: int, statement: str) -> Claim:
         statement,
         checks=tried,
         proved=(fact,) if fact else (),
-        untested="" if tried or fact else f"a statement {_TRAINING}",
+        untested="" if tried or fact else f"a statement {_TRAINING}; {_DECIDES}",
         note=_NOTES.get(number, ""),
     )
 

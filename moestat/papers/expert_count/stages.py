@@ -76,7 +76,7 @@ def _noise(rng: np.random.Generator, law: PatchLaw, n: int) -> FloatArray:
 
 
 def _longest(count: int, d: int, delta: float) -> float:
-    """Bound on the norms of `count` vectors N(0, I / d): Laurent and Massart (2000)."""
+    """Bound on the norms of `count` vectors N(0, I / d) (Laurent and Massart)."""
     x = math.log(count / delta) / d
     return math.sqrt(1 + 2 * math.sqrt(x) + 2 * x)
 

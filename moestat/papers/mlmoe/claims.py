@@ -18,8 +18,8 @@ _INNER = "multinomial, sigmoid gate, temperature and inner product"
 _EUCLIDEAN = "multinomial, sigmoid gate, temperature and Euclidean score"
 _SOFTMAX = "multinomial, softmax gate"
 _MEASURED = (
-    "A measurement with a truncated EM run from near the truth, by noise that is not stated;"
-    " figures/mlmoe_figure1.md has certified fits beside it."
+    "A measurement with a truncated EM run from near the truth, by noise that is not stated and"
+    " that would decide it; figures/mlmoe_figure1.md has certified fits beside it."
 )
 _REGIME_2 = "Regime 2 is a truth with an expert of slopes 0."
 
@@ -402,7 +402,7 @@ CLAIMS = (
         "mlmoe.lemma-3",
         "Lemma 3, App. B.1 (van de Geer, Theorem 7.4)",
         "A tail bound of the Hellinger distance from an entropy integral.",
-        untested="quoted from van de Geer (2000), Theorem 7.4, where it is proved; not proved"
+        untested="quoted from van de Geer, Theorem 7.4, where it is proved; not proved"
         " again here; its consequence is mlmoe.proposition-2",
     ),
 )
