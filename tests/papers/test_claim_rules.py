@@ -39,6 +39,7 @@ from moestat.papers.claims.rules import (
     judge_orbit,
     judge_order,
     judge_pair,
+    judge_power,
     judge_sequence,
     judge_slope,
     sequence_exponent,
@@ -236,3 +237,11 @@ def test_a_check_without_evidence_is_open():
     assert check.judge(Missing("no store")) == OPEN
     assert check.judge(GOOD) == SUPPORTS
     assert Order(2, 4).judge(OrderEvidence(2, 4, 4)) == SUPPORTS
+
+
+@pytest.mark.parametrize(("power", "outcome"), [(6.0, SUPPORTS), (6.5, SUPPORTS), (7.0, OPEN)])
+def test_a_power_is_supported_to_a_tenth(power, outcome):
+    near = SequenceEvidence((0.5, 0.2, 0.05), tuple(x**power for x in (0.5, 0.2, 0.05)))
+    assert judge_power(near, 6) == outcome
+    assert judge_exponent(near, 6) == OPEN  # not said to be smallest distances
+    assert judge_power(SequenceEvidence((0.5, 0.2), (0.5**6, 0.2**6)), 6) == OPEN

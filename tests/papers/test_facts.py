@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from moestat import Uniform, family, total_variation, voronoi_loss
+from moestat.metrics.losses import voronoi_terms
 from moestat.papers.catalogue import FACTS
 from moestat.papers.claims.checks import Witness
 from moestat.papers.claims.evidence import PairEvidence
@@ -65,3 +66,13 @@ def test_the_worst_of_several_truths_decides():
     worst = PairEvidence(1e-17, 0.0, 0.5, n_truths=5)
     assert Witness("common-factor").judge(worst) == "supports"
     assert PAIRS["common-factor"].evidence().n_truths == 5
+
+
+def test_experts_that_share_a_gate_differ_in_cells_of_one():
+    for gate in ("sigmoid", "sigmoid-euclidean", "sigmoid-inner", "softmax"):
+        pair = PAIRS[f"shared-gate-{gate}"]
+        measures = [
+            pair.other.measure(pair.other.pack(pair.other_blocks)),
+            pair.truth.measure(pair.truth.pack(pair.true_blocks)),
+        ]
+        assert voronoi_terms(*measures, pair.loss, **pair.options).cell_sizes.tolist() == [1, 1, 1]

@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moestat.papers.pages.floors import draw, draw_gates, least_weight, page, quantile_slope, read
+from moestat.papers.pages.floors import (
+    _has_quiet,
+    draw,
+    draw_gates,
+    least_weight,
+    page,
+    quantile_slope,
+    read,
+)
 from moestat.sweep.experiments import find_spec
+from moestat.sweep.record import Record
 from moestat.sweep.runner import open_cells, run_cells
 from moestat.sweep.spec import load_spec
 from moestat.sweep.store import create_store
@@ -81,3 +90,22 @@ def test_the_least_weight_under_competition_is_below_all_in_the_box():
             1.0 + np.exp(np.outer(at["a"], x[0]) + at["b"][:, None])
         )
         assert ((answer / answer.sum(axis=0)) @ mass).min() > floor * (1.0 - 1e-9)
+
+
+def test_an_expert_near_0_is_found_whatever_its_gate():
+    spec = load_spec(find_spec("microscope_floors_attention"))
+    curve = spec.curve("sigmoid-quadratic, k = 3")
+    blocks = spec.fitted_family(curve).unpack(np.full(spec.fitted_family(curve).n_params, 0.5))
+
+    def quiet(size):
+        changed = {
+            name: np.concatenate([value[:-1], size * value[-1:]])
+            if name in ("alpha", "beta")
+            else value
+            for name, value in blocks.items()
+        }
+        params = spec.fitted_family(curve).pack(changed)
+        return _has_quiet(spec, curve, Record("k", curve.name, 10, 0, "done", params=params))
+
+    assert quiet(1e-3)
+    assert not quiet(0.2)

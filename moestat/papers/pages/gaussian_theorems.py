@@ -38,6 +38,11 @@ an atom that has next to no mass counts in full.
 
 Verdicts on the theorems, with the explicit measures that decide some of them, are on the page
 [of the claims](theory_claims.md).
+
+Made by `python -m moestat.papers.pages.gaussian_theorems COMPETITION SOFTMAX TOP` from the stores
+of `gaussian_competition`, `gaussian_softmax` and `gaussian_exact_v1` (`python -m moestat.sweep run
+gaussian_competition --out gaussian_competition.sqlite`, and so on; half an hour of one processor in
+all).  It is anew only when these are.
 """
 
 Exponents = Mapping[str, Fraction]

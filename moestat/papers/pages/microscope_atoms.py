@@ -29,12 +29,13 @@ and their errors fall like n^-1/4 or slower, as the theorems say.  Or it can fit
 place, with a weight of order n^-1/2 (see `moestat.rates.local_slopes.lightest_weight`): then its
 error need not fall at all, the theorems' losses give it the weight that it has, and they fall like
 n^-1/2. The theorems take a compact parameter space, in which no mass vanishes.  The boxes of these
-fits are compact, too, but log-masses may go down to -10 with mlmoe's sigmoid gates and with
-Gaussian experts, and to -30 elsewhere, and only a sample far larger than e^20 = 5e8 or e^60 feels
-that.  A fit counts as *light* where the mean gate weight of some atom is below n^-1/4, and as
-*merged* otherwise.  Slopes are over the last four decades, n = 1e10 to 1e14, with 95% intervals: of
-the lightest weight in light fits, and of the errors of experts in Voronoi cells with more than one
-atom.  A dash stands for too few fits.
+fits are compact, too: log-masses may go down to -10 with mlmoe's sigmoid gates and with Gaussian
+experts, which a sample larger than e^20 = 5e8 feels, so that slopes of the lightest weight there
+are bent by the box; and to -30 elsewhere, with Gaussian experts in a wide box too, which none of
+these sizes feels.  A fit counts as *light* where the mean gate weight of some atom is below
+n^-1/4, and as *merged* otherwise.  Slopes are over the last four decades, n = 1e10 to 1e14, with
+95% intervals: of the lightest weight in light fits, and of the errors of experts in Voronoi cells
+with more than one atom.  A dash stands for too few fits.
 """
 
 
@@ -93,15 +94,28 @@ def table(store: Store) -> list[str]:
     ]
 
 
+def sections(text: str) -> dict[str, str]:
+    r"""Sections of a page by title, so that those whose stores are not at hand can be kept.
+
+    Examples
+    --------
+    >>> sections("# Page\n\n## One\n\nfirst\n\n## Two\n\nsecond\n")
+    {'One': 'first', 'Two': 'second'}
+    """
+    _, *parts = text.split("\n## ")
+    return {title: body.strip() for title, _, body in (part.partition("\n") for part in parts)}
+
+
 def main() -> None:
-    """Read the stores and write the page."""
+    """Read the stores and write the page; sections without a store stay as they are."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURES
-    lines = [TEXT.rstrip()]
+    out = folder / "microscope_atoms.md"
+    found = sections(out.read_text(encoding="utf-8")) if out.exists() else {}
     for path in sorted(folder.glob("microscope_*.sqlite")):
         with open_store(path) as store:
-            lines += table(store)
-    out = folder / "microscope_atoms.md"
-    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            found |= sections("\n".join(table(store)))
+    parts = [TEXT.rstrip(), *(f"## {title}\n\n{body}" for title, body in sorted(found.items()))]
+    out.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(out)
 
 

@@ -275,7 +275,8 @@ def page(found: Found) -> str:
         " means, most"
         " fits of one expert too many have a light one, and the box of the log-masses, -10, binds"
         " from"
-        " n = 1e8 or so on, within the window of the slopes.  [With floored masses]"
+        " n = 1e8 or so on, within the window of the slopes.  [In a wide box](microscope_free.md)"
+        " it does not.  [With floored masses]"
         "(microscope_floors.md) the exponents 1/8, 1/12 and 1/16 are seen.",
         "",
         "Slopes are over the last four decades, n = 1e10 to 1e14, with 95% intervals.  An exponent"
@@ -288,7 +289,9 @@ def page(found: Found) -> str:
         " whatever n; over-specified ones have many maxima of almost one height, and which of them"
         " is found can change a loss several-fold (benchmarks/start_distance.py).  Many of these"
         " fits do not merge atoms at all: see [where they put them](microscope_atoms.md). "
-        " Stores read: " + ", ".join(sorted(found)) + ".",
+        " Stores read: " + ", ".join(sorted(found)) + "; `python -m moestat.sweep run NAME --out"
+        " figures/NAME.sqlite` makes one, and `python -m moestat.papers.pages.microscope_theorems`"
+        " this page, which is anew only when they are.",
     ]
     lines += ["", *sightings(found)]
     for theorem, predictions in THEOREMS.items():
