@@ -12,7 +12,7 @@ import llvmlite
 import numba
 import numpy as np
 
-__all__ = ["machine", "markdown", "save", "write_table"]
+__all__ = ["machine", "markdown", "rows_of", "save", "write_table"]
 
 FOLDER = Path(__file__).with_name("results")
 
@@ -33,6 +33,12 @@ def machine() -> dict[str, Any]:
         "llvmlite": llvmlite.__version__,
         "numpy": np.__version__,
     }
+
+
+def rows_of(section: str) -> list[dict[str, Any]]:
+    """The rows of a section as they were saved last; none if it is new."""
+    path = FOLDER / "cpu.json"
+    return json.loads(path.read_text()).get(section, {"rows": []})["rows"]
 
 
 def save(section: str, rows: list[dict[str, Any]]) -> None:
@@ -66,10 +72,12 @@ def write_table(record: dict[str, Any]) -> None:
     titles = {
         "kernels": "Passes over the data, nanoseconds of processor time per sample",
         "fits": "Fits of one data set, n = 100,000, seconds of processor time",
+        "default calls": "Default calls beyond the easy sizes, processor time on one thread",
         "cold start": "Cold start, seconds of processor time",
         "microscope": "A cell of a microscope, seconds of processor time",
         "start_distance": "Over-specified fits at n = 1e14, by the distance of their starts",
         "least squares": "One Levenberg-Marquardt step, d = 8, N = 9, n = 100,000, seconds",
+        "large sweeps": "Sweeps of many cells, processor time and memory of whole commands",
         "networks": "One full-batch step of a network, n = 16,000, milliseconds of processor time",
     }
     parts = ["# Benchmarks on one core\n"]

@@ -263,7 +263,7 @@ def fit_rate(
         theory = real_in("theory", theory)
     n_bootstrap = positive_int("n_bootstrap", n_bootstrap, 0, _MOST_RESAMPLES)
     generator = as_generator(_SEED if rng is None else rng)
-    distinct, group = np.unique(sizes, return_inverse=True)
+    distinct, where, group = np.unique(sizes, return_index=True, return_inverse=True)
     if distinct.size < 2:
         raise ValueError(f"n must hold at least 2 distinct sample sizes, got {distinct.size}")
 
@@ -272,8 +272,9 @@ def fit_rate(
     weights = precision_weights(log_loss, log_n, group)
     centre = float(np.average(log_n, weights=weights))
     x = log_n - centre
-    constant = np.ones(x.size)
-    params, covariance = least_squares(np.column_stack([constant, x]), log_loss, weights)
+    at, own = x[where], weights[where]  # of each sample size
+    constant = np.ones(at.size)
+    params, covariance = least_squares(np.column_stack([constant, at]), log_loss, own, group)
     level, slope, error = float(params[0]), float(params[1]), math.sqrt(covariance[1, 1])
 
     residual = weights @ (log_loss - level - slope * x) ** 2
@@ -285,16 +286,16 @@ def fit_rate(
     log_log_slope = log_log_error = math.nan
     if distinct[0] >= 3:
         scale = np.log(log_n) - log_n
-        pair = np.column_stack([constant, scale - np.average(scale, weights=weights)])
-        params, covariance = least_squares(pair, log_loss, weights)
+        pair = np.column_stack([constant, (scale - np.average(scale, weights=weights))[where]])
+        params, covariance = least_squares(pair, log_loss, own, group)
         log_log_slope, log_log_error = float(params[1]), math.sqrt(covariance[1, 1])
 
     curvature = curvature_error = p_value = last_slope = math.nan
     last_interval = (math.nan, math.nan)
     if distinct.size >= 3:
         square = x**2 - np.average(x**2, weights=weights)
-        bent = np.column_stack([constant, x, square])
-        params, covariance = least_squares(bent, log_loss, weights)
+        bent = np.column_stack([constant, at, square[where]])
+        params, covariance = least_squares(bent, log_loss, own, group)
         curvature, curvature_error = float(params[2]), math.sqrt(covariance[2, 2])
         p_value = t_p_value(curvature, curvature_error, x.size - 3)
         there = np.array([0.0, 1.0, 2.0 * x.max()])  # of the curve's derivative

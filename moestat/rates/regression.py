@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ __all__ = ["bootstrap", "least_squares", "precision_weights", "t_interval", "t_p
 
 _SMALLEST_SHARE = 1e-6  # of the pooled variance; replicates that agree exactly have more than none
 _CHUNK = 2_000_000  # entries of a block of bootstrap indices
+_MANY = 2000  # replicates at one n, whose resampled sum is normal to within the Monte Carlo error
 _LEVEL = 0.95
 
 
@@ -44,17 +44,28 @@ def precision_weights(log_loss: FloatArray, log_n: FloatArray, group: IntArray) 
     return np.exp(-power * (log_n - log_n.mean()))
 
 
-def least_squares(design: FloatArray, y: FloatArray, weights: Any) -> tuple[FloatArray, FloatArray]:
-    """Coefficients and their HC3 covariance, NaN where a point determines its own fit."""
-    from statsmodels.regression.linear_model import WLS
+def least_squares(
+    design: FloatArray, y: FloatArray, weights: FloatArray, group: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Coefficients and their HC3 covariance, NaN where a point determines its own fit.
 
-    model = WLS(y, design, weights=weights)
-    leverage = np.sum(np.linalg.qr(model.wexog)[0] ** 2, axis=1)
+    Sums over the observations of a group, which share a row of the design (G, p) and a weight
+    (G,), are all that enters.
+    """
+    count = np.bincount(group)
+    mean = np.bincount(group, weights=y) / count
+    spread = np.bincount(group, weights=(y - mean[group]) ** 2)
+    root = np.sqrt(weights * count)
+    q, r = np.linalg.qr(root[:, None] * design)
+    leverage = np.sum(q**2, axis=1) / count  # of one observation
     if np.max(leverage) > 1.0 - 1e-9:
-        params = np.linalg.lstsq(model.wexog, model.wendog)[0]
+        params = np.linalg.lstsq(root[:, None] * design, root * mean)[0]
         return params, np.full((design.shape[1],) * 2, np.nan)
-    fit = model.fit(cov_type="HC3", use_t=True)
-    return np.asarray(fit.params), np.asarray(fit.cov_params())
+    inverse = np.linalg.inv(r)
+    params = inverse @ (q.T @ (root * mean))
+    squares = spread + count * (mean - design @ params) ** 2
+    linear = inverse @ q.T / root * weights  # params as a linear form of each group's sum
+    return np.asarray(params), linear * (squares / (1.0 - leverage) ** 2) @ linear.T
 
 
 def t_interval(estimate: float, error: float, df: float) -> tuple[float, float]:
@@ -88,7 +99,9 @@ def bootstrap(
     Deviations from a group's mean are stretched by ``sqrt(R / (R - 1))``: R replicates resampled
     from themselves would vary too little by that factor.  The interval is stretched from normal
     to t quantiles, with Satterthwaite's degrees of freedom: few replicates do not know their own
-    variance.  The second pair holds the Monte Carlo standard errors of the two ends.
+    variance.  The second pair holds the Monte Carlo standard errors of the two ends.  The sum over
+    a group of more than 2000 replicates is drawn from the normal law with the moments that
+    resampling gives it.
     """
     from scipy.stats import norm
     from scipy.stats import t as student
@@ -102,12 +115,20 @@ def bootstrap(
     group, influence, log_loss = group[order], influence[order], log_loss[order]
     first = np.concatenate([[0], np.cumsum(count)[:-1]])[group]
     size = count[group]
-    slopes = np.empty(n_bootstrap)
-    rows = max(1, _CHUNK // log_loss.size)
-    for start in range(0, n_bootstrap, rows):
+    mean = np.bincount(group, weights=log_loss) / count
+    variance = np.bincount(group, weights=(log_loss - mean[group]) ** 2) / count
+    slopes, few = np.zeros(n_bootstrap), size <= _MANY
+    if not few.all():
+        summed = np.bincount(group, weights=influence)[count > _MANY]
+        squared = np.bincount(group, weights=influence**2)[count > _MANY]
+        slopes += summed @ mean[count > _MANY]
+        slopes += np.sqrt(squared @ variance[count > _MANY]) * rng.standard_normal(n_bootstrap)
+    first, size, own = first[few], size[few], influence[few]
+    rows = max(1, _CHUNK // max(size.size, 1))
+    for start in range(0, n_bootstrap if size.size else 0, rows):
         stop = min(start + rows, n_bootstrap)
-        drawn = first + (rng.random((stop - start, log_loss.size)) * size).astype(np.int64)
-        slopes[start:stop] = log_loss[drawn] @ influence
+        drawn = first + (rng.random((stop - start, size.size)) * size).astype(np.int64)
+        slopes[start:stop] += log_loss[drawn] @ own
     low, high = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
     # The rank of a quantile has a binomial error; the quantiles two such errors away bracket it.
     spread = 2.0 * math.sqrt(low * high / n_bootstrap)

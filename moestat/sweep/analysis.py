@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.rates.rate import RateResult, fit_rate
-from moestat.sweep.evidence import Evidence, gather
-from moestat.sweep.record import DONE, FAILED, Record
-from moestat.sweep.replication import Replication, entering, replication
+from moestat.sweep.columns import CERTIFICATE, LOSSES, Columns, literals, read_columns
+from moestat.sweep.evidence import NUMBERS, Evidence, gather
+from moestat.sweep.replication import Replication, entering_cells, replication
+from moestat.sweep.scan import Cells
+from moestat.sweep.shapes import Shape
 from moestat.sweep.spec import Curve, loss_label
 from moestat.sweep.store import Store
 from moestat.sweep.verdicts import Verdict, judge
@@ -22,6 +22,7 @@ __all__ = ["CELL_KINDS", "CurveSummary", "Exponent", "average_rates", "summarise
 
 CELL_KINDS = ("exact", "over")
 """Voronoi cells by their size: one fitted atom (exact-specified), several (over-specified)."""
+_RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -179,12 +180,9 @@ def summarise(store: Store) -> list[CurveSummary]:
         Counts and rates.
     """
     spec = store.spec
-    by_curve: dict[str, list[Record]] = {curve.name: [] for curve in spec.curves}
-    for record in store.records():
-        by_curve[record.curve].append(record)
-    counts = replication(spec, chain.from_iterable(by_curve.values()))
+    counts = replication(spec, store.cells)
     summaries = [
-        _summary(curve, counts[curve.name], len(spec.sizes_of(curve)), by_curve[curve.name])
+        _summary(store, curve, counts[curve.name], len(spec.sizes_of(curve)))
         for curve in spec.curves
     ]
     verdicts = judge([summary.rate for summary in summaries])
@@ -194,57 +192,94 @@ def summarise(store: Store) -> list[CurveSummary]:
     ]
 
 
-def _summary(
-    curve: Curve, count: Replication, n_sizes: int, records: Sequence[Record]
-) -> CurveSummary:
-    done = [record for record in records if record.status == DONE]
-    used = entering(curve, records)
-    loss = _rate(used, lambda record: record.loss, curve.theory)
-    hellinger = _rate(used, lambda record: record.losses["hellinger"])
-    regression_error = _rate(used, lambda record: record.losses["regression_error"])
-    coverage = _rate(used, lambda record: record.losses["coverage"], n_bootstrap=0)
-    doubtful = [record for record in done if not record.certified]
-    errors = [e for record in used if (e := record.losses.get("regression_error")) is not None]
-    parts: dict[str, Callable[[Record], float]] = {
-        "mass": lambda record: sum(record.losses["mass_errors"])
+def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> CurveSummary:
+    cells = store.cells(curve.name)
+    done, used = cells.where(cells.done), entering_cells(curve, cells)
+    doubtful = done.where(~done.certified)
+    loss = _rate(used, used.loss, curve.theory)
+    also = {label: f"also {label}" for label in map(loss_label, curve.also)}
+    values = read_columns(store, used, _values_of)
+    hellinger, regression_error, coverage, mass = (
+        _exponent(used, values, name, n_bootstrap=resamples)
+        for name, resamples in (
+            ("hellinger", _RESAMPLES),
+            ("regression_error", _RESAMPLES),
+            ("coverage", 0),
+            ("mass", 0),
+        )
+    )
+    errors = values.take("regression_error")
+    blocks = {name: name[6:] for name in values.names() if name.startswith("block ")}
+    parts = {"mass": mass} | {
+        block: _exponent(used, values, name, n_bootstrap=0) for name, block in blocks.items()
     }
-    for block in used[0].losses.get("block_errors", {}) if used else ():
-        parts[block] = lambda record, name=block: sum(record.losses["block_errors"][name])
-    parts_rates = {name: _rate(used, part, n_bootstrap=0).rate for name, part in parts.items()}
-    also = {
-        label: _rate(used, lambda record, label=label: record.losses["also"][label])
-        for label in map(loss_label, curve.also)
+    further = {
+        label: _exponent(used, values, name, n_bootstrap=_RESAMPLES, shown=label)
+        for label, name in also.items()
     }
-    cells = {kind: _cell_rates(used, kind) for kind in CELL_KINDS}
-    used_n = np.array([record.n for record in used], dtype=np.int64)
-    used_loss = np.array([record.loss for record in used], dtype=np.float64)
+    del values
     return CurveSummary(
         curve=curve,
         replication=count,
         planned=n_sizes * count.replicates,
-        done=len(done),
-        failed=sum(record.status == FAILED for record in records),
-        certified=sum(record.certified for record in done),
-        on_bound=sum(record.on_bound for record in done),
-        with_empty_cells=sum(record.empty_cells > 0 for record in done),
-        n=used_n,
-        loss=used_loss,
-        uncertified=(
-            np.array([record.n for record in doubtful], dtype=np.int64),
-            np.array([record.loss for record in doubtful], dtype=np.float64),
-        ),
+        done=done.size,
+        failed=cells.size - done.size,
+        certified=int(done.certified.sum()),
+        on_bound=int(done.on_bound.sum()),
+        with_empty_cells=_with_empty_cells(store, done),
+        n=used.n.astype(np.int64),
+        loss=used.loss,
+        uncertified=(doubtful.n.astype(np.int64), doubtful.loss),
         rate=loss.rate,
-        averages={} if loss.rate is None else average_rates(used_n, used_loss),
+        averages={} if loss.rate is None else average_rates(used.n, used.loss),
         hellinger=hellinger.rate,
-        errors=np.array(errors, dtype=np.float64),
+        errors=errors[~np.isnan(errors)],
         regression_error=regression_error.rate,
         coverage=coverage.rate,
-        blocks={name: rate for name, rate in parts_rates.items() if rate is not None},
+        blocks={name: part.rate for name, part in parts.items() if part.rate is not None},
         note=loss.note,
-        also=also,
-        cell_errors={kind: exponents for kind, exponents in cells.items() if exponents},
-        evidence=gather(done),
+        also=further,
+        cell_errors=_cell_rates(store, used),
+        evidence=_evidence(store, done),
         verdict=Verdict(),
+    )
+
+
+def _values_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+    """Distances, parts of the loss and further losses of cells of one shape."""
+
+    def total(*path: Any) -> FloatArray:
+        parts = [shape.column(numbers, LOSSES, *path, i) for i in shape.entries(LOSSES, *path)]
+        return np.sum(parts, axis=0) if parts else np.zeros(len(numbers))
+
+    names = ("hellinger", "regression_error", "coverage")
+    found = {name: shape.column(numbers, LOSSES, name) for name in names if shape.has(LOSSES, name)}
+    if shape.has(LOSSES, "mass_errors"):
+        found["mass"] = total("mass_errors")
+    for block in shape.entries(LOSSES, "block_errors"):
+        found[f"block {block}"] = total("block_errors", block)
+    for label in shape.entries(LOSSES, "also"):
+        found[f"also {label}"] = shape.column(numbers, LOSSES, "also", label)
+    return found
+
+
+def _with_empty_cells(store: Store, done: Cells) -> int:
+    def count(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+        return {"empty": shape.column(numbers, LOSSES, "empty_cells")}
+
+    return int(np.sum(read_columns(store, done, count).take("empty") > 0))
+
+
+def _evidence(store: Store, done: Cells) -> Evidence:
+    def numbers_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+        return {name: shape.column(numbers, CERTIFICATE, name) for name in NUMBERS}
+
+    columns = read_columns(store, done, numbers_of)
+    return gather(
+        {name: columns.take(name) for name in NUMBERS},
+        done.certified,
+        literals(store, done, CERTIFICATE, "status"),
+        literals(store, done, CERTIFICATE, "active"),
     )
 
 
@@ -279,56 +314,66 @@ def average_rates(n: IntArray, loss: FloatArray) -> dict[str, RateResult]:
     }
 
 
-def _cell_rates(records: Sequence[Record], kind: str) -> dict[str, Exponent]:
-    """Rate of each error within the Voronoi cells of one kind; empty if there is no such cell."""
-    held = [(record, cells) for record in records if (cells := _cells_of(record, kind))]
-    if not held:
+def _cell_rates(store: Store, used: Cells) -> dict[str, dict[str, Exponent]]:
+    """Rate of each error within the Voronoi cells of each kind; no kind that no estimate has."""
+    columns = read_columns(store, used, _means_of)
+    rates: dict[str, dict[str, Exponent]] = {}
+    for kind in CELL_KINDS:
+        held = columns.take(f"{kind} held") > 0
+        if not held.any():
+            continue
+        own = used.where(held)
+        rates[kind] = {
+            name.removeprefix(f"{kind} error "): _rate(own, columns.take(name)[held], n_bootstrap=0)
+            for name in columns.names()
+            if name.startswith(f"{kind} error ")
+        }
+    return rates
+
+
+def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+    """For each kind of Voronoi cell the mean of each error over an estimate's cells of that kind.
+
+    NaN where one of them has no such error.
+    """
+    cells = shape.entries(LOSSES, "cells")
+    if not cells:
         return {}
-    means = {record.key: _means(cells) for record, cells in held}
-    return {
-        name: _rate(
-            [record for record, _ in held],
-            lambda record, name=name: means[record.key][name],
-            n_bootstrap=0,
-        )
-        for name in means[held[0][0].key]
-    }
+
+    def over_cells(*path: Any) -> FloatArray:
+        return np.stack([shape.column(numbers, LOSSES, "cells", i, *path) for i in cells])
+
+    sizes, found = over_cells("size"), {}
+    for kind in CELL_KINDS:
+        chosen = sizes > 1 if kind == "over" else sizes == 1
+        count = chosen.sum(axis=0)
+        found[f"{kind} held"] = (count > 0).astype(np.float64)
+        paths = {"mass": ("mass_error",), "expert": ("expert_error",)}
+        blocks = shape.entries(LOSSES, "cells", 0, "errors")
+        paths = {"mass": paths["mass"]} | {name: ("errors", name) for name in blocks} | paths
+        for name, path in paths.items():
+            total = np.where(chosen, over_cells(*path), 0.0).sum(axis=0)
+            found[f"{kind} error {name}"] = total / np.maximum(count, 1)
+    return found
 
 
-def _cells_of(record: Record, kind: str) -> list[Mapping[str, Any]]:
-    """The Voronoi cells of an estimate that are of one kind."""
-    cells = record.losses.get("cells", ())
-    return [cell for cell in cells if cell["size"] and (cell["size"] > 1) == (kind == "over")]
-
-
-def _means(cells: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Mean over cells of each of their errors."""
-    errors = [
-        {"mass": cell["mass_error"], **cell["errors"], "expert": cell["expert_error"]}
-        for cell in cells
-    ]
-    return {
-        name: float(np.mean([np.nan if each[name] is None else each[name] for each in errors]))
-        for name in errors[0]
-    }
+def _exponent(
+    cells: Cells, columns: Columns, name: str, n_bootstrap: int, shown: str = ""
+) -> Exponent:
+    """The rate of a column."""
+    if cells.size and columns.lacking(name, slice(None)):
+        return Exponent(None, f"{shown or name} was not recorded")
+    return _rate(cells, columns.take(name), n_bootstrap=n_bootstrap)
 
 
 def _rate(
-    records: Sequence[Record],
-    value: Callable[[Record], Any],
-    theory: float | None = None,
-    n_bootstrap: int = 1000,
+    cells: Cells, values: FloatArray, theory: float | None = None, n_bootstrap: int = _RESAMPLES
 ) -> Exponent:
-    """The rate of a value over the records."""
-    sizes = [record.n for record in records]
-    if len(set(sizes)) < 2:
-        return Exponent(
-            None, f"estimates at {len(set(sizes))} of the 2 or more sample sizes it takes"
-        )
+    """The rate of a value over the cells."""
+    sizes = np.unique(cells.n).size
+    if sizes < 2:
+        return Exponent(None, f"estimates at {sizes} of the 2 or more sample sizes it takes")
     try:
-        values = [value(record) for record in records]
-        return Exponent(fit_rate(sizes, values, theory=theory, n_bootstrap=n_bootstrap))
-    except KeyError as error:
-        return Exponent(None, f"{error.args[0]} was not recorded")
+        return Exponent(fit_rate(cells.n, values, theory=theory, n_bootstrap=n_bootstrap))
     except ValueError as error:
         return Exponent(None, str(error))

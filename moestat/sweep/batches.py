@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from moestat.sweep.cost import CostModel
@@ -53,17 +52,18 @@ def batches(
     >>> sizes[:3], sizes[-3:]
     ([4, 4, 4], [1, 1, 1])
     """
-    left = deque(cells)
+    left, ahead = len(cells), iter(cells)
     while left:
-        most = max(-(-len(left) // (_SHARES * workers)), at_least)
-        batch, room = [left.popleft()], task_seconds
-        while left and len(batch) < most:
+        most = min(max(-(-left // (_SHARES * workers)), at_least), left)
+        batch, room = [next(ahead)], task_seconds
+        while len(batch) < most:
             # By the cell before: cells that follow each other cost about the same.
             cost = costs.seconds(batch[-1].curve, batch[-1].n)
             room -= task_seconds if cost is None else cost
             if room <= 0 and len(batch) >= at_least:
                 break
-            batch.append(left.popleft())
+            batch.append(next(ahead))
+        left -= len(batch)
         yield tuple(batch)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from moestat.rates.comparisons import RateDifference, compare_rates
 from moestat.sweep.errors import SweepError
-from moestat.sweep.plan import find_cell
-from moestat.sweep.record import Record
-from moestat.sweep.replication import entering
+from moestat.sweep.replication import entering_cells
 from moestat.sweep.store import Store
 
 __all__ = ["compare_curves"]
@@ -37,23 +35,23 @@ def compare_curves(store: Store, curve: str, other_store: Store, other: str) -> 
     """
     one, two = _by_data(store, curve), _by_data(other_store, other)
     shared = [data for data in one if data in two]
-    sizes = {r.n for r in one.values()} & {r.n for r in two.values()}
-    first = [one[data] for data in shared or one if one[data].n in sizes]
-    second = [two[data] for data in shared or two if two[data].n in sizes]
+    sizes = {n for n, _ in one.values()} & {n for n, _ in two.values()}
+    first = [one[data] for data in shared or one if one[data][0] in sizes]
+    second = [two[data] for data in shared or two if two[data][0] in sizes]
     try:
         return compare_rates(
-            [record.n for record in first],
-            [record.loss for record in first],
-            [record.n for record in second],
-            [record.loss for record in second],
+            [n for n, _ in first],
+            [loss for _, loss in first],
+            [n for n, _ in second],
+            [loss for _, loss in second],
             paired=bool(shared),
         )
     except ValueError as error:
         raise SweepError(f"cannot compare {curve!r} and {other!r}: {error}") from None
 
 
-def _by_data(store: Store, name: str) -> dict[int, Record]:
-    """The estimates that enter a curve's rate, by the seed of their data."""
+def _by_data(store: Store, name: str) -> dict[int, tuple[float, float]]:
+    """Sample size and loss of the estimates that enter a curve's rate, by their data's seed."""
     spec = store.spec
     if spec.kind != "fit":
         raise SweepError(f"the store {store.path} holds networks, which have no rates to compare")
@@ -61,5 +59,6 @@ def _by_data(store: Store, name: str) -> dict[int, Record]:
         known = ", ".join(repr(curve.name) for curve in spec.curves)
         raise SweepError(f"the store {store.path} has no curve {name!r}; it has {known}")
     curve = spec.curve(name)
-    mine = [record for record in store.records() if record.curve == name]
-    return {find_cell(spec, record.key).data_seed: record for record in entering(curve, mine)}
+    used, stamp = entering_cells(curve, store.cells(name)), spec.stamp(curve)
+    places = zip(used.n.tolist(), used.replicate.tolist(), used.loss.tolist(), strict=True)
+    return {stamp(n, replicate)[0]: (n, loss) for n, replicate, loss in places}

@@ -41,6 +41,22 @@ class CostModel:
         for curve, n, seconds in timings:
             self.add(curve, n, seconds)
 
+    @classmethod
+    def of_sums(cls, sums: Mapping[tuple[str, float], tuple[float, int]]) -> CostModel:
+        """Costs from seconds in all, and number of cells, by curve and sample size.
+
+        Examples
+        --------
+        >>> CostModel.of_sums({("em", 1000): (6.0, 2)}).seconds("em", 1000)
+        3.0
+        """
+        model = cls()
+        for (curve, n), (total, count) in sums.items():
+            for own in (model._sums.setdefault(curve, {}), model._all):
+                before = own.get(n, (0.0, 0))
+                own[n] = (before[0] + total, before[1] + count)
+        return model
+
     def add(self, curve: str, n: float, seconds: float) -> None:
         """Take one more measurement into account."""
         expected = self.seconds(curve, n) if curve in self._sums else None

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from moestat.sweep.record import Record
+from moestat.base.types import FloatArray
 
-__all__ = ["Evidence", "Spread", "gather"]
+__all__ = ["NUMBERS", "Evidence", "Spread", "gather"]
 
 
 @dataclass(frozen=True)
@@ -76,13 +75,26 @@ class Evidence:
         return asdict(self)
 
 
-def gather(records: Sequence[Record]) -> Evidence:
+NUMBERS = ("condition", "agreement", "n_starts", "n_optima", "gain")
+"""Numbers of a certificate that evidence is made of."""
+
+
+def gather(
+    columns: Mapping[str, FloatArray],
+    certified: Any,
+    statuses: Mapping[str, int],
+    active: Mapping[str, int],
+) -> Evidence:
     """The evidence of estimates.
 
     Parameters
     ----------
-    records : sequence of Record
-        Records with an estimate, certified or not.
+    columns : mapping of str to ndarray of shape (N,)
+        For each of `NUMBERS` those of the estimates, NaN where there is none.
+    certified : ndarray of shape (N,)
+        Whether they are certified.
+    statuses, active : mapping of str to int
+        How solvers ended, and parameters on a bound, each with the number of estimates.
 
     Returns
     -------
@@ -91,37 +103,36 @@ def gather(records: Sequence[Record]) -> Evidence:
 
     Examples
     --------
-    >>> certificate = {"condition": 1e3, "active": ["a[0]"], "n_optima": 1, "n_starts": 3}
-    >>> evidence = gather([Record("k", "c", 10, 0, "done", certificate=certificate)])
+    >>> nothing, one = np.array([np.nan]), np.array([1.0])
+    >>> columns = dict.fromkeys(NUMBERS, nothing) | {"condition": 1e3 * one, "n_optima": one}
+    >>> evidence = gather(columns, np.array([True]), {}, {"a[0]": 1})
     >>> evidence.active, evidence.condition.median, evidence.n_optima
     ({'a[0]': 1}, 1000.0, {1: 1})
     """
-    certificates = [record.certificate for record in records]
-    uncertified = [record.certificate for record in records if not record.certified]
-    several = [each for each in certificates if each.get("n_starts", 1) > 1]
-    active = Counter(name for each in certificates for name in each.get("active", ()))
+    several = columns["n_starts"] > 1
     return Evidence(
-        statuses=_counts(certificates, "status"),
-        condition=_spread(certificates, "condition"),
+        statuses=dict(sorted(statuses.items())),
+        condition=_spread(columns["condition"]),
         active=dict(sorted(active.items(), key=lambda item: (-item[1], item[0]))),
-        n_starts=_counts(certificates, "n_starts"),
-        agreement=_spread(certificates, "agreement"),
-        unanimous=sum(each.get("agreement") == 1.0 for each in several),
-        with_several=len(several),
-        n_optima=_counts(certificates, "n_optima"),
-        gains=_spread(uncertified, "gain"),
+        n_starts=_counts(columns["n_starts"]),
+        agreement=_spread(columns["agreement"]),
+        unanimous=int(np.sum(columns["agreement"][several] == 1.0)),
+        with_several=int(np.sum(several)),
+        n_optima=_counts(columns["n_optima"]),
+        gains=_spread(columns["gain"][~certified]),
     )
 
 
-def _counts(certificates: Sequence[Any], key: str) -> dict[Any, int]:
+def _counts(values: FloatArray) -> dict[int, int]:
     """Value -> number of fits, in the order of the values."""
-    return dict(sorted(Counter(each[key] for each in certificates if key in each).items()))
+    found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return {int(value): int(count) for value, count in zip(found, counts, strict=True)}
 
 
-def _spread(certificates: Sequence[Any], key: str) -> Spread | None:
+def _spread(values: FloatArray) -> Spread | None:
     """Quantiles of the values that are there; None if none is."""
-    values = [each[key] for each in certificates if each.get(key) is not None]
-    if not values:
+    there = values[~np.isnan(values)]
+    if not there.size:
         return None
-    quantiles = [float(q) for q in np.quantile(values, [0.0, 0.25, 0.5, 0.75, 1.0])]
-    return Spread(len(values), len(certificates) - len(values), *quantiles)
+    quantiles = [float(q) for q in np.quantile(there, [0.0, 0.25, 0.5, 0.75, 1.0])]
+    return Spread(there.size, values.size - there.size, *quantiles)

@@ -14,7 +14,7 @@ from moestat.sweep.cell import run_cell
 from moestat.sweep.cost import CostModel
 from moestat.sweep.errors import SweepError
 from moestat.sweep.limits import memory_of
-from moestat.sweep.plan import plan_cells
+from moestat.sweep.plan import cell_key, find_cell, plan_cells
 from moestat.sweep.progress import duration
 from moestat.sweep.record import FAILED
 from moestat.sweep.runner import open_cells
@@ -68,13 +68,13 @@ def expect(spec: Spec, store: Path) -> list[Expectation]:
     list of Expectation
         One per curve.
     """
-    cells, costs = list(plan_cells(spec)), CostModel()
+    cells, costs = plan_cells(spec), CostModel()
     if store.is_file():
         with open_store(store) as opened:
-            cells, costs = open_cells(spec, opened), CostModel(opened.timings())
+            cells, costs = open_cells(spec, opened), CostModel.of_sums(opened.timings())
     left = {name: Counter[tuple[str, float]]() for name in (c.name for c in spec.curves)}
-    for cell in cells:
-        left[cell.curve][cell.curve, cell.n] += 1
+    for (name, n), count in cells.counts().items():
+        left[name][name, n] = count
     return [_expectation(spec, name, counts, costs) for name, counts in left.items()]
 
 
@@ -101,11 +101,7 @@ def _expectation(
 def _timed(spec: Spec, name: str, counts: Mapping[tuple[str, float], int]) -> tuple[float, str]:
     """Seconds of the cells, and the sizes they are reckoned from."""
     sizes = sorted({spec.sizes[0], spec.sizes[len(spec.sizes) // 2]})
-    at = {
-        cell.n: cell
-        for cell in plan_cells(spec)
-        if cell.curve == name and not cell.replicate and cell.n in sizes
-    }
+    at = {n: find_cell(spec, cell_key(name, n, 0, spec.axis)) for n in sizes}
     run_cell(spec.text, at[sizes[0]])  # compiles
     seconds = []
     for n in sizes:

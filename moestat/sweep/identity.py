@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["canonical_json", "digest", "seed_from"]
+__all__ = ["canonical_json", "digest", "digests", "seed_from", "seeds"]
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
@@ -34,15 +35,12 @@ def canonical_json(value: Any, indent: int | None = None) -> str:
     >>> canonical_json({"b": 0.1, "a": [1, None]})
     '{"a":[1,null],"b":0.1}'
     """
-    separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(
-        value,
-        sort_keys=True,
-        indent=indent,
-        separators=separators,
-        allow_nan=False,
-        ensure_ascii=False,
-    )
+    if indent is None:
+        return _LINE.encode(value)
+    return json.dumps(value, sort_keys=True, indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+_LINE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 def digest(value: Any) -> str:
@@ -85,3 +83,33 @@ def seed_from(*identity: Any) -> int:
     (True, False)
     """
     return int(digest(list(identity))[:32], 16)
+
+
+def digests(*first: Any) -> Callable[..., str]:
+    """``digest([*first, *rest])`` as a function of the rest; what comes first is read once.
+
+    Examples
+    --------
+    >>> digests("data", 1)(10, 0) == digest(["data", 1, 10, 0])
+    True
+    """
+    begun = hashlib.sha256(canonical_json(list(first)).encode()[:-1])
+
+    def of(*rest: Any) -> str:
+        whole = begun.copy()
+        whole.update(b"," + canonical_json(list(rest)).encode()[1:])
+        return whole.hexdigest()
+
+    return of
+
+
+def seeds(*first: Any) -> Callable[..., int]:
+    """``seed_from(*first, *rest)`` as a function of the rest; what comes first is read once.
+
+    Examples
+    --------
+    >>> seeds("data", 1)(10, 0) == seed_from("data", 1, 10, 0)
+    True
+    """
+    of = digests(*first)
+    return lambda *rest: int(of(*rest)[:32], 16)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
 
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec import Curve, Spec
 
-__all__ = ["Cell", "cell_key", "find_cell", "plan_cells"]
+__all__ = ["Cell", "Plan", "cell_key", "counts_of", "find_cell", "plan_cells"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,90 @@ def cell_key(curve: str, n: float, replicate: int, axis: str = "n") -> str:
     return f"{curve} | {axis}={n} | replicate={replicate}"
 
 
-def plan_cells(spec: Spec, replicates: Mapping[str, int] | None = None) -> tuple[Cell, ...]:
+class Plan(Sequence[Cell]):
+    """Cells in the order in which they run; each is made when it is asked for.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    places : ndarray of shape (N, 3)
+        Of each cell the number of its curve, the number of its sample size among the spec's, and
+        its replicate.
+    """
+
+    def __init__(self, spec: Spec, places: Any) -> None:
+        self._spec, self._places = spec, places
+        self._sizes = _sizes(spec)
+        self._makers: dict[int, Callable[[float, int], Cell]] = {}
+
+    def _some(self, places: Any) -> Plan:
+        some = Plan(self._spec, places)
+        some._makers = self._makers
+        return some
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, at: int) -> Cell: ...
+    @overload
+    def __getitem__(self, at: slice) -> Plan: ...
+    def __getitem__(self, at: int | slice) -> Cell | Plan:
+        if isinstance(at, slice):
+            return self._some(self._places[at])
+        return self._made(*self._places[at].tolist())
+
+    def __iter__(self) -> Iterator[Cell]:
+        for start in range(0, len(self), _BLOCK):
+            for place in self._places[start : start + _BLOCK].tolist():
+                yield self._made(*place)
+
+    def _made(self, curve: int, size: int, replicate: int) -> Cell:
+        if curve not in self._makers:
+            self._makers[curve] = _maker(self._spec, self._spec.curves[curve])
+        return self._makers[curve](self._sizes[size], replicate)
+
+    def also_in(self, other: Plan) -> Plan:
+        """The cells that another plan of the same spec has, too."""
+        return self._some(self._places[np.isin(self._numbers(), other._numbers())])
+
+    def _numbers(self) -> Any:
+        """One whole number for each cell, the same in every plan of a spec."""
+        curve, size, replicate = self._places.T.astype(np.int64)
+        return (curve * len(self._sizes) + size) * 2**32 + replicate
+
+    def counts(self) -> Counter[tuple[str, float]]:
+        """Number of cells of each curve and sample size."""
+        keys, counts = np.unique(self._places[:, :2], axis=0, return_counts=True)
+        names = [curve.name for curve in self._spec.curves]
+        return Counter(
+            {
+                (names[curve], self._sizes[size]): count
+                for (curve, size), count in zip(keys.tolist(), counts.tolist(), strict=True)
+            }
+        )
+
+
+_BLOCK = 4096
+
+
+def _sizes(spec: Spec) -> list[float]:
+    return sorted(frozenset().union(*(spec.sizes_of(curve) for curve in spec.curves)))
+
+
+def counts_of(cells: Sequence[Cell]) -> Counter[tuple[str, float]]:
+    """Number of cells of each curve and sample size."""
+    if isinstance(cells, Plan):
+        return cells.counts()
+    return Counter((cell.curve, cell.n) for cell in cells)
+
+
+def plan_cells(
+    spec: Spec,
+    replicates: Mapping[str, int] | None = None,
+    settled: Mapping[tuple[str, float], Any] | None = None,
+) -> Plan:
     """Every cell of a spec, the largest sample sizes first.
 
     Large cells take longest; starting with them keeps all workers busy to the end.
@@ -78,25 +165,29 @@ def plan_cells(spec: Spec, replicates: Mapping[str, int] | None = None) -> tuple
         The spec.
     replicates : mapping of str to int, optional
         Replicates of each curve; the spec's own number by default.
+    settled : mapping of (str, number) to ndarray of int, optional
+        Replicates, by curve and sample size, whose cells are left out.
 
     Returns
     -------
-    tuple of Cell
+    Plan
         One cell per sample size, replicate and curve.
     """
-    counts = {
-        curve.name: spec.replicates if replicates is None else replicates[curve.name]
-        for curve in spec.curves
-    }
-    makers = {curve.name: _maker(spec, curve) for curve in spec.curves}
-    sizes = {curve.name: frozenset(spec.sizes_of(curve)) for curve in spec.curves}
-    return tuple(
-        makers[name](n, replicate)
-        for n in sorted(frozenset().union(*sizes.values()), reverse=True)
-        for replicate in range(max(counts.values()))
-        for name, count in counts.items()
-        if replicate < count and n in sizes[name]
-    )
+    sizes, parts = _sizes(spec), []
+    counts = [
+        spec.replicates if replicates is None else replicates[curve.name] for curve in spec.curves
+    ]
+    own = [frozenset(spec.sizes_of(curve)) for curve in spec.curves]
+    for size in range(len(sizes) - 1, -1, -1):
+        n = sizes[size]
+        wanted = np.zeros((max(counts), len(counts)), dtype=bool)
+        for curve, count in enumerate(counts):
+            wanted[:count, curve] = n in own[curve]
+            done = np.asarray((settled or {}).get((spec.curves[curve].name, n), ()), dtype=int)
+            wanted[done[done < count], curve] = False
+        replicate, curve = np.nonzero(wanted)
+        parts.append(np.column_stack([curve, np.full(curve.size, size), replicate]))
+    return Plan(spec, np.concatenate(parts).astype(np.int32))
 
 
 def find_cell(spec: Spec, key: str) -> Cell:

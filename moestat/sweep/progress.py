@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -14,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from moestat.compiler.notice import to_log
 from moestat.sweep.cost import CostModel
-from moestat.sweep.plan import Cell
+from moestat.sweep.plan import Cell, counts_of
 from moestat.sweep.record import FAILED, Record
 
 __all__ = ["Reporter", "duration", "reporter", "time_left"]
@@ -36,7 +35,7 @@ class _Count:
 
     def __init__(self, cells: Sequence[Cell], costs: CostModel) -> None:
         self._began = time.monotonic()
-        self._left = Counter((cell.curve, cell.n) for cell in cells)
+        self._left = counts_of(cells)
         self._costs = costs
         self._busy = 0.0
         self._total, self._cells, self._failed = len(cells), 0, 0

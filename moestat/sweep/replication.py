@@ -14,15 +14,16 @@ on whatever machine and after whatever interruptions they are run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from moestat.rates.rate import fit_rate
 from moestat.sweep.record import DONE, Record
+from moestat.sweep.scan import Cells
 from moestat.sweep.spec import Curve, Spec
 
-__all__ = ["Replication", "entering", "replication"]
+__all__ = ["Replication", "entering", "entering_cells", "replication"]
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,15 @@ class Replication:
         return dict(vars(self))
 
 
-def replication(spec: Spec, records: Iterable[Record]) -> dict[str, Replication]:
+def replication(spec: Spec, cells_of: Callable[[str], Cells]) -> dict[str, Replication]:
     """Replicates of each curve of a spec, as the results so far decide.
 
     Parameters
     ----------
     spec : Spec
         The spec.
-    records : iterable of Record
-        Results, in any order.
+    cells_of : callable
+        ``cells_of(name)``: the results of a curve, as `Store.cells` gives them.
 
     Returns
     -------
@@ -69,10 +70,7 @@ def replication(spec: Spec, records: Iterable[Record]) -> dict[str, Replication]
     """
     if spec.target_slope_halfwidth is None:
         return {curve.name: Replication(spec.replicates) for curve in spec.curves}
-    by_curve: dict[str, list[Record]] = {curve.name: [] for curve in spec.curves}
-    for record in records:
-        by_curve[record.curve].append(record)
-    return {curve.name: _follow(spec, curve, by_curve[curve.name]) for curve in spec.curves}
+    return {curve.name: _follow(spec, curve, cells_of(curve.name)) for curve in spec.curves}
 
 
 def entering(curve: Curve, records: Iterable[Record]) -> list[Record]:
@@ -94,14 +92,19 @@ def entering(curve: Curve, records: Iterable[Record]) -> list[Record]:
     return [record for record in done if record.certified or not curve.require_certificate]
 
 
-def _follow(spec: Spec, curve: Curve, records: Sequence[Record]) -> Replication:
+def entering_cells(curve: Curve, cells: Cells) -> Cells:
+    """As `entering`, for columns."""
+    return cells.where(cells.done & (cells.certified | (not curve.require_certificate)))
+
+
+def _follow(spec: Spec, curve: Curve, cells: Cells) -> Replication:
     """Round after round, as far as the results go."""
     target, most = spec.target_slope_halfwidth, spec.most_replicates
     assert target is not None
     count, halfwidth = spec.replicates, None
     while True:
-        seen = [record for record in records if record.replicate < count]
-        if len(seen) < count * len(spec.sizes_of(curve)):
+        seen = cells.where(cells.replicate < count)
+        if seen.size < count * len(spec.sizes_of(curve)):
             why = "first round" if halfwidth is None else f"half-width was {halfwidth:.3g}"
             return Replication(count, halfwidth, False, f"{why}, target {target:g}")
         halfwidth = _halfwidth(curve, seen)
@@ -116,11 +119,11 @@ def _follow(spec: Spec, curve: Curve, records: Sequence[Record]) -> Replication:
         count = min(max(needed, count + 1), 2 * count, most)
 
 
-def _halfwidth(curve: Curve, records: Sequence[Record]) -> float | None:
+def _halfwidth(curve: Curve, cells: Cells) -> float | None:
     """Half-width of the slope's interval; None if there is none."""
-    used = entering(curve, records)
+    used = entering_cells(curve, cells)
     try:
-        rate = fit_rate([r.n for r in used], [r.loss for r in used], n_bootstrap=0)
+        rate = fit_rate(used.n, used.loss, n_bootstrap=0)
     except ValueError:
         return None
     halfwidth = (rate.interval[1] - rate.interval[0]) / 2

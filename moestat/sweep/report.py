@@ -287,9 +287,9 @@ def _provenance(store: Store, summaries: Sequence[CurveSummary]) -> str:
     settled = sum(summary.done + summary.failed for summary in summaries)
     planned = sum(summary.planned for summary in summaries)
     made_by = {
-        ", ".join(f"{name} {number}" for name, number in record.versions.items())
-        for record in store.records()
-        if record.versions
+        ", ".join(f"{name} {number}" for name, number in versions.items())
+        for versions in store.makers()
+        if versions
     }
     lines = [
         f"n from {spec.sizes[0]:,} to {spec.sizes[-1]:,} ({len(spec.sizes)} sizes), "

@@ -10,10 +10,12 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from moestat.sweep.batches import batches, run_batch
 from moestat.sweep.cost import CostModel
 from moestat.sweep.executors import EXECUTORS, Executor, Lost
-from moestat.sweep.plan import Cell, plan_cells
+from moestat.sweep.plan import Cell, Plan, plan_cells
 from moestat.sweep.record import FAILED, Record, record_of
 from moestat.sweep.replication import replication
 from moestat.sweep.spec import Spec
@@ -26,7 +28,7 @@ CellFunction = Callable[[str, Cell], Record]
 _SHOWN_IN_FLIGHT = 100
 
 
-def planned_cells(spec: Spec, store: Store) -> tuple[Cell, ...]:
+def planned_cells(spec: Spec, store: Store) -> Plan:
     """Cells that the results so far ask for, the largest sample sizes first.
 
     Parameters
@@ -38,16 +40,13 @@ def planned_cells(spec: Spec, store: Store) -> tuple[Cell, ...]:
 
     Returns
     -------
-    tuple of Cell
+    Plan
         The spec's cells, and those of the replicates that `moestat.sweep.replication` adds.
     """
-    if spec.target_slope_halfwidth is None:
-        return plan_cells(spec)
-    counts = replication(spec, store.records())
-    return plan_cells(spec, {name: count.replicates for name, count in counts.items()})
+    return plan_cells(spec, _replicates(spec, store))
 
 
-def open_cells(spec: Spec, store: Store, retry_failed: bool = False) -> list[Cell]:
+def open_cells(spec: Spec, store: Store, retry_failed: bool = False) -> Plan:
     """Cells of `spec` that `store` has no result of, in the order they should run.
 
     A spec with a ``target_slope_halfwidth`` may have further cells once these have results.
@@ -63,12 +62,24 @@ def open_cells(spec: Spec, store: Store, retry_failed: bool = False) -> list[Cel
 
     Returns
     -------
-    list of Cell
+    Plan
         The largest sample sizes first.
     """
-    statuses = store.statuses()
-    settled = {key for key, status in statuses.items() if not (retry_failed and status == FAILED)}
-    return [cell for cell in planned_cells(spec, store) if cell.key not in settled]
+    settled: dict[tuple[str, float], Any] = {}
+    for curve in spec.curves:
+        cells = store.cells(curve.name)
+        if retry_failed:
+            cells = cells.where(cells.done)
+        for n in np.unique(cells.n).tolist():
+            settled[curve.name, n] = cells.replicate[cells.n == n]
+    return plan_cells(spec, _replicates(spec, store), settled)
+
+
+def _replicates(spec: Spec, store: Store) -> dict[str, int] | None:
+    """Replicates of each curve, where results decide."""
+    if spec.target_slope_halfwidth is None:
+        return None
+    return {name: count.replicates for name, count in replication(spec, store.cells).items()}
 
 
 def run_cells(
@@ -114,7 +125,7 @@ def run_cells(
         if cell_function is None:
             from moestat.sweep.cell import run_cell as cell_function
         function = partial(run_batch, cell_function, spec.text)
-    costs, flight = CostModel(store.timings()), _Flight(store)
+    costs, flight = CostModel.of_sums(store.timings()), _Flight(store)
     task_seconds, at_least = chosen.task_seconds, chosen.cells_per_task
     while cells:
         lost: list[Cell] = []

@@ -27,7 +27,7 @@ from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.measure import MixingMeasure
 from moestat.solvers import LEAST_SQUARES, make_solver
 from moestat.sweep.errors import SweepError
-from moestat.sweep.identity import canonical_json, digest, seed_from
+from moestat.sweep.identity import canonical_json, digest, digests, seeds
 from moestat.sweep.kinds import KINDS, part_of
 from moestat.sweep.limits import check_cells, check_memory
 from moestat.sweep.sizes import read_sizes
@@ -259,14 +259,12 @@ class Spec:
     def stamp(self, curve: Curve) -> Callable[[float, int], tuple[int, int, str]]:
         """``stamp(n, replicate)``: data seed, fit seed and identity of a cell of `curve`."""
         law, starts = digest(self.truths[curve.truth].law), dict(curve.starts)
-        shared = digest([self.seed, self.curve_identity(curve)])
+        data = seeds("data", self.seed, law, self.design_table)
+        fit = seeds("fit", self.seed, law, curve.n_experts, starts)
+        identity = digests(digest([self.seed, self.curve_identity(curve)]))
 
         def stamp(n: float, replicate: int) -> tuple[int, int, str]:
-            return (
-                seed_from("data", self.seed, law, self.design_table, n, replicate),
-                seed_from("fit", self.seed, law, curve.n_experts, starts, n, replicate),
-                digest([shared, n, replicate]),
-            )
+            return data(n, replicate), fit(n, replicate), identity(n, replicate)
 
         return stamp
 

@@ -11,7 +11,6 @@ from typing import Any
 from moestat.sweep.cost import CostModel
 from moestat.sweep.lock import holder_of
 from moestat.sweep.progress import time_left
-from moestat.sweep.record import DONE, FAILED, Record
 from moestat.sweep.replication import Replication, replication
 from moestat.sweep.runner import open_cells
 from moestat.sweep.store import Store
@@ -93,14 +92,14 @@ def status_of(store: Store) -> Status:
         Counts and times.
     """
     spec, runner = store.spec, holder_of(store.path)
-    by_curve: dict[str, list[Record]] = {curve.name: [] for curve in spec.curves}
-    for record in store.records():
-        by_curve[record.curve].append(record)
-    counts = replication(spec, [record for records in by_curve.values() for record in records])
-    waiting = open_cells(spec, store)
-    open_by_curve = Counter(cell.curve for cell in waiting)
+    cells = {curve.name: store.cells(curve.name) for curve in spec.curves}
+    counts = replication(spec, store.cells)
+    waiting = open_cells(spec, store).counts()
+    open_by_curve: Counter[str] = Counter()
+    for (name, _), count in waiting.items():
+        open_by_curve[name] += count
     flying = (runner or {}).get("in_flight", {})
-    work = CostModel(store.timings()).total(Counter((cell.curve, cell.n) for cell in waiting))
+    work = CostModel.of_sums(store.timings()).total(waiting)
     left = None
     if runner and "began" in runner:
         left = time_left(work, runner["busy"], time.time() - runner["began"])
@@ -112,14 +111,14 @@ def status_of(store: Store) -> Status:
                 curve=name,
                 replication=counts[name],
                 cells=counts[name].replicates * len(spec.sizes_of(spec.curve(name))),
-                done=sum(record.status == DONE for record in records),
-                failed=sum(record.status == FAILED for record in records),
+                done=int(own.done.sum()),
+                failed=int((~own.done).sum()),
                 in_flight=flying.get(name, 0),
                 open=open_by_curve[name],
-                certified=sum(record.certified for record in records),
-                on_bound=sum(record.on_bound for record in records),
+                certified=int(own.certified.sum()),
+                on_bound=int(own.on_bound.sum()),
             )
-            for name, records in by_curve.items()
+            for name, own in cells.items()
         ),
         runner=runner,
         work=work,

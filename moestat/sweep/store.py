@@ -8,36 +8,40 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from difflib import unified_diff
+from itertools import chain
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
 from moestat.sweep.lock import Holder, exclusive
 from moestat.sweep.plan import plan_cells
 from moestat.sweep.record import Record, versions
-from moestat.sweep.rows import COLUMNS, from_row, is_sound, to_row, total
+from moestat.sweep.rows import CHECKSUM_BYTES, PLACE_BYTES, from_row, heads_of, to_row
+from moestat.sweep.scan import BLOCK, Cells, Scan, scan
 from moestat.sweep.schema import (
     APPLICATION_ID,
     OLDEST,
+    PAGE_BYTES,
+    PLACE,
     SCHEMA_VERSION,
     create_tables,
     head_checksum,
+    make_index,
     migrate,
+    sum_of,
 )
+from moestat.sweep.shapes import Shape
 from moestat.sweep.spec import Spec, parse_spec
+from moestat.sweep.texts import Texts
 
 __all__ = ["Store", "backup", "create_store", "is_store", "open_store"]
 
 _MAGIC = b"SQLite format 3\0"
-_SELECT = (
-    f"SELECT rowid, {', '.join(COLUMNS)}, checksum FROM cells NOT INDEXED"
-    " ORDER BY curve, n, replicate"
-)
-_INSERT = (
-    f"INSERT OR REPLACE INTO cells ({', '.join(COLUMNS)}, checksum)"
-    f" VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
-)
+_INSERT = "INSERT OR REPLACE INTO cells (row) VALUES (?)"
+_FETCHED = 500  # rows by their numbers in one query; SQLite takes up to 999
 
 
 class Store:
@@ -60,7 +64,9 @@ class Store:
         self._connection = connection
         self._holder = holder
         self._inode = path.stat().st_ino if holder else None
-        self._seen: tuple[Any, list[Record], dict[int, str], list[str]] | None = None
+        self._seen: tuple[Any, Scan, list[str]] | None = None
+        self._texts: Texts | None = None
+        self._shapes: dict[int, Shape] = {}
 
     def meta(self, key: str) -> str:
         """An entry of the store's head: ``spec``, ``canonical``, ``digest`` or ``versions``."""
@@ -102,13 +108,36 @@ class Store:
         """Key -> ``"done"`` or ``"failed"`` of every cell with a sound result."""
         return {record.key: record.status for record in self.records()}
 
-    def identities(self) -> dict[str, str]:
-        """Key -> identity of every cell with a sound result."""
-        return {record.key: record.identity for record in self.records()}
+    @property
+    def n_sound(self) -> int:
+        """Number of cells with a sound result."""
+        return len(self._scan().heads)
 
-    def timings(self) -> list[tuple[str, float, float]]:
-        """Curve, sample size and seconds of every cell with a sound result."""
-        return [(record.curve, record.n, record.seconds) for record in self.records()]
+    def cells(self, curve: str) -> Cells:
+        """What is read of every cell of a curve that has a sound result.
+
+        Parameters
+        ----------
+        curve : str
+            Name of the curve.
+
+        Returns
+        -------
+        Cells
+            Columns, by place on the x-axis and replicate.
+        """
+        return self._scan().cells(curve)
+
+    def timings(self) -> dict[tuple[str, float], tuple[float, int]]:
+        """Seconds in all, and number of cells, of each curve and place with a sound result."""
+        found: dict[tuple[str, float], tuple[float, int]] = {}
+        for curve in self._scan().curves():
+            cells = self.cells(curve)
+            places, group = np.unique(cells.n, return_inverse=True)
+            sums, counts = np.bincount(group, cells.seconds), np.bincount(group)
+            for n, total, count in zip(places.tolist(), sums, counts, strict=True):
+                found[curve, n] = (float(total), int(count))
+        return found
 
     def put(self, records: Iterable[Record]) -> None:
         """Write records, all or none; when this returns, they survive a crash of the machine.
@@ -119,16 +148,19 @@ class Store:
             If they cannot be written, for instance because the disk is full; if the file is no
             longer there: then what the store held and these records are saved beside it.
         """
-        rows = [to_row(record) for record in records]
+        records = list(records)
         try:
             with self._writing() as connection:
-                _insert(connection, rows)
-        except SweepError:
-            if not self.is_there():
-                raise SweepError(self._rescue(rows)) from None
+                if self._texts is None:
+                    self._texts = Texts(connection)
+                _insert(connection, records, self._texts)
+        except BaseException as error:
+            self._texts = None  # what they name may not have been written
+            if isinstance(error, SweepError) and not self.is_there():
+                raise SweepError(self._rescue(records)) from None
             raise
         if not self.is_there():
-            raise SweepError(self._rescue(rows))
+            raise SweepError(self._rescue(records))
         # A copy of the file without its log then lacks nothing that was here before.
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -149,7 +181,7 @@ class Store:
         except OSError:
             return False
 
-    def _rescue(self, rows: Sequence[Sequence[Any]]) -> str:
+    def _rescue(self, records: Sequence[Record]) -> str:
         """Save everything beside the place of a file that has gone, and say where."""
         number = 1
         while (beside := self.path.with_name(f"{self.path.stem}.saved-{number}.sqlite")).exists():
@@ -159,7 +191,7 @@ class Store:
             with closing(sqlite3.connect(beside)) as copy:
                 self._connection.backup(copy)
                 with copy:
-                    _insert(copy, rows)
+                    _insert(copy, records, Texts(copy))
                 count = copy.execute("SELECT count(*) FROM cells").fetchone()[0]
         except (sqlite3.Error, OSError) as error:
             return f"{gone}, and its results cannot be saved as {beside}: {error}"
@@ -170,76 +202,130 @@ class Store:
         assert self._holder is not None
         self._holder.say(facts)
 
-    def records(self) -> Iterator[Record]:
-        """Every record as it was written, by curve, sample size and replicate.
+    def records(self, curve: str | None = None) -> Iterator[Record]:
+        """Every record as it was written, by curve, place on the x-axis and replicate.
 
         Damaged rows are left out; `damage` names them.
+
+        Parameters
+        ----------
+        curve : str, optional
+            Only the records of this curve.
+
+        Yields
+        ------
+        Record
+            One record per sound row.
         """
-        return iter(self._scan()[0])
+        found = self._scan()
+        for name in found.curves() if curve is None else (curve,):
+            yield from self._records_of(found, found.cells(name))
+
+    def failed(self) -> Iterator[Record]:
+        """The records of failed cells, in the order of `records`."""
+        found = self._scan()
+        for name in found.curves():
+            cells = found.cells(name)
+            yield from self._records_of(found, cells.where(~cells.done))
+
+    def _records_of(self, found: Scan, cells: Cells) -> Iterator[Record]:
+        texts, shapes = found.texts.sound, {}
+        for block in self.blocks(cells):
+            for number in np.unique(heads_of(block)["shape"]).tolist():
+                shapes[number] = self.shape(number)
+            yield from (from_row(row, texts, shapes) for row in block)
+
+    def blocks(self, cells: Cells) -> Iterator[list[bytes]]:
+        """The rows of cells, some at a time, in their order.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells of this store.
+
+        Yields
+        ------
+        list of bytes
+            Rows; one that has been replaced meanwhile is left out.
+        """
+        for start in range(0, cells.size, _FETCHED):
+            numbers = cells.rowid[start : start + _FETCHED].tolist()
+            marks = ", ".join("?" * len(numbers))
+            query = f"SELECT rowid, row FROM cells NOT INDEXED WHERE rowid IN ({marks})"
+            rows = dict(self._connection.execute(query, numbers))
+            yield [rows[number] for number in numbers if number in rows]
+
+    def shape(self, number: int) -> Shape:
+        """The shape that rows name by a number."""
+        if number not in self._shapes:
+            self._shapes[number] = Shape(self._scan().texts.sound[number])
+        return self._shapes[number]
+
+    def makers(self) -> list[dict[str, str]]:
+        """The versions that the sound rows were made by, each set of them once."""
+        found = self._scan()
+        numbers = np.unique(found.heads["maker"]).tolist()
+        return [json.loads(found.texts.sound[number])[0] for number in numbers]
 
     @property
     def n_rows(self) -> int:
         """Number of rows, damaged ones counted."""
-        records, bad, _ = self._scan()
-        return len(records) + len(bad)
+        found = self._scan()
+        return len(found.heads) + len(found.damaged)
 
     def damage(self) -> list[str]:
         """One line for each row that is not as it was written, and for rows that are missing."""
-        _, bad, lost = self._scan()
+        names = self._scan().damaged.values()
+        assert self._seen is not None
         return [
-            *(f"{name}: its values are not those that were written" for name in bad.values()),
-            *lost,
+            *(f"{name}: its values are not those that were written" for name in names),
+            *self._seen[2],
         ]
 
     def drop_damaged(self) -> list[str]:
         """Remove the damaged rows, so that their cells run again; returns what `damage` said."""
         found = self.damage()
         if found:
+            damaged = [(number,) for number in self._scan().damaged]
             with self._writing() as connection:
-                connection.execute("REINDEX")
-                numbers = [(number,) for number in self._scan()[1]]
-                connection.executemany("DELETE FROM cells WHERE rowid = ?", numbers)
+                connection.execute("DROP INDEX IF EXISTS place")
+                connection.executemany("DELETE FROM cells WHERE rowid = ?", damaged)
+                make_index(connection)
                 _recount(connection)
         return found
 
-    def _scan(self) -> tuple[list[Record], dict[int, str], list[str]]:
-        """Sound records, the names of damaged rows by their number, and what is missing."""
+    def _scan(self) -> Scan:
+        """All rows, checked; read again once something has been written."""
         connection = self._connection
         try:
             version = connection.execute("PRAGMA data_version").fetchone()[0]
             state = version, connection.total_changes
             if self._seen is None or self._seen[0] != state:
+                self._seen, self._shapes = None, {}
                 self._seen = state, *self._read()
         except sqlite3.Error as error:
             raise SweepError(
                 f"the store {self.path} is damaged ({error}); restore a copy or run into another"
                 " file"
             ) from None
-        return self._seen[1:]
+        return self._seen[1]
 
-    def _read(self) -> tuple[list[Record], dict[int, str], list[str]]:
+    def _read(self) -> tuple[Scan, list[str]]:
         own = not self._connection.in_transaction
         if own:
             self._connection.execute("BEGIN")  # head and rows of one moment
         try:
             head = dict(self._connection.execute("SELECT key, value FROM meta"))
-            rows = self._connection.execute(_SELECT).fetchall()
+            found = scan(self._connection, Texts(self._connection))
         finally:
             if own:
                 self._connection.execute("ROLLBACK")
-        records, bad = [], {}
-        for number, *row in rows:
-            if is_sound(row):
-                records.append(from_row(row))
-            else:
-                name = row[0] if isinstance(row[0], str) and row[0] else f"row {number}"
-                bad[number] = name.encode("ascii", "backslashreplace").decode()
-        lost = []
-        if head.get("rows") != str(len(rows)):
-            lost.append(f"{len(rows)} rows are there, {head.get('rows')} were written")
-        elif not bad and head.get("total") != total(row[-1] for row in rows):
+        count, lost = len(found.heads) + len(found.damaged), []
+        if head.get("rows") != str(count):
+            lost.append(f"{count} rows are there, {head.get('rows')} were written")
+        elif not found.damaged and head.get("total") != str(found.total):
             lost.append("the rows are not those that were written last")
-        return records, bad, lost
+        return found, lost
 
     def integrity(self) -> list[str]:
         """What SQLite finds wrong with the file; nothing for a sound one."""
@@ -279,8 +365,6 @@ def open_store(path: str | Path) -> Iterator[Store]:
         there = False
     if not there:
         raise SweepError(f"there is no store {path}")
-    if _is_blank(path):
-        raise SweepError(f"the store {path} is empty: its sweep has not started")
     with closing(_connect(path)) as connection:
         if _schema(connection) == SCHEMA_VERSION:
             yield Store(path, connection)
@@ -369,26 +453,33 @@ def backup(source: str | Path, target: str | Path) -> int:
             raise SweepError(f"cannot write the backup {target}: {error}") from None
 
 
-def _insert(connection: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
-    """Put rows into a store, in the caller's transaction, and count them in its head."""
+def _insert(connection: sqlite3.Connection, records: Sequence[Record], texts: Texts) -> None:
+    """Put records into a store, in the caller's transaction, and count them in its head."""
+    rows = [to_row(record, texts.number_of) for record in records]
     head = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('rows', 'total')"))
     gone = [
         old
         for row in rows
-        for (old,) in connection.execute("SELECT checksum FROM cells WHERE key = ?", row[:1])
+        for (old,) in connection.execute(
+            f"SELECT row FROM cells WHERE {PLACE} = ?", (row[:PLACE_BYTES],)
+        )
     ]
-    connection.executemany(_INSERT, rows)
+    connection.executemany(_INSERT, ((row,) for row in rows))
     with suppress(KeyError, ValueError):  # a damaged head stays so: readers are to know
-        changes = [*(f"-{old}" for old in gone), *(row[-1] for row in rows)]
         count = int(head["rows"]) + len(rows) - len(gone)
-        entries = {"rows": str(count), "total": total(changes, head["total"])}
+        changed = (int(head["total"]) + sum_of(rows) - sum_of(gone)) % 2**64
+        entries = {"rows": str(count), "total": str(changed)}
         connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
 
 
 def _recount(connection: sqlite3.Connection) -> None:
     """Number of rows and sum of their checksums, for the head."""
-    sums = [line[0] for line in connection.execute("SELECT checksum FROM cells NOT INDEXED")]
-    entries = {"rows": str(len(sums)), "total": total(sums)}
+    count, total = 0, 0
+    cursor = connection.execute(f"SELECT substr(row, -{CHECKSUM_BYTES}) FROM cells NOT INDEXED")
+    while block := cursor.fetchmany(BLOCK):
+        count += len(block)
+        total += sum_of([end for (end,) in block])
+    entries = {"rows": str(count), "total": str(total % 2**64)}
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
 
 
@@ -404,12 +495,19 @@ def _is_blank(path: Path) -> bool:
     """Whether nothing is there yet: no file, an empty one, or a database without tables."""
     if not path.exists() or (path.is_file() and path.stat().st_size == 0):
         return True
-    with closing(_open_checked(path)) as connection:
-        return connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    with closing(_opened(path)) as connection:
+        return not _has_tables(connection)
 
 
-def _open_checked(path: Path) -> sqlite3.Connection:
-    """A connection to a sound SQLite file; damage is found before anything is written."""
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    try:
+        return connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] > 0
+    except sqlite3.DatabaseError:  # damaged: whoever reads on says how
+        return True
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection to an SQLite file, which may be damaged."""
     try:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
@@ -417,7 +515,12 @@ def _open_checked(path: Path) -> sqlite3.Connection:
         raise SweepError(f"cannot read the store {path}: {error.strerror}") from None
     if head != _MAGIC:
         raise SweepError(f"{path} is not a store of moestat.sweep: it is no SQLite file")
-    connection = _readable(path)
+    return _readable(path)
+
+
+def _open_checked(path: Path) -> sqlite3.Connection:
+    """A connection to a sound SQLite file; damage is found before anything is written."""
+    connection = _opened(path)
     try:
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict == "ok" and _ends_inside_a_page(path, connection):
@@ -476,8 +579,12 @@ def _ends_inside_a_page(path: Path, connection: sqlite3.Connection) -> bool:
 
 def _connect(path: Path) -> sqlite3.Connection:
     """A connection to a store that this version can read."""
+    if path.stat().st_size == 0:
+        raise SweepError(f"the store {path} is empty: its sweep has not started")
     connection = _open_checked(path)
     try:
+        if not _has_tables(connection):
+            raise SweepError(f"the store {path} is empty: its sweep has not started")
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise SweepError(f"{path} is an SQLite file, but not a store of moestat.sweep")
         schema = _schema(connection)
@@ -522,6 +629,7 @@ def _initialise(path: Path, spec: Spec) -> None:
     head = {**_head(spec), "versions": json.dumps(versions())}
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             create_tables(connection, head)
@@ -549,7 +657,8 @@ def _check_spec(store: Store, spec: Spec, extend: bool) -> None:
 
 def _only_adds(store: Store, spec: Spec) -> bool:
     """Whether every cell of the store's spec, and every row, is in `spec` as it was."""
-    before = {cell.key: cell.identity for cell in plan_cells(store.spec)} | store.identities()
-    most = {curve.name: spec.most_replicates for curve in spec.curves}
+    before, most = store.spec, {curve.name: spec.most_replicates for curve in spec.curves}
     after = {cell.key: cell.identity for cell in plan_cells(spec, most)}
-    return before.items() <= after.items()
+    planned = ((cell.key, cell.identity) for cell in plan_cells(before))
+    stored = ((record.key, record.identity) for record in store.records())
+    return all(after.get(key) == identity for key, identity in chain(planned, stored))

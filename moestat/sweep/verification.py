@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moestat.sweep.identity import digest
-from moestat.sweep.plan import plan_cells
 from moestat.sweep.spec import parse_spec
 from moestat.sweep.store import Store
 
@@ -46,9 +45,11 @@ def _head(store: Store) -> Iterator[str]:
 def _rows(store: Store) -> Iterator[str]:
     spec = parse_spec(store.meta("spec"))
     most = {curve.name: spec.most_replicates for curve in spec.curves}
-    identities = {cell.key: cell.identity for cell in plan_cells(spec, most)}
+    places = {name: frozenset(spec.sizes_of(spec.curve(name))) for name in most}
+    stamps = {curve.name: spec.stamp(curve) for curve in spec.curves}
     for record in store.records():
-        if record.key not in identities:
+        name, n, replicate = record.curve, record.n, record.replicate
+        if name not in places or n not in places[name] or replicate >= most[name]:
             yield f"{record.key}: no cell of the spec"
-        elif identities[record.key] != record.identity:
+        elif stamps[name](n, replicate)[2] != record.identity:
             yield f"{record.key}: made for another spec"

@@ -29,6 +29,7 @@ from moestat.sweep.verification import verify
 from tests.chaos.cluster import Cluster
 from tests.sweep.cells import stored_numbers
 from tests.sweep.conftest import SPEC
+from tests.sweep.damage import flip_file
 from tests.sweep.processes import start_run, workers_of
 
 EXECUTORS = ("process", "dask", "scheduler")
@@ -132,12 +133,8 @@ class Chaos:
         self.done[action] += 1
 
     def flip(self):
-        """Change a byte of a row's text while nothing runs."""
-        whole = bytearray(self.out.read_bytes())
-        at = whole.find(b'"cell_sizes"', self.pick.randrange(len(whole)))
-        if at > 0:
-            whole[at + self.pick.randrange(40)] ^= 1
-            self.out.write_bytes(whole)
+        """Change a byte of a row while nothing runs."""
+        if self.out.exists() and flip_file(self.out, self.pick):
             self.done["flip"] += 1
 
 

@@ -227,6 +227,18 @@ def test_bootstrap_width_allows_for_few_replicates():
     assert high - low == pytest.approx(2 * 1.96 * np.sqrt(variance / np.sum(x**2)), rel=0.1)
 
 
+def test_the_normal_law_of_many_replicates_gives_the_interval_of_resampling(monkeypatch):
+    rng = np.random.default_rng(21)
+    n = np.repeat([100, 1000, 10_000], [40, 2500, 3000])
+    loss = n**-0.5 * np.exp(0.3 * (rng.gamma(2.0, size=n.size) - 2.0))  # a skew law
+    short = fit_rate(n, loss, n_bootstrap=2000, rng=0)
+    monkeypatch.setattr("moestat.rates.regression._MANY", 10**9)
+    long = fit_rate(n, loss, n_bootstrap=2000, rng=1)
+    difference = np.subtract(short.bootstrap_interval, long.bootstrap_interval)
+    assert np.all(np.abs(difference) <= 4 * np.hypot(short.bootstrap_error, long.bootstrap_error))
+    assert short.bootstrap_interval != long.bootstrap_interval
+
+
 def test_curvature_p_value_of_a_small_sample():
     from statsmodels.api import OLS, add_constant
 

@@ -6,7 +6,7 @@ import pytest
 
 from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells, summarise
-from moestat.sweep.evidence import gather
+from moestat.sweep.evidence import NUMBERS, gather
 from tests.sweep.cells import exact_rate
 
 
@@ -109,7 +109,8 @@ def test_evidence(analyse):
 
 
 def test_no_evidence():
-    evidence = gather([])
+    nothing = np.empty(0)
+    evidence = gather(dict.fromkeys(NUMBERS, nothing), nothing.astype(bool), {}, {})
     assert (evidence.condition, evidence.gains, evidence.active) == (None, None, {})
 
 

@@ -38,7 +38,7 @@ def test_batches_hold_every_cell_once_in_order(spec):
 
 
 def test_batches_grow_once_costs_are_known_and_shrink_to_the_end(spec):
-    cells, costs = plan_cells(spec)[:6] * 40, CostModel()
+    cells, costs = list(plan_cells(spec)[:6]) * 40, CostModel()
     drawn = batches(cells, costs, 0.5, workers=2)
     assert [len(next(drawn)) for _ in range(3)] == [1, 1, 1]
     for cell in cells[:3]:
@@ -50,7 +50,7 @@ def test_batches_grow_once_costs_are_known_and_shrink_to_the_end(spec):
 
 
 def test_long_cells_travel_alone(spec):
-    drawn = batches(plan_cells(spec) * 20, CostModel([("em", 200, 60.0)]), 0.5, workers=2)
+    drawn = batches(list(plan_cells(spec)) * 20, CostModel([("em", 200, 60.0)]), 0.5, workers=2)
     assert {len(batch) for batch in drawn} == {1}
 
 

@@ -1,7 +1,6 @@
 import csv
 import json
 import shlex
-import sqlite3
 import subprocess
 import sys
 
@@ -13,6 +12,7 @@ from moestat.sweep import create_store, load_spec, open_cells, open_store, parse
 from moestat.sweep.cli import app
 from moestat.sweep.lock import exclusive
 from tests.sweep.cells import always_fails, exact_rate
+from tests.sweep.damage import change_row, flip_field
 
 
 def invoke(*arguments):
@@ -437,10 +437,9 @@ def test_compare(fill, tmp_path):
 def test_a_store_that_is_not_sound_sets_the_exit_code(fill):
     path = fill()
     assert invoke("verify-store", path).stdout == f"{path}: 12 rows, sound\n"
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE cells SET loss = 2 * loss WHERE n = 200")
-    connection.commit()
-    connection.close()
+    for name in ("newton", "em"):
+        for replicate in range(3):
+            change_row(path, f"{name} | n=200 | replicate={replicate}", flip_field("loss"))
     result = invoke("verify-store", path)
     assert result.exit_code == 3
     assert result.stdout.endswith(f"{path}: 12 rows, 6 findings\n")

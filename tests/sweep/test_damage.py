@@ -1,5 +1,6 @@
 """Damaged, cut, copied and deleted stores: noticed by every command, and mended by a run."""
 
+import contextlib
 import random
 import shutil
 import sqlite3
@@ -9,11 +10,12 @@ from typer.testing import CliRunner
 
 from moestat.sweep import SweepError, create_store, load_spec, open_cells, open_store, run_cells
 from moestat.sweep.cli import app
-from moestat.sweep.rows import COLUMNS
 from moestat.sweep.store import backup
 from moestat.sweep.verification import verify
 from tests.chaos.flips import FATES, fates
 from tests.sweep.cells import exact_rate, stored_numbers
+from tests.sweep.damage import BEGIN, change_row, flip_field, flipped
+from tests.sweep.older import downgrade
 
 KEY = "em | n=200 | replicate=1"
 READERS = ("status", "failures", "rates", "verify-store", "report", "plot")
@@ -33,10 +35,8 @@ def path(tmp_path, spec_file):
 
 
 def change(path, statement):
-    connection = sqlite3.connect(path)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
 
 
 def invoke(*arguments):
@@ -47,10 +47,16 @@ def invoke(*arguments):
 
 @pytest.mark.parametrize("command", READERS)
 @pytest.mark.parametrize(
-    "new", ["loss = loss * 1.5", "losses = '{'", "losses = CAST(x'ff7b' AS TEXT)", "params = x'00'"]
+    "new",
+    [
+        flip_field("loss"),
+        lambda row: flipped(row, BEGIN + 3),
+        lambda row: row[:40],
+        lambda row: flipped(row, len(row) - 1),
+    ],
 )
 def test_a_damaged_row_is_named_left_out_and_told_by_the_exit_code(path, command, new):
-    change(path, f"UPDATE cells SET {new} WHERE key = '{KEY}'")
+    change_row(path, KEY, new)
     result = invoke(command, path)
     assert result.exit_code == 3
     assert f"{KEY}: its values are not those that were written" in result.output
@@ -61,8 +67,8 @@ def test_a_damaged_row_is_named_left_out_and_told_by_the_exit_code(path, command
 def test_a_run_computes_damaged_rows_again(path, spec_file, monkeypatch):
     with open_store(path) as store:
         before = stored_numbers(store)
-    change(path, f"UPDATE cells SET loss = 7 WHERE key = '{KEY}'")
-    change(path, "UPDATE cells SET key = 'nothing' WHERE key = 'em | n=400 | replicate=0'")
+    change_row(path, KEY, flip_field("loss"))
+    change_row(path, "em | n=400 | replicate=0", flip_field("curve"))
     monkeypatch.setattr("moestat.sweep.cell.run_cell", exact_rate)
     result = invoke("run", spec_file, "--out", path, "--executor", "serial")
     assert result.exit_code == 0
@@ -73,11 +79,34 @@ def test_a_run_computes_damaged_rows_again(path, spec_file, monkeypatch):
 
 
 def test_lost_and_doubled_rows_are_noticed(path):
-    change(path, f"DELETE FROM cells WHERE key = '{KEY}'")
+    change(path, "DELETE FROM cells WHERE rowid = 5")
     assert "11 rows are there, 12 were written" in invoke("rates", path).stderr
-    columns = ", ".join((*COLUMNS[1:], "checksum"))
-    change(path, f"INSERT INTO cells (key, {columns}) SELECT 'x', {columns} FROM cells LIMIT 1")
-    assert "x: its values are not" in invoke("rates", path).stderr
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
+        change(path, "INSERT INTO cells SELECT row FROM cells LIMIT 1")
+    change(path, "INSERT INTO cells VALUES (x'00')")
+    assert "row 13: its values are not" in invoke("rates", path).stderr
+
+
+@pytest.mark.parametrize("new", ["text = text || ' '", "number = number + 100", "digest = ''"])
+def test_rows_whose_shared_texts_are_damaged_are_damaged(path, spec_file, monkeypatch, new):
+    with open_store(path) as store:
+        before = stored_numbers(store)
+    change(path, f"UPDATE texts SET {new} WHERE number = 1")
+    with open_store(path) as store:
+        assert len(store.damage()) + len(list(store.records())) == 12
+        assert len(store.damage()) > 0
+    monkeypatch.setattr("moestat.sweep.cell.run_cell", exact_rate)
+    assert invoke("run", spec_file, "--out", path, "--executor", "serial").exit_code == 0
+    with open_store(path) as store:
+        assert (verify(store), stored_numbers(store)) == ([], before)
+
+
+@pytest.mark.parametrize("value", ["'text'", "7", "x''"])
+def test_what_is_no_row_is_damaged(path, value):
+    change(path, f"UPDATE cells SET row = {value} WHERE rowid = 5")
+    result = invoke("status", path)
+    assert result.exit_code == 3
+    assert "row 5: its values are not those that were written" in result.stderr
 
 
 def test_a_row_from_an_older_copy_is_noticed(path, tmp_path, spec_file):
@@ -91,7 +120,7 @@ def test_a_row_from_an_older_copy_is_noticed(path, tmp_path, spec_file):
         list(run_cells(spec, store, cells, executor="serial", cell_function=other))
     connection = sqlite3.connect(path)
     connection.execute("ATTACH ? AS older", (str(older),))
-    connection.execute(f"REPLACE INTO cells SELECT * FROM older.cells WHERE key = '{KEY}'")
+    connection.execute("REPLACE INTO cells SELECT row FROM older.cells WHERE rowid = 5")
     connection.commit()
     connection.close()
     assert "the rows are not those that were written last" in invoke("status", path).stderr
@@ -164,9 +193,10 @@ def test_a_cut_copy_never_passes_for_a_store(path, tmp_path):
         assert invoke("rates", cut).exit_code == 2
 
 
-def test_a_store_of_the_last_schema_keeps_its_rows(path):
+def test_a_store_of_schema_3_keeps_its_rows(path):
     with open_store(path) as store:
         before = stored_numbers(store)
+    downgrade(path, 4)
     change(path, "DELETE FROM meta WHERE key IN ('head', 'rows', 'total')")
     change(path, "PRAGMA user_version = 3")
     bytes_before = path.read_bytes()

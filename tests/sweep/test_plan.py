@@ -1,6 +1,7 @@
 import dataclasses
 
 from moestat.sweep import parse_spec, plan_cells
+from moestat.sweep.plan import counts_of
 
 GOLDEN_DATA = "0x40f9eeecc9e1774cb922bdb2d5c5c035"
 GOLDEN_FIT = "0x755205f0c8c30cf322e563a8dd17e1f4"
@@ -53,3 +54,20 @@ def test_seeds_depend_on_what_the_data_depend_on(text, spec):
         ("beta0 = [-2.0, 0.0]", "beta0 = [-2.1, 0.0]"),
     ):
         assert cell_at(parse_spec(text.replace(old, new)), "newton").data_seed != reference
+
+
+def test_a_plan_is_a_sequence_whose_parts_are_plans(spec):
+    plan = plan_cells(spec)
+    cells = list(plan)
+    assert [plan[i] for i in range(len(plan))] == cells
+    assert list(plan[1::3]) == cells[1::3]
+    assert plan[-1] == cells[-1]
+    assert plan.counts() == counts_of(cells) == plan[:].counts()
+    assert list(plan[2:9].also_in(plan[::2])) == cells[2:9:2]
+
+
+def test_settled_cells_are_left_out(spec):
+    settled = {("em", 400): [0, 2, 99], ("nobody", 400): [1]}
+    left = [cell.key for cell in plan_cells(spec, settled=settled)]
+    gone = {"em | n=400 | replicate=0", "em | n=400 | replicate=2"}
+    assert left == [cell.key for cell in plan_cells(spec) if cell.key not in gone]

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, parse_spec, run_cells, summarise
+from moestat.sweep.record import DONE
 from moestat.sweep.replication import replication
+from moestat.sweep.scan import Cells
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers
 
 TARGET = "replicates = 3\ntarget_slope_halfwidth = {}\nmax_replicates = {}"
@@ -40,11 +42,11 @@ def run(path, spec, cell_function=noisy, order=None, limit=None):
     with create_store(path, spec) as store:
         while cells := open_cells(spec, store):
             if order:
-                order.shuffle(cells)
+                cells = order.sample(list(cells), len(cells))
             cells = cells[:limit]
             list(run_cells(spec, store, cells, executor="serial", cell_function=cell_function))
             rounds.append(len(cells))
-        return rounds, stored_numbers(store), replication(spec, store.records()), summarise(store)
+        return rounds, stored_numbers(store), replication(spec, store.cells), summarise(store)
 
 
 def test_replicates_go_where_the_interval_needs_them(tmp_path, adaptive):
@@ -97,7 +99,7 @@ def test_while_a_round_is_not_complete_nothing_is_decided(tmp_path, adaptive):
     with create_store(tmp_path / "a.sqlite", spec) as store:
         cells = open_cells(spec, store)
         list(run_cells(spec, store, cells[:-1], executor="serial", cell_function=noisy))
-        counts = replication(spec, store.records())
+        counts = replication(spec, store.cells)
         assert not counts["em"].settled
         assert counts["em"].why == "first round, target 0.15"
         assert open_cells(spec, store)[-1] == cells[-1]
@@ -134,7 +136,7 @@ def test_intervals_still_cover_where_the_rule_stopped(adaptive):
     for draw in range(draws):
         records = []
         while True:
-            counts = replication(spec, records)
+            counts = replication(spec, lambda name, have=records: cells_of(name, have))
             if counts["em"].settled:
                 break
             plan = plan_cells(spec, {name: each.replicates for name, each in counts.items()})
@@ -146,6 +148,25 @@ def test_intervals_still_cover_where_the_rule_stopped(adaptive):
         hits += rate.interval[0] <= -0.5 <= rate.interval[1]
     print(f"coverage after stopping: {hits / draws}")
     assert hits / draws >= 0.95 - 0.02 - 3 * math.sqrt(0.05 * 0.95 / draws)
+
+
+def cells_of(name, records):
+    own = [record for record in records if record.curve == name]
+
+    def column(value):
+        return np.array([value(record) for record in own])
+
+    return Cells(
+        rowid=np.arange(len(own)),
+        n=column(lambda record: record.n),
+        replicate=column(lambda record: record.replicate),
+        done=column(lambda record: record.status == DONE).astype(bool),
+        certified=column(lambda record: record.certified).astype(bool),
+        on_bound=np.zeros(len(own), dtype=bool),
+        loss=column(lambda record: record.loss),
+        seconds=column(lambda record: record.seconds),
+        shape=np.zeros(len(own), dtype=int),
+    )
 
 
 def summarise_one(records):

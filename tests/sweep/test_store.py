@@ -5,10 +5,12 @@ import sqlite3
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, open_store, parse_spec, run_cells
+from moestat.sweep.identity import digest
 from moestat.sweep.lock import exclusive, holder_of
 from moestat.sweep.schema import SCHEMA_VERSION
 from moestat.sweep.verification import verify
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers
+from tests.sweep.older import downgrade
 
 
 def fill(path, spec, cell_function=exact_rate, limit=None, retry_failed=False, extend=False):
@@ -218,8 +220,8 @@ def test_other_databases_are_refused_and_left_alone(path, spec):
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        (SCHEMA_VERSION + 1, r"written by a newer moestat \(schema 5; this one reads 4\): update"),
-        (1, r"an older moestat \(schema 1; this one reads 2 to 4\), .*: run into another file"),
+        (SCHEMA_VERSION + 1, r"written by a newer moestat \(schema 6; this one reads 5\): update"),
+        (1, r"an older moestat \(schema 1; this one reads 2 to 5\), .*: run into another file"),
     ],
 )
 def test_another_schema_is_refused_and_left_alone(path, spec, schema, message):
@@ -234,15 +236,6 @@ def test_another_schema_is_refused_and_left_alone(path, spec, schema, message):
     assert path.read_bytes() == before
 
 
-def downgrade(path):
-    """Make a store what schema 2 was."""
-    connection = sqlite3.connect(path)
-    for column in ("identity", "machine", "checksum"):
-        connection.execute(f"ALTER TABLE cells DROP COLUMN {column}")
-    connection.execute("PRAGMA user_version = 2")
-    connection.close()
-
-
 def schema_of(path):
     connection = sqlite3.connect(path)
     try:
@@ -251,11 +244,12 @@ def schema_of(path):
         connection.close()
 
 
-def test_an_older_store_is_read_as_it_is_and_brought_up_to_date_by_a_runner(path, spec):
+@pytest.mark.parametrize("schema", [2, 4])
+def test_an_older_store_is_read_as_it_is_and_brought_up_to_date_by_a_runner(path, spec, schema):
     fill(path, spec, limit=5)
     with open_store(path) as store:
         before = stored_numbers(store)
-    downgrade(path)
+    downgrade(path, schema)
     content = path.read_bytes()
     with open_store(path) as store:
         assert stored_numbers(store) == before
@@ -269,15 +263,47 @@ def test_an_older_store_is_read_as_it_is_and_brought_up_to_date_by_a_runner(path
         assert verify(store) == []
 
 
+def test_what_was_damaged_or_lost_in_an_older_store_stays_so(path, spec):
+    fill(path, spec)
+    downgrade(path, 4)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE cells SET loss = 2 * loss WHERE n = 200 AND replicate = 1")
+    connection.commit()
+    with open_store(path) as store:
+        assert len(store.damage()) == 2
+        assert all("values are not those" in line for line in store.damage())
+        assert store.n_sound == spec.n_cells - 2
+    connection.execute("DELETE FROM cells WHERE n = 200")
+    connection.commit()
+    connection.close()
+    with open_store(path) as store:
+        assert store.damage() == ["6 rows are there, 12 were written"]
+    assert len(fill(path, spec)) == 6
+
+
+def test_whole_floats_of_an_older_store_are_floats_again(path, spec):
+    fill(path, spec, limit=1)
+    downgrade(path, 4)
+    connection = sqlite3.connect(path)
+    (row,) = connection.execute("SELECT * FROM cells").fetchall()
+    row = [*row[:-1]]
+    row[0] = row[0].replace("n=400", "n=400.0")
+    connection.execute("UPDATE cells SET key = ?, checksum = ?", (row[0], digest(row)))
+    connection.commit()
+    connection.close()
+    (record,) = read_all(path)
+    assert (repr(record.n), record.key) == ("400.0", row[0])
+
+
 def test_a_migration_that_fails_changes_nothing(path, spec, monkeypatch):
     fill(path, spec)
-    downgrade(path)
+    downgrade(path, 2)
     connection = sqlite3.connect(path)
     connection.execute("UPDATE meta SET value = 'seed = ' WHERE key = 'spec'")
     connection.commit()
     connection.close()
     for attempt in (lambda: fill(path, spec), lambda: read_all(path)):
-        with pytest.raises(SweepError, match=r"from schema 2 to 4: is not valid TOML"):
+        with pytest.raises(SweepError, match=r"from schema 2 to 5: is not valid TOML"):
             attempt()
     assert schema_of(path) == 2
     connection = sqlite3.connect(path)
@@ -293,7 +319,15 @@ def test_a_full_disk_is_named_and_keeps_earlier_results(path, spec):
         # No room beyond the pages that are there.
         pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
         store._connection.execute(f"PRAGMA max_page_count = {pages}")
-        many = [dataclasses.replace(first, key=str(i), message="long" * 1000) for i in range(99)]
+        many = [
+            dataclasses.replace(
+                first,
+                key=f"newton | n=400 | replicate={i}",
+                replicate=i,
+                message="long" * 1000,
+            )
+            for i in range(99)
+        ]
         with pytest.raises(SweepError, match=r"cannot write to the store .*: .* is full"):
             store.put(many)
         run.close()

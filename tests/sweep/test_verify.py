@@ -5,6 +5,7 @@ import pytest
 from moestat.sweep import create_store, open_cells, open_store, run_cells
 from moestat.sweep.verification import verify
 from tests.sweep.cells import exact_rate
+from tests.sweep.damage import BEGIN, change_row, flip_field, flipped
 
 KEY = "em | n=200 | replicate=1"
 
@@ -33,17 +34,21 @@ def test_a_sound_store(path):
 
 
 @pytest.mark.parametrize(
-    "column", ["loss", "log_likelihood", "n", "certified", "message", "params"]
+    "change",
+    [
+        *(flip_field(name) for name in ("loss", "log_likelihood", "flags", "seconds", "identity")),
+        *(lambda row, at=at: flipped(row, at) for at in (BEGIN, BEGIN + 40, -12, -1)),
+    ],
 )
-def test_a_changed_value_is_found(path, column):
-    change = f"UPDATE cells SET {column} = {column} + 1 WHERE key = '{KEY}'"
-    found = findings(path, change)
-    assert f"{KEY}: its values are not those that were written" in found
+def test_a_changed_bit_is_found(path, change):
+    change_row(path, KEY, lambda row: change(row) if change(row) != row else b"")
+    assert findings(path) == [f"{KEY}: its values are not those that were written"]
 
 
-def test_a_last_bit_is_found(path):
-    change = f"UPDATE cells SET loss = loss * (1 + 2.3e-16) WHERE key = '{KEY}'"
-    assert findings(path, change) == [f"{KEY}: its values are not those that were written"]
+def test_a_changed_place_is_found(path):
+    change_row(path, KEY, flip_field("n"))
+    found = findings(path)
+    assert found == ["em | n=201 | replicate=1: its values are not those that were written"]
 
 
 def test_rows_of_another_spec_are_found(path, text):
@@ -71,8 +76,8 @@ def test_a_damaged_index_is_found(path):
     found = findings(
         path,
         "PRAGMA writable_schema = ON",
-        "CREATE INDEX extra ON cells (n)",
-        "UPDATE sqlite_schema SET sql = 'CREATE INDEX extra ON cells (replicate)'"
+        "CREATE INDEX extra ON cells (length(row))",
+        "UPDATE sqlite_schema SET sql = 'CREATE INDEX extra ON cells (hex(row))'"
         " WHERE name = 'extra'",
     )
     assert any("extra" in finding for finding in found)

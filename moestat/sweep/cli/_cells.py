@@ -111,9 +111,7 @@ def show_failures(store: Store, shown: Console) -> None:
 
 
 def _failed(store: Store) -> list[Record]:
-    from moestat.sweep.record import FAILED
-
-    return [record for record in store.records() if record.status == FAILED]
+    return list(store.failed())
 
 
 def _again(store: Path, key: str) -> str:
@@ -187,5 +185,6 @@ def _spec_and_record(source: str, key: str) -> tuple[Spec, Record | None]:
     if not is_store(Path(source)):
         return load_spec(find_spec(source)), None
     with reading(Path(source)) as store:
-        found = [record for record in store.records() if record.key == key]
+        curves = [curve.name for curve in store.spec.curves if key.startswith(f"{curve.name} | ")]
+        found = [record for name in curves for record in store.records(name) if record.key == key]
         return store.spec, found[0] if found else None

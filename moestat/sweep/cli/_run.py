@@ -24,7 +24,7 @@ from moestat.sweep.errors import SweepError
 
 if TYPE_CHECKING:
     from moestat.sweep.executors import Executor
-    from moestat.sweep.plan import Cell
+    from moestat.sweep.plan import Plan
     from moestat.sweep.spec import Spec
     from moestat.sweep.store import Store
 
@@ -107,7 +107,7 @@ def run(
                 loaded, store, chosen, count, limit_cells, share, retry_failed, progress
             )
         except KeyboardInterrupt as stop:
-            kept = len(store.statuses())
+            kept = store.n_sound
             progress.print(
                 f"interrupted: {kept} of {_planned(loaded, store)} cells have results in {target};"
                 " run the same command again to go on",
@@ -183,7 +183,7 @@ def _run_rounds(
         return False
     while cells:
         cells = cells[:limit]
-        with reporter(progress, cells, CostModel(store.timings())) as report:
+        with reporter(progress, cells, CostModel.of_sums(store.timings())) as report:
             for record in run_cells(spec, store, cells, executor=executor, workers=workers):
                 report.tell(record)
         if limit is not None or share is not None:
@@ -194,7 +194,7 @@ def _run_rounds(
     return True
 
 
-def _shared(spec: Spec, cells: list[Cell], share: str | None) -> list[Cell]:
+def _shared(spec: Spec, cells: Plan, share: str | None) -> Plan:
     """The cells of one share; every share has cells of every size."""
     from moestat.sweep.plan import plan_cells
 
@@ -203,8 +203,7 @@ def _shared(spec: Spec, cells: list[Cell], share: str | None) -> list[Cell]:
     part, _, parts = share.partition("/")
     if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise SweepError(f"--share must be I/N with 1 <= I <= N, such as 1/3, got {share!r}")
-    mine = {cell.key for cell in plan_cells(spec)[int(part) - 1 :: int(parts)]}
-    return [cell for cell in cells if cell.key in mine]
+    return cells.also_in(plan_cells(spec)[int(part) - 1 :: int(parts)])
 
 
 def _planned(spec: Spec, store: Store) -> int:
@@ -217,7 +216,7 @@ def _reasons(spec: Spec, store: Store) -> str:
     """Why curves get more replicates."""
     from moestat.sweep.replication import replication
 
-    counts = replication(spec, store.records())
+    counts = replication(spec, store.cells)
     return "; ".join(
         f"{name} to {count.replicates} replicates ({count.why})"
         for name, count in counts.items()
@@ -237,13 +236,11 @@ def _figures_are_current(store: Store) -> bool:
 
 def _point_to_results(store: Store) -> int:
     """Say where the results of a sweep that was complete already are; count the failed cells."""
-    from moestat.sweep.record import FAILED
-
     shown, name = console(), shlex.quote(str(store.path))
     shown.print(f"complete already; the rates: {PROGRAM} rates {name}", soft_wrap=True)
     show_failures(store, shown)
     shown.print("figures: " + ", ".join(map(str, _figure_paths(store))), soft_wrap=True)
-    return sum(status == FAILED for status in store.statuses().values())
+    return sum(1 for _ in store.failed())
 
 
 def _conclude(store: Store, as_json: bool) -> int:

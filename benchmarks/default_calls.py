@@ -1,0 +1,91 @@
+"""Default calls of `moestat.fit` beyond the easy sizes: more inputs, classes, atoms and rows.
+
+    python benchmarks/default_calls.py [PART ...]
+
+Each fit runs in a process of its own after a fit of the same family to few rows, which compiles.
+Seconds are of processor time on one thread; memory is what the process's largest resident set grew
+by, beyond the data.  PART chooses the problems whose names hold one of the parts; the rows of the
+others stay as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+
+from results import rows_of, save
+
+_FIT = """
+import json, resource, sys, time
+import numpy as np
+import moestat
+
+kind, k, n, d, classes = json.loads(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
+options = {"n_experts": k, "n_features": d} | ({"n_classes": classes} if classes else {})
+family = moestat.family(kind, gate="softmax", **options)
+rng = np.random.default_rng(5)
+theta = family.pack({
+    name: np.abs(block) + 0.2 if name == "nu" else 1.5 * block
+    for name, block in family.unpack(rng.standard_normal(family.n_params)).items()
+})
+X, y = moestat.sample(family, theta, n, rng=6, design=moestat.Uniform(-2, 2))
+few = slice(0, min(n, 400))
+moestat.fit(family, X[few], y[few], rng=0, threads=1, n_starts=1)
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+began = time.process_time()
+end = moestat.fit(family, X, y, rng=0, threads=1)
+seconds = time.process_time() - began
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+print(json.dumps([seconds, grown / 1e3, X.nbytes / 1e6 + y.nbytes / 1e6, end.log_likelihood,
+                  bool(end.certificate.certified), family.n_params]))
+"""
+_PROBLEMS = {
+    "gaussian, k = 3, n = 1e4": ("gaussian", 3, 10_000, 1, 0),
+    "gaussian, k = 3, n = 1e4, d = 20": ("gaussian", 3, 10_000, 20, 0),
+    "multinomial, n = 1e4, d = 10": ("multinomial", 4, 10_000, 10, 3),
+    "multinomial, n = 1e4, d = 20": ("multinomial", 4, 10_000, 20, 3),
+    "multinomial, n = 1e4, K = 10": ("multinomial", 2, 10_000, 1, 10),
+    "multinomial, n = 1e4, K = 20": ("multinomial", 2, 10_000, 1, 20),
+    "multinomial, k = 4, n = 2e4, K = 5, d = 4": ("multinomial", 4, 20_000, 4, 5),
+    "multinomial, n = 1e7": ("multinomial", 2, 10_000_000, 1, 2),
+    "gaussian, n = 1e7": ("gaussian", 2, 10_000_000, 1, 0),
+}
+_MOST_SECONDS = 100
+
+
+def measure(name: str) -> dict:
+    """The row of one problem."""
+    row: dict = {"problem": name}
+    code = _FIT.replace("LIMIT", str(_MOST_SECONDS))
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(_PROBLEMS[name])],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        return row | {"seconds": f"more than {_MOST_SECONDS}"}
+    seconds, grown, data, height, certified, n_params = json.loads(done.stdout)
+    return row | {
+        "parameters": n_params,
+        "seconds": round(seconds, 2),
+        "memory beyond the data, MB": round(grown),
+        "data, MB": round(data, 1),
+        "log-likelihood": height,
+        "certified": certified,
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help="Parts of names of problems.")
+    chosen = parser.parse_args().parts
+    rows = {row["problem"]: row for row in rows_of("default calls")}
+    for name in _PROBLEMS:
+        if not chosen or any(part in name for part in chosen):
+            rows[name] = measure(name)
+            print(rows[name], flush=True)
+    save("default calls", [rows[name] for name in _PROBLEMS if name in rows])

@@ -1,0 +1,208 @@
+"""Shapes: nested plain data as a text that many cells share and the numbers of one cell.
+
+The text is JSON in which each number is replaced by its format, so that cells of one curve, whose
+losses and certificates have the same entries, differ in their numbers only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import count
+from struct import Struct
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+
+__all__ = ["Shape", "pack"]
+
+_FLOAT = 0
+_FORMATS = {_FLOAT: "d", 1: "b", 2: "h", 4: "i", 8: "q"}
+"""Formats by the number that stands in their place: a float, or the bytes of a whole number."""
+
+_quoted = json.JSONEncoder().encode
+
+
+def pack(value: Any) -> tuple[str, bytes]:
+    """Plain data as the text of its shape and its packed numbers.
+
+    Parameters
+    ----------
+    value : dict, list, str, int, float, bool or None
+        Plain data with finite numbers; whole numbers have 64 bits at most.
+
+    Returns
+    -------
+    str
+        The shape's text.
+    bytes
+        The numbers, in the order of the text.
+
+    Raises
+    ------
+    ValueError
+        If a number is NaN, infinite or too large.
+    TypeError
+        If something is no plain data.
+
+    Examples
+    --------
+    >>> text, numbers = pack({"sizes": [1, 2], "loss": 0.5, "note": "x"})
+    >>> text, len(numbers)
+    ('{"sizes":[1,1],"loss":0,"note":"x"}', 10)
+    >>> Shape(text).unpack(numbers)
+    {'sizes': [1, 2], 'loss': 0.5, 'note': 'x'}
+    """
+    text: list[str] = []
+    formats: list[str] = ["<"]
+    numbers: list[float] = []
+    _walk(value, text, formats, numbers)
+    return "".join(text), Struct("".join(formats)).pack(*numbers)
+
+
+def _walk(value: Any, text: list[str], formats: list[str], numbers: list[float]) -> None:
+    if isinstance(value, str):
+        text.append(_quoted(value))
+    elif value is None or isinstance(value, bool):
+        text.append("null" if value is None else "true" if value else "false")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"numbers must be finite, got {value}")
+        _put(_FLOAT, value, text, formats, numbers)
+    elif isinstance(value, int):
+        width = next((w for w in (1, 2, 4, 8) if -(1 << 8 * w - 1) <= value < 1 << 8 * w - 1), None)
+        if width is None:
+            raise ValueError(f"whole numbers must have 64 bits at most, got {value}")
+        _put(width, value, text, formats, numbers)
+    elif isinstance(value, Mapping):
+        between = "{"
+        for key, item in value.items():
+            text.append(f"{between}{_quoted(str(key))}:")
+            _walk(item, text, formats, numbers)
+            between = ","
+        text.append("}" if value else "{}")
+    elif isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        between = "["
+        for item in value:
+            text.append(between)
+            _walk(item, text, formats, numbers)
+            between = ","
+        text.append("]" if value else "[]")
+    else:
+        raise TypeError(f"not plain data: {value!r}")
+
+
+def _put(
+    code: int, value: float, text: list[str], formats: list[str], numbers: list[float]
+) -> None:
+    text.append(str(code))
+    formats.append(_FORMATS[code])
+    numbers.append(value)
+
+
+class Shape:
+    """Where the numbers of plain data belong.
+
+    Parameters
+    ----------
+    text : str
+        From `pack`.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._tree = json.loads(text)
+        self._codes: list[str] = []
+        self._paths: dict[tuple[Any, ...], Any] = {}
+        self._list(self._tree, (), count())
+        self._struct = Struct("<" + "".join(self._codes))
+
+    def _list(self, tree: Any, path: tuple[Any, ...], places: Any) -> None:
+        """Note what each path leads to: the place of a number, or what stands in the text."""
+        if isinstance(tree, (dict, list)):
+            self._paths[path] = tree
+            for key, item in tree.items() if isinstance(tree, dict) else enumerate(tree):
+                self._list(item, (*path, key), places)
+        elif isinstance(tree, int) and not isinstance(tree, bool):
+            self._codes.append(_FORMATS[tree])
+            self._paths[path] = next(places)
+        else:
+            self._paths[path] = _Literal(tree)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the numbers."""
+        return self._struct.size
+
+    def unpack(self, numbers: bytes) -> Any:
+        """The plain data with these numbers."""
+        return self._build(iter(self._struct.unpack(numbers[: self.size])))
+
+    @cached_property
+    def _build(self) -> Callable[[Any], Any]:
+        return _builder(self._tree)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The numbers as fields ``f0``, ``f1``, ..."""
+        return np.dtype([(f"f{i}", f"<{_NUMPY[code]}") for i, code in enumerate(self._codes)])
+
+    def entries(self, *path: Any) -> Sequence[Any]:
+        """Keys of the mapping, or numbers of the list, at a path; none if there is none."""
+        tree = self._paths.get(path)
+        if isinstance(tree, dict):
+            return list(tree)
+        return range(len(tree)) if isinstance(tree, list) else ()
+
+    def literal(self, *path: Any) -> Any:
+        """The text, truth value or list of texts that stands at a path; None if none does."""
+        found = self._paths.get(path)
+        return found.value if isinstance(found, _Literal) else found
+
+    def has(self, *path: Any) -> bool:
+        """Whether there is something at a path."""
+        return path in self._paths
+
+    def column(self, numbers: Any, *path: Any) -> FloatArray:
+        """The numbers at a path, of many cells; NaN where none is.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (N,)
+            Of `dtype`.
+        *path : str and int
+            Keys and places of lists.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            The numbers.
+        """
+        place = self._paths.get(path)
+        if isinstance(place, int):
+            return numbers[f"f{place}"].astype(np.float64)
+        return np.full(len(numbers), np.nan)
+
+
+class _Literal:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+_NUMPY = {"d": "f8", "b": "i1", "h": "i2", "i": "i4", "q": "i8"}
+
+
+def _builder(tree: Any) -> Callable[[Any], Any]:
+    """A function from an iterator over the numbers to the data."""
+    if isinstance(tree, dict):
+        items = [(key, _builder(item)) for key, item in tree.items()]
+        return lambda numbers: {key: build(numbers) for key, build in items}
+    if isinstance(tree, list):
+        parts = [_builder(item) for item in tree]
+        return lambda numbers: [build(numbers) for build in parts]
+    if isinstance(tree, int) and not isinstance(tree, bool):
+        return next
+    return lambda numbers: tree
