@@ -80,7 +80,7 @@ def measure(name: str) -> dict:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or '').partition('\n')[0])
     parser.add_argument("parts", nargs="*", help="Parts of names of problems.")
     chosen = parser.parse_args().parts
     rows = {row["problem"]: row for row in rows_of("default calls")}

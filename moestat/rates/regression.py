@@ -59,13 +59,14 @@ def least_squares(
     q, r = np.linalg.qr(root[:, None] * design)
     leverage = np.sum(q**2, axis=1) / count  # of one observation
     if np.max(leverage) > 1.0 - 1e-9:
-        params = np.linalg.lstsq(root[:, None] * design, root * mean)[0]
+        params = np.asarray(np.linalg.lstsq(root[:, None] * design, root * mean)[0], dtype=float)
         return params, np.full((design.shape[1],) * 2, np.nan)
     inverse = np.linalg.inv(r)
     params = inverse @ (q.T @ (root * mean))
     squares = spread + count * (mean - design @ params) ** 2
     linear = inverse @ q.T / root * weights  # params as a linear form of each group's sum
-    return np.asarray(params), linear * (squares / (1.0 - leverage) ** 2) @ linear.T
+    covariance = linear * (squares / (1.0 - leverage) ** 2) @ linear.T
+    return np.asarray(params, dtype=float), np.asarray(covariance, dtype=float)
 
 
 def t_interval(estimate: float, error: float, df: float) -> tuple[float, float]:

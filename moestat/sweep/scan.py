@@ -79,7 +79,7 @@ class Scan:
     ----------
     heads : ndarray of shape (N,)
         Fields of the heads of the sound rows, as in `moestat.sweep.rows.HEAD`, and their row's
-        number, in the order in which they were written.
+        number, by curve, place and replicate.
     texts : Texts
         The shared texts.
     damaged : mapping of int to str
@@ -101,17 +101,13 @@ class Scan:
     def cells(self, curve: str) -> Cells:
         """The cells of a curve."""
         number = self.curves().get(curve, -1)
-        heads = self.heads[self.heads["curve"] == number]
-        whole, real = heads["n"], heads["real"].astype(bool)
-        n = whole
-        if real.any():
-            n = np.where(real, whole.view(np.float64), whole.astype(np.float64))
-        order = np.lexsort((heads["replicate"], n))
-        heads = heads[order]
+        first, end = np.searchsorted(self.heads["curve"], [number, number + 1])
+        heads = self.heads[first:end]
         flags = heads["flags"]
+        n = _places(heads) if heads["real"].any() else heads["n"]
         return Cells(
             rowid=heads["rowid"],
-            n=n[order],
+            n=n,
             replicate=heads["replicate"],
             done=flags & IS_DONE > 0,
             certified=flags & IS_CERTIFIED > 0,
@@ -167,7 +163,14 @@ def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
         for place in np.flatnonzero(~sound).tolist():
             damaged[int(rowids[place])] = key_of(rows[place], texts.sound) or f"row {rowids[place]}"
     heads = np.concatenate(parts) if parts else np.empty(0, _DTYPE)
+    heads = heads[np.lexsort((heads["replicate"], _places(heads), heads["curve"]))]
     return Scan(heads, texts, damaged, total % 2**64)
+
+
+def _places(heads: Any) -> Any:
+    """Places on the x-axis as floats."""
+    whole = heads["n"]
+    return np.where(heads["real"] > 0, whole.view(np.float64), whole.astype(np.float64))
 
 
 def _agree(rows: Sequence[bytes]) -> tuple[Any, int]:

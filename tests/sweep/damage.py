@@ -27,6 +27,7 @@ def flipped(row, at, bit=1):
 
 def flip_field(name):
     """A change of the lowest bit of a field of the head."""
+    assert HEAD.fields is not None
     dtype, offset = HEAD.fields[name][:2]
     last = offset if dtype.byteorder != ">" else offset + dtype.itemsize - 1
     return lambda row: flipped(row, last)
