@@ -14,11 +14,11 @@ project = "moestat"
 author = "The moestat developers"
 release = version = moestat.__version__
 extensions = [
+    "mathml",
     "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_design",
 ]
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
@@ -27,10 +27,12 @@ myst_heading_anchors = 3
 nb_execution_mode = "off"
 nb_output_stderr = "remove"
 numpydoc_show_class_members = False
+add_module_names = False  # the title of each page says where users find a name
 # scikit-learn adds these methods; their documentation refers to pages of its own site.
 autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
 numpydoc_xref_param_type = False
 default_role = "code"
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "moestat"
 html_theme_options = {
@@ -38,6 +40,8 @@ html_theme_options = {
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
 }
+# Pages that stand alone have no section to navigate in.
+html_sidebars = {page: [] for page in ("start", "changelog", "generated/gallery")}
 html_static_path = ["_static"]
 html_css_files = ["narrow.css"]
 # Pages that one command writes under figures/ are shown as they are; their links leave the site.

@@ -36,8 +36,46 @@ def _head(text: str) -> str:
     return " ".join(" ".join(kept).split())
 
 
+MINUTES = {
+    "attention_figure1": 30,
+    "attention_figure2": 30,
+    "attention_language": 6,
+    "attention_partial": 38,
+    "attention_start_sensitivity": 8,
+    "attention_table1": 36,
+    "compete_clusters": 38,
+    "compete_gaussian": 4,
+    "compete_language": 20,
+    "compete_schedules": 18,
+    "compete_upcycling": 10,
+    "coverage_order": 21,
+    "coverage_over": 5,
+    "coverage_resampling": 7,
+    "coverage_selection": 8,
+    "coverage_tests": 11,
+    "coverage_wald": 15,
+    "expert_count_figure1": 64,
+    "expert_count_sensitivity": 59,
+    "gaussian_competition": 12,
+    "gaussian_exact_v1": 14,
+    "gaussian_published": 16,
+    "gaussian_softmax": 2,
+    "microscope_floors_attention": 23,
+    "microscope_floors_competition": 16,
+    "microscope_floors_gaussian": 21,
+    "microscope_floors_gaussian_four": 14,
+    "microscope_floors_mlmoe": 47,
+    "mlmoe_figure1": 24,
+    "mlmoe_sigmoid_vs_softmax": 4,
+    "mlmoe_start_sensitivity": 5,
+    "mlmoe_table1": 4,
+    "quickstart": 1,
+}
+"""Minutes of one core, without compiling: of the cells of a store, or what ``run --check`` said."""
+
+
 def write_gallery() -> None:
-    """A card for every shipped experiment: its figure, what one sees, the command."""
+    """A card for every shipped experiment: its figure, what one sees, the command, the time."""
     MADE.mkdir(exist_ok=True)
     pictures = MADE / "pictures"
     pictures.mkdir(exist_ok=True)
@@ -52,15 +90,25 @@ def write_gallery() -> None:
             image = f":img-top: pictures/{picture.name}\n"
         cards.append(
             f":::{{grid-item-card}} {title}\n{image}\n{_head(text)}\n\n"
-            f"```sh\npython -m moestat.sweep run {path.stem}\n```\n:::\n"
+            f"```sh\npython -m moestat.sweep run {path.stem}\n```\n"
+            f"{_time(path.stem)}\n:::\n"
         )
     body = "\n".join(cards)
     (MADE / "gallery.md").write_text(
         "# Gallery\n\nEvery shipped experiment: its figure where one is kept, what the spec says of"
-        " itself, and the command that runs it.\n\n"
+        " itself, the command that runs it and how long that takes.\n\n"
         f"::::{{grid}} 1 1 2 2\n:gutter: 3\n\n{body}\n::::\n",
         encoding="utf-8",
     )
+
+
+def _time(name: str) -> str:
+    minutes = MINUTES.get(name)
+    if minutes is None:
+        return f"How long it takes: `run {name} --check`."
+    if minutes < 60:
+        return f"About {minutes} minute{'s' * (minutes > 1)} of one core."
+    return f"About {minutes / 60:.2g} hours of one core."
 
 
 def write_figures() -> None:

@@ -35,3 +35,23 @@ def test_every_public_name_has_a_reference_with_an_example():
         sections = ["Parameters", "Examples"] + ([] if inspect.isclass(thing) else ["Returns"])
         page = inspect.getdoc(thing) or ""
         assert [each for each in sections if f"{each}\n---" not in page] == [], name
+
+
+def test_the_gallery_has_minutes_of_shipped_experiments_only(monkeypatch):
+    pytest.importorskip("nbformat")
+    monkeypatch.syspath_prepend(DOCS)
+    from pages import MINUTES
+
+    assert set(MINUTES) <= {path.stem for path in (DOCS.parent / "experiments").glob("*.toml")}
+
+
+def test_formulas_need_neither_script_nor_network():
+    pytest.importorskip("latex2mathml")
+    from latex2mathml.converter import convert
+
+    formula = re.compile(r"(?<![\\$`])\$([^$`\n]+)\$")
+    pages = [path for path in sorted(DOCS.rglob("*.md")) if not {"_build"} & set(path.parts)]
+    for path in pages:
+        text = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
+        for each in formula.findall(text):
+            assert convert(each).startswith("<math"), (path.name, each)

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["COLOURS", "INK", "MARKERS", "WIDTHS", "plain_axes", "style", "wrapped"]
+__all__ = [
+    "COLOURS",
+    "INK",
+    "MARKERS",
+    "WIDTHS",
+    "caption",
+    "marks",
+    "plain_axes",
+    "style",
+    "wrapped",
+]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Okabe and Ito's colours, told apart under every common colour blindness; the darkest first."""
@@ -68,6 +78,39 @@ def plain_axes(ax: Any) -> None:
     for side in ("left", "bottom"):
         ax.spines[side].set_color("#888888")
     ax.tick_params(which="both", color="#888888", labelcolor=INK)
+
+
+def marks(index: int) -> dict[str, Any]:
+    """Colour, marker and line of the curve of a number, as `matplotlib` takes them.
+
+    Colours come again after seven curves, with open markers and dashed lines.
+
+    Examples
+    --------
+    >>> marks(0)["color"] == marks(7)["color"], marks(0)["linestyle"], marks(7)["linestyle"]
+    (True, '-', '--')
+    """
+    colour, again = COLOURS[index % len(COLOURS)], index >= len(COLOURS)
+    return {
+        "color": colour,
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": "--" if again else "-",
+        "markersize": 4.5,
+        "markerfacecolor": "white" if again else colour,
+        "markeredgecolor": colour if again else "white",
+        "markeredgewidth": 0.9 if again else 0.6,
+        "linewidth": 1.2,
+        "elinewidth": 1.0,
+        "capsize": 2.0,
+    }
+
+
+def caption(figure: Any, text: str) -> None:
+    """Say at the foot of a figure what its marks are, on as many lines as it takes."""
+    from matplotlib import rcParams
+
+    lines = wrapped(text, figure.get_size_inches()[0], 0.83 * rcParams["font.size"])
+    figure.supxlabel(lines, fontsize="small", color=INK, x=0.01, ha="left")
 
 
 def wrapped(text: str, inches: float, points: float) -> str:

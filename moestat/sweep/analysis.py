@@ -11,6 +11,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.rates.rate import RateResult, fit_rate
 from moestat.sweep.columns import CERTIFICATE, LOSSES, Columns, literals, read_columns
 from moestat.sweep.evidence import NUMBERS, Evidence, gather
+from moestat.sweep.quantities import ROUNDING
 from moestat.sweep.replication import Replication, entering_cells, replication
 from moestat.sweep.scan import Cells
 from moestat.sweep.shapes import Shape
@@ -18,7 +19,10 @@ from moestat.sweep.spec import Curve, loss_label
 from moestat.sweep.store import Store
 from moestat.sweep.verdicts import Verdict, judge
 
-__all__ = ["CELL_KINDS", "CurveSummary", "Exponent", "average_rates", "summarise"]
+__all__ = ["ABSORBED", "CELL_KINDS", "CurveSummary", "Exponent", "average_rates", "summarise"]
+
+ABSORBED = "no error but rounding, as where a translation absorbs it"
+"""Why an error within cells has no rate."""
 
 CELL_KINDS = ("exact", "over")
 """Voronoi cells by their size: one fitted atom (exact-specified), several (over-specified)."""
@@ -324,11 +328,18 @@ def _cell_rates(store: Store, used: Cells) -> dict[str, dict[str, Exponent]]:
             continue
         own = used.where(held)
         rates[kind] = {
-            name.removeprefix(f"{kind} error "): _rate(own, columns.take(name)[held], n_bootstrap=0)
+            name.removeprefix(f"{kind} error "): _cell_rate(own, columns.take(name)[held])
             for name in columns.names()
             if name.startswith(f"{kind} error ")
         }
     return rates
+
+
+def _cell_rate(cells: Cells, errors: FloatArray) -> Exponent:
+    """The rate of an error; none where all of it is rounding."""
+    if errors.size and np.all(np.abs(errors) <= ROUNDING):
+        return Exponent(None, ABSORBED)
+    return _rate(cells, errors, n_bootstrap=0)
 
 
 def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:

@@ -89,12 +89,22 @@ def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
         if summary.with_empty_cells:
             count = summary.with_empty_cells
             yield f"{summary.curve.name}: fits with an empty Voronoi cell: {count}"
-        if summary.note:
-            yield f"{summary.curve.name}: no rate: {summary.note}"
         if summary.replication.why:
             count = summary.replication.replicates
             yield f"{summary.curve.name}: {count} replicates: {summary.replication.why}"
+    yield from _reasons(summaries)
     yield from _verdict_notes(summaries)
+
+
+def _reasons(summaries: Sequence[CurveSummary]) -> Iterable[str]:
+    """Why curves have no rate; one line for all that lack it for the same reason."""
+    reasons: dict[str, list[str]] = {}
+    for summary in summaries:
+        if summary.note:
+            reasons.setdefault(summary.note, []).append(summary.curve.name)
+    for note, names in reasons.items():
+        who = names[0] if len(names) == 1 else f"{len(names)} of {len(summaries)} curves"
+        yield f"{who}: no rate: {note}"
 
 
 def _verdict_notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:

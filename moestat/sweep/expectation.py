@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ def _expectation(
     count, memory = counts.total(), None
     if spec.kind == "fit" and not spec.design.counted:
         truth = spec.truths[spec.curve(name).truth]
-        memory = memory_of(spec.sizes[-1], truth.family.n_features)
+        memory = memory_of(spec.sizes_of(spec.curve(name))[-1], truth.family.n_features)
     if not count:
         return Expectation(name, 0, memory, 0.0, "all cells have results")
     if costs.knows(counts):
@@ -100,7 +101,8 @@ def _expectation(
 
 def _timed(spec: Spec, name: str, counts: Mapping[tuple[str, float], int]) -> tuple[float, str]:
     """Seconds of the cells, and the sizes they are reckoned from."""
-    sizes = sorted({spec.sizes[0], spec.sizes[len(spec.sizes) // 2]})
+    own = spec.sizes_of(spec.curve(name)) if spec.kind == "fit" else spec.sizes
+    sizes = sorted({own[0], own[len(own) // 2]})
     at = {n: find_cell(spec, cell_key(name, n, 0, spec.axis)) for n in sizes}
     run_cell(spec.text, at[sizes[0]])  # compiles
     seconds = []
@@ -109,8 +111,10 @@ def _timed(spec: Spec, name: str, counts: Mapping[tuple[str, float], int]) -> tu
         if record.status == FAILED:
             raise SweepError(f"its cell of n = {n:,} fails: {record.message}")
         seconds.append(record.seconds)
-    growth = (seconds[-1] - seconds[0]) / max(sizes[-1] - sizes[0], 1)
-    cost = {n: seconds[0] + max(growth, 0.0) * (n - sizes[0]) for _, n in counts}
+    # Passes over rows grow with n; over the cells of a lattice, with the steps of a harder fit.
+    scale = math.log if spec.kind == "fit" and spec.design.counted else float
+    growth = (seconds[-1] - seconds[0]) / max(scale(sizes[-1]) - scale(sizes[0]), 1.0)
+    cost = {n: seconds[0] + max(growth, 0.0) * (scale(n) - scale(sizes[0])) for _, n in counts}
     shown = " and ".join(f"{n:,}" for n in sizes)
     return sum(cost[n] * count for (_, n), count in counts.items()), shown
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from moestat.rates.plots import RateCurve, plot_rates, save_figure
-from moestat.rates.style import INK, WIDTHS, wrapped
+from moestat.rates.style import WIDTHS, caption, wrapped
 from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text
 from moestat.sweep.spec import loss_label
+from moestat.sweep.store import Store
 
 __all__ = ["draw", "loss_symbol", "panel_label", "write_figures", "write_page"]
 
@@ -77,8 +78,7 @@ def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") ->
         title = ": ".join(part for part in (panel_label(name), what) if part)
         legend.set_title(figure_text(title) or None, prop={"weight": weight})
         legend.set_alignment("left")
-    caption = wrapped(_caption(summaries), width * columns, 0.83 * points)
-    figure.supxlabel(caption, fontsize="small", color=INK, x=0.01, ha="left")
+    caption(figure, _caption(summaries))
     return figure
 
 
@@ -185,23 +185,24 @@ def _rate_curve(summary: CurveSummary) -> RateCurve:
 
 
 def write_page(
-    store: Path,
+    store: Store,
     folder: str | Path | None,
-    draw: Callable[[], Any] | None,
-    page: Callable[[list[Path]], str],
+    summaries: Sequence[Any],
+    draw: Callable[[str, Sequence[Any]], Any],
+    page: Callable[[Store, Sequence[Any], str | None], str],
 ) -> list[Path]:
     """Write a figure (PNG, PDF) and a Markdown page, named like the store.
 
     Parameters
     ----------
-    store : Path
-        The store's file.
+    store : Store
+        The store.
     folder : str or Path or None
         Where to; the store's own folder for None.  It is made if it is not there.
-    draw : callable or None
-        ``draw()``: the figure; None where there is nothing to draw.
-    page : callable
-        ``page(figures)``: the text, given the files of the figure.
+    summaries : sequence
+        Its curves.
+    draw, page : callable
+        As `moestat.sweep.kinds` describes them; nothing is drawn before there is a result.
 
     Returns
     -------
@@ -213,15 +214,16 @@ def write_page(
     SweepError
         If a file cannot be written.
     """
-    target = store.parent if folder is None else Path(folder)
-    base = target / store.stem
+    target = store.path.parent if folder is None else Path(folder)
+    base = target / store.path.stem
     text, figures = base.with_name(base.name + ".md"), []
     try:
         target.mkdir(parents=True, exist_ok=True)
-        if draw is not None:
+        if any(summary.drawable for summary in summaries):
             figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
-            write_figures(draw(), figures)
-        text.write_text(page(figures), encoding="utf-8")
+            write_figures(draw(store.spec.title, summaries), figures)
+        picture = figures[0].name if figures else None
+        text.write_text(page(store, summaries, picture), encoding="utf-8")
     except OSError as error:
         raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
     return [text, *figures]

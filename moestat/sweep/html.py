@@ -7,11 +7,14 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
+from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds import part_of
 from moestat.sweep.store import Store
 
-__all__ = ["html_report"]
+__all__ = ["html_report", "write_html"]
 
 _STYLE = """
 :root { --ink: #222; --faint: #767676; --line: #ddd; --back: #fff; --band: #f6f6f4; }
@@ -21,7 +24,7 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back);
        max-width: 68rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
 h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
-figure { margin: 1rem 0; background: #fff; } figure svg { width: 100%; height: auto; }
+figure { margin: 1rem 0; background: #fff; } figure svg { max-width: 100%; height: auto; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: 1rem 0; }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: left;
          vertical-align: top; overflow-wrap: normal; }
@@ -55,6 +58,49 @@ document.querySelectorAll("th button").forEach(function (button) {
 """
 
 
+_FOLDED = {
+    "| evidence |": "evidence",
+    "| error in |": "errors within cells",
+    "| value, by replicate |": "single runs",
+}
+"""Tables that fold away, by a column of theirs."""
+
+
+def write_html(store: Store, folder: str | Path | None = None) -> list[Path]:
+    """Write the report of a sweep of any kind as one self-contained HTML page.
+
+    Parameters
+    ----------
+    store : Store
+        An open store; its sweep need not be complete.
+    folder : str or Path, optional
+        Where to; the store's own folder by default.  It is made if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The page, named like the store.
+
+    Raises
+    ------
+    SweepError
+        If it cannot be written.
+    """
+    target = store.path.parent if folder is None else Path(folder)
+    kind = store.spec.kind
+    summaries = part_of(kind, "summarise")(store)
+    drawn = any(summary.drawable for summary in summaries)
+    figure = part_of(kind, "draw")(store.spec.title, summaries) if drawn else None
+    page = html_report(store, part_of(kind, "page")(store, summaries), figure)
+    path = target / f"{store.path.stem}.html"
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
+    return [path]
+
+
 def html_report(store: Store, markdown: str, figure: Any = None) -> str:
     """One HTML page with the figure, the tables and the evidence of a report, and the spec.
 
@@ -63,8 +109,7 @@ def html_report(store: Store, markdown: str, figure: Any = None) -> str:
     store : Store
         The store, for its spec and the commands that give its numbers.
     markdown : str
-        The report in Markdown, as `moestat.sweep.report.markdown_report` writes it, without the
-        figure.
+        The report in Markdown, without the figure: what ``page`` of `moestat.sweep.kinds` gives.
     figure : matplotlib.figure.Figure, optional
         The figure, which becomes part of the page.
 
@@ -97,9 +142,10 @@ def _body(blocks: Sequence[str]) -> Iterable[str]:
         elif block.startswith("| "):
             table = _table(block.split("\n"))
             rows = table.count("<tr>") - 1
-            if block.startswith("| evidence") or block.startswith("| error in"):
-                name = "evidence" if block.startswith("| evidence") else "errors within cells"
-                table = f"<details><summary>{name} ({rows} rows)</summary>{table}</details>"
+            head = block.partition("\n")[0]
+            names = [name for column, name in _FOLDED.items() if column in head]
+            if names:
+                table = f"<details><summary>{names[0]} ({rows} rows)</summary>{table}</details>"
             yield table
         elif block.startswith("> "):
             yield f"<blockquote>{_text(block[2:])}</blockquote>"
@@ -149,7 +195,7 @@ def _commands(store: Store) -> str:
     """For each kind of number, the command that gives it."""
     name = shlex.quote(store.path.name)
     lines = [
-        ("slopes, intervals, evidence of every curve", f"rates {name} --json"),
+        ("the numbers of every curve", f"rates {name} --json"),
         ("the figure", f"plot {name} --out figure.pdf"),
         ("every cell as a row, with a dictionary of the columns", f"export {name} --out cells.csv"),
         ("failed cells", f"failures {name}"),

@@ -19,6 +19,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "summarise": "analysis.summarise",
         "table": "display.rates_table",
         "draw": "figure.draw",
+        "page": "report.markdown_report",
         "write_report": "report.write_report",
     },
     "network": {
@@ -27,6 +28,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "summarise": "networks.analysis.summarise_networks",
         "table": "networks.display.networks_table",
         "draw": "networks.display.draw_networks",
+        "page": "networks.display.network_page",
         "write_report": "networks.display.write_network_report",
     },
     "training": {
@@ -35,6 +37,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "summarise": "training.analysis.summarise_trainings",
         "table": "training.display.trainings_table",
         "draw": "training.display.draw_trainings",
+        "page": "training.display.training_page",
         "write_report": "training.display.write_training_report",
     },
     "inference": {
@@ -43,6 +46,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "summarise": "inference.analysis.summarise_inference",
         "table": "inference.display.inference_table",
         "draw": "inference.display.draw_inference",
+        "page": "inference.display.inference_page",
         "write_report": "inference.display.write_inference_report",
     },
 }
@@ -51,7 +55,8 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 ``parse(top, text)`` gives a spec; ``run_cell(text, cell)`` the record of a cell;
 ``summarise(store)`` one summary per curve, with ``failed`` and ``drawable``, the number of records
 that a figure has a use for; ``table(title, summaries, details)`` a table for the terminal;
-``draw(title, summaries)`` a figure; ``write_report(store, folder)`` the paths of a report.
+``draw(title, summaries)`` a figure; ``page(store, summaries, figure)`` the report in Markdown, with
+the picture of that name if there is one; ``write_report(store, folder)`` the paths of a report.
 """
 
 

@@ -8,11 +8,14 @@ import numpy as np
 
 from moestat.sweep.record import Record
 
-__all__ = ["Quantity", "observed", "quantity"]
+__all__ = ["ROUNDING", "Quantity", "observed", "quantity"]
 
 Quantity = str | tuple[int, str]
 """``loss``, ``hellinger``, ``total_variation`` or the label of a further loss; or the number of
 atoms of a Voronoi cell and ``mass``, a block or ``expert``."""
+
+ROUNDING = 1e-12
+"""An error of parameters up to here is that of arithmetic: a translation absorbs the rest."""
 
 _FEWEST = 2
 """Estimates with a quantity that a sample size needs, so that it enters a slope."""
@@ -61,6 +64,8 @@ def _cell_error(record: Record, size: int, block: str) -> float | None:
 def observed(records: Iterable[Record], name: Quantity) -> list[tuple[Record, float]]:
     """The records with a positive value of a quantity, at sizes that have at least two of them.
 
+    Errors within cells up to `ROUNDING` count as 0.
+
     Parameters
     ----------
     records : iterable of Record
@@ -73,8 +78,8 @@ def observed(records: Iterable[Record], name: Quantity) -> list[tuple[Record, fl
     list of (Record, float)
         Records with their values.
     """
-    value = quantity(name)
-    pairs = [(record, found) for record in records if (found := value(record)) and found > 0.0]
+    value, least = quantity(name), 0.0 if isinstance(name, str) else ROUNDING
+    pairs = [(record, found) for record in records if (found := value(record) or 0.0) > least]
     sizes, counts = np.unique([record.n for record, _ in pairs], return_counts=True)
     enough = set(sizes[counts >= _FEWEST].tolist())
     return [pair for pair in pairs if pair[0].n in enough]

@@ -11,17 +11,16 @@ from typing import Any
 from moestat.metrics.information import information_spectrum
 from moestat.model.designs import Design
 from moestat.rates.rate import RateResult
-from moestat.sweep.analysis import CELL_KINDS, CurveSummary, Exponent, summarise
+from moestat.sweep.analysis import ABSORBED, CELL_KINDS, CurveSummary, Exponent, summarise
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import markdown_text
 from moestat.sweep.evidence import Spread
 from moestat.sweep.figure import draw, panel_label, write_figures
-from moestat.sweep.html import html_report
 from moestat.sweep.spec import Truth, loss_label
 from moestat.sweep.store import Store
 from moestat.sweep.verdicts import LEVEL
 
-__all__ = ["latex_table", "markdown_report", "verdict", "write_html", "write_report"]
+__all__ = ["latex_table", "markdown_report", "verdict", "write_report"]
 
 _DAGGER = "\N{DAGGER}"
 _DASH = "\N{EN DASH}"
@@ -108,38 +107,6 @@ def write_report(store: Store, folder: str | Path | None = None) -> list[Path]:
     except OSError as error:
         raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
     return [*texts, *figures]
-
-
-def write_html(store: Store, folder: str | Path | None = None) -> list[Path]:
-    """Write the report as one self-contained HTML page.
-
-    Parameters
-    ----------
-    store, folder
-        As of `write_report`.
-
-    Returns
-    -------
-    list of Path
-        The page, named like the store.
-
-    Raises
-    ------
-    SweepError
-        If it cannot be written.
-    """
-    target = store.path.parent if folder is None else Path(folder)
-    summaries = summarise(store)
-    drawn = any(summary.n.size for summary in summaries)
-    figure = draw(store.spec.title, summaries) if drawn else None
-    page = html_report(store, markdown_report(store, summaries), figure)
-    path = target / f"{store.path.stem}.html"
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
-    return [path]
 
 
 def markdown_report(
@@ -453,11 +420,38 @@ def _exponents(summary: CurveSummary) -> list[str]:
     head = ["error in", *(_KIND_NAMES[kind] for kind in kinds)]
     columns = [summary.cell_errors[kind] for kind in kinds]
     rows = [["fits", *map(_fits, columns)]]
+    absorbed = []
     for name in columns[0]:
-        rows.append([name, *("none" if c[name].note else _exponent(c[name]) for c in columns)])
+        found = [column[name] for column in columns]
+        if all(each.note == ABSORBED for each in found):
+            absorbed.append(name)
+            continue
+        # Masses of two cells err alike, for they add up to one, and so does what all cells share.
+        rows.append(
+            [name, _cell(found[0])]
+            + ["the same" if _equal(each, found[0]) else _cell(each) for each in found[1:]]
+        )
     parts = ["Slopes of the errors within Voronoi cells:", _table(head, rows)]
     notes = dict.fromkeys(each.note for column in columns for each in column.values() if each.note)
-    return [*parts, *(f"none: {note}." for note in notes)]
+    left_out = f" ({', '.join(absorbed)}, not in the table)" if absorbed else ""
+    return [
+        *parts,
+        *(f"0: {note}{left_out}." if note == ABSORBED else f"none: {note}." for note in notes),
+    ]
+
+
+def _equal(one: Exponent, other: Exponent) -> bool:
+    if one.rate is None or other.rate is None:
+        return False
+    pairs = ((one.rate.slope, other.rate.slope), (one.rate.intercept, other.rate.intercept))
+    return all(math.isclose(*pair, rel_tol=1e-9) for pair in pairs)
+
+
+def _cell(exponent: Exponent) -> str:
+    """A slope, ``0`` for an error that is 0, or ``none``."""
+    if exponent.note == ABSORBED:
+        return "0"
+    return "none" if exponent.note else _exponent(exponent)
 
 
 def _fits(exponents: Mapping[str, Exponent]) -> str:

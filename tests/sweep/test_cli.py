@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import json
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, load_spec, open_cells, open_store, parse_spec, run_cells
 from moestat.sweep.cli import app
+from moestat.sweep.expectation import expect
 from moestat.sweep.lock import exclusive
 from tests.sweep.cells import always_fails, exact_rate
 from tests.sweep.damage import change_row, flip_field
@@ -103,7 +105,7 @@ def test_failed_cells_are_shown_and_set_the_exit_code(spec_file, fill):
     assert result.stdout.count("failed: newton | n=") + result.stdout.count("failed: em | n=") == 5
     assert "ValueError: as asked" in result.stdout
     assert f"7 more; see them all: python -m moestat.sweep failures {path}" in result.stdout
-    assert "newton: no rate: estimates at 0 of the 2 or more sample sizes" in result.stdout
+    assert "2 of 2 curves: no rate: estimates at 0 of the 2 or more sample sizes" in result.stdout
     assert "figures" not in result.stdout
     retried = invoke("run", spec_file, "--out", path, "--executor", "serial", "--retry-failed")
     assert retried.exit_code == 0
@@ -494,6 +496,27 @@ def test_check_of_a_store_that_is_whole(spec_file, fill):
     curves = json.loads(result.stdout)["curves"]
     assert [(each["cells"], each["seconds"]) for each in curves] == [(0, 0.0), (0, 0.0)]
     assert all(each["memory"] == 8 * 400 * 3 * 6 for each in curves)
+
+
+def test_check_takes_the_sizes_of_a_curve(tmp_path, spec_file):
+    text = spec_file.read_text().replace('name = "em"\n', 'name = "em"\nn = [150, 250, 300]\n', 1)
+    spec_file.write_text(text)
+    out = tmp_path / "own.sqlite"
+    result = invoke("run", spec_file, "--out", out, "--check", "--json")
+    newton, em = json.loads(result.stdout)["curves"]
+    assert (newton["memory"], em["memory"]) == (8 * 400 * 3 * 6, 8 * 300 * 3 * 6)
+    assert em["note"] == "from a cell of n = 150 and 250 each"
+
+
+def test_check_of_a_lattice_does_not_take_time_to_grow_with_n(text, tmp_path, monkeypatch):
+    def timed(text, cell):
+        return dataclasses.replace(exact_rate(text, cell), seconds=1.0 + (cell.n > 10**4))
+
+    monkeypatch.setattr("moestat.sweep.expectation.run_cell", timed)
+    text = text.replace("n = [200, 400]", "n = [10_000, 1_000_000_000, 100_000_000_000_000]")
+    text = text.replace("[design]", '[design]\nlaw = "lattice"\nnodes = 32')
+    newton, _ = expect(parse_spec(text), tmp_path / "none.sqlite")
+    assert newton.seconds == pytest.approx(3 * (1.0 + 2.0 + 3.0))
 
 
 def test_check_learns_times_from_the_store(spec_file, fill):

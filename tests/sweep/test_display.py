@@ -1,3 +1,4 @@
+import dataclasses
 import io
 import re
 
@@ -30,3 +31,12 @@ def test_tables_fit_a_terminal_of_80_columns(summaries, details):
     assert head.split()[-1] == ("d_H" if details else "failed")
     assert row.split()[-1].startswith("-0.50(" if details else "0")
     assert "4/6" in row
+
+
+def test_curves_that_lack_a_rate_for_one_reason_share_a_line(summaries):
+    first, second = (dataclasses.replace(each, rate=None, note="too few") for each in summaries)
+    caption = rates_table("", [first, second]).caption
+    assert caption.count("no rate: too few") == 1
+    assert "2 of 2 curves: no rate: too few" in caption
+    caption = rates_table("", [first, dataclasses.replace(second, note="another")]).caption
+    assert [caption.count(f"{each.curve.name}: no rate: ") for each in (first, second)] == [1, 1]

@@ -332,6 +332,26 @@ def test_html_has_what_the_page_has(fill, html):
     assert folded == 1 + 2 + 2  # the spec; evidence and cells of the two curves with fits
 
 
+def test_errors_that_say_nothing_new_are_not_tabulated(fill, tmp_path):
+    """A slope that a translation absorbs, and masses that add up to one."""
+
+    def cell(text, cell):
+        record = exact_rate(text, cell)
+        if cell.curve != "stuck | k = 3":
+            return record
+        first, second = record.losses["cells"]
+        one = {**first, "size": 1, "errors": {**first["errors"], "beta1": 1e-16}}
+        two = {**second, "size": 2, "mass_error": first["mass_error"]}
+        two["errors"] = {**second["errors"], "beta1": 0.0}
+        return dataclasses.replace(record, losses={**record.losses, "cells": [one, two]})
+
+    with open_store(fill(cell)) as store:
+        page = markdown_report(store, summarise(store))
+    (mass,) = [line for line in page.splitlines() if re.match(r"\| mass .*the same", line)]
+    assert mass.count("[") == 1
+    assert "(beta1, not in the table)" in page
+
+
 def test_verdict_names_the_agreement_of_starts(summaries):
     steady = summaries["steady"]
     all_agree = dataclasses.replace(steady.evidence, unanimous=12, with_several=12)

@@ -118,7 +118,7 @@ def spec_text(
     """A whole spec."""
     head = "".join(f"# {line}\n" for line in comment.strip().splitlines())
     return (
-        f"{head}# Written by attention_truths.py, which draws the truths: edit that.\n\n"
+        f"{head}# Written by moestat.papers.attention.truths, which draws the truths.\n\n"
         f'title = "{title}"\nseed = {SEED}\nreplicates = {replicates}\nn = {sizes}\n\n'
         f"{design}\n" + "\n".join(parts)
     )

@@ -2,14 +2,16 @@
 
     python -m moestat.papers.pages.microscope STORE [FOLDER]
 
-writes STORE's name with .png, .pdf and .md next to it, or into FOLDER.  One column per panel of the
-spec: the local slope of every curve's loss, and of the errors by block within Voronoi cells of one,
-two and three fitted atoms, with the theorems' exponents as lines.  Where the truth has directions
-that nothing identifies, the errors along and across them have a row of their own.
+writes STORE's name with .png, .pdf and .md next to it, or into FOLDER: the local slope of every
+curve's loss, one panel per panel of the spec, with the theorems' exponents as lines.  Further
+pictures, with the quantity in their names, are of the errors by block within Voronoi cells of one,
+two and three fitted atoms and, where the truth has directions that nothing identifies, of the
+errors along and across them.  A picture has at most four panels; more go to pictures with a number.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,6 +38,7 @@ from moestat.sweep.store import Store, open_store
 CELLS = {1: "cells of one", 2: "cells of two", 3: "cells of three"}
 NULL = "errors of all parameters"
 CHEAP = 100_000
+_MOST_PANELS = 4
 
 Series = tuple[np.ndarray, np.ndarray]
 
@@ -79,39 +82,72 @@ def quantities(spec: Spec, curve: Curve, records: list[Record]) -> dict[str, dic
         for size, row in CELLS.items():
             blocks = ("mass", *used[0].losses["cells"][0]["errors"], "expert")
             rows[row] = {block: series(used, (size, block)) for block in blocks}
+        _name_once(rows)
     return {
         row: {label: s for label, s in found.items() if np.unique(s[0]).size >= 3}
         for row, found in rows.items()
     }
 
 
-def draw(store: Store, found: Mapping[str, dict[str, dict[str, Series]]]) -> Figure:
-    """Local slopes: one column per panel, one row per kind of quantity."""
-    curves = store.spec.curves
-    panels = list(dict.fromkeys(curve.panel for curve in curves))
-    rows = ["loss"]
-    rows += [row for row in (*CELLS.values(), NULL) if any(f.get(row) for f in found.values())]
-    figure = Figure(figsize=(5.0 * len(panels), 3.9 * len(rows)), layout="constrained")
-    figure.suptitle(store.spec.title)
-    axes = figure.subplots(len(rows), len(panels), squeeze=False, sharex=True, sharey=True)
-    for column, panel in enumerate(panels):
-        mine = [curve.name for curve in curves if curve.panel == panel]
-        axes[0, column].set_title(panel)
-        axes[-1, column].set_xlabel("sample size $n$")
-        for row, ax in zip(rows, axes[:, column], strict=True):
-            lines = {}
-            if row == "loss":
-                firsts = ((name, next(iter(found[name]["loss"].values()), None)) for name in mine)
-                lines = {name: series for name, series in firsts if series is not None}
-            else:
-                # The curve with the most estimates that have such cells speaks for all.
-                best = max(mine, key=lambda name: _count(found[name].get(row, {})))
-                series = found[best].get(row, {})
-                lines = {f"{block} ({best})": s for block, s in series.items()}
-            _panel(ax, lines)
-            ax.set_ylabel(f"local slope: {row}" if column == 0 else "")
-    axes[0, 0].set_ylim(-0.85, 0.15)
-    axes[0, 0].set_xscale("log")
+def _name_once(rows: dict[str, dict[str, Series]]) -> None:
+    """Leave out masses of larger cells that err as those of smaller ones: they add up to one."""
+    for row, smaller in itertools.permutations([row for row in CELLS.values() if row in rows], 2):
+        mine, other = rows[row].get("mass"), rows[smaller].get("mass")
+        if row > smaller and mine is not None and other is not None and _equal(mine, other):
+            del rows[row]["mass"]
+
+
+def _equal(one: Series, other: Series) -> bool:
+    return one[0].size > 0 and all(
+        a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=0.0)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def draw(store: Store, found: Mapping[str, dict[str, dict[str, Series]]]) -> dict[str, Figure]:
+    """Local slopes: pictures by what their names end with, of one kind of quantity each."""
+    panels = list(dict.fromkeys(curve.panel for curve in store.spec.curves))
+    pictures = {}
+    for row in ("loss", *CELLS.values(), NULL):
+        lines = {panel: _lines(store, found, panel, row) for panel in panels}
+        shown = [panel for panel in panels if lines[panel]]
+        for part in range(0, len(shown), _MOST_PANELS):
+            name = "" if row == "loss" else "_" + row.replace(" ", "_")
+            name += f"_{part // _MOST_PANELS + 1}" if part else ""
+            chosen = {panel: lines[panel] for panel in shown[part : part + _MOST_PANELS]}
+            pictures[name] = _picture(store.spec.title, row, chosen)
+    return pictures
+
+
+def _lines(
+    store: Store, found: Mapping[str, dict[str, dict[str, Series]]], panel: str, row: str
+) -> dict[str, Series]:
+    """What a panel shows: the loss of each curve, or all errors of one curve."""
+    mine = [curve.name for curve in store.spec.curves if curve.panel == panel]
+    if row == "loss":
+        firsts = ((name, next(iter(found[name]["loss"].values()), None)) for name in mine)
+        return {name: series for name, series in firsts if series is not None}
+    # The curve with the most estimates that have such cells speaks for all.
+    best = max(mine, key=lambda name: _count(found[name].get(row, {})))
+    return {f"{block} ({best})": s for block, s in found[best].get(row, {}).items()}
+
+
+def _picture(title: str, row: str, panels: Mapping[str, Mapping[str, Series]]) -> Figure:
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(5.0 * columns, 3.9 * rows), layout="constrained")
+    figure.suptitle(title)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for ax, (panel, lines) in zip(grid.flat, panels.items(), strict=False):
+        _panel(ax, lines)
+        ax.set_title(panel)
+        ax.set_xlabel("sample size $n$")
+        ax.set_ylabel(f"local slope: {row}")
+        ax.label_outer()
+    for ax in list(grid.flat)[len(panels) :]:
+        ax.set_axis_off()
+    grid[0, 0].set_ylim(-0.85, 0.15)
+    grid[0, 0].set_xscale("log")
     return figure
 
 
@@ -177,7 +213,8 @@ def page(
         "Slope of log value on log n over the last four decades with its 95% interval, which of"
         " the exponents 0, 1/12, 1/8, 1/6, 1/4, 1/2 lie inside, and the n from which on every"
         " local slope (over two decades) is within two standard errors of the first of them.  First"
-        " and last are geometric means at the smallest and the largest n.",
+        " and last are geometric means at the smallest and the largest n.  Masses of two kinds of"
+        " cells that err alike, for they add up to one, are named once.",
         "",
         f"{most} replicates per sample size.",
     ]
@@ -225,10 +262,11 @@ def main() -> None:
     base.parent.mkdir(parents=True, exist_ok=True)
     with open_store(path) as store:
         records, found = read(store)
-        figure = draw(store, found)
+        pictures = draw(store, found)
         text = page(store, found, records)
-    for suffix in (".png", ".pdf"):
-        print(save_figure(figure, base.with_suffix(suffix)))
+    for name, figure in pictures.items():
+        for suffix in (".png", ".pdf"):
+            print(save_figure(figure, base.with_name(base.name + name + suffix)))
     base.with_suffix(".md").write_text(text, encoding="utf-8")
     print(base.with_suffix(".md"))
 

@@ -97,10 +97,8 @@ def report(
 
     with reading(store) as opened:
         if html:
-            from moestat.sweep.report import write_html
+            from moestat.sweep.html import write_html
 
-            if opened.spec.kind != "fit":
-                raise SweepError(f"--html is for fits; this store is of kind {opened.spec.kind!r}")
             _show_files("report", write_html(opened, out), as_json)
             return
         paths = part_of(opened.spec.kind, "write_report")(opened, out)

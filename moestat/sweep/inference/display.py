@@ -9,6 +9,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from moestat.rates.style import INK, caption, marks, plain_axes, wrapped
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.figure import write_page
@@ -16,11 +17,14 @@ from moestat.sweep.inference.analysis import InferenceSummary, Share, summarise_
 from moestat.sweep.inference.procedures import PROCEDURES
 from moestat.sweep.store import Store
 
-__all__ = ["draw_inference", "inference_table", "write_inference_report"]
+__all__ = ["draw_inference", "inference_page", "inference_table", "write_inference_report"]
 
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _BAND = {0.95: (0.93, 0.97), 0.05: (0.03, 0.07)}
 """Shares that count as nominal."""
+
+_FOOT = "Bars: twice the Monte Carlo standard error, over replicates; curves stand slightly apart"
+_NOMINAL = "; line and band: nominal share and what counts as nominal"
 
 _NOTE = (
     f"share {_PLUS_MINUS} Monte Carlo standard error over replicates; the share of an interval is"
@@ -115,17 +119,21 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary]) -> Any:
     SweepError
         If no curve has a result yet.
     """
+    from matplotlib import rcParams
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     shown = [summary for summary in summaries if summary.drawable]
     if not shown:
         raise SweepError("there is nothing to plot: no cell has a result yet")
-    figure = Figure(figsize=(4.4 * len(shown), 4.6), layout="constrained")
+    tallest = max(len(summary.shares) for summary in shown)
+    figure = Figure(figsize=(4.4 * len(shown), 4.2 + 0.2 * tallest), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(figure_text(title))
+    shaded = False
     for axes, summary in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
         nominal = {PROCEDURES[name].nominal for name, _ in summary.shares}
+        shaded = shaded or bool(nominal - {None})
         for value in (value for value in nominal if value is not None):
             axes.axhspan(*_BAND[value], color="0.92", zorder=0)
             axes.axhline(value, color="0.6", linewidth=0.8)
@@ -136,18 +144,26 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary]) -> Any:
                 [found.mean for found in places.values()],
                 [2.0 * found.error for found in places.values()],
                 label=figure_text(label),
-                marker="osD^vPX*"[i % 8],
-                markersize=4,
-                linewidth=1,
-                capsize=2,
+                **marks(i),
             )
         axes.set_xscale("log")
         places = sorted({x for own in summary.shares.values() for x in own})
         axes.set_xticks(places, [f"{x:g}" for x in places])
+        if len(places) == 1:
+            axes.set_xlim(places[0] / 1.5, places[0] * 1.5)
         axes.minorticks_off()
         axes.set_xlabel(summary.axis)
-        axes.set_title(figure_text(summary.curve.name), fontsize="medium")
-        axes.legend(fontsize="x-small", frameon=False)
+        axes.set_ylabel("share of data sets")
+        plain_axes(axes)
+        # Above the axes, where it hides no data.
+        legend = axes.legend(
+            loc="lower left", bbox_to_anchor=(0.0, 1.01), borderaxespad=0.0, fontsize="small",
+            frameon=False, labelcolor=INK,
+        )  # fmt: skip
+        name = wrapped(figure_text(summary.curve.name), 3.6, rcParams["font.size"])
+        legend.set_title(name, prop={"weight": "bold"})
+        legend.set_alignment("left")
+    caption(figure, _FOOT + (_NOMINAL if shaded else ""))
     return figure
 
 
@@ -171,17 +187,29 @@ def write_inference_report(store: Store, folder: str | Path | None = None) -> li
     SweepError
         If a file cannot be written.
     """
-    summaries, spec = summarise_inference(store), store.spec
-    drawn = any(summary.drawable for summary in summaries)
-    return write_page(
-        store.path,
-        folder,
-        (lambda: draw_inference(spec.title, summaries)) if drawn else None,
-        lambda figures: _page(spec, summaries, figures),
-    )
+    return write_page(store, folder, summarise_inference(store), draw_inference, inference_page)
 
 
-def _page(spec: Any, summaries: Sequence[InferenceSummary], figures: Sequence[Path]) -> str:
+def inference_page(
+    store: Store, summaries: Sequence[InferenceSummary], figure: str | None = None
+) -> str:
+    """The report of a sweep of inference in Markdown.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    summaries : sequence of InferenceSummary
+        Its curves.
+    figure : str, optional
+        File name of the figure.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    spec: Any = store.spec
     settled = sum(summary.done + summary.failed for summary in summaries)
     parts = [
         f"# {markdown_text(spec.title)}",
@@ -190,8 +218,8 @@ def _page(spec: Any, summaries: Sequence[InferenceSummary], figures: Sequence[Pa
         f" {_NOTE}.  In band: 93 to 97% for a nominal coverage of 95%, 3 to 7% for a test of"
         " level 5%.",
     ]
-    if figures:
-        parts.append(f"![{markdown_text(spec.title)}](<{figures[0].name}>)")
+    if figure:
+        parts.append(f"![{markdown_text(spec.title)}](<{figure}>)")
     for summary in summaries:
         parts.append(f"## {markdown_text(summary.curve.name)}")
         if summary.curve.note:

@@ -10,6 +10,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from moestat.rates.style import caption, marks, plain_axes
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.figure import panel_label, write_page
@@ -17,7 +18,7 @@ from moestat.sweep.networks.analysis import METRICS, NetworkSummary, Place, summ
 from moestat.sweep.runs import runs_of_records, runs_section
 from moestat.sweep.store import Store
 
-__all__ = ["draw_networks", "networks_table", "write_network_report"]
+__all__ = ["draw_networks", "network_page", "networks_table", "write_network_report"]
 
 _SHOWN = ("test_accuracy", "entropy")
 """Metrics of the figure."""
@@ -105,18 +106,19 @@ def draw_networks(title: str, summaries: Sequence[NetworkSummary]) -> Any:
     for column, (name, curves) in enumerate(sorted(panels.items())):
         for row, metric in enumerate(_SHOWN):
             axes = grid[row, column]
-            for summary in curves:
-                _add_curve(axes, summary, metric)
+            for index, summary in enumerate(curves):
+                _add_curve(axes, summary, metric, index)
             if column == 0:
                 axes.set_ylabel(METRICS[metric])
-            axes.grid(alpha=0.3)
+            plain_axes(axes)
         grid[0, column].set_title(figure_text(panel_label(name)), loc="left")
-        grid[0, column].legend()
+        grid[0, column].legend(frameon=False, fontsize="small")
         grid[-1, column].set_xlabel(curves[0].axis)
+    caption(figure, "Markers: means over runs; bars: one standard deviation to either side.")
     return figure
 
 
-def _add_curve(axes: Any, summary: NetworkSummary, metric: str) -> None:
+def _add_curve(axes: Any, summary: NetworkSummary, metric: str, index: int) -> None:
     places = summary.metrics[metric]
     xs = list(places)
     axes.errorbar(
@@ -124,8 +126,7 @@ def _add_curve(axes: Any, summary: NetworkSummary, metric: str) -> None:
         [place.mean for place in places.values()],
         [place.deviation or 0.0 for place in places.values()],
         label=figure_text(summary.curve.name),
-        marker="o",
-        capsize=3,
+        **marks(index),
     )
     if xs[-1] >= 4 * xs[0]:
         axes.set_xscale("log", base=2 if math.log2(xs[-1] / xs[0]) <= 6 else 10)
@@ -153,23 +154,29 @@ def write_network_report(store: Store, folder: str | Path | None = None) -> list
     SweepError
         If a file cannot be written.
     """
-    summaries, spec = summarise_networks(store), store.spec
-    drawn = any(summary.drawable for summary in summaries)
-    return write_page(
-        store.path,
-        folder,
-        (lambda: draw_networks(spec.title, summaries)) if drawn else None,
-        lambda figures: "\n".join(
-            [
-                _page(spec, summaries, figures),
-                runs_section(runs_of_records(store.records(), _SHOWN), spec.axis),
-                "",
-            ]
-        ),
-    )
+    return write_page(store, folder, summarise_networks(store), draw_networks, network_page)
 
 
-def _page(spec: Any, summaries: Sequence[NetworkSummary], figures: Sequence[Path]) -> str:
+def network_page(
+    store: Store, summaries: Sequence[NetworkSummary], figure: str | None = None
+) -> str:
+    """The report of a sweep of networks in Markdown.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    summaries : sequence of NetworkSummary
+        Its curves.
+    figure : str, optional
+        File name of the figure.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    spec: Any = store.spec
     settled = sum(summary.done + summary.failed for summary in summaries)
     parts = [
         f"# {markdown_text(spec.title)}",
@@ -178,8 +185,8 @@ def _page(spec: Any, summaries: Sequence[NetworkSummary], figures: Sequence[Path
         f" {_PLUS_MINUS} standard deviation over runs; accuracy and entropy are those of a test"
         " sample, routed without noise.",
     ]
-    if figures:
-        parts.append(f"![Accuracy and dispatch entropy](<{figures[0].name}>)")
+    if figure:
+        parts.append(f"![Accuracy and dispatch entropy](<{figure}>)")
     for summary in summaries:
         curve = summary.curve
         fields = ", ".join(f"{name} = {value}" for name, value in curve.fields.items())
@@ -191,4 +198,5 @@ def _page(spec: Any, summaries: Sequence[NetworkSummary], figures: Sequence[Path
         head = [summary.axis, "runs", *METRICS.values()]
         lines = [head, ["---"] * len(head), *_rows(summary, tuple(METRICS))]
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    parts.append(runs_section(runs_of_records(store.records(), _SHOWN), spec.axis))
     return "\n\n".join(parts) + "\n"

@@ -9,6 +9,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from moestat.rates.style import COLOURS, caption, marks, plain_axes
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.figure import write_page
@@ -21,10 +22,12 @@ from moestat.sweep.training.analysis import (
     summarise_trainings,
 )
 
-__all__ = ["draw_trainings", "trainings_table", "write_training_report"]
+__all__ = ["draw_trainings", "training_page", "trainings_table", "write_training_report"]
 
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
-_COLOURS = 10  # of matplotlib's cycle; more curves than that are not told apart
+_MOST_CURVES = 10  # more learning curves than that are a thicket
+_DASHES = ("-", "--", "-.", ":")
+"""Learning curves have no markers: dashes tell them apart in grey."""
 _BRIEF = ("excess", "difference", "overlap", "change_rate")
 _NOTE = (
     f"mean {_PLUS_MINUS} half-width of the 95% t interval over runs; the difference is paired,"
@@ -115,7 +118,7 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
         raise SweepError("there is nothing to plot: no cell has a result yet")
     first = "expert_error" if _names(shown, ["expert_error"]) else "excess"
     by_method = [name for name in (first, "difference", "overlap", "swap") if _names(shown, [name])]
-    drawn = ("loss", "change_rate") if len(shown) <= _COLOURS else ()
+    drawn = ("loss", "change_rate") if len(shown) <= _MOST_CURVES else ()
     histories = [name for name in drawn if name in shown[0].curves]
     rows = sum(len(_places(summary)) for summary in shown)
     size = (4.6 * (len(by_method) + len(histories)), max(4.6, 0.28 * rows))
@@ -126,11 +129,12 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
     for axes, name in zip(grid, by_method, strict=False):
         (_add_places if shown[0].axis == "n" else _add_methods)(axes, shown, name)
         axes.set_title(METRICS[name], fontsize="medium")
-        axes.grid(alpha=0.3)
+        plain_axes(axes)
         if axes is not grid[0] and shown[0].axis != "n":
             axes.tick_params(labelleft=False)
     for axes, name in zip(grid[len(by_method) :], histories, strict=True):
         _add_histories(axes, shown, name)
+    caption(figure, "Markers and lines: means over runs; bars and bands: their 95% t intervals.")
     return figure
 
 
@@ -139,9 +143,7 @@ def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None
     for place, (_, found) in enumerate(rows):
         if name in found:
             value = found[name]
-            axes.errorbar(
-                value.mean, place, xerr=value.halfwidth, marker="o", capsize=3, color="C0"
-            )
+            axes.errorbar(value.mean, place, xerr=value.halfwidth, **marks(0))
     if name == "difference":
         axes.axvline(0.0, color="0.4", linewidth=1)
     axes.locator_params(axis="x", nbins=5)
@@ -159,18 +161,20 @@ def _labelled(summary: TrainingSummary) -> list[tuple[str, Any]]:
 
 
 def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
-    for summary in shown:
+    for index, summary in enumerate(shown):
         found = {x: value[name] for x, value in summary.metrics.items() if name in value}
         means = [value.mean for value in found.values()]
         spread = [value.halfwidth or 0.0 for value in found.values()]
-        axes.errorbar(list(found), means, spread, label=summary.curve.name, marker="o", capsize=3)
+        axes.errorbar(
+            list(found), means, spread, label=figure_text(summary.curve.name), **marks(index)
+        )
     axes.set_xscale("log")
     axes.set_xlabel(shown[0].axis)
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", frameon=False)
 
 
 def _add_histories(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
-    for summary in shown:
+    for index, summary in enumerate(shown):
         if name not in summary.curves:
             continue
         start = int(name == "change_rate")
@@ -178,12 +182,13 @@ def _add_histories(axes: Any, shown: Sequence[TrainingSummary], name: str) -> No
         means = [value.mean for value in values]
         low = [value.mean - (value.halfwidth or 0.0) for value in values]
         high = [value.mean + (value.halfwidth or 0.0) for value in values]
-        (line,) = axes.plot(steps, means, label=summary.curve.name)
-        axes.fill_between(steps, low, high, alpha=0.15, color=line.get_color())
+        colour, label = COLOURS[index % len(COLOURS)], figure_text(summary.curve.name)
+        axes.plot(steps, means, label=label, color=colour, linestyle=_DASHES[index % len(_DASHES)])
+        axes.fill_between(steps, low, high, alpha=0.15, color=colour, linewidth=0)
     axes.set_title("validation loss" if name == "loss" else METRICS[name], fontsize="medium")
     axes.set_xlabel("step")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
+    plain_axes(axes)
+    axes.legend(fontsize="small", frameon=False)
 
 
 def write_training_report(store: Store, folder: str | Path | None = None) -> list[Path]:
@@ -206,33 +211,37 @@ def write_training_report(store: Store, folder: str | Path | None = None) -> lis
     SweepError
         If a file cannot be written.
     """
-    summaries, spec = summarise_trainings(store), store.spec
-    drawn = any(summary.drawable for summary in summaries)
-    return write_page(
-        store.path,
-        folder,
-        (lambda: draw_trainings(spec.title, summaries)) if drawn else None,
-        lambda figures: "\n".join(
-            [
-                _page(spec, summaries, figures),
-                runs_section(
-                    runs_of_records(store.records(), _names(summaries, tuple(METRICS))), spec.axis
-                ),
-                "",
-            ]
-        ),
-    )
+    return write_page(store, folder, summarise_trainings(store), draw_trainings, training_page)
 
 
-def _page(spec: Any, summaries: Sequence[TrainingSummary], figures: Sequence[Path]) -> str:
+def training_page(
+    store: Store, summaries: Sequence[TrainingSummary], figure: str | None = None
+) -> str:
+    """The report of a sweep of training runs in Markdown.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    summaries : sequence of TrainingSummary
+        Its methods.
+    figure : str, optional
+        File name of the figure.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    spec: Any = store.spec
     settled = sum(summary.done + summary.failed for summary in summaries)
     parts = [
         f"# {markdown_text(spec.title)}",
         f"{spec.replicates} runs per method and place, seed {spec.seed}.  Spec {spec.digest[:12]};"
         f" {settled} of {spec.n_cells} cells have results.  Numbers are {_NOTE}.",
     ]
-    if figures:
-        parts.append(f"![{markdown_text(spec.title)}](<{figures[0].name}>)")
+    if figure:
+        parts.append(f"![{markdown_text(spec.title)}](<{figure}>)")
     names = _names(summaries, tuple(METRICS))
     if spec.axis == "choice":
         parts.append("## At the point of the grid with the least validation loss")
@@ -261,6 +270,7 @@ def _page(spec: Any, summaries: Sequence[TrainingSummary], figures: Sequence[Pat
             parts.append(f"{_name(summary)}: {summary.failed} of {summary.planned} failed.")
         if summary.curve.note:
             parts.append(f"> {_name(summary)}: {markdown_text(summary.curve.note)}")
+    parts.append(runs_section(runs_of_records(store.records(), names), spec.axis))
     return "\n\n".join(parts) + "\n"
 
 

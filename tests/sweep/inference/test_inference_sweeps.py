@@ -6,6 +6,7 @@ import pytest
 from moestat.estimation.inference.alignment import align
 from moestat.sweep.errors import SweepError
 from moestat.sweep.experiments import shipped
+from moestat.sweep.html import write_html
 from moestat.sweep.inference.analysis import share, summarise_inference
 from moestat.sweep.inference.display import inference_table, write_inference_report
 from moestat.sweep.inference.observed import Observed, best_approximation
@@ -72,7 +73,7 @@ def test_a_sweep_runs_and_reports(tmp_path):
         records = list(run_cells(spec, store, cells, executor="serial"))
         assert [record.message for record in records if record.status != "done"] == []
         first, second = summarise_inference(store)
-        paths = write_inference_report(store)
+        paths = [*write_inference_report(store), *write_html(store)]
     assert set(first.shares) < set(second.shares)
     own = [r.losses["wald"]["Wald, HC0"] for r in records if (r.curve, r.n) == ("right", 200)]
     found = first.shares["wald", "Wald, HC0"][200]
@@ -80,6 +81,9 @@ def test_a_sweep_runs_and_reports(tmp_path):
     assert ("wald", "Wald, cluster") in second.shares
     assert inference_table("t", [first, second], details=True).row_count == 2 * (6 + 7)
     assert "in band" in paths[0].read_text()
+    html = paths[-1].read_text()
+    assert html.count("<svg") == 1
+    assert "Wald, cluster" in html
     assert all(path.stat().st_size > 0 for path in paths)
 
 

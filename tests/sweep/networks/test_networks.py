@@ -200,7 +200,7 @@ def test_summaries_are_means_deviations_and_quantiles(folder):
     assert (place.quantiles[0], place.quantiles[-1]) == (min(accuracies), max(accuracies))
 
 
-def test_commands_say_what_applies(folder):
+def test_commands_say_what_applies(folder, tmp_path):
     store = str(folder / "s.sqlite")
     run = CliRunner().invoke
     shown = run(app, ["rates", store])
@@ -212,6 +212,10 @@ def test_commands_say_what_applies(folder):
     refused = run(app, ["compare", store, "MLP", "CNN"])
     assert refused.exit_code != 0
     assert "networks, which have no rates" in refused.output + str(refused.exception)
+    assert run(app, ["report", store, "--html", "--out", str(tmp_path)]).exit_code == 0
+    page = (tmp_path / "s.html").read_text()
+    assert page.count("<svg") == 1
+    assert "single runs (" in page
     assert run(app, ["status", store]).exit_code == 0
     assert run(app, ["verify-store", store]).exit_code == 0
     assert (folder / "s.png").stat().st_size > 0

@@ -69,6 +69,7 @@ def test_shipped_experiments_give_every_method_the_same_grid():
 
 def test_a_sweep_runs_and_reports(tmp_path):
     pytest.importorskip("torch")
+    from moestat.sweep.html import write_html
     from moestat.sweep.runner import open_cells, run_cells
     from moestat.sweep.store import create_store
     from moestat.sweep.training.analysis import summarise_trainings
@@ -80,7 +81,7 @@ def test_a_sweep_runs_and_reports(tmp_path):
         records = list(run_cells(spec, store, cells, executor="serial"))
         assert {record.status for record in records} == {"done"}
         first, second = summarise_trainings(store)
-        paths = write_training_report(store)
+        paths = [*write_training_report(store), *write_html(store)]
     losses = {(r.curve, r.n, r.replicate): r.losses for r in records}
     means = {x: sum(losses["SMoE", x, i]["validation_loss"] for i in range(2)) for x in (1, 2)}
     assert first.best == min(means, key=means.__getitem__)
@@ -93,7 +94,9 @@ def test_a_sweep_runs_and_reports(tmp_path):
     assert "difference" not in first.metrics[1]
     assert second.curves["step"] == [0, 2, 4]
     assert trainings_table("t", [first, second]).row_count == 2
-    page = paths[0].read_text()
+    page, html = paths[0].read_text(), paths[-1].read_text()
     assert "The grid, the same for every method" in page
     assert f"| v2 | {second.best} | {[0.001, 0.01][second.best - 1]} |" in page
+    assert html.count("<svg") == 1
+    assert "single runs (" in html
     assert all(path.stat().st_size > 0 for path in paths)
