@@ -107,6 +107,12 @@ _WORKS = (
         "Proceedings of the 18th ACM-SIAM Symposium on Discrete Algorithms, 1027-1035",
     ),
     Reference(
+        "Carter and Wegman (1979)",
+        "J. L. Carter and M. N. Wegman",
+        "Universal classes of hash functions",
+        "Journal of Computer and System Sciences 18, 143-154",
+    ),
+    Reference(
         "Chen et al. (2022)",
         "Z. Chen, Y. Deng, Y. Wu, Q. Gu and Y. Li",
         "Towards understanding mixture of experts in deep learning",
@@ -166,6 +172,13 @@ _WORKS = (
         "C. L. Lawson and R. J. Hanson",
         "Solving least squares problems",
         "Prentice-Hall",
+    ),
+    Reference(
+        "Lemire and Kaser (2014)",
+        "D. Lemire and O. Kaser",
+        "Strongly universal string hashing is fast",
+        "The Computer Journal 57, 1624-1638",
+        "arXiv 1202.4961",
     ),
     Reference(
         "Lewis and Overton (2013)",
