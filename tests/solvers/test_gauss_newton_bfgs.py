@@ -11,6 +11,7 @@ from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt
 from moestat.solvers.driver import drive
 from moestat.solvers.least_squares.gauss_newton import (
     feature_metric,
+    fitted_levels,
     last_look,
     least_squares_solution,
     region_step,
@@ -165,6 +166,15 @@ def test_previews_lead_to_the_same_certificate():
     assert here.value == pytest.approx(
         whole.evaluate(Request(Objective.RESIDUALS, solution.theta)).value, rel=1e-12
     )
+
+
+def test_a_part_of_the_data_that_cannot_determine_the_parameters_is_left_out():
+    """A preview has a row of 16 or more; ten rows a parameter are asked for."""
+    few, many = (problem_of(LINEAR, 40_000, k=k, d=d)[0] for k, d in ((2, 1), (8, 8)))
+    assert few.family.n_params < 100 < 250 < many.family.n_params
+    previews = [[data.preview for _, data in fitted_levels(p)] for p in (few, many)]
+    assert previews[0].count(True) > previews[1].count(True)
+    assert all(seen[-1] is False for seen in previews)
 
 
 @pytest.mark.parametrize("shift", [0.0, -3.0, 5.0])

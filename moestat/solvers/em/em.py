@@ -17,8 +17,6 @@ __all__ = ["EM", "Climb", "EMMap", "EMSolver"]
 
 # What is this small a part of the outer tolerance changes no outer decision.
 _NEGLIGIBLE = 1e-3
-# Two summations of one log-likelihood agree to this.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -104,13 +102,12 @@ class EMSolver(ABC):
         It climbs on compressed data, then on finer ones until the end holds on all of the data.
         """
         exact = [i for i, data in enumerate(problem.data.levels) if not data.preview]
-        allowed = max(_NEGLIGIBLE * self.tolerance, _ROUNDING)
         # The coarsest of several levels would have to be left too often.
         for level in exact[min(1, max(len(exact) - 2, 0)) :]:
             em = EMMap(problem, start, level, self.tolerance, self.m_step_iterations)
             end = yield from self._climb(em, start)
             here = yield Request(Objective.OBSERVED, end.theta)
-            if abs(-here.value - end.path[-1]) <= allowed * abs(here.value):
+            if abs(-here.value - end.path[-1]) <= _NEGLIGIBLE * self.tolerance * abs(here.value):
                 break
         certificate = certify(
             problem, end.theta, here, problem.metric(end.theta), end.status, end.iterations

@@ -220,9 +220,9 @@ def sweep():
     with TemporaryDirectory() as folder:
         for executor in ("serial", "cuda"):
             with create_store(Path(folder) / f"{executor}.sqlite", spec) as store:
-                cells = open_cells(spec, store)
+                planned = open_cells(spec, store)
                 # Fewer samples than parameters: there is no estimate.
-                cells.append(replace(cells[0], n=3, replicate=7))
+                cells = [*planned, replace(planned[0], n=3, replicate=7)]
                 found = run_cells(spec, store, cells, executor=executor, workers=1)
                 records.append({record.key: record for record in found})
     one, other = records
