@@ -35,8 +35,6 @@ _RESIDUAL = 0.1
 _FAR = 1.0
 """Predicted decrease, in units of log-likelihood, above which a step need not be exact."""
 
-_BISECTIONS = 100  # of the multiplier of an exact step at the region's edge, at most
-
 
 class Metric:
     """A metric (P, P) that is block-diagonal, as that of channels is, with its inverse."""
@@ -183,13 +181,12 @@ class LargeRegion:
                 best[0] -= math.copysign(math.sqrt(rest) if values[0] < 0.0 else 0.0, slope[0])
                 return basis @ best
             high = low + float(np.linalg.norm(slope)) / radius
-            for _ in range(_BISECTIONS):
-                middle = 0.5 * (low + high)
+            middle = 0.5 * (low + high)
+            while abs(norm - radius) > 1e-3 * radius and low < middle < high:
                 best = shifted(middle)
                 norm = float(np.linalg.norm(best))
-                if abs(norm - radius) <= 1e-3 * radius:
-                    break
                 low, high = (middle, high) if norm > radius else (low, middle)
+                middle = 0.5 * (low + high)
             return basis @ (best * min(1.0, radius / norm))
 
     @cached_property
