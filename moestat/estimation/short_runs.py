@@ -14,6 +14,7 @@ from moestat.base.validate import positive_int, real_in
 from moestat.estimation.starts import (
     ClusterStarts,
     RandomStarts,
+    SoftClusterStarts,
     SplitStarts,
     StartRule,
     into_box,
@@ -35,8 +36,12 @@ _ROWS = 4000
 _SHORT, _LONG = 12, 300
 """Iterations of a short run, and of one that is continued."""
 
-_CONTINUED, _MOVED, _CONTINUED_MOVES = 5, 24, 2
-"""Short runs that are continued; moves of a round, and those of them that are continued."""
+_MOVED = 24
+"""Moves of a round."""
+
+_CONTINUED = {True: (16, 6), False: (5, 2)}
+"""Short runs, and moves of a round, that are continued, for classes and for numbers: after a few
+iterations to classes the heights hardly say where a run will end."""
 
 _ROUNDS, _IDLE = 8, 2
 """Rounds of moves at most, and without a better optimum."""
@@ -100,25 +105,32 @@ class ShortRuns:
         some = _some_rows(problem, rng)
         family = problem.family
         points = [rule.draw(some, rng) for rule in _rules(family, self.count)]
+        begun, moves = _CONTINUED[_has_classes(family)]
         short = _run(some, into_box(family, np.vstack(points)), _SHORT)
-        found = _run(some, _best(short, _CONTINUED), _LONG)
+        found = _run(some, _best(short, begun), _LONG)
         idle = 0
         for _ in range(_ROUNDS if family.n_experts > 1 else 0):
             if idle == _IDLE or time.monotonic() > deadline:
                 break
             height = max(height for _, height in found)
             moved = _moves(some, _best(found, 1)[0], _MOVED, rng)
-            found += _run(some, _best(_run(some, moved, _SHORT), _CONTINUED_MOVES), _LONG)
+            found += _run(some, _best(_run(some, moved, _SHORT), moves), _LONG)
             idle = idle + 1 if max(h for _, h in found) <= height + _SAME_OPTIMUM else 0
         if some.data is problem.data:
             return np.array([theta for theta, _ in found])
         return np.array(_twice_at_most(found)[:_RETURNED])
 
 
+def _has_classes(family: Family) -> bool:
+    return family.likelihood.support is not None
+
+
 def _rules(family: Family, count: int) -> list[StartRule]:
-    """Clusters find regression lines; for classes random gates are better."""
+    """Hard clusters find regression lines; for classes soft ones, splits and random gates do."""
     shares: list[tuple[type, float]] = [(SplitStarts, 0.5), (RandomStarts, 0.5)]
-    if not family.is_regression and family.likelihood.support is None:
+    if _has_classes(family):
+        shares = [(rule, 1 / 3) for rule in (SoftClusterStarts, SplitStarts, RandomStarts)]
+    elif not family.is_regression:
         shares = [(ClusterStarts, 0.5), (SplitStarts, 0.25), (RandomStarts, 0.25)]
     counts = [int(np.ceil(share * count)) for _, share in shares]
     counts = np.diff([0, *np.minimum(np.cumsum(counts), count)])

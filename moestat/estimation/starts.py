@@ -23,6 +23,7 @@ __all__ = [
     "GivenStarts",
     "MeasureStarts",
     "RandomStarts",
+    "SoftClusterStarts",
     "SplitStarts",
     "StartRule",
     "TruthStarts",
@@ -439,7 +440,7 @@ class ClusterStarts:
             if family.expert.block is not None:
                 origin += scale.noise(family, rng)
             origin = np.clip(family.pin(origin), family.lower, family.upper)
-            some.assign(_memberships(points, family.n_experts, rng))
+            some.assign(self.memberships(points, family.n_experts, rng))
             steps = newton_steps(
                 Objective.COMPLETE,
                 origin,
@@ -452,19 +453,43 @@ class ClusterStarts:
             start[:] = drive([steps], [some], threads=1)[0][0]
         return starts
 
+    def memberships(self, points: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+        """One row per atom, 1 for the points (q, n) nearest to its k-means++ seed, else 0."""
+        n = points.shape[1]
+        distance = np.full((k, n), np.inf)
+        chance = np.full(n, 1.0 / n)
+        for i in range(k):
+            seed = points[:, rng.choice(n, p=chance)]
+            distance[i] = np.sum((points - seed[:, None]) ** 2, axis=0)
+            nearest = distance.min(axis=0)
+            total = nearest.sum()
+            chance = nearest / total if total > 0.0 else np.full(n, 1.0 / n)
+        return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
 
-def _memberships(points: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
-    """One row per atom, 1 for the points (q, n) nearest to its k-means++ seed, else 0."""
-    n = points.shape[1]
-    distance = np.full((k, n), np.inf)
-    chance = np.full(n, 1.0 / n)
-    for i in range(k):
-        seed = points[:, rng.choice(n, p=chance)]
-        distance[i] = np.sum((points - seed[:, None]) ** 2, axis=0)
-        nearest = distance.min(axis=0)
-        total = nearest.sum()
-        chance = nearest / total if total > 0.0 else np.full(n, 1.0 / n)
-    return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
+
+@dataclass(frozen=True)
+class SoftClusterStarts(ClusterStarts):
+    """The complete-data fit to soft clusters of the samples.
+
+    As `ClusterStarts`, with seeds that are k samples drawn at random, and memberships in proportion
+    to ``exp(-s |z - c|^2)`` at a squared distance from the seed c; s is log-uniform on [1/4, 4].
+    Every atom then has samples of all classes, which hard clusters of inputs need not have.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    """
+
+    name: str = "soft cluster"
+
+    def memberships(self, points: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+        """One row per atom, which sum to 1 over the atoms."""
+        seeds = points[:, rng.choice(points.shape[1], k, replace=False)]
+        sharpness = 4.0 ** rng.uniform(-1.0, 1.0)
+        score = -sharpness * np.sum((points[:, None] - seeds[:, :, None]) ** 2, axis=0)
+        share = np.exp(score - score.max(axis=0))
+        return share / share.sum(axis=0)
 
 
 def make_starts(

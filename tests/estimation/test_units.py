@@ -20,7 +20,8 @@ from moestat.base.warnings import (
     UnitsWarning,
 )
 from moestat.estimation.short_runs import ShortRuns
-from moestat.estimation.starts import GivenStarts, RandomStarts, SplitStarts
+from moestat.estimation.starts import GivenStarts, RandomStarts, SoftClusterStarts, SplitStarts
+from moestat.model.designs import Uniform
 from moestat.model.units import Coordinates, DataUnits, closed_part
 from moestat.solvers import Newton
 from tests.kinds import GAUSSIAN, MULTINOMIAL, REGRESSION, kind_id, make, random_theta
@@ -246,3 +247,21 @@ def test_n_starts_and_time_limit_belong_to_the_default_starts(lines):
     with pytest.raises(ValueError, match="time_limit must be a number"):
         moestat.fit("gaussian", X, y, time_limit=-1.0)
     assert issubclass(DisagreementWarning, OptimumWarning)
+
+
+def test_default_starts_find_the_optimum_near_the_truth_of_classes():
+    """Three experts on five classes: starts at random seldom find it."""
+    family = moestat.family("multinomial", gate="softmax", n_experts=3, n_features=2, n_classes=5)
+    rng = np.random.default_rng(11)
+    truth = 2.0 * rng.standard_normal(family.n_params)
+    X, y = moestat.sample(family, truth, 2000, rng, design=Uniform(-2.0, 2.0))
+    near = moestat.fit(family, X, y, starts=[GivenStarts([truth])])
+    found = moestat.fit(family, X, y, rng=0)
+    assert found.log_likelihood >= near.log_likelihood - 0.01
+
+
+def test_soft_clusters_share_every_sample():
+    points = np.random.default_rng(0).normal(size=(2, 50))
+    share = SoftClusterStarts(1).memberships(points, 3, np.random.default_rng(1))
+    assert np.allclose(share.sum(axis=0), 1.0)
+    assert np.all(share > 0.0)
