@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ from moestat.sweep.analysis import CurveSummary
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text
 from moestat.sweep.spec import loss_label
-from moestat.sweep.store import Store
 
-__all__ = ["draw", "loss_symbol", "panel_label", "write_figures", "write_page"]
+__all__ = ["draw", "loss_symbol", "panel_label", "write_figures"]
 
 _ERROR = "regression error"
 
@@ -182,48 +181,3 @@ def _rate_curve(summary: CurveSummary) -> RateCurve:
         uncertified=summary.uncertified if summary.uncertified[0].size else None,
         replay=not summary.curve.require_certificate,
     )
-
-
-def write_page(
-    store: Store,
-    folder: str | Path | None,
-    summaries: Sequence[Any],
-    draw: Callable[[str, Sequence[Any]], Any],
-    page: Callable[[Store, Sequence[Any], str | None], str],
-) -> list[Path]:
-    """Write a figure (PNG, PDF) and a Markdown page, named like the store.
-
-    Parameters
-    ----------
-    store : Store
-        The store.
-    folder : str or Path or None
-        Where to; the store's own folder for None.  It is made if it is not there.
-    summaries : sequence
-        Its curves.
-    draw, page : callable
-        As `moestat.sweep.kinds` describes them; nothing is drawn before there is a result.
-
-    Returns
-    -------
-    list of Path
-        The page, then the figure's files.
-
-    Raises
-    ------
-    SweepError
-        If a file cannot be written.
-    """
-    target = store.path.parent if folder is None else Path(folder)
-    base = target / store.path.stem
-    text, figures = base.with_name(base.name + ".md"), []
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        if any(summary.drawable for summary in summaries):
-            figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
-            write_figures(draw(store.spec.title, summaries), figures)
-        picture = figures[0].name if figures else None
-        text.write_text(page(store, summaries, picture), encoding="utf-8")
-    except OSError as error:
-        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
-    return [text, *figures]

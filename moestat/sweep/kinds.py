@@ -29,7 +29,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "table": "networks.display.networks_table",
         "draw": "networks.display.draw_networks",
         "page": "networks.display.network_page",
-        "write_report": "networks.display.write_network_report",
+        "write_report": "pages.write_page",
     },
     "training": {
         "parse": "training.spec.parse_trainings",
@@ -38,7 +38,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "table": "training.display.trainings_table",
         "draw": "training.display.draw_trainings",
         "page": "training.display.training_page",
-        "write_report": "training.display.write_training_report",
+        "write_report": "pages.write_page",
     },
     "inference": {
         "parse": "inference.spec.parse_inference",
@@ -47,7 +47,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "table": "inference.display.inference_table",
         "draw": "inference.display.draw_inference",
         "page": "inference.display.inference_page",
-        "write_report": "inference.display.write_inference_report",
+        "write_report": "pages.write_page",
     },
 }
 """For each kind, where its functions are.

@@ -16,7 +16,7 @@ from moestat.papers.verify.verification import verify
 from moestat.sweep import create_store, open_store, parse_spec
 from moestat.sweep.experiments import find_spec
 from moestat.sweep.networks.analysis import METRICS
-from moestat.sweep.networks.display import write_network_report
+from moestat.sweep.pages import write_page
 from moestat.sweep.record import Record
 
 
@@ -115,7 +115,7 @@ def test_a_report_says_what_its_store_says(tmp_path):
     _store(tmp_path / "expert_count_figure1.sqlite", runs)
     stored = verify(["expert-count.figure-1.mlp"], folder=tmp_path).results[0].checks
     with open_store(tmp_path / "expert_count_figure1.sqlite") as store:
-        write_network_report(store, tmp_path)
+        write_page(store, tmp_path)
     (tmp_path / "expert_count_figure1.sqlite").unlink()
     read = verify(["expert-count.figure-1.mlp"], folder=tmp_path).results[0].checks
     assert [check.outcome for check in read] == [check.outcome for check in stored]

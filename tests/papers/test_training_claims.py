@@ -10,11 +10,11 @@ from moestat.papers.claims.equations import EQUATIONS
 from moestat.papers.compete.training_claims import CLAIMS
 from moestat.papers.verify.contrasts import contrast_evidence
 from moestat.sweep.experiments import find_spec
+from moestat.sweep.pages import write_page
 from moestat.sweep.record import Record
 from moestat.sweep.spec import parse_spec
 from moestat.sweep.store import create_store, open_store
 from moestat.sweep.training.analysis import METRICS
-from moestat.sweep.training.display import write_training_report
 
 CONTRASTS = [
     check for claim in CLAIMS for check in claim.checks if isinstance(check, TunedContrast)
@@ -59,7 +59,7 @@ def test_methods_are_compared_each_at_its_best_point(tmp_path):
     assert stored.difference == pytest.approx(0.4)
     assert check.judge(stored) == "supports"
     with open_store(tmp_path / "compete_clusters.sqlite") as store:
-        write_training_report(store)
+        write_page(store)
     (tmp_path / "compete_clusters.sqlite").unlink()
     read, source = contrast_evidence(check, tmp_path)
     assert source.startswith("compete_clusters.md")

@@ -11,7 +11,8 @@ import numpy as np
 
 from moestat.sweep.inference.procedures import PROCEDURES
 from moestat.sweep.networks.spec import NetworkCurve
-from moestat.sweep.record import DONE, FAILED, Record
+from moestat.sweep.outcomes import Outcomes, counts, records_by_curve
+from moestat.sweep.record import DONE, Record
 from moestat.sweep.store import Store
 
 __all__ = ["InferenceSummary", "Share", "share", "summarise_inference"]
@@ -87,42 +88,21 @@ def _width(outcomes: Sequence[Mapping[str, Any]]) -> int:
 
 
 @dataclass(frozen=True)
-class InferenceSummary:
-    """Everything a sweep knows about one curve.
+class InferenceSummary(Outcomes):
+    """Everything a sweep knows about one curve, beside what `Outcomes` says.
 
     Parameters
     ----------
-    curve : NetworkCurve
-        The curve of the spec.
-    axis : str
-        The field on the x-axis.
-    planned, done, failed : int
-        Cells in all, cells with outcomes, cells that failed.
     shares : mapping of (str, str) to mapping of number to Share
         By procedure and label, the shares at each place.
     """
 
-    curve: NetworkCurve
-    axis: str
-    planned: int
-    done: int
-    failed: int
     shares: Mapping[tuple[str, str], Mapping[float, Share]] = field(repr=False)
-
-    @property
-    def drawable(self) -> int:
-        """Records that a figure has a use for."""
-        return self.done
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {
-            "curve": self.curve.name,
-            "panel": self.curve.panel,
-            "cells": self.planned,
-            "done": self.done,
-            "failed": self.failed,
-            "x": self.axis,
+            **super().as_dict(),
             "shares": [
                 {"procedure": name, "label": label, self.axis: x, **vars(found)}
                 for (name, label), places in self.shares.items()
@@ -145,9 +125,7 @@ def summarise_inference(store: Store) -> list[InferenceSummary]:
         Counts and shares.
     """
     spec: Any = store.spec
-    by_curve: dict[str, list[Record]] = {curve.name: [] for curve in spec.curves}
-    for record in store.records():
-        by_curve[record.curve].append(record)
+    by_curve = records_by_curve(store)
     return [_summary(spec, curve, by_curve[curve.name]) for curve in spec.curves]
 
 
@@ -163,11 +141,4 @@ def _summary(spec: Any, curve: NetworkCurve, records: Sequence[Record]) -> Infer
         key: {x: found for x, own in places.items() if (found := share(own)) is not None}
         for key, places in outcomes.items()
     }
-    return InferenceSummary(
-        curve=curve,
-        axis=spec.axis,
-        planned=len(spec.sizes) * spec.replicates,
-        done=len(done),
-        failed=sum(record.status == FAILED for record in records),
-        shares=shares,
-    )
+    return InferenceSummary(**counts(spec, curve, records), shares=shares)

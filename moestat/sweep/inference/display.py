@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -12,12 +11,12 @@ from rich.table import Table
 from moestat.rates.style import INK, caption, marks, plain_axes, wrapped
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, markdown_text
-from moestat.sweep.figure import write_page
-from moestat.sweep.inference.analysis import InferenceSummary, Share, summarise_inference
+from moestat.sweep.inference.analysis import InferenceSummary, Share
 from moestat.sweep.inference.procedures import PROCEDURES
+from moestat.sweep.pages import markdown_table, page_head
 from moestat.sweep.store import Store
 
-__all__ = ["draw_inference", "inference_page", "inference_table", "write_inference_report"]
+__all__ = ["draw_inference", "inference_page", "inference_table"]
 
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _BAND = {0.95: (0.93, 0.97), 0.05: (0.03, 0.07)}
@@ -167,29 +166,6 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary]) -> Any:
     return figure
 
 
-def write_inference_report(store: Store, folder: str | Path | None = None) -> list[Path]:
-    """Write the report of a sweep of inference: figure (PNG, PDF) and Markdown page.
-
-    Parameters
-    ----------
-    store : Store
-        An open store; its sweep need not be complete.
-    folder : str or Path, optional
-        Where to; the store's own folder by default.  It is made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files, named like the store.
-
-    Raises
-    ------
-    SweepError
-        If a file cannot be written.
-    """
-    return write_page(store, folder, summarise_inference(store), draw_inference, inference_page)
-
-
 def inference_page(
     store: Store, summaries: Sequence[InferenceSummary], figure: str | None = None
 ) -> str:
@@ -210,14 +186,9 @@ def inference_page(
         The page.
     """
     spec: Any = store.spec
-    settled = sum(summary.done + summary.failed for summary in summaries)
-    parts = [
-        f"# {markdown_text(spec.title)}",
-        f"{spec.replicates} data sets per curve and place, seed {spec.seed}.  Spec"
-        f" {spec.digest[:12]}; {settled} of {spec.n_cells} cells have results.  Numbers are"
-        f" {_NOTE}.  In band: 93 to 97% for a nominal coverage of 95%, 3 to 7% for a test of"
-        " level 5%.",
-    ]
+    planned = f"{spec.replicates} data sets per curve and place"
+    band = "In band: 93 to 97% for a nominal coverage of 95%, 3 to 7% for a test of level 5%"
+    parts = page_head(spec, summaries, planned, f"{_NOTE}.  {band}")
     if figure:
         parts.append(f"![{markdown_text(spec.title)}](<{figure}>)")
     for summary in summaries:
@@ -227,6 +198,5 @@ def inference_page(
         if summary.failed:
             parts.append(f"{summary.failed} of {summary.planned} cells failed.")
         head = (_HEAD[0], summary.axis, *_HEAD[1:])
-        lines = [head, ["---"] * len(head), *_rows(summary)]
-        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+        parts.append(markdown_table(head, list(_rows(summary))))
     return "\n\n".join(parts) + "\n"

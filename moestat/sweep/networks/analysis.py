@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from moestat.sweep.networks.spec import NetworkCurve
-from moestat.sweep.record import DONE, FAILED, Record
+from moestat.sweep.outcomes import Outcomes, counts, records_by_curve
+from moestat.sweep.record import DONE, Record
 from moestat.sweep.store import Store
 
 __all__ = ["METRICS", "NetworkSummary", "Place", "summarise_networks"]
@@ -50,42 +51,21 @@ class Place:
 
 
 @dataclass(frozen=True)
-class NetworkSummary:
-    """Everything a sweep knows about one curve of networks.
+class NetworkSummary(Outcomes):
+    """Everything a sweep knows about one curve of networks, beside what `Outcomes` says.
 
     Parameters
     ----------
-    curve : NetworkCurve
-        The curve of the spec.
-    axis : str
-        The field on the x-axis.
-    planned, done, failed : int
-        Cells in all, cells with metrics, cells that failed.
     metrics : mapping of str to mapping of number to Place
         For each of `METRICS` what the runs say, by place.
     """
 
-    curve: NetworkCurve
-    axis: str
-    planned: int
-    done: int
-    failed: int
     metrics: dict[str, dict[float, Place]] = field(repr=False)
-
-    @property
-    def drawable(self) -> int:
-        """Records that a figure has a use for."""
-        return self.done
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {
-            "curve": self.curve.name,
-            "panel": self.curve.panel,
-            "cells": self.planned,
-            "done": self.done,
-            "failed": self.failed,
-            "x": self.axis,
+            **super().as_dict(),
             "metrics": {
                 name: [{self.axis: x, **vars(place)} for x, place in places.items()]
                 for name, places in self.metrics.items()
@@ -107,9 +87,7 @@ def summarise_networks(store: Store) -> list[NetworkSummary]:
         Counts and metrics.
     """
     spec: Any = store.spec
-    by_curve: dict[str, list[Record]] = {curve.name: [] for curve in spec.curves}
-    for record in store.records():
-        by_curve[record.curve].append(record)
+    by_curve = records_by_curve(store)
     return [_summary(spec, curve, by_curve[curve.name]) for curve in spec.curves]
 
 
@@ -121,14 +99,7 @@ def _summary(spec: Any, curve: NetworkCurve, records: Sequence[Record]) -> Netwo
         for name, places in metrics.items():
             if here:
                 places[x] = _place([losses[name] for losses in here])
-    return NetworkSummary(
-        curve=curve,
-        axis=spec.axis,
-        planned=len(spec.sizes) * spec.replicates,
-        done=len(done),
-        failed=sum(record.status == FAILED for record in records),
-        metrics=metrics,
-    )
+    return NetworkSummary(**counts(spec, curve, records), metrics=metrics)
 
 
 def _place(values: Sequence[float]) -> Place:

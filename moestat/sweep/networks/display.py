@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -13,12 +12,13 @@ from rich.table import Table
 from moestat.rates.style import caption, marks, plain_axes
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, markdown_text
-from moestat.sweep.figure import panel_label, write_page
-from moestat.sweep.networks.analysis import METRICS, NetworkSummary, Place, summarise_networks
+from moestat.sweep.figure import panel_label
+from moestat.sweep.networks.analysis import METRICS, NetworkSummary, Place
+from moestat.sweep.pages import markdown_table, page_head
 from moestat.sweep.runs import runs_of_records, runs_section
 from moestat.sweep.store import Store
 
-__all__ = ["draw_networks", "network_page", "networks_table", "write_network_report"]
+__all__ = ["draw_networks", "network_page", "networks_table"]
 
 _SHOWN = ("test_accuracy", "entropy")
 """Metrics of the figure."""
@@ -134,29 +134,6 @@ def _add_curve(axes: Any, summary: NetworkSummary, metric: str, index: int) -> N
         axes.minorticks_off()
 
 
-def write_network_report(store: Store, folder: str | Path | None = None) -> list[Path]:
-    """Write the report of a sweep of networks: figure (PNG, PDF) and Markdown page.
-
-    Parameters
-    ----------
-    store : Store
-        An open store; its sweep need not be complete.
-    folder : str or Path, optional
-        Where to; the store's own folder by default.  It is made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files, named like the store.
-
-    Raises
-    ------
-    SweepError
-        If a file cannot be written.
-    """
-    return write_page(store, folder, summarise_networks(store), draw_networks, network_page)
-
-
 def network_page(
     store: Store, summaries: Sequence[NetworkSummary], figure: str | None = None
 ) -> str:
@@ -177,14 +154,12 @@ def network_page(
         The page.
     """
     spec: Any = store.spec
-    settled = sum(summary.done + summary.failed for summary in summaries)
-    parts = [
-        f"# {markdown_text(spec.title)}",
-        f"Planned: {spec.replicates} runs per curve and place, seed {spec.seed}.  Spec"
-        f" {spec.digest[:12]}; {settled} of {spec.n_cells} cells have results.  Numbers are mean"
-        f" {_PLUS_MINUS} standard deviation over runs; accuracy and entropy are those of a test"
-        " sample, routed without noise.",
-    ]
+    planned = f"Planned: {spec.replicates} runs per curve and place"
+    numbers = (
+        f"mean {_PLUS_MINUS} standard deviation over runs; accuracy and entropy are those of a"
+        " test sample, routed without noise"
+    )
+    parts = page_head(spec, summaries, planned, numbers)
     if figure:
         parts.append(f"![Accuracy and dispatch entropy](<{figure}>)")
     for summary in summaries:
@@ -196,7 +171,6 @@ def network_page(
         if summary.failed:
             parts.append(f"{summary.failed} of {summary.planned} cells failed.")
         head = [summary.axis, "runs", *METRICS.values()]
-        lines = [head, ["---"] * len(head), *_rows(summary, tuple(METRICS))]
-        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+        parts.append(markdown_table(head, list(_rows(summary, tuple(METRICS)))))
     parts.append(runs_section(runs_of_records(store.records(), _SHOWN), spec.axis))
     return "\n\n".join(parts) + "\n"

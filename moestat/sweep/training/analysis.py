@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from moestat.sweep.networks.spec import NetworkCurve
-from moestat.sweep.record import DONE, FAILED, Record
+from moestat.sweep.outcomes import Outcomes, counts, records_by_curve
+from moestat.sweep.record import DONE, Record
 from moestat.sweep.store import Store
 
 __all__ = [
@@ -81,17 +81,11 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 @dataclass(frozen=True)
-class TrainingSummary:
-    """Everything a sweep knows about one method.
+class TrainingSummary(Outcomes):
+    """Everything a sweep knows about one method, beside what `Outcomes` says.
 
     Parameters
     ----------
-    curve : NetworkCurve
-        The curve of the spec.
-    axis : str
-        The field on the x-axis.
-    planned, done, failed : int
-        Cells in all, cells with metrics, cells that failed.
     metrics : mapping of number to mapping of str to Estimate
         By place, for each metric what the runs say.
     best : number or None
@@ -100,29 +94,14 @@ class TrainingSummary:
         Learning curves at that place: ``step``, and mean and half-width of each other.
     """
 
-    curve: NetworkCurve
-    axis: str
-    planned: int
-    done: int
-    failed: int
     metrics: Mapping[float, Mapping[str, Estimate]] = field(repr=False)
     best: float | None
     curves: Mapping[str, Any] = field(repr=False)
 
-    @property
-    def drawable(self) -> int:
-        """Records that a figure has a use for."""
-        return self.done
-
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {
-            "curve": self.curve.name,
-            "panel": self.curve.panel,
-            "cells": self.planned,
-            "done": self.done,
-            "failed": self.failed,
-            "x": self.axis,
+            **super().as_dict(),
             "best": self.best,
             "metrics": [
                 {self.axis: x, **{name: vars(value) for name, value in found.items()}}
@@ -148,9 +127,7 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
         Counts and estimates.
     """
     spec: Any = store.spec
-    by_curve: dict[str, list[Record]] = {curve.name: [] for curve in spec.curves}
-    for record in store.records():
-        by_curve[record.curve].append(record)
+    by_curve = records_by_curve(store)
     done = {
         name: [record for record in records if record.status == DONE]
         for name, records in by_curve.items()
@@ -170,11 +147,7 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
         at_best = [record for record in records if record.n == best[curve.name]]
         summaries.append(
             TrainingSummary(
-                curve=curve,
-                axis=spec.axis,
-                planned=len(spec.sizes) * spec.replicates,
-                done=len(records),
-                failed=sum(record.status == FAILED for record in by_curve[curve.name]),
+                **counts(spec, curve, by_curve[curve.name]),
                 metrics=metrics,
                 best=best[curve.name],
                 curves=_curves(at_best),

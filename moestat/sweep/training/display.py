@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -12,17 +11,16 @@ from rich.table import Table
 from moestat.rates.style import COLOURS, caption, marks, plain_axes
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, markdown_text
-from moestat.sweep.figure import write_page
+from moestat.sweep.pages import markdown_table, page_head
 from moestat.sweep.runs import runs_of_records, runs_section
 from moestat.sweep.store import Store
 from moestat.sweep.training.analysis import (
     METRICS,
     Estimate,
     TrainingSummary,
-    summarise_trainings,
 )
 
-__all__ = ["draw_trainings", "training_page", "trainings_table", "write_training_report"]
+__all__ = ["draw_trainings", "training_page", "trainings_table"]
 
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _MOST_CURVES = 10  # more learning curves than that are a thicket
@@ -191,29 +189,6 @@ def _add_histories(axes: Any, shown: Sequence[TrainingSummary], name: str) -> No
     axes.legend(fontsize="small", frameon=False)
 
 
-def write_training_report(store: Store, folder: str | Path | None = None) -> list[Path]:
-    """Write the report of a sweep of training runs: figure (PNG, PDF) and Markdown page.
-
-    Parameters
-    ----------
-    store : Store
-        An open store; its sweep need not be complete.
-    folder : str or Path, optional
-        Where to; the store's own folder by default.  It is made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files, named like the store.
-
-    Raises
-    ------
-    SweepError
-        If a file cannot be written.
-    """
-    return write_page(store, folder, summarise_trainings(store), draw_trainings, training_page)
-
-
 def training_page(
     store: Store, summaries: Sequence[TrainingSummary], figure: str | None = None
 ) -> str:
@@ -234,12 +209,8 @@ def training_page(
         The page.
     """
     spec: Any = store.spec
-    settled = sum(summary.done + summary.failed for summary in summaries)
-    parts = [
-        f"# {markdown_text(spec.title)}",
-        f"{spec.replicates} runs per method and place, seed {spec.seed}.  Spec {spec.digest[:12]};"
-        f" {settled} of {spec.n_cells} cells have results.  Numbers are {_NOTE}.",
-    ]
+    planned = f"{spec.replicates} runs per method and place"
+    parts = page_head(spec, summaries, planned, _NOTE)
     if figure:
         parts.append(f"![{markdown_text(spec.title)}](<{figure}>)")
     names = _names(summaries, tuple(METRICS))
@@ -256,15 +227,15 @@ def training_page(
             for summary in summaries
             for x in _places(summary)
         ]
-        parts.append(_markdown(["method", *spec.values, *(METRICS[n] for n in names)], rows))
-        parts += ["The grid, the same for every method:", _markdown(list(spec.values), grid)]
+        parts.append(markdown_table(["method", *spec.values, *(METRICS[n] for n in names)], rows))
+        parts += ["The grid, the same for every method:", markdown_table(list(spec.values), grid)]
         parts.append("## All points")
     rows = [
         [_name(summary), f"{x:g}", *(_shown(found.get(name)) for name in names)]
         for summary in summaries
         for x, found in summary.metrics.items()
     ]
-    parts.append(_markdown(["method", spec.axis, *(METRICS[name] for name in names)], rows))
+    parts.append(markdown_table(["method", spec.axis, *(METRICS[name] for name in names)], rows))
     for summary in summaries:
         if summary.failed:
             parts.append(f"{_name(summary)}: {summary.failed} of {summary.planned} failed.")
@@ -276,8 +247,3 @@ def training_page(
 
 def _name(summary: TrainingSummary) -> str:
     return markdown_text(summary.curve.name)
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -8,10 +8,11 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.experiments import shipped
 from moestat.sweep.html import write_html
 from moestat.sweep.inference.analysis import share, summarise_inference
-from moestat.sweep.inference.display import inference_table, write_inference_report
+from moestat.sweep.inference.display import inference_table
 from moestat.sweep.inference.observed import Observed, best_approximation
 from moestat.sweep.inference.procedures import PROCEDURES
 from moestat.sweep.inference.trial import make_trial
+from moestat.sweep.pages import write_page
 from moestat.sweep.plan import plan_cells
 from moestat.sweep.spec import parse_spec
 
@@ -73,7 +74,7 @@ def test_a_sweep_runs_and_reports(tmp_path):
         records = list(run_cells(spec, store, cells, executor="serial"))
         assert [record.message for record in records if record.status != "done"] == []
         first, second = summarise_inference(store)
-        paths = [*write_inference_report(store), *write_html(store)]
+        paths = [*write_page(store), *write_html(store)]
     assert set(first.shares) < set(second.shares)
     own = [r.losses["wald"]["Wald, HC0"] for r in records if (r.curve, r.n) == ("right", 200)]
     found = first.shares["wald", "Wald, HC0"][200]

@@ -70,10 +70,11 @@ def test_shipped_experiments_give_every_method_the_same_grid():
 def test_a_sweep_runs_and_reports(tmp_path):
     pytest.importorskip("torch")
     from moestat.sweep.html import write_html
+    from moestat.sweep.pages import write_page
     from moestat.sweep.runner import open_cells, run_cells
     from moestat.sweep.store import create_store
     from moestat.sweep.training.analysis import summarise_trainings
-    from moestat.sweep.training.display import trainings_table, write_training_report
+    from moestat.sweep.training.display import trainings_table
 
     spec = parse_spec(SPEC)
     with create_store(tmp_path / "s.sqlite", spec) as store:
@@ -81,7 +82,7 @@ def test_a_sweep_runs_and_reports(tmp_path):
         records = list(run_cells(spec, store, cells, executor="serial"))
         assert {record.status for record in records} == {"done"}
         first, second = summarise_trainings(store)
-        paths = [*write_training_report(store), *write_html(store)]
+        paths = [*write_page(store), *write_html(store)]
     losses = {(r.curve, r.n, r.replicate): r.losses for r in records}
     means = {x: sum(losses["SMoE", x, i]["validation_loss"] for i in range(2)) for x in (1, 2)}
     assert first.best == min(means, key=means.__getitem__)
