@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 
@@ -272,6 +273,23 @@ def test_selection_finds_two_lines(two):
     assert len(chosen.plot().lines) == 4
     with pytest.raises(ValueError, match="criterion must be one of"):
         moestat.select(model, X, y, criterion="dic")
+
+
+def test_selection_takes_what_fit_takes():
+    """A likelihood by name, a frame, labels: folds see the classes of all of the data."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"age": rng.normal(50.0, 10.0, 300)})
+    vote = np.where(rng.random(300) < 1.0 / (1.0 + np.exp(-(frame["age"] - 50.0) / 5.0)), "a", "b")
+    chosen = moestat.select("multinomial", frame, vote, k=(1, 2), folds=3, rng=0)
+    assert list(chosen.best.data.classes) == ["a", "b"]
+    assert chosen.best.data.features == ("age",)
+    coded = np.where(vote == "a", 1, 2)
+    model = moestat.family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    again = moestat.select(model, frame, coded, k=(1, 2), folds=3, rng=0)
+    for name, column in chosen.table.items():
+        np.testing.assert_allclose(column, again.table[name], rtol=1e-12)
+    with pytest.raises(ValueError, match="n_experts: select has k"):
+        moestat.select("multinomial", frame, vote, n_experts=2)
 
 
 def test_number_of_experts_by_the_bootstrap_likelihood_ratio(two):

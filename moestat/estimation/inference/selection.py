@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int
+from moestat.estimation.data import Data, read_data
 from moestat.estimation.fitting import fit
 from moestat.estimation.inference.found import found
 from moestat.estimation.results import MoEResults
@@ -19,6 +20,9 @@ __all__ = ["CRITERIA", "Selection", "classification_entropy", "select"]
 
 CRITERIA = ("aic", "bic", "hq", "icl", "cv")
 """Akaike, Schwarz, Hannan and Quinn, integrated completed likelihood, cross-validation."""
+
+_SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "compress")
+"""Arguments of `moestat.fit` that do not say what the model is."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def classification_entropy(responsibilities: FloatArray, weight: FloatArray) -> 
 
 
 def select(
-    family: Family,
+    family: Family | str,
     X: Any,
     y: Any,
     k: Iterable[int] = range(1, 6),
@@ -128,12 +132,13 @@ def select(
 
     Parameters
     ----------
-    family : Family
-        The model; its own number of experts does not matter.
-    X : array_like of shape (n, d)
+    family : Family or str
+        The model, or the name of a likelihood as in `moestat.fit`; a model's own number of experts
+        does not matter.
+    X : array_like or data frame of shape (n, d)
         Inputs.
-    y : array_like of shape (n,)
-        Responses.
+    y : array_like or series of shape (n,)
+        Responses, as in `moestat.fit`.
     k : iterable of int
         Numbers of experts.
     criterion : {"bic", "aic", "hq", "icl", "cv"}
@@ -174,8 +179,18 @@ def select(
     >>> X, y = sample(F, truth, n=500, rng=0, design=Uniform(-1, 1))
     >>> select(F, X, y, k=(1, 2, 3), rng=0).chosen("bic")
     2
+
+    By name, with further arguments of `moestat.family`:
+
+    >>> select("gaussian", X, y, k=(1, 2), equal=("nu",), rng=0).chosen("bic")
+    2
     """
-    if family.is_regression:
+    solving = {name: options.pop(name) for name in list(options) if name in _SOLVING}
+    if "n_experts" in options:
+        raise ValueError("n_experts: select has k, the numbers of experts to compare")
+    given = options if isinstance(family, Family) else {**options, "n_experts": 1}
+    model, data = read_data(family, X, y, sample_weight, given)
+    if model.is_regression:
         raise ValueError("select needs a likelihood; 'least-squares' families have none")
     sizes = sorted({positive_int("k", size) for size in k})
     if not sizes:
@@ -188,11 +203,11 @@ def select(
     columns: dict[str, list[float]] = {
         name: [] for name in ("k", "llf", "df", "aic", "bic", "hq", "icl", "cv", "certified")
     }
-    labels = None if parts is None else _folds(len(np.asarray(y)), parts, generator)
+    labels = None if parts is None else _folds(data.y.size, parts, generator)
     for size in sizes:
-        model = family.with_experts(size)
+        model = model.with_experts(size)
         own = generator.spawn(1)[0]
-        result = fit(model, X, y, sample_weight=sample_weight, rng=own, **options)
+        result = fit(model, X, y, sample_weight=sample_weight, rng=own, **solving)
         results[size] = result
         n, p, top = result.nobs, model.n_free_params, result.log_likelihood
         entropy = classification_entropy(_assignments(result), result.weight)
@@ -204,9 +219,7 @@ def select(
             "bic": np.log(n) * p - 2 * top,
             "hq": 2 * np.log(np.log(n)) * p - 2 * top,
             "icl": np.log(n) * p - 2 * top + 2 * entropy,
-            "cv": np.nan
-            if labels is None
-            else _held_out(model, X, y, sample_weight, labels, own, options),
+            "cv": np.nan if labels is None else _held_out(model, data, labels, own, solving),
             "certified": result.certificate.certified,
         }
         for name, value in entries.items():
@@ -230,34 +243,24 @@ def _folds(n: int, count: int, rng: np.random.Generator) -> IntArray:
 
 def _held_out(
     model: Family,
-    X: Any,
-    y: Any,
-    weight: Any,
+    data: Data,
     labels: IntArray,
     rng: np.random.Generator,
-    options: dict[str, Any],
+    solving: dict[str, Any],
 ) -> float:
     """Mean log-density of samples that the fit has not seen."""
     total = count = 0.0
-    weights = np.ones(labels.size) if weight is None else np.asarray(weight, dtype=np.float64)
     for fold in np.unique(labels):
         held = labels == fold
         fitted = fit(
             model,
-            _rows(X, ~held),
-            _rows(y, ~held),
-            sample_weight=weights[~held],
+            data.X[~held],
+            data.y[~held],
+            sample_weight=data.weight[~held],
             rng=rng,
-            **options,
+            **solving,
         )
-        density = model.log_density(fitted.theta, _rows(X, held), _rows(y, held))
-        total += float(density @ weights[held])
-        count += float(weights[held].sum())
+        density = model.log_density(fitted.theta, data.X[held], data.y[held])
+        total += float(density @ data.weight[held])
+        count += float(data.weight[held].sum())
     return total / count
-
-
-def _rows(values: Any, mask: Any) -> Any:
-    """Rows of an array or a frame."""
-    if hasattr(values, "iloc"):
-        return values.iloc[np.flatnonzero(mask)]
-    return np.asarray(values)[mask]
