@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from moestat.base.types import IntArray
 
-__all__ = ["WORD", "checksum", "checksums"]
+__all__ = ["WORD", "checksum", "checksums", "checksums_of"]
 
 WORD = 4
 
@@ -44,10 +45,13 @@ def checksums(rows: Sequence[bytes]) -> IntArray:
     >>> len(set(checksums([b"four", b"fOur", b"fuor"]).tolist()))
     3
     """
-    length = len(rows[0])
-    words = np.frombuffer(b"".join(rows), "<u4").reshape(len(rows), length // WORD)
-    keys = _keys(length // WORD)
-    of_length = keys[:1] * np.uint64(length)
+    return checksums_of(np.frombuffer(b"".join(rows), "<u4").reshape(len(rows), -1))
+
+
+def checksums_of(words: Any) -> Any:
+    """Checksums of the rows of an array of words (N, L), uint64 of shape (N,)."""
+    keys = _keys(words.shape[1])
+    of_length = keys[:1] * np.uint64(WORD * words.shape[1])
     return np.einsum("ij,j->i", words.astype(np.uint64), keys[1:]) + of_length
 
 

@@ -6,19 +6,19 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import IntArray
-from moestat.sweep.checksums import checksums
+from moestat.sweep.checksums import WORD, checksums_of
 from moestat.sweep.rows import (
     CHECKSUM_BYTES,
     HEAD,
     IS_CERTIFIED,
     IS_DONE,
     IS_ON_BOUND,
-    heads_of,
     key_of,
 )
 from moestat.sweep.texts import Texts
@@ -139,29 +139,14 @@ def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
     parts, damaged, total = [], dict[int, str](), 0
     cursor = connection.execute("SELECT rowid, row FROM cells NOT INDEXED")
     while block := cursor.fetchmany(BLOCK):
-        by_length: dict[int, list[int]] = {}
-        rows = [row for _, row in block]
-        rowids = np.array([rowid for rowid, _ in block], dtype=np.int64)
-        sound = np.zeros(len(rows), dtype=bool)
-        for place, row in enumerate(rows):
-            length = len(row) if type(row) is bytes else -1
-            by_length.setdefault(length, []).append(place)
-        for length, places in by_length.items():
-            if length >= HEAD.itemsize + CHECKSUM_BYTES and length % 4 == 0:
-                same = [rows[place] for place in places]
-                sound[places], added = _agree(same)
-                total += added
-        good = [row for row, ok in zip(rows, sound.tolist(), strict=True) if ok]
-        heads = heads_of(good)
-        known = _known(heads, texts)
-        kept = np.empty(int(known.sum()), _DTYPE)
-        for name in _KEPT:
-            kept[name] = heads[name][known]
-        sound[sound] = known
-        kept["rowid"] = rowids[sound]
-        parts.append(kept)
+        rowids, rows = zip(*block, strict=True)
+        kept, sound, added = _read(rows, texts)
+        kept["rowid"] = rowids
+        parts.append(kept[sound])
+        total += added
         for place in np.flatnonzero(~sound).tolist():
-            damaged[int(rowids[place])] = key_of(rows[place], texts.sound) or f"row {rowids[place]}"
+            name = key_of(rows[place], texts.sound)
+            damaged[rowids[place]] = name or f"row {rowids[place]}"
     heads = np.concatenate(parts) if parts else np.empty(0, _DTYPE)
     heads = heads[np.lexsort((heads["replicate"], _places(heads), heads["curve"]))]
     return Scan(heads, texts, damaged, total % 2**64)
@@ -173,17 +158,47 @@ def _places(heads: Any) -> Any:
     return np.where(heads["real"] > 0, whole.view(np.float64), whole.astype(np.float64))
 
 
-def _agree(rows: Sequence[bytes]) -> tuple[Any, int]:
-    """Whether rows of one length agree with their checksums, and the sum of these."""
-    found = checksums([row[:-CHECKSUM_BYTES] for row in rows])
-    written = np.frombuffer(b"".join([row[-CHECKSUM_BYTES:] for row in rows]), "<u8")
-    return found == written, int(written.sum(dtype=np.uint64))
+def _read(rows: Sequence[Any], texts: Texts) -> tuple[Any, Any, int]:
+    """Heads of rows, which of the rows are sound, and the sum of all checksums."""
+    kept, sound, total = np.zeros(len(rows), _DTYPE), np.zeros(len(rows), dtype=bool), 0
+    lengths = np.array([len(row) if type(row) is bytes else 0 for row in rows])
+    for length in np.unique(lengths).tolist():
+        if length < HEAD.itemsize + CHECKSUM_BYTES or length % WORD:
+            continue
+        places = np.flatnonzero(lengths == length)
+        whole = b"".join(rows if places.size == len(rows) else [rows[i] for i in places])
+        words = np.frombuffer(whole, "<u4").reshape(places.size, -1)
+        ends = -(CHECKSUM_BYTES // WORD)
+        written = np.ascontiguousarray(words[:, ends:]).view("<u8")[:, 0]
+        total += int(written.sum(dtype=np.uint64))
+        heads = np.frombuffer(whole, _head_of(length))
+        agree = checksums_of(words[:, :ends]) == written
+        sound[places] = agree & _known(heads, texts)
+        for name in _KEPT:
+            kept[name][places] = heads[name]
+    return kept, sound, total
+
+
+@lru_cache(maxsize=4096)
+def _head_of(length: int) -> np.dtype[Any]:
+    """The fields of the head of a row of so many bytes."""
+    fields = HEAD.fields
+    assert fields is not None
+    names = list(HEAD.names or ())
+    return np.dtype(
+        {
+            "names": names,
+            "formats": [fields[name][0] for name in names],
+            "offsets": [fields[name][1] for name in names],
+            "itemsize": length,
+        }
+    )
 
 
 def _known(heads: Any, texts: Texts) -> Any:
     """Whether the shared texts of rows are there and as they were written."""
-    known = np.ones(len(heads), dtype=bool)
-    for name in ("curve", "shape", "maker"):
-        numbers, place = np.unique(heads[name], return_inverse=True)
-        known &= np.array([int(each) in texts.sound for each in numbers], dtype=bool)[place]
-    return known
+    most = max(texts.sound, default=-1) + 1
+    there = np.zeros(most + 1, dtype=bool)
+    there[list(texts.sound)] = True
+    numbers = (np.minimum(heads[name], most) for name in ("curve", "shape", "maker"))
+    return np.logical_and.reduce([there[each] for each in numbers])
