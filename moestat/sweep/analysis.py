@@ -202,7 +202,11 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
     doubtful = done.where(~done.certified)
     loss = _rate(used, used.loss, curve.theory)
     also = {label: f"also {label}" for label in map(loss_label, curve.also)}
-    values = read_columns(store, used, _values_of)
+    columns = read_columns(store, done, _columns_of)
+    evidence = _evidence(store, done, columns)
+    with_empty_cells = int(np.sum(columns.take("empty_cells") > 0))
+    values = columns.where(np.isin(done.rowid, used.rowid))
+    del columns
     hellinger, regression_error, coverage, mass = (
         _exponent(used, values, name, n_bootstrap=resamples)
         for name, resamples in (
@@ -217,11 +221,6 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
     parts = {"mass": mass} | {
         block: _exponent(used, values, name, n_bootstrap=0) for name, block in blocks.items()
     }
-    further = {
-        label: _exponent(used, values, name, n_bootstrap=_RESAMPLES, shown=label)
-        for label, name in also.items()
-    }
-    del values
     return CurveSummary(
         curve=curve,
         replication=count,
@@ -230,7 +229,7 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
         failed=cells.size - done.size,
         certified=int(done.certified.sum()),
         on_bound=int(done.on_bound.sum()),
-        with_empty_cells=_with_empty_cells(store, done),
+        with_empty_cells=with_empty_cells,
         n=used.n.astype(np.int64),
         loss=used.loss,
         uncertified=(doubtful.n.astype(np.int64), doubtful.loss),
@@ -242,11 +241,21 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
         coverage=coverage.rate,
         blocks={name: part.rate for name, part in parts.items() if part.rate is not None},
         note=loss.note,
-        also=further,
-        cell_errors=_cell_rates(store, used),
-        evidence=_evidence(store, done),
+        also={
+            label: _exponent(used, values, name, n_bootstrap=_RESAMPLES, shown=label)
+            for label, name in also.items()
+        },
+        cell_errors=_cell_rates(used, values),
+        evidence=evidence,
         verdict=Verdict(),
     )
+
+
+def _columns_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+    """All that a summary asks of cells of one shape, so that each row is read once."""
+    found = {name: shape.column(numbers, CERTIFICATE, name) for name in NUMBERS}
+    found["empty_cells"] = shape.column(numbers, LOSSES, "empty_cells")
+    return found | _values_of(shape, numbers) | _means_of(shape, numbers)
 
 
 def _values_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
@@ -267,18 +276,7 @@ def _values_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
     return found
 
 
-def _with_empty_cells(store: Store, done: Cells) -> int:
-    def count(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
-        return {"empty": shape.column(numbers, LOSSES, "empty_cells")}
-
-    return int(np.sum(read_columns(store, done, count).take("empty") > 0))
-
-
-def _evidence(store: Store, done: Cells) -> Evidence:
-    def numbers_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
-        return {name: shape.column(numbers, CERTIFICATE, name) for name in NUMBERS}
-
-    columns = read_columns(store, done, numbers_of)
+def _evidence(store: Store, done: Cells, columns: Columns) -> Evidence:
     return gather(
         {name: columns.take(name) for name in NUMBERS},
         done.certified,
@@ -318,9 +316,8 @@ def average_rates(n: IntArray, loss: FloatArray) -> dict[str, RateResult]:
     }
 
 
-def _cell_rates(store: Store, used: Cells) -> dict[str, dict[str, Exponent]]:
+def _cell_rates(used: Cells, columns: Columns) -> dict[str, dict[str, Exponent]]:
     """Rate of each error within the Voronoi cells of each kind; no kind that no estimate has."""
-    columns = read_columns(store, used, _means_of)
     rates: dict[str, dict[str, Exponent]] = {}
     for kind in CELL_KINDS:
         held = columns.take(f"{kind} held") > 0
@@ -372,7 +369,7 @@ def _exponent(
     cells: Cells, columns: Columns, name: str, n_bootstrap: int, shown: str = ""
 ) -> Exponent:
     """The rate of a column."""
-    if cells.size and columns.lacking(name, slice(None)):
+    if cells.size and columns.lacking(name):
         return Exponent(None, f"{shown or name} was not recorded")
     return _rate(cells, columns.take(name), n_bootstrap=n_bootstrap)
 

@@ -51,10 +51,17 @@ class Columns:
         """A column, all NaN if no cell has it."""
         return self._values.get(name, np.full(self._size, np.nan))
 
-    def lacking(self, name: str, chosen: Any) -> bool:
-        """Whether one of some cells, a mask, has nothing of this name, not even an infinite one."""
+    def lacking(self, name: str) -> bool:
+        """Whether one of the cells has nothing of this name, not even an infinite number."""
         recorded = self._recorded.get(name)
-        return recorded is None or not bool(np.all(recorded[chosen]))
+        return recorded is None or not bool(np.all(recorded))
+
+    def where(self, chosen: Any) -> Columns:
+        """The columns of some of the cells, a mask."""
+        some = Columns(int(np.sum(chosen)))
+        some._values = {name: column[chosen] for name, column in self._values.items()}
+        some._recorded = {name: there[chosen] for name, there in self._recorded.items()}
+        return some
 
 
 def read_columns(

@@ -126,14 +126,13 @@ class Plan(Sequence[Cell]):
 
     def counts(self) -> Counter[tuple[str, float]]:
         """Number of cells of each curve and sample size."""
-        keys, counts = np.unique(self._places[:, :2], axis=0, return_counts=True)
-        names = [curve.name for curve in self._spec.curves]
-        return Counter(
-            {
-                (names[curve], self._sizes[size]): count
-                for (curve, size), count in zip(keys.tolist(), counts.tolist(), strict=True)
-            }
-        )
+        curve, size = self._places.T[:2].astype(np.int64)
+        counts = np.bincount(curve * len(self._sizes) + size)
+        found: Counter[tuple[str, float]] = Counter()
+        for place in np.flatnonzero(counts).tolist():
+            at, of_size = divmod(place, len(self._sizes))
+            found[self._spec.curves[at].name, self._sizes[of_size]] = int(counts[place])
+        return found
 
 
 _BLOCK = 4096

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from moestat.sweep.texts import Texts
 
 __all__ = ["BLOCK", "Cells", "Scan", "scan"]
 
-BLOCK = 4096
+BLOCK = 1024
 """Rows that are read at a time."""
 
 _KEPT = ["curve", "real", "n", "replicate", "flags", "shape", "maker", "loss", "seconds"]
@@ -93,6 +93,7 @@ class Scan:
     damaged: Mapping[int, str]
     total: int
 
+    @cached_property
     def curves(self) -> dict[str, int]:
         """Number of the text of each curve that has rows, by the curve's name, sorted."""
         numbers = np.unique(self.heads["curve"]).tolist()
@@ -100,7 +101,7 @@ class Scan:
 
     def cells(self, curve: str) -> Cells:
         """The cells of a curve."""
-        number = self.curves().get(curve, -1)
+        number = self.curves.get(curve, -1)
         first, end = np.searchsorted(self.heads["curve"], [number, number + 1])
         heads = self.heads[first:end]
         flags = heads["flags"]
@@ -148,8 +149,8 @@ def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
             name = key_of(rows[place], texts.sound)
             damaged[rowids[place]] = name or f"row {rowids[place]}"
     heads = np.concatenate(parts) if parts else np.empty(0, _DTYPE)
-    heads = heads[np.lexsort((heads["replicate"], _places(heads), heads["curve"]))]
-    return Scan(heads, texts, damaged, total % 2**64)
+    order = np.lexsort((heads["replicate"], _places(heads), heads["curve"]))
+    return Scan(np.take(heads, order), texts, damaged, total % 2**64)
 
 
 def _places(heads: Any) -> Any:
@@ -162,11 +163,11 @@ def _read(rows: Sequence[Any], texts: Texts) -> tuple[Any, Any, int]:
     """Heads of rows, which of the rows are sound, and the sum of all checksums."""
     kept, sound, total = np.zeros(len(rows), _DTYPE), np.zeros(len(rows), dtype=bool), 0
     lengths = np.array([len(row) if type(row) is bytes else 0 for row in rows])
-    for length in np.unique(lengths).tolist():
+    for length in set(lengths.tolist()):
         if length < HEAD.itemsize + CHECKSUM_BYTES or length % WORD:
             continue
         places = np.flatnonzero(lengths == length)
-        whole = b"".join(rows if places.size == len(rows) else [rows[i] for i in places])
+        whole = b"".join(rows if places.size == len(rows) else [rows[i] for i in places.tolist()])
         words = np.frombuffer(whole, "<u4").reshape(places.size, -1)
         ends = -(CHECKSUM_BYTES // WORD)
         written = np.ascontiguousarray(words[:, ends:]).view("<u8")[:, 0]
@@ -182,9 +183,8 @@ def _read(rows: Sequence[Any], texts: Texts) -> tuple[Any, Any, int]:
 @lru_cache(maxsize=4096)
 def _head_of(length: int) -> np.dtype[Any]:
     """The fields of the head of a row of so many bytes."""
-    fields = HEAD.fields
-    assert fields is not None
-    names = list(HEAD.names or ())
+    names: list[str] = [*(HEAD.names or ())]
+    fields: Any = HEAD.fields
     return np.dtype(
         {
             "names": names,

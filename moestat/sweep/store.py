@@ -41,7 +41,6 @@ __all__ = ["Store", "backup", "create_store", "is_store", "open_store"]
 
 _MAGIC = b"SQLite format 3\0"
 _INSERT = "INSERT OR REPLACE INTO cells (row) VALUES (?)"
-_FETCHED = 500  # rows by their numbers in one query; SQLite takes up to 999
 
 
 class Store:
@@ -131,7 +130,7 @@ class Store:
     def timings(self) -> dict[tuple[str, float], tuple[float, int]]:
         """Seconds in all, and number of cells, of each curve and place with a sound result."""
         found: dict[tuple[str, float], tuple[float, int]] = {}
-        for curve in self._scan().curves():
+        for curve in self._scan().curves:
             cells = self.cells(curve)
             places, group = np.unique(cells.n, return_inverse=True)
             sums, counts = np.bincount(group, cells.seconds), np.bincount(group)
@@ -218,13 +217,13 @@ class Store:
             One record per sound row.
         """
         found = self._scan()
-        for name in found.curves() if curve is None else (curve,):
+        for name in found.curves if curve is None else (curve,):
             yield from self._records_of(found, found.cells(name))
 
     def failed(self) -> Iterator[Record]:
         """The records of failed cells, in the order of `records`."""
         found = self._scan()
-        for name in found.curves():
+        for name in found.curves:
             cells = found.cells(name)
             yield from self._records_of(found, cells.where(~cells.done))
 
@@ -248,11 +247,11 @@ class Store:
         list of bytes
             Rows; one that has been replaced meanwhile is left out.
         """
-        for start in range(0, cells.size, _FETCHED):
-            numbers = cells.rowid[start : start + _FETCHED].tolist()
-            marks = ", ".join("?" * len(numbers))
-            query = f"SELECT rowid, row FROM cells NOT INDEXED WHERE rowid IN ({marks})"
-            rows = dict(self._connection.execute(query, numbers))
+        for start in range(0, cells.size, BLOCK):
+            numbers = cells.rowid[start : start + BLOCK].tolist()
+            among = ", ".join(map(str, numbers))  # SQLite limits the number of parameters
+            query = f"SELECT rowid, row FROM cells NOT INDEXED WHERE rowid IN ({among})"
+            rows = dict(self._connection.execute(query))
             yield [rows[number] for number in numbers if number in rows]
 
     def shape(self, number: int) -> Shape:
