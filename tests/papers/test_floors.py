@@ -71,6 +71,9 @@ def test_a_small_store_is_read_drawn_and_told(tmp_path):
     text = page(panels, shares)
     assert "| single, k = 2 | 2 | b | 5 to 5 | -0.1250 |" in text
     assert "| small | single, k = 2 | 10 | " in text
+    high = [np.quantile(error[n == size], 0.9) for size in (1e10, 1e12)]
+    local = np.log(high[1] / high[0]) / np.log(100.0)
+    assert f"| single, k = 2 | 2 | -0.1250 | {local:.3f} |" in text
     assert len(draw(panels).axes) == 3
     assert set(n) == {1e10, 1e12}
     assert draw_gates(panels) is None

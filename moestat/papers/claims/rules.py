@@ -141,7 +141,8 @@ def _local(evidence: SlopeEvidence, exponent: Fraction) -> float:
 def judge_quantile(evidence: QuantileEvidence, exponent: Fraction) -> str:
     """An exponent that the worst estimates attain: the interval holds it and not 0, else ``open``.
 
-    It must hold it by 0.002 at least, the Monte Carlo error of its ends.  Unlike an upper bound on
+    It must hold it by 0.002 at least, the Monte Carlo error of its ends, and be as narrow as
+    `judge_slope` asks.  Unlike an upper bound on
     a mean error, such a statement is also off if errors fall faster.
 
     Examples
@@ -152,9 +153,12 @@ def judge_quantile(evidence: QuantileEvidence, exponent: Fraction) -> str:
     'open'
     >>> judge_quantile(QuantileEvidence(-0.117, (-0.139, -0.083)), Fraction(-1, 12))
     'open'
+    >>> judge_quantile(QuantileEvidence(-0.25, (-0.5, -0.1)), Fraction(-1, 4))
+    'open'
     """
     low, high = evidence.interval
-    return SUPPORTS if low + ENDS <= exponent <= high - ENDS < 0.0 else OPEN
+    holds = low + ENDS <= exponent <= high - ENDS < 0.0
+    return SUPPORTS if holds and high - low <= 2.0 * WIDE else OPEN
 
 
 def judge_replay(evidence: ReplayEvidence, published: Fraction) -> str:

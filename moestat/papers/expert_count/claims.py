@@ -92,14 +92,16 @@ _FURTHER = (
     (
         "range",
         "Theorem 1",
-        "At K = 4 and d = 50 the range of M is not empty for some allowed sigma0.",
-        "All constants are taken as 1; the theorem itself leaves them open.",
+        "With all constants 1, at K = 4 and d = 50, some allowed sigma0 leaves a range of M.",
+        "Not printed so: the theorem leaves its constants open, and other ones may leave a range.",
     ),
     (
         "stages",
         "Main Results",
-        "The router learning stage ends after the exploration stage, for an M of the experiments.",
-        "T1 = sigma0^(1/2) / eta and T2 = 1 / (eta M^2), at sigma0 = .05.",
+        "With all constants 1, the router learning stage ends after the exploration stage, for an M"
+        " of the experiments.",
+        "Not printed so: the paper leaves the constants open.  T1 = sigma0^(1/2) / eta and"
+        " T2 = 1 / (eta M^2), at sigma0 = .05.",
     ),
 )
 

@@ -61,6 +61,7 @@ CLAIMS = (
         _OVER,
         (
             Floored("classes, k = 3", 2, "expert", QUARTER),
+            Floored("classes-second, k = 3", 2, "expert", QUARTER),
             Slope(
                 *(_SWEEP, "softmax, k = 3", (2, "expert"), QUARTER),
                 required=False,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -269,8 +269,8 @@ def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str], list[str]]:
     return panels, lines, [told, ""] if floors else []
 
 
-@cache
 def _rng() -> np.random.Generator:
+    """A generator of its own for each slope, so that picture and table have one interval."""
     return np.random.default_rng(23)
 
 
@@ -318,14 +318,12 @@ def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
     ends, at = None, 1.0
     for colour, panel in zip(_COLOURS, panels, strict=False):
         n, error = panel.series(block)
-        distinct = [each for each in np.unique(n) if np.sum(n == each) >= _FEWEST]
-        high = [np.quantile(error[n == each], 0.9) for each in distinct]
-        middle = [np.median(error[n == each]) for each in distinct]
+        (distinct, high), (_, middle) = (_quantiles(n, error, level) for level in (0.9, 0.5))
         slope = quantile_slope(n, error, 0.9, _rng())
         told = "" if slope is None else f": {slope.slope:.3f} [{slope.low:.3f}, {slope.high:.3f}]"
         ax.plot(distinct, high, "o-", color=colour, markersize=4, label=f"{panel.curve}{told}")
         ax.plot(distinct, middle, ":", color=colour, linewidth=0.9)
-        if ends is None and distinct:
+        if ends is None and distinct.size:
             ends, at = (distinct[0], distinct[-1]), high[-1]
     if ends is not None and panels:
         exponent = panels[0].theory(block)
@@ -343,7 +341,7 @@ def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
             )  # fmt: skip
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.legend(fontsize=6, frameon=False, loc="lower left")
+    ax.legend(fontsize=7, frameon=False, loc="lower left")
 
 
 def least_weight(spec: Spec, curve: Curve) -> float:
@@ -436,6 +434,7 @@ def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str]
                     f" {_told(n, power, 0.5)} |"
                 )
     lines += powers
+    lines += _locals(panels)
     lines += [
         "",
         "## Shares over the last four decades",
@@ -449,6 +448,43 @@ def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str]
         *shares,
     ]
     return "\n".join(lines) + "\n"
+
+
+def _locals(panels: Sequence[_Panel]) -> list[str]:
+    """Slopes of the 90% quantile from each size to the next, for the block that errs the most."""
+    shown = [(panel, "b" if panel.gaussian else "expert") for panel in panels]
+    held = [(panel, block, *_quantiles(*panel.series(block), 0.9)) for panel, block in shown]
+    sizes = sorted({float(n) for *_, at, _ in held for n in at})
+    steps = list(pairwise(sizes))
+    lines = [
+        "",
+        "## Local slopes",
+        "",
+        "Of the 90% quantile, from one size to the next, of intercepts b of Gaussian experts under"
+        " softmax and of experts elsewhere.",
+        "",
+        "| truth and fit | cell | theorem | "
+        + " | ".join(f"{low:.0e} to {high:.0e}" for low, high in steps)
+        + " |",
+        "|---|---|---|" + "---|" * len(steps),
+    ]
+    for panel, block, at, height in held:
+        place = dict(zip(at.tolist(), height.tolist(), strict=True))
+        told = [
+            f"{np.log(place[high] / place[low]) / np.log(high / low):.3f}"
+            if low in place and high in place
+            else ""
+            for low, high in steps
+        ]
+        row = f"| {panel.curve} | {panel.size} | {panel.theory(block):.4f} | {' | '.join(told)} |"
+        lines += [row] if any(told) else []
+    return lines
+
+
+def _quantiles(n: FloatArray, error: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Sizes with enough errors, and a quantile of the errors at each."""
+    sizes = np.array([each for each in np.unique(n) if np.sum(n == each) >= _FEWEST])
+    return sizes, np.array([np.quantile(error[n == each], level) for each in sizes])
 
 
 def _told(n: FloatArray, error: FloatArray, level: float) -> str:
@@ -466,10 +502,10 @@ def main() -> None:
     given = parser.parse_args()
     panels, shares, weights = read(given.stores)
     base = given.out / "microscope_floors"
-    draw(panels).savefig(base.with_suffix(".png"), dpi=64)
+    draw(panels).savefig(base.with_suffix(".png"), dpi=100)
     others = draw_gates(panels)
     if others is not None:
-        others.savefig(given.out / _OTHERS, dpi=64)
+        others.savefig(given.out / _OTHERS, dpi=100)
     base.with_suffix(".md").write_text(page(panels, shares, weights), encoding="utf-8")
     print(base.with_suffix(".md"))
 

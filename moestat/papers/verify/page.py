@@ -21,7 +21,8 @@ Two measures are one density at a distance of at most {rules.SAME:g} with a loss
 {rules.APART:g} between them; a bound fails where the distance falls like a power of the loss of at
 least {rules.STEEP:g}.  A slope agrees if its 95% interval over the last four decades reaches the
 predicted exponent (with its log factor), lies below 0 and is at most {rules.WIDE:g} to either side,
-with {rules.CERTIFIED:.0%} of the fits certified; a slope alone never refutes.
+with {rules.CERTIFIED:.0%} of the fits certified; one of quantiles under floored masses agrees if
+its interval is as narrow and holds the exponent, not 0.  A slope alone never refutes.
 
 Masses: mlmoe's losses are printed with masses exp(gamma) as they are, and so are compete's; the
 pairs opposite-scores, constant-gate, common-factor and doubled-* take them so.  Everywhere else the
