@@ -104,13 +104,20 @@ def make(kind, k, d, K=None):
 def random_theta(family, rng, scale=1.0):
     """Normal parameters; log-normal where only positive ones are allowed."""
     theta = scale * rng.normal(size=family.n_params)
-    return np.where(family.lower > 0, np.exp(0.3 * rng.normal(size=theta.size)), theta)
+    theta = np.where(family.lower > 0, np.exp(0.3 * rng.normal(size=theta.size)), theta)
+    known = [int(family.blocks[name]) for name in family.likelihood.options]
+    theta[known] = family.lower[known]
+    return theta
 
 
 def random_response(family, rng, n):
-    """Responses that need not follow the family: labels 1..K, counts or normal numbers."""
-    if family.likelihood.law is not None:
+    """Responses that need not follow the family: labels, counts, positive or normal numbers."""
+    if "trials" in family.likelihood.options:
+        return rng.integers(0, family.likelihood.options["trials"] + 1, size=n)
+    if family.likelihood.counts:
         return rng.poisson(2.0, size=n)
+    if family.likelihood.law is not None:
+        return rng.exponential(2.0, size=n)
     if family.likelihood.support is None:
         return 2.0 * rng.normal(size=n)
     return rng.integers(1, family.n_classes + 1, size=n)

@@ -287,8 +287,11 @@ class Likelihood:
     link : callable or None
         ``link(mean)``: the predictor of a mean; None where they are the same.
     law : callable or None
-        ``law(eta)``: the distribution of counts at predictors (..., n_predictors, n), as frozen
-        in scipy.stats; None for normal responses and classes.
+        ``law(eta)``: the distribution of the response at predictors (..., n_predictors, n), as
+        frozen in scipy.stats: of counts where `counts`, else of positive numbers; None for normal
+        responses and classes.
+    counts : bool
+        Whether the response is a count.
     bounds : mapping
         Block -> (lower, upper) of the likelihood's own channels.
     source : str
@@ -297,6 +300,10 @@ class Likelihood:
         How it follows a change of units.
     collapse : str or None
         Block of a scale whose lower bound only a degenerate atom reaches; None without one.
+    options : mapping
+        Options that made this variant of the likelihood.
+    configure : callable or None
+        ``configure(**options)``: another variant; None for a likelihood without options.
     """
 
     name: str
@@ -313,7 +320,10 @@ class Likelihood:
     spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
     link: Callable[..., Any] | None = field(default=None, repr=False)
     law: Callable[..., Any] | None = field(default=None, repr=False)
+    counts: bool = False
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = ""
     units: Units = Units()
     collapse: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    configure: Callable[..., Likelihood] | None = field(default=None, repr=False)

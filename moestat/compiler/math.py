@@ -22,8 +22,10 @@ __all__ = [
         "decay",
         "decay_less_one",
         "exp",
+        "gamma_excess",
         "log",
         "log1p_inverse",
+        "log1p_positive",
         "log1p_unit",
         "log_gamma",
         "log_sigmoid",
@@ -201,6 +203,12 @@ def log1p_unit(y: float) -> float:
     return (_LN2 if large else 0.0) + _log1p_series(f, f / (2.0 + f))
 
 
+@device
+def log1p_positive(y: float) -> float:
+    """``log(1 + y)`` for y >= 0, accurate for small y."""
+    return log1p_unit(y) if y <= 1.0 else log(1.0 + y)
+
+
 # Stirling's series, sum B_2j / (2j (2j - 1) z^(2j - 1)), accurate to 1e-17 for z >= 8.
 _S1, _S3, _S5, _S7, _S9, _S11, _S13, _S15 = (
     *(1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400),
@@ -226,6 +234,56 @@ def log_gamma(x: float) -> float:
     q = fma(q, square, _S3)
     q = fma(q, square, _S1)
     return fma(z - 0.5, log(z), _HALF_LOG_2PI - z) + q * inverse - log(product)
+
+
+@device
+def gamma_excess(x: float) -> tuple[float, float, float]:
+    """By how much log Gamma and its derivatives exceed their leading terms, for 0 < x <= 1e30.
+
+    The leading terms are ``(x - 1/2) log x - x + log(2 pi) / 2``, ``log x`` and ``1 / x``; what
+    exceeds them falls like 1 / (12 x), -1 / (2 x) and 1 / (2 x^2), so that differences at large x
+    keep their digits.  Stirling's series at x, or at x + 8 below 8.
+    """
+    value = 0.0
+    slope = 0.0
+    curve = 0.0
+    z = x
+    if x < 8.0:
+        z = x + 8.0
+        product = 1.0
+        for i in range(8):
+            inverse = 1.0 / (x + i)
+            product *= x + i
+            slope -= inverse
+            curve += inverse * inverse
+        value = (z - 0.5) * log(z) - (x - 0.5) * log(x) - 8.0 - log(product)
+        slope += log(z / x)
+        curve += 1.0 / z - 1.0 / x
+    w = 1.0 / z
+    s = w * w
+    q = fma(_S15, s, _S13)
+    q = fma(q, s, _S11)
+    q = fma(q, s, _S9)
+    q = fma(q, s, _S7)
+    q = fma(q, s, _S5)
+    q = fma(q, s, _S3)
+    value += fma(q, s, _S1) * w
+    # Derivatives of S / z^j are -j S / z^(j + 1) and j (j + 1) S / z^(j + 2).
+    p = fma(-15.0 * _S15, s, -13.0 * _S13)
+    p = fma(p, s, -11.0 * _S11)
+    p = fma(p, s, -9.0 * _S9)
+    p = fma(p, s, -7.0 * _S7)
+    p = fma(p, s, -5.0 * _S5)
+    p = fma(p, s, -3.0 * _S3)
+    slope += fma(p, s, -_S1) * s - 0.5 * w
+    r = fma(240.0 * _S15, s, 182.0 * _S13)
+    r = fma(r, s, 132.0 * _S11)
+    r = fma(r, s, 90.0 * _S9)
+    r = fma(r, s, 56.0 * _S7)
+    r = fma(r, s, 30.0 * _S5)
+    r = fma(r, s, 12.0 * _S3)
+    curve += fma(r, s, 2.0 * _S1) * (s * w) + 0.5 * s
+    return value, slope, curve
 
 
 @device

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.registry import configured
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_design, as_numbers, as_plain_array, as_weights
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
@@ -49,14 +50,18 @@ class Data:
 
 
 def read_data(
-    model: Family | str, X: Any, y: Any, sample_weight: Any, options: Mapping[str, Any]
+    model: Family | str | Mapping[str, Any],
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    options: Mapping[str, Any],
 ) -> tuple[Family, Data]:
     """The family and the data of a fit.
 
     Parameters
     ----------
-    model : Family or str
-        The family, or the name of its likelihood; sizes are then those of the data.
+    model : Family, str or mapping
+        The family, or the name of its likelihood, or its table; sizes are then those of the data.
     X : array_like or data frame of shape (n, d)
         Inputs; (n,) when d = 1.
     y : array_like or series of shape (n,)
@@ -76,12 +81,12 @@ def read_data(
     ValueError
         If anything cannot be read, with the argument and the column.
     """
-    if not isinstance(model, (Family, str)):
+    if not isinstance(model, (Family, str, Mapping)):
         raise ValueError(
-            'family must be a family from moestat.family or the name of a likelihood, "gaussian",'
-            f' "multinomial", "poisson" or "least-squares"; got {model!r}'
+            "family must be a family from moestat.family or the name of a likelihood,"
+            f" {', '.join(LIKELIHOODS)}; got {model!r}"
         )
-    by_name = isinstance(model, str)
+    by_name = not isinstance(model, Family)
     if options and not by_name:
         raise ValueError(
             f"{', '.join(sorted(options))}: for a family by name only, such as"
@@ -89,7 +94,7 @@ def read_data(
         )
     _check_index(X, y)
     design, features = read_inputs(X, None if by_name else model.n_features)
-    likelihood = LIKELIHOODS[model] if by_name else model.likelihood
+    likelihood = configured(LIKELIHOODS, model) if by_name else model.likelihood
     response, values = _read_series("y", y)
     classes = None
     if likelihood.support is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -74,9 +74,14 @@ def _checked_problem(
 def _check_response(family: Family, response: Any) -> None:
     """Responses whose maximum-likelihood estimate would not exist for want of variety."""
     likelihood = family.likelihood
-    if likelihood.link is not None:
+    if likelihood.counts:
+        assert likelihood.link is not None
         if not np.any(response):
-            raise ValueError("y is 0 everywhere; the logarithm of its mean would diverge")
+            raise ValueError("y is 0 everywhere; the predictor of its mean would diverge")
+        with np.errstate(divide="ignore"):
+            end = np.isinf(likelihood.link(float(np.mean(response))))
+        if end:
+            raise ValueError("y is the number of trials everywhere; its predictor would diverge")
         return
     if likelihood.support is None:
         if np.ptp(response) == 0:
@@ -373,7 +378,7 @@ def fit_many(
 
 
 def fit(
-    family: Family | str,
+    family: Family | str | Mapping[str, Any],
     X: Any,
     y: Any,
     *,
@@ -392,9 +397,10 @@ def fit(
 
     Parameters
     ----------
-    family : Family or str
-        The model, from `moestat.family`, or the name of a likelihood: "gaussian", "multinomial" or
-        "least-squares".  Numbers of inputs and classes are then those of the data.
+    family : Family, str or mapping
+        The model, from `moestat.family`, or the name of a likelihood, such as "gaussian" or
+        "multinomial", or its table with options, such as ``{"name": "binomial", "trials": 8}``.
+        Numbers of inputs and classes are then those of the data.
     X : array_like or data frame of shape (n, d)
         Inputs; (n,) when d = 1.  Names of columns of a pandas or polars frame are kept.  A
         constant column is held at coefficients 0, with a `ConstantColumnWarning`.

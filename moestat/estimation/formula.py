@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,7 @@ __all__ = ["fit_formula"]
 def fit_formula(
     formula: str,
     data: Any,
-    family: str = "gaussian",
+    family: str | Mapping[str, Any] = "gaussian",
     *,
     n_experts: int = 2,
     weights: str | None = None,
@@ -46,8 +47,8 @@ def fit_formula(
         ``a:b`` and ``a * b``, functions such as ``log(x)``, ``poly(x, 2)``, ``bs(x, df=4)``.
     data : data frame, or mapping of str to array_like of shape (n,)
         The data, n rows; only columns that are named are read.
-    family : str
-        Name of the likelihood, as in `moestat.fit`.
+    family : str or mapping
+        Name of the likelihood, or its table with options, as in `moestat.fit`.
     n_experts : int
         Number of experts k.
     weights : str, optional
@@ -94,7 +95,7 @@ def fit_formula(
     for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
         if name in options:
             raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")
-    if not isinstance(family, str):
+    if not isinstance(family, (str, Mapping)):
         raise ValueError(
             'family must be the name of a likelihood such as "gaussian", got'
             f" {family!r}; sizes are those of the formula"

@@ -72,7 +72,9 @@ def _default_box(family: Family, data: Sample) -> dict[str, tuple[Any, Any]]:
         name = channel.intercept
         size = _WIDER * units.unit ** powers.get(name, 0.0)
         low, high = family.box[name]
-        if channel.log:
+        if name in family.likelihood.options:
+            box[name] = (low, high)
+        elif channel.log:
             floor = max(_LEAST_VARIANCE * _residual_share(data), _FINEST) * units.unit**2
             box[name] = (floor, high * units.unit**2)
         elif channel.axis is not None:

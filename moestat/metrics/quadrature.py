@@ -2,14 +2,15 @@
 
 Classes and counts are summed.  A continuous response is integrated by Gauss-Legendre rules on
 panels that are at most a few standard deviations of the narrowest atom there wide, so that atoms
-far apart or of very different widths cost no more than their number.
+far apart or of very different widths cost no more than their number; a positive response is so
+on the scale of its logarithm.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ ORDER = 12
 
 _REACH = 8.9  # standard deviations about each mean; a normal variable leaves them once in 1e18
 _PANEL = 3.0  # standard deviations per panel of the coarsest rule; six make just over two reaches
-_COUNT_REACH, _MOST_RARE = 12.0, 40.0  # standard deviations, and counts beyond them, at the ends
+_TAIL = 1e-18  # probability beyond the ends, of counts and of positive responses
 _ROWS = 65_536  # rows per chunk: a few of these vectors fit into the second cache level
 
 
@@ -113,13 +114,25 @@ def response_rules(
     pairs = [spread(other.predictors(theta, X)) for other, theta in laws]
     mean = np.concatenate([pair[0] for pair in pairs])
     deviation = np.concatenate([pair[1] for pair in pairs])
-    if family.likelihood.law is not None:
-        yield from _counts(mean, deviation)
-        return
     width = _PANEL / refinement
-    n_panels = mean.shape[0] * (math.ceil(2.0 * _REACH / width) + 2)
-    for chunk in _chunks(X.shape[1], n_panels * ORDER):
-        yield chunk, _panels(mean[:, chunk], deviation[:, chunk], width, n_panels)
+    law_at = family.likelihood.law
+    if law_at is None:
+        yield from _panels(mean - _REACH * deviation, mean + _REACH * deviation, width * deviation)
+        return
+    frozen = [law_at(other.predictors(theta, X)) for other, theta in laws]
+    if family.likelihood.counts:
+        ends = [_ends(law, *pair) for law, pair in zip(frozen, pairs, strict=True)]
+        low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
+        yield from _counts(low.min(axis=0), high.max(axis=0))
+        return
+    low = np.concatenate([law.ppf(_TAIL) for law in frozen])
+    high = np.concatenate([law.isf(_TAIL) for law in frozen])
+    low, high = np.log(np.maximum(low, np.finfo(float).tiny)), np.log(high)
+    # Of a small relative deviation it is the deviation of the logarithm, whose law has on one side
+    # a tail as long as the deviation is large, but no features narrower than 1.
+    for chunk, rule in _panels(low, high, width * np.minimum(deviation / mean, 1.0)):
+        y = np.exp(rule.y)
+        yield chunk, replace(rule, y=y, weight=rule.weight * y)
 
 
 def log_densities(
@@ -172,24 +185,45 @@ def _sums(family: Family, X: FloatArray) -> Iterator[tuple[slice, ResponseRule]]
         yield chunk, ResponseRule(np.arange(n), y, np.ones(y.shape))
 
 
-def _counts(mean: FloatArray, deviation: FloatArray) -> Iterator[tuple[slice, ResponseRule]]:
-    """Counts with weight 1 wherever atoms (k, n) have any mass, one panel per input."""
-    first = np.floor(np.maximum((mean - _COUNT_REACH * deviation).min(axis=0), 0.0))
-    last = np.ceil((mean + _COUNT_REACH * deviation).max(axis=0)) + _MOST_RARE
-    size = int((last - first).max()) + 1
-    for chunk in _chunks(mean.shape[1], size):
-        y = first[chunk, None] + np.arange(size)
-        yield chunk, ResponseRule(np.arange(len(y)), y, np.ones(y.shape))
+def _ends(law: Any, mean: FloatArray, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Counts (k, n) below and above which a law has next to no mass, by doubling.
 
-
-def _panels(mean: FloatArray, deviation: FloatArray, width: float, n_panels: int) -> ResponseRule:
-    """Panels of at most `width` standard deviations for atoms (k, n), from left to right.
-
-    A panel that starts inside the reach of an atom is at most `width` of its standard deviations
-    wide; one that starts on its left ends where the reach begins, or inside after such a width.
+    Quantiles of so small a probability are beyond what scipy finds for counts.
     """
-    low, high = mean - _REACH * deviation, mean + _REACH * deviation
-    step = width * deviation
+    ends = []
+    for sign, tail in ((-1.0, law.cdf), (1.0, law.sf)):
+        reach = 1.0 + deviation
+        while np.any(more := tail(mean + sign * reach) > _TAIL):
+            reach = np.where(more, 2.0 * reach, reach)
+        ends.append(mean + sign * reach)
+    least, most = law.support()
+    return np.maximum(np.floor(ends[0]), least), np.minimum(np.ceil(ends[1]), most)
+
+
+def _counts(first: FloatArray, last: FloatArray) -> Iterator[tuple[slice, ResponseRule]]:
+    """Counts from `first` (n,) to `last` (n,) with weight 1, one panel per input."""
+    size = int((last - first).max()) + 1
+    for chunk in _chunks(first.size, size):
+        y, end = first[chunk, None] + np.arange(size), last[chunk, None]
+        weight = np.where(y <= end, 1.0, 0.0)
+        yield chunk, ResponseRule(np.arange(len(y)), np.minimum(y, end), weight)
+
+
+def _panels(
+    low: FloatArray, high: FloatArray, step: FloatArray
+) -> Iterator[tuple[slice, ResponseRule]]:
+    """Panels for atoms (k, n) that reach from `low` to `high`, from left to right.
+
+    A panel that starts inside the reach of an atom is at most its `step` wide; one that starts on
+    its left ends where the reach begins, or inside after such a width.
+    """
+    n_panels = int(np.sum(np.ceil((high - low) / step) + 2.0, axis=0).max())
+    for chunk in _chunks(low.shape[1], n_panels * ORDER):
+        yield chunk, _rule(low[:, chunk], high[:, chunk], step[:, chunk], n_panels)
+
+
+def _rule(low: FloatArray, high: FloatArray, step: FloatArray, n_panels: int) -> ResponseRule:
+    """Gauss-Legendre nodes on such panels."""
     edges = [low.min(axis=0)]
     end = high.max(axis=0)
     for _ in range(n_panels):

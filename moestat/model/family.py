@@ -71,7 +71,7 @@ class Family(ParameterLayout):
         parts |= {"n_experts": self.n_experts, "n_features": self.n_features}
         parts |= {"n_classes": self.n_classes} if self.likelihood.support is not None else {}
         named = ", ".join(f"{name}={value!r}" for name, value in parts.items())
-        return f"family({self.likelihood.name!r}, {named})"
+        return f"family({table_of(self.likelihood)!r}, {named})"
 
     @property
     def table(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Family(ParameterLayout):
             If an axis is not a member of its registry: its functions have no name to be found by.
         """
         table = {
-            "likelihood": self.likelihood.name,
+            "likelihood": table_of(self.likelihood),
             "gate": table_of(self.gate),
             "expert": table_of(self.expert),
             "sizes": [self.n_experts, self.n_features, self.n_classes],
@@ -109,7 +109,11 @@ class Family(ParameterLayout):
     @property
     def equal(self) -> tuple[str, ...]:
         """Blocks of the likelihood that all experts share."""
-        return tuple(c.intercept for c in self.likelihood.channels if c.shared)
+        return tuple(
+            c.intercept
+            for c in self.likelihood.channels
+            if c.shared and c.intercept not in self.likelihood.options
+        )
 
     @property
     def has_jumps(self) -> bool:
@@ -140,7 +144,8 @@ class Family(ParameterLayout):
         their own atom at theta, all others in 1: then a unit is a unit of log-likelihood.
         """
         unit = np.ones(self.n_params)
-        if not any(channel.log for channel in self.likelihood.channels):
+        linked = self.likelihood.link is not None
+        if linked or not any(channel.log for channel in self.likelihood.channels):
             return unit
         own = theta[self.index[:, -len(self.likelihood.channels) :]].T
         assert self.likelihood.spread is not None
@@ -378,7 +383,8 @@ class Family(ParameterLayout):
 
     def placeholder(self, n: int) -> Any:
         """Encoded responses (n,) for loops whose outcome does not depend on them."""
-        return np.zeros(n, dtype=self.likelihood.dtype)
+        positive = self.likelihood.law is not None and not self.likelihood.counts
+        return np.full(n, 1 if positive else 0, dtype=self.likelihood.dtype)
 
     def probabilities(self, theta: Any, X: Any) -> FloatArray:
         """``p(y = s | x_t)`` for every class, shape (n, K); rows sum to 1.
@@ -444,7 +450,7 @@ def from_table(table: Mapping[str, Any]) -> Family:
         name: tuple(np.array(side) if isinstance(side, list) else side for side in pair)
         for name, pair in table["box"].items()
     }
-    likelihood = _with_equal(LIKELIHOODS[table["likelihood"]], table.get("equal", ()))
+    likelihood = _with_equal(configured(LIKELIHOODS, table["likelihood"]), table.get("equal", ()))
     n_experts, n_features, n_classes = table["sizes"]
     return Family(
         gate,
@@ -479,7 +485,7 @@ def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
 
 
 def family(
-    likelihood: str = "multinomial",
+    likelihood: str | Mapping[str, Any] = "multinomial",
     *,
     gate: str | Mapping[str, Any] = "sigmoid",
     expert: str | Mapping[str, Any] = "linear",
@@ -499,8 +505,9 @@ def family(
 
     Parameters
     ----------
-    likelihood : str
-        Name in ``moestat.model.likelihoods.LIKELIHOODS``.
+    likelihood : str or mapping
+        Name in ``moestat.model.likelihoods.LIKELIHOODS``, or a table with ``name`` and options:
+        ``{"name": "binomial", "trials": 8}`` for successes in eight trials.
     gate : str or mapping
         Name in ``moestat.model.gates.GATES``, or a table with ``name`` and the gate's options, such
         as ``{"name": "competition", "activation": "silu"}``.
@@ -560,7 +567,12 @@ def family(
     """
     if bounds is not None:
         check_kind("bounds", bounds, Mapping, "a table of blocks with their bounds")
-    chosen = (configured(GATES, gate), configured(EXPERTS, expert), LIKELIHOODS[likelihood])
+    chosen = (
+        configured(GATES, gate),
+        configured(EXPERTS, expert),
+        configured(LIKELIHOODS, likelihood),
+    )
+    likelihood = chosen[2].name
     discrete = chosen[2].support is not None
     if chosen[2].n_responses(2) is not None and (
         chosen[1].block is not None or chosen[0].reads_response
@@ -612,7 +624,7 @@ def _with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:
     A common scale does not collapse on a few samples of one atom.
     """
     check_kind("equal", equal, Iterable, "names of blocks of the likelihood, such as 'nu'")
-    names, known = list(equal), [channel.intercept for channel in likelihood.channels]
+    names, known = list(equal), [c.intercept for c in likelihood.channels if not c.shared]
     if not names:
         return likelihood
     for name in names:

@@ -13,7 +13,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 
-__all__ = ["apart", "log1p_exp", "log_sigmoid", "log_sum_exp"]
+__all__ = ["apart", "log1p_exp", "log_gamma", "log_sigmoid", "log_sum_exp"]
 
 
 def log_sum_exp(values: Any, axis: int = 0) -> Any:
@@ -31,6 +31,13 @@ def log1p_exp(s: Any) -> Any:
 def log_sigmoid(s: Any) -> Any:
     """``log(1 / (1 + exp(-s)))``."""
     return -log1p_exp(-s)
+
+
+def log_gamma(x: Any) -> Any:
+    """``log Gamma(x)``, real part of x positive."""
+    from scipy.special import loggamma
+
+    return loggamma(x)
 
 
 def apart(

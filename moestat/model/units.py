@@ -149,7 +149,7 @@ class Coordinates:
             if channel.axis is not None:
                 shift[first] = units.centre[channel.axis]
             elif channel.log:
-                shift[first] = powers[channel.intercept] * np.log(units.unit)
+                shift[first] = powers.get(channel.intercept, 0.0) * np.log(units.unit)
             elif channel.intercept == family.expert.units.level:
                 shift[first] = units.level
         return shift

@@ -277,6 +277,12 @@ _WORKS = (
         "Journal of the American Statistical Association 105, 1084-1092",
     ),
     Reference(
+        "Cameron and Trivedi (2013)",
+        "A. C. Cameron and P. K. Trivedi",
+        "Regression analysis of count data, second edition",
+        "Cambridge University Press",
+    ),
+    Reference(
         "McCullagh and Nelder (1989)",
         "P. McCullagh and J. A. Nelder",
         "Generalized linear models, second edition",

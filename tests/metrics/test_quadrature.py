@@ -28,7 +28,8 @@ def test_densities_integrate_to_one(kind):
     for k, d in ((1, 1), (3, 2), (4, 1)):
         family = make(kind, k, d, 3)
         X = rng.normal(size=(d, 50))
-        theta = random_theta(family, rng, 1.5)
+        # With a dispersion of their own counts have tails too long for a sum at larger scales.
+        theta = random_theta(family, rng, 0.5 if kind[0] == "negative-binomial" else 1.5)
         # Logarithms of probabilities of counts up to e^15 are differences of such numbers.
         close = 1e-12 if family.likelihood.law is None else 1e-8
         assert integral([(family, theta)], X, np.exp) == pytest.approx(1.0, rel=0, abs=close)

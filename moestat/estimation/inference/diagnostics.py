@@ -64,13 +64,19 @@ def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: A
     if family.likelihood.support is None:
         assert family.likelihood.spread is not None
         eta = family.predictors(theta, np.ascontiguousarray(design.T))
-        if family.likelihood.law is not None:
-            weight = family.gate_probabilities(theta, design).T
-            return _count_residuals(family.likelihood.law(eta), weight, y, as_generator(rng))
-        mean, deviation = family.likelihood.spread(eta)
         weight = family.gate_probabilities(theta, design).T
-        z = (np.asarray(y, dtype=np.float64) - mean) / deviation
-        below, above = np.sum(weight * ndtr(z), axis=0), np.sum(weight * ndtr(-z), axis=0)
+        if family.likelihood.counts:
+            assert family.likelihood.law is not None
+            return _count_residuals(family.likelihood.law(eta), weight, y, as_generator(rng))
+        response = np.asarray(y, dtype=np.float64)
+        if family.likelihood.law is not None:
+            law = family.likelihood.law(eta)
+            tails = law.cdf(response), law.sf(response)
+        else:
+            mean, deviation = family.likelihood.spread(eta)
+            z = (response - mean) / deviation
+            tails = ndtr(z), ndtr(-z)
+        below, above = (np.sum(weight * tail, axis=0) for tail in tails)
         # The smaller tail keeps its digits.
         return np.where(below < 0.5, ndtri(below), -ndtri(above))
     probability = family.probabilities(theta, design)

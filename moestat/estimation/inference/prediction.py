@@ -71,7 +71,7 @@ class Prediction:
             raise ValueError("a class has no prediction interval; use conf_int")
         if self.family.likelihood.law is not None:
             sides = [
-                _count_quantile(self.family, self.params, self.X, q)
+                _law_quantile(self.family, self.params, self.X, q)
                 for q in (level / 2, 1 - level / 2)
             ]
             return np.stack(sides, axis=-1)
@@ -165,17 +165,22 @@ def _components(
     return weight, mean, np.broadcast_to(deviation, mean.shape)
 
 
-def _count_quantile(family: Family, theta: FloatArray, X: FloatArray, q: float) -> FloatArray:
-    """The least count (n,) that is not exceeded with probability q at each input (n, d)."""
+def _law_quantile(family: Family, theta: FloatArray, X: FloatArray, q: float) -> FloatArray:
+    """The least response (n,) that is not exceeded with probability q at each input (n, d).
+
+    By bisection, of counts to the count and of others to 1e-12 of where experts have theirs.
+    """
     assert family.likelihood.law is not None
     weight = family.gate_probabilities(theta, X).T
     law = family.likelihood.law(
         family.predictors(theta, np.ascontiguousarray(X.reshape(len(X), -1).T))
     )
-    ends = law.ppf(q)
-    low, high = ends.min(axis=0) - 1.0, ends.max(axis=0)
-    while np.any(high - low > 1.0):
-        middle = np.floor(0.5 * (low + high))
+    counts, ends = family.likelihood.counts, law.ppf(q)
+    low, high = ends.min(axis=0) - (1.0 if counts else 0.0), ends.max(axis=0)
+    least = 1.0 if counts else 1e-12 * high
+    while np.any(high - low > least):
+        middle = 0.5 * (low + high)
+        middle = np.floor(middle) if counts else middle
         below = np.sum(weight * law.cdf(middle), axis=0) < q
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return high

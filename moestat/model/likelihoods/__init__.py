@@ -2,7 +2,15 @@
 
 from moestat.base.registry import Registry
 from moestat.base.types import Likelihood
-from moestat.model.likelihoods import gaussian, least_squares, multinomial, poisson
+from moestat.model.likelihoods import (
+    binomial,
+    gamma,
+    gaussian,
+    least_squares,
+    multinomial,
+    negative_binomial,
+    poisson,
+)
 
 __all__ = ["LIKELIHOODS"]
 
@@ -11,3 +19,6 @@ LIKELIHOODS.register(multinomial.LIKELIHOOD)
 LIKELIHOODS.register(gaussian.LIKELIHOOD)
 LIKELIHOODS.register(least_squares.LIKELIHOOD)
 LIKELIHOODS.register(poisson.LIKELIHOOD)
+LIKELIHOODS.register(negative_binomial.LIKELIHOOD)
+LIKELIHOODS.register(gamma.LIKELIHOOD)
+LIKELIHOODS.register(binomial.LIKELIHOOD)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray, Likelihood, Units
-from moestat.base.validate import as_floats
+from moestat.base.types import FloatArray, Likelihood, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log_gamma
+from moestat.model.counts import decode, encode
 
 _STEEPEST = 300.0
 """Predictors beyond this count as this: their means are out of reach, and products stay finite."""
@@ -30,26 +30,6 @@ def block(eta, y, m, order, value, d1, d2):
     if order > 1:
         for b in range(m):
             d2[0, b] = d1[0, b] - y[b]
-
-
-def encode(y: Any, n_classes: int) -> FloatArray:
-    """Counts (n,), checked.
-
-    Raises
-    ------
-    ValueError
-        If y is not a vector of whole numbers from 0.
-    """
-    counts = as_floats("y", y, (None,))
-    wrong = counts[(counts < 0.0) | (counts != np.floor(counts))]
-    if wrong.size:
-        raise ValueError(f"y must hold counts, whole numbers from 0; got {wrong[0]:g}")
-    return counts
-
-
-def decode(y: FloatArray) -> IntArray:
-    """Counts as integers."""
-    return y.astype(np.int64)
 
 
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -89,6 +69,7 @@ LIKELIHOOD = Likelihood(
     spread=spread,
     link=np.log,
     law=law,
+    counts=True,
     source="McCullagh and Nelder (1989), Ch. 6",
     units=Units(shift_response=False, scale_response=False),
 )

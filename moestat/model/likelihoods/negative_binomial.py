@@ -1,0 +1,114 @@
+"""Negative binomial experts: counts with mean ``mu = exp(eta)`` and variance ``mu + phi mu^2``.
+
+The dispersion phi is a parameter of each expert; its logarithm is the coefficient that solvers
+see.  As phi falls to 0 the counts become Poisson.
+
+Source: Cameron and Trivedi (2013), Sec. 3.3 (the model NB2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.compiler.jit import device
+from moestat.compiler.math import exp, gamma_excess, log1p_positive, log_gamma
+from moestat.model.counts import decode, encode
+from moestat.model.reference import apart
+from moestat.model.reference import log_gamma as reference_log_gamma
+
+_STEEPEST = 300.0
+"""Predictors beyond this count as this: their means are out of reach, and products stay finite."""
+
+
+@device
+def block(eta, y, m, order, value, d1, d2):
+    """Log-probability of y; predictors are (eta, t) with ``t = log phi``, the same for all.
+
+    With ``r = 1 / phi``, ``G = log Gamma(r + y) - log Gamma(r) - y log r``,
+    ``L = log(1 + phi mu)`` and ``q = 1 / (1 + phi mu)`` it is
+    ``G - log y! + y eta - (y + r) L``; ``d_eta = (y - mu) q``,
+    ``d_t = r (L - psi(r + y) + psi(r)) + d_eta``, ``d_eta_eta = -mu (1 + phi y) q^2``,
+    ``d_eta_t = -phi mu q d_eta`` and
+    ``d_t_t = r (psi(r + y) - psi(r) - L) + r^2 (psi'(r + y) - psi'(r)) + mu q - phi mu q d_eta``.
+    """
+    phi = exp(eta[1, 0])
+    r = exp(-eta[1, 0])
+    excess, slope, curve = gamma_excess(r)
+    for b in range(m):
+        at = eta[0, b] if eta[0, b] < _STEEPEST else _STEEPEST
+        mean = exp(at)
+        scaled = phi * mean
+        q = 1.0 / (1.0 + scaled)
+        growth = log1p_positive(scaled)
+        more, steeper, sharper = gamma_excess(r + y[b])
+        # log Gamma and psi at r + y less those at r, without the terms that cancel.
+        step = log1p_positive(phi * y[b])
+        rise = (r + y[b] - 0.5) * step - y[b] + (more - excess)
+        turn = r * (step + (steeper - slope))
+        value[b] = rise - log_gamma(y[b] + 1.0) + y[b] * at - (y[b] + r) * growth
+        d1[0, b] = (y[b] - mean) * q
+        d1[1, b] = r * growth - turn + d1[0, b]
+        if order > 1:
+            share = scaled * q
+            d2[0, b] = -mean * q * (1.0 + phi * y[b]) * q
+            d2[1, b] = -share * d1[0, b]
+            bend = r * r * (sharper - curve) - y[b] / (1.0 + phi * y[b])
+            d2[2, b] = turn - r * growth + bend + mean * q - share * d1[0, b]
+
+
+def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of the response, from predictors (..., 2, n)."""
+    mean = np.exp(eta[..., 0, :])
+    return mean, np.sqrt(mean + np.exp(eta[..., 1, :]) * mean**2)
+
+
+def law(eta: FloatArray) -> Any:
+    """The distribution at predictors (..., 2, n)."""
+    from scipy.stats import nbinom
+
+    phi, mean = np.exp(eta[..., 1, :]), np.exp(eta[..., 0, :])
+    return nbinom(1.0 / phi, 1.0 / (1.0 + phi * mean))
+
+
+def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Counts with the predictors `eta`, shape (2, n): Poisson with gamma means."""
+    phi = np.exp(eta[1])
+    return rng.poisson(rng.gamma(1.0 / phi, phi * np.exp(eta[0]))).astype(np.float64)
+
+
+def reference(predictors, blocks, y):
+    """Log-probabilities (k, n) of counts y, from predictors (k, n) and dispersions (k,)."""
+    phi = blocks["phi"][:, None]
+    r = 1.0 / phi
+    choices = reference_log_gamma(y + r) - reference_log_gamma(r) - reference_log_gamma(y + 1.0)
+    grown = np.log(1.0 + phi * np.exp(predictors))
+    return choices + y * (np.log(phi) + predictors) - (y + r) * grown
+
+
+def typical(rng, n_experts):
+    """Dispersions that differ."""
+    return {"phi": apart(rng, n_experts, (), 0.2, 1.0)}
+
+
+LIKELIHOOD = Likelihood(
+    name="negative-binomial",
+    n_responses=lambda n_classes: None,
+    channels=(Channel("phi", log=True),),
+    block=block,
+    reference=reference,
+    typical=typical,
+    encode=encode,
+    decode=decode,
+    draw=draw,
+    dtype=np.float64,
+    spread=spread,
+    link=np.log,
+    law=law,
+    counts=True,
+    bounds={"phi": (1e-6, 1e6)},
+    source="Cameron and Trivedi (2013), Sec. 3.3",
+    units=Units(shift_response=False, scale_response=False),
+)

@@ -1,0 +1,191 @@
+"""Negative binomial, gamma and binomial experts: statsmodels' models for one, flexmix for two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+import moestat
+from moestat.base.warnings import OptimumWarning
+from moestat.estimation.inference.diagnostics import quantile_residuals
+from tests import oracle
+from tests.kinds import random_theta
+
+
+def framed(x):
+    """Inputs with a name, so that parameters have theirs."""
+    return pd.DataFrame({"x": x})
+
+
+@pytest.fixture(scope="module")
+def times():
+    """Positive responses of two lines; flexmix's numbers below are of these data."""
+    rng = np.random.default_rng(7)
+    x = np.round(rng.uniform(-1, 1, 300), 3)
+    first = rng.random(300) < 1 / (1 + np.exp(-2 * x))
+    mean = np.exp(np.where(first, 2.0 - 0.5 * x, 0.3 + 0.8 * x))
+    shape = np.where(first, 8.0, 4.0)
+    return x, np.round(rng.gamma(shape, mean / shape), 6)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-1, 1, 400)
+    return x, rng.poisson(rng.gamma(2.0, np.exp(1.5 + 0.8 * x) / 2.0))
+
+
+def test_one_gamma_expert_is_a_generalised_linear_model(times):
+    """statsmodels' dispersion is a moment estimate; here it has the one of maximum likelihood."""
+    x, y = times
+    mine = moestat.fit("gamma", framed(x), y, n_experts=1, rng=0)
+    assert mine.certificate.certified
+    model = sm.GLM(y, sm.add_constant(x), family=sm.families.Gamma(sm.families.links.Log()))
+    phi = mine.blocks["phi"][0]
+    other = model.fit(tol=1e-14, scale=phi)
+    names = ["b[0]", "a[0,x]"]
+    assert np.allclose(mine.params[names], other.params, rtol=1e-8, atol=1e-9)
+    assert mine.llf == pytest.approx(model.loglike(other.params, scale=phi), rel=1e-11)
+    expected = mine.get_robustcov_results("expected")
+    assert np.allclose(expected.bse[names], other.bse, rtol=1e-8)
+    observed = np.linalg.inv(-model.hessian(other.params, scale=phi, observed=True))
+    assert np.allclose(mine.bse[names], np.sqrt(np.diag(observed)), rtol=1e-8)
+    frame = mine.get_prediction(framed(x[:3])).summary_frame()
+    assert np.allclose(frame["mean"], other.predict(sm.add_constant(x)[:3]), rtol=1e-8)
+    near = [model.loglike(other.params, scale=phi * np.exp(h)) for h in (-1e-4, 1e-4)]
+    assert max(near) < mine.llf
+
+
+def test_one_negative_binomial_expert_is_that_of_statsmodels(counts):
+    x, y = counts
+    mine = moestat.fit("negative-binomial", framed(x), y, n_experts=1, rng=0)
+    model = sm.NegativeBinomial(y, sm.add_constant(x))
+    other = model.fit(method="newton", tol=1e-14, maxiter=200, disp=0)
+    names = ["b[0]", "a[0,x]"]
+    assert mine.certificate.certified
+    assert np.allclose(mine.params[names], other.params[:2], rtol=1e-8)
+    phi = mine.blocks["phi"][0]
+    assert phi == pytest.approx(other.params[2], rel=1e-8)
+    assert mine.llf == pytest.approx(other.llf, rel=1e-12)
+    # statsmodels differentiates in the dispersion, moestat in its logarithm: the same at a maximum.
+    information = -model.hessian(np.array([*mine.params[names], phi]))
+    errors = np.sqrt(np.diag(np.linalg.inv(information)))
+    assert np.allclose(mine.bse[names], errors[:2], rtol=1e-8)
+    assert mine.bse["log phi[0]"] * phi == pytest.approx(errors[2], rel=1e-8)
+
+
+def test_a_negative_binomial_of_no_dispersion_is_poisson(counts):
+    x, _ = counts
+    y = np.random.default_rng(1).binomial(20, 0.3 + 0.2 * x)  # less variable than Poisson
+    with pytest.warns(OptimumWarning, match="bound"):
+        mine = moestat.fit("negative-binomial", x, y, n_experts=1, rng=0)
+    other = moestat.fit("poisson", x, y, n_experts=1, rng=0)
+    assert mine.llf == pytest.approx(other.llf, abs=1e-3)
+
+
+def test_two_gamma_experts_are_those_of_flexmix(times):
+    """flexmix 2.3, FLXPmultinom(~ x), with a log link and the shape of maximum likelihood.
+
+    FLXMRglm(family = "Gamma") has an inverse link and takes one over the mean deviance as the
+    shape; its M-step was replaced by glm.fit with a log link and the root of log v - psi(v) = s.
+    """
+    mine = moestat.fit("gamma", *times, n_experts=2, rng=0)
+    assert mine.certificate.certified
+    assert mine.llf == pytest.approx(-557.76110916095, abs=1e-6)
+    order = np.argsort(mine.blocks["b"])
+    assert np.allclose(mine.blocks["b"][order], [0.37589937, 1.95968232], atol=1e-4)
+    assert np.allclose(mine.blocks["a"][order, 0], [0.94962124, -0.43604897], atol=1e-4)
+    assert np.allclose(1 / mine.blocks["phi"][order], [3.95455426, 9.30388498], rtol=1e-3)
+    assert np.diff(mine.blocks["beta1"][order, 0]) == pytest.approx(1.44785071, abs=1e-3)
+
+
+EIGHT = {"name": "binomial", "trials": 8}
+
+
+@pytest.fixture(scope="module")
+def successes():
+    rng = np.random.default_rng(9)
+    x = np.round(rng.uniform(-1, 1, 300), 3)
+    first = rng.random(300) < 1 / (1 + np.exp(-2 * x))
+    return x, rng.binomial(8, 1 / (1 + np.exp(-np.where(first, 2.0 - 0.5 * x, -1.3 + 0.8 * x))))
+
+
+def test_one_binomial_expert_is_a_generalised_linear_model(successes):
+    x, y = successes
+    mine = moestat.fit(EIGHT, framed(x), y, n_experts=1, rng=0)
+    both = np.column_stack([y, 8 - y])
+    model = sm.GLM(both, sm.add_constant(x), family=sm.families.Binomial())
+    other = model.fit(tol=1e-14)
+    names = ["b[0]", "a[0,x]"]
+    assert np.allclose(mine.params[names], other.params, rtol=1e-8)
+    assert np.allclose(mine.bse[names], other.bse, rtol=1e-8)
+    assert mine.llf == pytest.approx(other.llf, rel=1e-11)
+    expected = mine.get_robustcov_results("expected")
+    assert np.allclose(expected.bse[names], other.bse, rtol=1e-8)
+    assert np.allclose(mine.predict(framed(x)), 8 * other.predict(), rtol=1e-8)
+
+
+def test_two_binomial_experts_are_those_of_flexmix(successes, tmp_path):
+    """FLXMRglm(family = "binomial"), k = 2, FLXPmultinom(~ x), flexmix 2.3."""
+    x, y = successes
+    data = {"successes": y, "x": x}
+    mine = moestat.fit_formula("successes ~ x", data, EIGHT, n_experts=2, rng=0)
+    assert mine.llf == pytest.approx(-562.651988429093, abs=1e-6)
+    order = np.argsort(-mine.blocks["b"])
+    assert np.allclose(mine.blocks["b"][order], [2.15499106, -1.15492826], atol=1e-4)
+    assert np.allclose(mine.blocks["a"][order, 0], [-0.45373224, 0.93860371], atol=1e-4)
+    assert np.diff(mine.blocks["beta1"][order, 0]) == pytest.approx(-1.73676750, abs=1e-3)
+    mine.save(tmp_path / "fit.npz")
+    again = moestat.load(tmp_path / "fit.npz")
+    assert again.family.table == mine.family.table
+    assert again.family.likelihood.options == {"trials": 8}
+    assert again.family.n_free_params == 6
+
+
+def test_derivatives_of_several_trials_are_those_of_the_formula():
+    family = moestat.family({"name": "binomial", "trials": 6}, gate="softmax", n_experts=3)
+    rng = np.random.default_rng(0)
+    theta, X, y = random_theta(family, rng), rng.normal(size=(200, 1)), rng.integers(0, 7, 200)
+    weight = np.ones(200)
+    exact = oracle.score(family, theta, X, y, weight)
+    assert np.allclose(moestat.score(family, theta, X, y), exact, rtol=1e-11, atol=1e-11)
+    hessian, step = moestat.hessian(family, theta, X, y), 1e-6
+    for j in range(theta.size - 1):
+        up, down = theta.copy(), theta.copy()
+        up[j] += step
+        down[j] -= step
+        slope = oracle.score(family, up, X, y, weight) - oracle.score(family, down, X, y, weight)
+        assert np.allclose(hessian[j], slope / (2 * step), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gamma", "negative-binomial", EIGHT])
+def test_residuals_and_intervals_of_a_mixture_follow_its_law(name):
+    model = moestat.family(name, gate="softmax", n_experts=2)
+    theta = model.typical(0)
+    X, y = moestat.sample(model, theta, 4000, rng=3, design=moestat.Uniform(-1, 1))
+    residuals = quantile_residuals(model, theta, X, y, rng=0)
+    assert abs(residuals.mean()) < 4 / np.sqrt(4000)
+    assert abs(residuals.std() - 1.0) < 4 / np.sqrt(8000)
+    fit = moestat.fit(model, X, y, rng=0)
+    low, high = fit.get_prediction(X).prediction_interval(0.1).T
+    inside = np.mean((y >= low) & (y <= high))
+    assert 0.89 <= inside <= (0.91 if name == "gamma" else 0.97)
+
+
+def test_responses_of_another_kind_are_one_clear_error():
+    x = np.linspace(-1, 1, 20)
+    for name, y, match in (
+        ("gamma", x, "y must hold positive numbers; got -1"),
+        ("gamma", np.zeros(20), "y must hold positive numbers; got 0"),
+        ("gamma", np.ones(20), "y is constant"),
+        ("negative-binomial", x + 1.01, "whole numbers from 0; got 0.01"),
+        ("negative-binomial", np.zeros(20), "y is 0 everywhere"),
+        (EIGHT, np.arange(20), "y must be at most the number of trials, 8; got 19"),
+        (EIGHT, np.full(20, 8), "y is the number of trials everywhere"),
+        ({"name": "binomial", "trials": 0}, np.zeros(20), "trials must be an integer >= 1"),
+        ({"name": "binomial", "n": 8}, np.zeros(20), "does not take these options: n"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            moestat.fit(name, x, y, n_experts=1)
