@@ -31,7 +31,11 @@ __all__ = ["ShortRuns"]
 
 _MOST = 100_000  # starts of one fit
 _ROWS = 4000
-"""Rows that the search looks at; the starts that it ends with see all of them."""
+"""Rows that short runs look at; the starts that the search ends with see all of them."""
+
+_ROWS_PER_PARAMETER = 1000
+"""For classes the runs that are continued look at so many rows for each parameter: a label tells
+less than a number, and the highest of many maxima of fewer rows is often another one."""
 
 _SHORT, _LONG = 12, 300
 """Iterations of a short run, and of one that is continued."""
@@ -56,15 +60,16 @@ Ended = tuple[FloatArray, float]
 
 @dataclass(frozen=True)
 class ShortRuns:
-    """Starts that a search on at most 4000 of the samples ends with.
+    """Starts that a search on a part of the samples ends with.
 
-    Starts of several kinds take a few iterations each, and the best of them are continued.  Then
-    rounds of moves try to better the best optimum: one atom is replaced by a copy of another, and
-    the two are pulled apart at random, so that a part of the samples that one atom serves poorly
-    gets a second one.  A round's best moves are continued; the search ends when two rounds have
-    found nothing.  Up to three runs start the fit to all samples: the best optimum, a second run
-    that reached it, and the runner-up.  Where all samples were looked at, every run that was
-    continued is handed back.
+    Starts of several kinds take a few iterations each, on at most 4000 of the samples, and the best
+    of them are continued, for classes on up to 1000 samples for each parameter.  Then rounds of
+    moves try to better the best optimum: one atom is replaced by a copy of another, and the two
+    are pulled apart at random, so that a part of the samples that one atom serves poorly gets a
+    second one.  A round's best moves are continued; the search ends when two rounds have found
+    nothing.  Up to three runs start the fit to all samples: the best optimum, a second run that
+    reached it, and the runner-up.  Where all samples were looked at, every run that was continued
+    is handed back.
 
     Parameters
     ----------
@@ -102,11 +107,13 @@ class ShortRuns:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         deadline = time.monotonic() + self.time_limit
-        some = _some_rows(problem, rng)
         family = problem.family
-        points = [rule.draw(some, rng) for rule in _rules(family, self.count)]
+        few = some = _some_rows(problem, rng, _ROWS)
+        if _has_classes(family):
+            some = _some_rows(problem, rng, max(_ROWS, _ROWS_PER_PARAMETER * family.n_params))
+        points = [rule.draw(few, rng) for rule in _rules(family, self.count)]
         begun, moves = _CONTINUED[_has_classes(family)]
-        short = _run(some, into_box(family, np.vstack(points)), _SHORT)
+        short = _run(few, into_box(family, np.vstack(points)), _SHORT)
         found = _run(some, _best(short, begun), _LONG)
         idle = 0
         for _ in range(_ROUNDS if family.n_experts > 1 else 0):
@@ -114,7 +121,7 @@ class ShortRuns:
                 break
             height = max(height for _, height in found)
             moved = _moves(some, _best(found, 1)[0], _MOVED, rng)
-            found += _run(some, _best(_run(some, moved, _SHORT), moves), _LONG)
+            found += _run(some, _best(_run(few, moved, _SHORT), moves), _LONG)
             idle = idle + 1 if max(h for _, h in found) <= height + _SAME_OPTIMUM else 0
         if some.data is problem.data:
             return np.array([theta for theta, _ in found])
@@ -137,17 +144,17 @@ def _rules(family: Family, count: int) -> list[StartRule]:
     return [rule(int(c)) for (rule, _), c in zip(shares, counts, strict=True) if c]
 
 
-def _some_rows(problem: Problem, rng: np.random.Generator) -> Problem:
-    """The problem on a part of its rows, with the weight of all of them."""
+def _some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
+    """The problem on a part of its rows, drawn in proportion to their weights."""
     data = problem.data
-    if data.size <= _ROWS:
+    if data.size <= most:
         return problem
     share = data.weight / data.weight.sum()
     if np.ptp(data.weight) == 0.0:
-        at = np.sort(rng.choice(data.size, _ROWS, replace=False))
-        weight = np.ones(_ROWS)
+        at = np.sort(rng.choice(data.size, most, replace=False))
+        weight = np.ones(most)
     else:
-        at, times = np.unique(rng.choice(data.size, _ROWS, p=share), return_counts=True)
+        at, times = np.unique(rng.choice(data.size, most, p=share), return_counts=True)
         weight = times.astype(np.float64)
     X = np.ascontiguousarray(data.X[:, at])
     return Problem(problem.family, Sample(X, data.y[at].copy(), weight))

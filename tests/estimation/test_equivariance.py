@@ -24,9 +24,12 @@ WEAK = [
     ("gaussian", "softmax", "ffn"),
     ("gaussian", "competition-free", {"name": "ffn", "hidden": 3}),
     ("gaussian", "sigmoid", "polynomial"),
+    ("binomial", "softmax", "linear"),
+    ("negative-binomial", "softmax", "linear"),
 ]
-"""At the truth below the likelihood jumps, has a kink, or is flat along some parameters: rounding
-decides where on the ridge, or on which side of the jump, a climb ends."""
+"""At the truth below the likelihood jumps, has a kink, or is flat along some parameters (two
+experts of one trial, a dispersion that falls to 0): rounding decides where on the ridge, or on
+which side of the jump, a climb ends."""
 ALL = [*MULTINOMIAL, *GAUSSIAN, *CURVED, *OTHERS]
 STRONG = [kind for kind in ALL if kind not in WEAK]
 MAPS = [(-6.0, 6.0, 1e6), (6.0, -6.0, -1e6), (-2.0, 3.0, 17.0)]
