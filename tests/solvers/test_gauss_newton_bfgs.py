@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,9 @@ from moestat.solvers.least_squares.gauss_newton import (
 from moestat.solvers.least_squares.gauss_newton_bfgs import _held, _root
 from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.trust_region.region import box_step
+from moestat.sweep.cell import run_cell
+from moestat.sweep.plan import plan_cells
+from moestat.sweep.spec import parse_spec
 
 WIDE = moestat.Uniform(-1, 1)
 LINEAR = {"name": "polynomial", "degree": 1}
@@ -240,3 +245,12 @@ def test_the_root_of_an_inverse_that_rounding_made_indefinite():
         np.testing.assert_allclose(root @ root.T / size, inverse / size, rtol=0, atol=1e-13)
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.cholesky(inverse)
+
+
+@pytest.mark.parametrize(("name", "n"), [("attention_table1", 3162), ("attention_partial", 10_000)])
+def test_steps_across_kinks_end_where_a_certificate_holds(name, n):
+    """Without them these fits stall some 1e-6 units below their maximum."""
+    text = (Path(moestat.__file__).parents[1] / "experiments" / f"{name}.toml").read_text()
+    wanted = f"sigmoid, dense, relu | n={n} | replicate=2"
+    (cell,) = (cell for cell in plan_cells(parse_spec(text)) if cell.key == wanted)
+    assert run_cell(text, cell).certified

@@ -38,12 +38,13 @@ _DECREASE, _FLATTER, _HALVINGS = 1e-4, 0.9, 40
 # Once steps are predicted to gain so little the exact Hessian is worth its cost, in units of
 # log-likelihood.
 _NEAR = 1e-2
-# Between kinks a new matrix would forget what the updates learnt: a round that gains less than
-# this, in units of log-likelihood, is followed by a long last one.
-_LAST = 0.5
+# Between kinks a new matrix would forget what the updates learnt: a round that gains less than the
+# first, in units of log-likelihood, is followed by a long last one, which ends by the second.
+_LAST, _LEAST_GAIN = 0.5, 1e-4
 _LEAST_PROGRESS = 1e-3  # of what was predicted
-_REACH = 1e-2  # from how far, in the metric of the predictors, gradients come that balance
-# A part of the data says no more about the minimum than this, in units of log-likelihood.
+# Balanced gradients come from so near, in the metric of the predictors; steps along them.
+_REACH, _CROSSINGS = 1e-2, 30
+# A part of the data says no more about the minimum than this.
 _PREVIEW_TOLERANCE = 0.5
 _BUNDLE = 600  # gradients that the certificate of a kinked fit may balance
 
@@ -149,9 +150,10 @@ def _descend(
         if data.preview and (flat or gained < tolerance):
             return trail, "converged"
         if last:
-            return trail, "converged" if _is_balanced(
-                problem, trail, ahead, variance
-            ) else "stalled"
+            before = trail.value
+            balanced = yield from _cross(problem, level, trail, ahead, variance)
+            if balanced or before - trail.value < _LAST * variance:
+                return trail, "converged" if balanced else "stalled"
         last = kinked and (flat or gained < _LAST)
         near = not kinked and not data.preview and (near or flat or gained < _NEAR)
 
@@ -200,7 +202,8 @@ def _round(
 ) -> Iteration[bool]:
     """BFGS steps along the trail; returns whether they ended as no further gain was predicted."""
     at, inverse = ahead.at, ahead.inverse
-    for _ in range(most):
+    milestone = trail.value
+    for step_number in range(1, most + 1):
         before = trail.theta
         at, inverse, step = _inside(problem, before, trail.gradient / variance, at, inverse)
         slope = trail.gradient[at] / variance
@@ -218,6 +221,10 @@ def _round(
             inverse = inverse + np.outer(moved, moved) * ((along + change @ mapped) / along**2)
             cross = np.outer(mapped, moved) / along
             inverse -= cross + cross.T
+        if step_number % _ROUND == 0:
+            if milestone - trail.value < _LEAST_GAIN * variance:
+                return False
+            milestone = trail.value
     return False
 
 
@@ -239,16 +246,27 @@ def _inside(
         at, inverse = at[stays], _held(inverse, stays)
 
 
-def _is_balanced(problem: Problem, trail: _Trail, ahead: _Metric, variance: float) -> bool:
-    """Whether the gradients around a kink balance: no step along them is predicted to gain."""
+def _cross(
+    problem: Problem, level: int, trail: _Trail, ahead: _Metric, variance: float
+) -> Iteration[bool]:
+    """Steps across kinks, along balanced gradients; returns whether these predict no further gain.
+
+    A trial that fails lies behind a kink, and its gradient enters the next balance: gradient
+    sampling (Burke, Lewis and Overton 2005) with the samples where they are needed.
+    """
     at, inverse, whole = ahead
-    root = _root(inverse)
-    found = balance(trail.theta, trail.gradient, trail.gradients, at, root, whole, _REACH)
-    slope = np.zeros_like(trail.theta)
-    slope[at] = found.gradient / variance
-    _, _, step = _inside(problem, trail.theta, slope, at, inverse)
-    # The certificate's matrix has directions that are flatter than those of the metric.
-    return -float(slope @ step) <= 0.1 * GAIN_LIMIT
+    for _ in range(_CROSSINGS):
+        root = _root(inverse)
+        found = balance(trail.theta, trail.gradient, trail.gradients, at, root, whole, _REACH)
+        slope = np.zeros_like(trail.theta)
+        slope[at] = found.gradient / variance
+        at, inverse, step = _inside(problem, trail.theta, slope, at, inverse)
+        predicted = -float(slope @ step)
+        # The certificate's matrix has directions that are flatter than those of the metric.
+        if predicted <= 0.1 * GAIN_LIMIT:
+            return True
+        yield from _search(problem, level, trail, step, predicted, variance, whole)
+    return False
 
 
 def _root(inverse: FloatArray) -> FloatArray:
