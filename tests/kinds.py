@@ -105,9 +105,14 @@ def random_theta(family, rng, scale=1.0):
     """Normal parameters; log-normal where only positive ones are allowed."""
     theta = scale * rng.normal(size=family.n_params)
     theta = np.where(family.lower > 0, np.exp(0.3 * rng.normal(size=theta.size)), theta)
-    known = [int(family.blocks[name]) for name in family.likelihood.options]
-    theta[known] = family.lower[known]
+    options = list(known(family))
+    theta[options] = family.lower[options]
     return theta
+
+
+def known(family):
+    """Places of the parameters that are options of the likelihood and have no derivatives."""
+    return {int(family.blocks[name]) for name in family.likelihood.options}
 
 
 def random_response(family, rng, n):

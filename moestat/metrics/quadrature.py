@@ -217,7 +217,9 @@ def _panels(
     A panel that starts inside the reach of an atom is at most its `step` wide; one that starts on
     its left ends where the reach begins, or inside after such a width.
     """
-    n_panels = int(np.sum(np.ceil((high - low) / step) + 2.0, axis=0).max())
+    panels = np.ceil((high - low) / step) + 2.0
+    # Beyond the range of floats there are no panels; who sums the densities says so.
+    n_panels = int(np.sum(np.where(np.isfinite(panels), panels, 1.0), axis=0).max())
     for chunk in _chunks(low.shape[1], n_panels * ORDER):
         yield chunk, _rule(low[:, chunk], high[:, chunk], step[:, chunk], n_panels)
 

@@ -8,7 +8,7 @@ import pytest
 
 import moestat
 from tests import oracle
-from tests.kinds import KINDS, REGRESSION, kind_id, make, random_response, random_theta
+from tests.kinds import KINDS, REGRESSION, kind_id, known, make, random_response, random_theta
 
 SMOOTH = [kind for kind in KINDS if "top" not in kind_id(kind)]
 
@@ -70,8 +70,10 @@ def test_regression_functions_have_a_likelihood_with_the_variance_profiled_out(k
 def test_hessians_are_the_derivatives_of_scores(kind):
     family, theta, X, y, weight = case(kind)
     hessian = moestat.hessian(family, theta, X, y, weight)
-    numeric = np.empty_like(hessian)
+    numeric = np.zeros_like(hessian)
     for j, step in enumerate(1e-6 * np.eye(theta.size)):
+        if j in known(family):
+            continue
         up = moestat.score(family, theta + step, X, y, weight)
         numeric[j] = (up - moestat.score(family, theta - step, X, y, weight)) / 2e-6
     assert np.allclose(hessian, numeric, rtol=0, atol=1e-6 * np.abs(numeric).max())

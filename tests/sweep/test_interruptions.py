@@ -116,8 +116,11 @@ def test_a_second_runner_is_refused_and_status_tells_of_the_first(start, tmp_pat
     def flying():
         return (holder_of(out) or {}).get("in_flight", {})
 
+    def busy():
+        return (holder_of(out) or {}).get("busy", 0.0)
+
     # Held still with results and with cells at its workers, however fast the machine is.
-    wait_until(lambda: count(out) >= 1 and sum(flying().values()) >= 1)
+    wait_until(lambda: count(out) >= 1 and sum(flying().values()) >= 1 and busy() > 0.0)
     os.kill(first.pid, signal.SIGSTOP)
     second = start(out)
     _, errors = second.communicate(timeout=60)
