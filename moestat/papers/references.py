@@ -107,6 +107,13 @@ _WORKS = (
         "Proceedings of the 18th ACM-SIAM Symposium on Discrete Algorithms, 1027-1035",
     ),
     Reference(
+        "Burke, Lewis and Overton (2005)",
+        "J. V. Burke, A. S. Lewis and M. L. Overton",
+        "A robust gradient sampling algorithm for nonsmooth, nonconvex optimization",
+        "SIAM Journal on Optimization 15, 751-779",
+        "doi 10.1137/030601296",
+    ),
+    Reference(
         "Carter and Wegman (1979)",
         "J. L. Carter and M. N. Wegman",
         "Universal classes of hash functions",
