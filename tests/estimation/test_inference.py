@@ -11,6 +11,7 @@ import statsmodels.api as sm
 
 import moestat
 from moestat.base.warnings import OverSpecifiedWarning
+from moestat.compiler.jit import LOWERING
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.delta import delta_method
@@ -96,7 +97,9 @@ def test_errors_of_one_multinomial_expert_are_those_of_statsmodels(classes, kind
     errors = np.sqrt(np.diag(theirs))
     # In units of the standard errors: some covariances are differences of larger numbers.
     difference = (own.cov_params()[np.ix_(at, at)] - theirs) / np.outer(errors, errors)
-    assert np.abs(difference).max() <= 1e-8
+    # A fit ends where steps no longer change the rounded log-likelihood, which is a little further
+    # from the maximum when kernels are compiled in numba's standard way.
+    assert np.abs(difference).max() <= (1e-8 if LOWERING == "lean" else 5e-8)
 
 
 def test_errors_of_one_expert_are_those_of_least_squares(line):

@@ -1,7 +1,8 @@
 """Passes over the data that fits of fixed seeds take: what tuning constants are there for.
 
-Counts are the same wherever rounding is; a machine of another kind may need a few more.  A change
-that saves passes lowers the number here, and one that costs more than a tenth has to say why.
+Counts are the same wherever rounding is (`STANDARD` has the few that differ by it); a machine of
+another kind may need a few more.  A change that saves passes lowers the number here, and one that
+costs more than a tenth has to say why.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import pytest
 
 import moestat
 from moestat import Lattice
+from moestat.compiler.jit import LOWERING
 from moestat.estimation.starts import MeasureStarts, TruthStarts
 from moestat.solvers import (
     EM,
@@ -131,6 +133,10 @@ CASES = {
     "search": (lambda: jumps(400, Search(), 2), 5686.0),
 }
 
+# Across kinks and along valleys the path of a fit hangs on rounding, which is another one where
+# kernels are compiled in numba's standard way.
+STANDARD = {"moments of three": 1123.0, "kinks": 128.2, "kinks in moments": 394.3}
+
 # EM stops at a relative change, short of the maximum.
 UNCERTIFIED = ("em", "em, rows", "squarem")
 
@@ -138,6 +144,8 @@ UNCERTIFIED = ("em", "em, rows", "squarem")
 @pytest.mark.parametrize("case", CASES)
 def test_passes(case):
     fits, pinned = CASES[case]
+    if LOWERING == "standard":
+        pinned = STANDARD.get(case, pinned)
     found = list(fits())
     passes = sum(result.certificate.passes for result in found)
     assert case in UNCERTIFIED or all(result.certificate.certified for result in found)
