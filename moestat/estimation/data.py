@@ -87,6 +87,10 @@ def read_data(
             f" {', '.join(LIKELIHOODS)}; got {model!r}"
         )
     by_name = not isinstance(model, Family)
+    if isinstance(model, Mapping) and "name" not in model:
+        raise ValueError(
+            f"family: a table of a likelihood needs a name, {', '.join(LIKELIHOODS)}; got {model!r}"
+        )
     if options and not by_name:
         raise ValueError(
             f"{', '.join(sorted(options))}: for a family by name only, such as"

@@ -26,6 +26,7 @@ from moestat.solvers.certificate import GAIN_LIMIT, ZERO_CURVATURE, Certificate,
 from moestat.solvers.newton import Newton, newton_steps
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.solution import Solution
+from moestat.solvers.trust_region.decrease import PREVIEW_TOLERANCE
 from moestat.solvers.trust_region.region import free_coordinates
 
 __all__ = ["Search"]
@@ -50,7 +51,6 @@ _TIES, _CROSSINGS, _CHECKED = 400, 6, 12
 # of the shortest step, as a part of the radius.
 _SCATTERS, _SCATTERED, _PIECES, _NEAREST = 4, 20_000, 100, -1.5
 _WARM_UP = 100
-_PREVIEW_TOLERANCE = 1e-1
 _SEED = 20_240_202
 
 Probe = tuple[float, FloatArray]
@@ -407,7 +407,7 @@ class Search:
             if not last and not data.preview:
                 continue
             lower, upper = problem.family.box_at(theta)
-            tolerance = self.tolerance if last else max(self.tolerance, _PREVIEW_TOLERANCE)
+            tolerance = self.tolerance if last else max(self.tolerance, PREVIEW_TOLERANCE)
             theta, here, _, _ = yield from newton_steps(
                 Objective.OBSERVED,
                 theta,

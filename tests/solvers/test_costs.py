@@ -122,6 +122,10 @@ CASES = {
         lambda: functions("gelu", 1e10, 0, LevenbergMarquardt(), 1.0, 6),
         150.0,
     ),
+    "levenberg-marquardt, 1e12": (
+        lambda: functions("gelu", 1e12, 0, LevenbergMarquardt(), 1.0, 4),
+        100.0,
+    ),
     "gauss-newton-bfgs": (lambda: functions("gelu", 1e6, 0, GaussNewtonBFGS(), 1.0, 8), 911.0),
     "gauss-newton-bfgs, kinks": (
         lambda: functions("relu", 3000, 0, GaussNewtonBFGS(), 0.1, 3),

@@ -35,9 +35,6 @@ __all__ = ["GaussNewtonBFGS"]
 _ROUND = 50  # steps between two matrices
 _SHALLOWEST = 0.1  # least curvature of the metric, in log-likelihood per squared predictor
 _DECREASE, _FLATTER, _HALVINGS = 1e-4, 0.9, 40
-# Once steps are predicted to gain so little the exact Hessian is worth its cost, in units of
-# log-likelihood.
-_NEAR = 1e-2
 # Between kinks a new matrix would forget what the updates learnt: a round that gains less than the
 # first, in units of log-likelihood, is followed by a long last one, which ends by the second.
 _LAST, _LEAST_GAIN = 0.5, 1e-4
@@ -155,7 +152,7 @@ def _descend(
             if balanced or before - trail.value < _LAST * variance:
                 return trail, "converged" if balanced else "stalled"
         last = kinked and (flat or gained < _LAST)
-        near = not kinked and not data.preview and (near or flat or gained < _NEAR)
+        near = not kinked and not data.preview and (near or flat)
 
 
 def _free(problem: Problem, theta: FloatArray, here: Evaluation) -> IntArray:
