@@ -287,7 +287,7 @@ def information_spectrum(
     _, singular, vectors = np.linalg.svd(scores, full_matrices=False)
     if not singular.any():
         raise ValueError("theta: the information there is zero")
-    null = singular <= share * singular[0]
+    null = singular < share * singular[0]
     gap = np.inf
     if null.any():
         largest = max(float(singular[null][0]), np.finfo(float).tiny)

@@ -123,6 +123,13 @@ def test_bad_arguments_are_named(truth):
         information_spectrum(family, theta, n_nodes=0)
 
 
+def test_the_largest_singular_value_is_never_null():
+    family = moestat.family("multinomial", gate="sigmoid", n_experts=1, n_classes=2)
+    spectrum = information_spectrum(family, [0, 1, 1, 0, 0], tolerance=1.0)
+    assert len(spectrum.null_directions) == len(spectrum.eigenvalues) - 1
+    assert spectrum.gap >= 1.0
+
+
 CONTINUOUS = [kind for kind in KINDS if kind[0] == "gaussian"]
 
 
