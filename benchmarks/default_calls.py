@@ -34,8 +34,8 @@ theta = family.pack({
     for name, block in family.unpack(rng.standard_normal(family.n_params)).items()
 })
 X, y = moestat.sample(family, theta, n, rng=6, design=moestat.Uniform(-2, 2))
-few = slice(0, min(n, 400))
-moestat.fit(family, X[few], y[few], rng=0, threads=1, n_starts=1)
+few = moestat.sample(family, 0.1 * theta, 400, rng=7, design=moestat.Uniform(-2, 2))
+moestat.fit(family, *few, rng=0, threads=1, n_starts=1)
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 began = time.process_time()
 end = moestat.fit(family, X, y, rng=0, threads=1)

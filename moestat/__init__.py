@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         responsibilities,
         score,
     )
+    from moestat.estimation.priors import Prior
     from moestat.estimation.results import load
     from moestat.metrics.distances import hellinger, regression_error, total_variation
     from moestat.metrics.information import expected_information, information_spectrum
@@ -67,6 +68,7 @@ _HOMES = {
     "MixingMeasure": "moestat.model.measure",
     "MoEClassifier": "moestat.estimation.estimators",
     "MoERegressor": "moestat.estimation.estimators",
+    "Prior": "moestat.estimation.priors",
     "Uniform": "moestat.model.designs",
     "compare_rates": "moestat.rates.comparisons",
     "compress": "moestat.model.compression",
@@ -99,6 +101,7 @@ __all__ = [
     "MixingMeasure",
     "MoEClassifier",
     "MoERegressor",
+    "Prior",
     "Uniform",
     "bootstrap",
     "bootstrap_lrt",

@@ -72,6 +72,7 @@ def test_imports_go_downward():
 SOLVERS = [
     {"metric", "squares"},
     {"problem"},
+    {"penalised"},
     {"driver", "collapse", "trust_region", "targets"},
     {"certificate"},
     {"solution"},

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from moestat.estimation.data import read_inputs
 from moestat.estimation.fitting import fit
+from moestat.estimation.priors import Prior
 from moestat.estimation.results import MoEResults
 from moestat.estimation.starts import StartRule
 from moestat.solvers import Solver, make_solver
@@ -31,6 +32,7 @@ class _MoEEstimator(BaseEstimator):
     starts: Any
     n_starts: Any
     bounds: Any
+    prior: Any
     random_state: Any
 
     def _inputs(self, X: Any) -> np.ndarray:
@@ -56,6 +58,7 @@ class _MoEEstimator(BaseEstimator):
             n_starts=self.n_starts,
             sample_weight=sample_weight,
             rng=self.random_state,
+            prior=self.prior,
             **bounds,
         )
         return result.without_data()
@@ -78,6 +81,8 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         Number of short runs in place of `starts`, as in `moestat.fit`.
     bounds : mapping of str to (float, float), optional
         Bounds of whole blocks of parameters, as in `moestat.family`.
+    prior : Prior, optional
+        A weakly informative prior density, `moestat.Prior`; the fit is then the posterior mode.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Source of the starts.
 
@@ -111,6 +116,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         starts: Sequence[StartRule] | None = None,
         n_starts: int | None = None,
         bounds: Mapping[str, tuple[float, float]] | None = None,
+        prior: Prior | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_experts = n_experts
@@ -120,6 +126,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         self.starts = starts
         self.n_starts = n_starts
         self.bounds = bounds
+        self.prior = prior
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoEClassifier:
@@ -161,6 +168,8 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         Number of short runs in place of `starts`, as in `moestat.fit`.
     bounds : mapping of str to (float, float), optional
         Bounds of whole blocks of parameters, as in `moestat.family`.
+    prior : Prior, optional
+        A weakly informative prior density, `moestat.Prior`; the fit is then the posterior mode.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Source of the starts.
 
@@ -193,6 +202,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         starts: Sequence[StartRule] | None = None,
         n_starts: int | None = None,
         bounds: Mapping[str, tuple[float, float]] | None = None,
+        prior: Prior | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_experts = n_experts
@@ -202,6 +212,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         self.starts = starts
         self.n_starts = n_starts
         self.bounds = bounds
+        self.prior = prior
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoERegressor:

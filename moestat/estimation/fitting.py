@@ -18,18 +18,20 @@ from moestat.base.validate import (
     positive_int,
     short,
 )
-from moestat.base.warnings import warn_caller
+from moestat.base.warnings import SeparationWarning, warn_caller
 from moestat.estimation.data import Data, read_data
 from moestat.estimation.doubts import doubts
+from moestat.estimation.priors import Prior
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns
-from moestat.estimation.standardise import Standardised, standardise
+from moestat.estimation.standardise import Standardised, data_units, standardise
 from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton, Search, Solution, Solver
 from moestat.solvers.certificate import GAIN_LIMIT
 from moestat.solvers.driver import Cores, attempt
+from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 
 __all__ = ["FitJob", "fit", "fit_jobs", "fit_many"]
@@ -161,6 +163,8 @@ class FitJob:
         As in `fit`.
     rng : numpy.random.Generator, int or None
         Source of the random starts.
+    prior : Prior, optional
+        As in `fit`.
     """
 
     family: Family
@@ -170,6 +174,7 @@ class FitJob:
     starts: Sequence[StartRule] | None = None
     sample_weight: Any = None
     rng: Any = None
+    prior: Prior | None = None
 
 
 @dataclass
@@ -182,11 +187,20 @@ class _Begun:
     problems: list[Problem] = field(default_factory=list)
     iterations: list[Iteration[Solution]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    prior: Prior | None = None
 
     def end(self, solutions: Sequence[Solution], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration."""
         best = _best(solutions, self.labels, seconds)
         found = doubts(self.standard, best) if self.standard else []
+        if self.prior is not None:
+            assert isinstance(self.problems[0], PenalisedProblem)
+            # A mode is finite where the likelihood has no maximum.
+            found = [doubt for doubt in found if doubt[0] is not SeparationWarning]
+            best = replace(
+                best,
+                log_likelihood=best.log_likelihood + self.problems[0].penalty.value(best.theta),
+            )
         for kind, message in found:
             warn_caller(message, kind)
         family, data = self.original.family, self.original.data
@@ -198,6 +212,7 @@ class _Begun:
             _variance(data),
             standard=self.standard.fitted(best) if self.standard else None,
             notes=tuple(message for _, message in found),
+            prior=self.prior,
         )
 
 
@@ -224,13 +239,19 @@ def _begin(job: FitJob, whole: bool, scaled: bool = False) -> _Begun:
         )
     problem = _checked_problem(family, job.X, job.y, job.sample_weight, whole)
     standard = standardise(problem) if scaled else None
-    begun = _Begun(problem, solver, standard)
+    begun = _Begun(problem, solver, standard, prior=job.prior)
     inner = standard.problem if standard else problem
+    if job.prior is not None:
+        if not isinstance(solver, Newton):
+            raise ValueError(f"prior: is for the solver Newton, got solver {solver.name!r}")
+        penalty = job.prior.penalty(inner.family, data_units(inner.data))
+        inner = PenalisedProblem(inner.family, inner.data, penalty=penalty)
+        standard = replace(standard, problem=inner) if standard else None
     child = as_generator(job.rng)
     for rule in rules:
-        points = standard.draw(rule, child) if standard else rule.draw(problem, child)
+        points = standard.draw(rule, child) if standard else rule.draw(inner, child)
         for j, start in enumerate(into_box(inner.family, points)):
-            begun.problems.append(Problem(inner.family, inner.data))
+            begun.problems.append(inner.again())
             begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
             begun.labels.append(f"{rule.name} {j}")
     return begun
@@ -310,6 +331,7 @@ def fit_many(
     rng: Any = None,
     threads: int | None = None,
     target: Target | None = None,
+    prior: Prior | None = None,
 ) -> list[MoEResults]:
     """Fit one family to many data sets in one batch.
 
@@ -319,7 +341,7 @@ def fit_many(
         The model, the same for all.
     data : sequence of (X, y)
         X (n, d), y (n,), sizes may differ.
-    solver, starts, rng, threads, target
+    solver, starts, rng, threads, target, prior
         As in `fit`; each data set draws its starts from its own child of `rng`.
     sample_weights : sequence, optional
         One weight vector (n,) or None per data set.
@@ -353,6 +375,10 @@ def fit_many(
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
     if target is not None:
         check_kind("target", target, "session", "a target such as moestat.solvers.problem.Cores()")
+    if prior is not None:
+        check_kind("prior", prior, "penalty", "a moestat.Prior")
+        if target is not None:
+            raise ValueError("prior: fits with one run on the processor's cores; leave target out")
     where = target or Cores(None if threads is None else positive_int("threads", threads))
     began = time.perf_counter()
     started: list[_Begun | Exception] = []
@@ -362,7 +388,7 @@ def fit_many(
     ):
         try:
             own, read = read_data(family, X, y, weight, {})
-            job = FitJob(own, read.X, read.y, solver, starts, weight, child)
+            job = FitJob(own, read.X, read.y, solver, starts, weight, child, prior)
             started.append(_begin(job, where.whole, scaled=True))
             known.append(read)
         except ValueError as error:
@@ -391,6 +417,7 @@ def fit(
     threads: int | None = None,
     target: Target | None = None,
     compress: str | None = None,
+    prior: Prior | None = None,
     **model: Any,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts, with a certificate.
@@ -434,6 +461,10 @@ def fit(
         of the data; what that can cost, twice the bound on the error of the log-likelihood, is
         added to the certificate's gain.  Where the sum is not below 1e-4 the data are fitted as
         they are.  Without it solvers climb on compressed data, too, but end on all of them.
+    prior : Prior, optional
+        A weakly informative prior density, `moestat.Prior`.  The result is then the mode of the
+        posterior density, which exists where the likelihood has no maximum, and not the
+        maximum-likelihood estimate.
     **model
         ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
         ``offset`` and ``equal`` as in `moestat.family`, for a model by name; its gate is
@@ -489,6 +520,7 @@ def fit(
         given = {"count": n_starts, "time_limit": time_limit}
         starts = [ShortRuns(**{name: v for name, v in given.items() if v is not None})]
     options = {"solver": solver, "starts": starts, "threads": threads, "target": target}
+    options["prior"] = prior
     own, read = read_data(family, X, y, sample_weight, model)
     result = None
     if compress == "auto":

@@ -31,6 +31,7 @@ from moestat.estimation.inference.profile import Profile, profile
 from moestat.estimation.inference.simpler import Simpler, simpler
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.pictures import Pictures
+from moestat.estimation.priors import Prior
 from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary
 from moestat.model.family import Family
@@ -95,6 +96,8 @@ class MoEResults(Pictures):
         That covariance, where it is not the inverse observed information.
     notes : tuple of str
         Why the fit may not be the maximum that it seems, in words; the fit has warned of these.
+    prior : Prior, optional
+        The prior density of which the fit is the posterior mode; None for maximum likelihood.
     """
 
     family: Family
@@ -107,6 +110,7 @@ class MoEResults(Pictures):
     cov_type: str = "observed"
     robust: FloatArray | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
+    prior: Prior | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         family, certificate = self.family, self.certificate
@@ -114,8 +118,12 @@ class MoEResults(Pictures):
         return (
             f"<MoEResults: {family.likelihood.name}, {family.gate.name} gate,"
             f" {family.n_experts} {family.expert.name} experts, n = {self.nobs:g},"
-            f" log-likelihood {self.log_likelihood:.6g}, {certified}>"
+            f" log-likelihood {self.log_likelihood:.6g}, {certified}{self._mode}>"
         )
+
+    @property
+    def _mode(self) -> str:
+        return "" if self.prior is None else ", posterior mode"
 
     @property
     def theta(self) -> FloatArray:
@@ -344,6 +352,8 @@ class MoEResults(Pictures):
     @property
     def _order_doubt(self) -> str | None:
         """Why Wald inference is not valid here, None where nothing speaks against it."""
+        if self.prior is not None:
+            return None
         if self.data is None or len(self.data.y) < self.weight.size or self.simpler is None:
             return None
         return str(self.simpler) if self.simpler.gain > 0.0 else None
@@ -691,7 +701,7 @@ class MoEResults(Pictures):
             ["Solver", self.solver, "Status", certificate.status],
             [
                 "Certified",
-                ("a local maximum, see notes" if self.notes else "yes")
+                ("a local maximum, see notes" if self.notes or self.prior else "yes")
                 if certificate.certified
                 else "NO",
                 "Gain left",
@@ -756,6 +766,13 @@ class MoEResults(Pictures):
             rows.append((name, f"{value:.4f}", *note))
         doubt = self._order_doubt
         said = self.notes if doubt is None else (*self.notes, doubt)
+        if self.prior is not None:
+            said = (
+                f"the mode of the posterior density under {self.prior}, not the maximum of the"
+                " likelihood; the log-likelihood, AIC and BIC are those at the mode, without the"
+                " prior, and errors are of the curvature with it",
+                *said,
+            )
         notes = tuple(f"Note: {note}." for note in said)
         return Summary(title, tuple(map(tuple, facts)), tuple(rows), notes)
 
@@ -796,5 +813,5 @@ def load(path: str | Path) -> MoEResults:
     >>> bool((again.params == result.params).all())
     True
     """
-    known = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
+    known = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits, Prior)
     return read_record(path, (*known, FormulaInputs))

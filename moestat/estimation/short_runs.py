@@ -157,7 +157,7 @@ def _some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem
         at, times = np.unique(rng.choice(data.size, most, p=share), return_counts=True)
         weight = times.astype(np.float64)
     X = np.ascontiguousarray(data.X[:, at])
-    return Problem(problem.family, Sample(X, data.y[at].copy(), weight))
+    return problem.on(Sample(X, data.y[at].copy(), weight))
 
 
 def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[Ended]:
@@ -175,7 +175,7 @@ def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[End
 
 def _run(problem: Problem, points: FloatArray, steps: int) -> list[Ended]:
     """Runs of so many iterations; those with a collapsed atom count as the lowest."""
-    problems = [Problem(problem.family, problem.data) for _ in points]
+    problems = [problem.again() for _ in points]
     iterations = [_iteration(p, point, steps) for p, point in zip(problems, points, strict=True)]
     return [
         (theta, height if np.isfinite(height) and not collapsed_atoms(problem, theta) else -np.inf)

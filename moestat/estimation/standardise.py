@@ -15,7 +15,7 @@ from moestat.model.units import Coordinates, DataUnits, closed_part
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.solution import Solution
 
-__all__ = ["Standardised", "standardise"]
+__all__ = ["Standardised", "data_units", "standardise"]
 
 _WIDER = 1e3
 """The default box is so many times as wide as the compact box of the papers."""

@@ -148,6 +148,20 @@ _WORKS = (
         "IMA Journal of Numerical Analysis 7, 371-389",
     ),
     Reference(
+        "Fraley and Raftery (2007)",
+        "C. Fraley and A. E. Raftery",
+        "Bayesian regularization for normal mixture estimation and model-based clustering",
+        "Journal of Classification 24, 155-181",
+        "doi 10.1007/s00357-007-0004-5",
+    ),
+    Reference(
+        "Gelman et al. (2008)",
+        "A. Gelman, A. Jakulin, M. G. Pittau and Y.-S. Su",
+        "A weakly informative default prior distribution for logistic and other regression models",
+        "Annals of Applied Statistics 2, 1360-1383",
+        "doi 10.1214/08-AOAS191",
+    ),
+    Reference(
         "Golub and Welsch (1969)",
         "G. H. Golub and J. H. Welsch",
         "Calculation of Gauss quadrature rules",

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -233,6 +233,14 @@ class Problem:
     data: Sample
     passes: float = 0.0
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+
+    def again(self) -> Self:
+        """The same problem for another run, with nothing visited yet."""
+        return replace(self, passes=0.0, _tau=np.empty((0, 0)))
+
+    def on(self, data: Sample) -> Self:
+        """The same problem with other data."""
+        return replace(self.again(), data=data)
 
     def metric(self, theta: FloatArray) -> FloatArray:
         """Metric (P, P) of the trust region around theta (P,)."""

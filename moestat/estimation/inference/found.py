@@ -90,14 +90,24 @@ def inverse_of_free(information: FloatArray, free: IntArray) -> FloatArray:
     return full
 
 
+def check_maximum(result: Any) -> None:
+    """Refuse a posterior mode where something is derived for maxima of the likelihood."""
+    if result.prior is not None:
+        raise ValueError(
+            "this is derived for maximum-likelihood fits, and the result is the posterior mode"
+            f" under {result.prior}; fit without prior="
+        )
+
+
 def found(result: Any) -> Found:
     """The problem behind a `MoEResults`.
 
     Raises
     ------
     ValueError
-        If the result was stored without its data.
+        If the result was stored without its data, or is a posterior mode.
     """
+    check_maximum(result)
     rows = result.rows
     family = result.family
     X, y = np.ascontiguousarray(rows.X.T), family.likelihood.encode(rows.y, family.n_classes)

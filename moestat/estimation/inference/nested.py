@@ -9,7 +9,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
 from moestat.estimation.inference.covariance import information_at
-from moestat.estimation.inference.found import found
+from moestat.estimation.inference.found import check_maximum, found
 from moestat.estimation.inference.hypotheses import TestResult, likelihood_ratio, score_statistic
 from moestat.solvers.problem import Objective, Request
 
@@ -47,6 +47,8 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
     >>> lr_test(small, full).df
     1
     """
+    for result in (restricted, full):
+        check_maximum(result)
     if restricted.family.n_experts != full.family.n_experts:
         raise ValueError(
             f"restricted has {restricted.family.n_experts} experts and full"

@@ -12,6 +12,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, positive_int
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.fitting import fit_many
+from moestat.estimation.inference.found import check_maximum
 from moestat.estimation.inference.resampling import parametric_samples
 from moestat.estimation.results import MoEResults
 from moestat.solvers.problem import Sample
@@ -109,6 +110,8 @@ def bootstrap_lrt(
     True
     """
     count = positive_int("n_resamples", n_resamples)
+    for result in (small, large):
+        check_maximum(result)
     if small.family.is_regression:
         raise ValueError("bootstrap_lrt needs a likelihood; 'least-squares' families have none")
     if small.family.with_experts(large.family.n_experts) != large.family:

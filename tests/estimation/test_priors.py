@@ -1,0 +1,200 @@
+"""Posterior modes against closed forms, scipy and a plain-NumPy prior density."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+from statsmodels.tools.numdiff import approx_hess
+
+import moestat
+from moestat import Prior
+from moestat.estimation.estimators import MoEClassifier
+from moestat.model.units import DataUnits
+from moestat.solvers import EM
+from moestat.solvers.newton import Newton
+from tests import oracle
+
+SEPARATED = np.arange(8.0), np.repeat([1, 2], 4)
+UNITS = DataUnits(np.array([3.0, -1.0]), np.array([2.0, 0.5]), 4.0, 10.0)
+
+
+def minus_log_prior(family, theta, units, prior):
+    """The density as the documentation states it, by loops over atoms, classes and inputs."""
+    blocks, k = family.unpack(theta), family.n_experts
+    total = 0.0
+
+    def normal(intercepts, slopes, deviation):
+        """Predictors, one in each row: squares about the mean over rows."""
+        at_centre = intercepts + slopes @ units.centre
+        moves = slopes * units.scale
+        squares = np.sum((at_centre - at_centre.mean()) ** 2) / (4.0 * deviation) ** 2
+        return 0.5 * (squares + np.sum((moves - moves.mean(axis=0)) ** 2) / deviation**2)
+
+    total += normal(blocks["beta0"], blocks["beta1"], prior.gate)
+    for i in range(k):
+        if family.likelihood.support is None:
+            # One predictor, not a contrast: its squares are about 0.
+            at_centre = blocks["b"][i] + blocks["a"][i] @ units.centre
+            moves = blocks["a"][i] * units.scale
+            deviation = prior.experts * units.unit
+            total += 0.5 * (at_centre / (4.0 * deviation)) ** 2
+            total += 0.5 * np.sum((moves / deviation) ** 2)
+            variance = blocks["nu"][i]
+            total += (prior.variance / 2 + 1) * np.log(variance)
+            total += (units.unit / k) ** 2 / (2 * variance)
+        else:
+            intercepts = np.append(blocks["b"][i], 0.0)
+            slopes = np.vstack([blocks["a"][i], np.zeros(family.n_features)])
+            total += normal(intercepts, slopes, prior.experts)
+    return total
+
+
+FAMILIES = [
+    moestat.family("gaussian", gate="softmax", n_experts=3, n_features=2),
+    moestat.family("multinomial", gate="softmax", n_experts=2, n_features=2, n_classes=3),
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.likelihood.name)
+def test_penalty_is_minus_the_log_density_and_its_derivatives(family):
+    prior = Prior(gate=1.5, experts=0.7, variance=4.0)
+    penalty = prior.penalty(family, UNITS)
+    rng = np.random.default_rng(0)
+    here, there = (family.pin(rng.normal(size=family.n_params)) for _ in range(2))
+    expected = minus_log_prior(family, here, UNITS, prior) - minus_log_prior(
+        family, there, UNITS, prior
+    )
+    assert penalty.value(here) - penalty.value(there) == pytest.approx(expected, rel=1e-10)
+    free = np.flatnonzero(family.lower < family.upper)
+    step = 1e-5
+    moves = step * np.eye(family.n_params)[free]
+    slopes = [(penalty.value(here + m) - penalty.value(here - m)) / (2 * step) for m in moves]
+    np.testing.assert_allclose(penalty.gradient(here)[free], slopes, rtol=1e-6, atol=1e-7)
+    bends = [(penalty.gradient(here + m) - penalty.gradient(here - m)) / (2 * step) for m in moves]
+    np.testing.assert_allclose(penalty.hessian(here)[free], bends, rtol=1e-6, atol=1e-7)
+
+
+def test_the_reference_expert_does_not_matter():
+    family = FAMILIES[0]
+    penalty = Prior().penalty(family, UNITS)
+    rng = np.random.default_rng(1)
+    blocks = family.unpack(family.pin(rng.normal(size=family.n_params)))
+    turned = {name: np.roll(block, 1, axis=0) for name, block in blocks.items()}
+    for name in ("beta0", "beta1"):
+        turned[name] = turned[name] - turned[name][-1]
+    assert penalty.value(family.pack(turned)) == pytest.approx(penalty.value(family.pack(blocks)))
+
+
+def test_separated_classes_have_the_mode_that_scipy_finds():
+    x, y = SEPARATED
+    result = moestat.fit("multinomial", x, y, n_experts=1, prior=Prior(), rng=0)
+    family = result.family
+    units = DataUnits(np.array([x.mean()]), np.array([x.std()]))
+    free = np.flatnonzero(family.lower < family.upper)
+
+    def objective(values):
+        theta = family.pin(np.zeros(family.n_params))
+        theta[free] = values
+        height = oracle.log_likelihood(family, theta, x[:, None], y, np.ones(8))
+        return minus_log_prior(family, theta, units, Prior()) - height
+
+    other = scipy.optimize.minimize(objective, np.zeros(free.size), method="BFGS", tol=1e-9)
+    np.testing.assert_allclose(result.theta[free], other.x, rtol=1e-5)
+    assert result.certificate.certified
+    assert result.notes == ()
+    height = moestat.log_likelihood(family, result.theta, x, y)
+    assert result.llf == pytest.approx(height, abs=1e-9)
+    # The curvature is that of the posterior density.
+    expected = np.linalg.inv(approx_hess(other.x, objective))
+    np.testing.assert_allclose(result.cov_params()[np.ix_(free, free)], expected, rtol=1e-4)
+
+
+def test_the_variance_of_one_expert_has_a_closed_form():
+    rng = np.random.default_rng(2)
+    x = rng.normal(5.0, 3.0, size=40)
+    y = 100.0 + 7.0 * x + rng.normal(0.0, 20.0, size=40)
+    prior = Prior(gate=None, experts=None, variance=5.0)
+    result = moestat.fit("gaussian", x, y, n_experts=1, prior=prior, rng=0)
+    design = np.column_stack([np.ones(40), x])
+    residual = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    expected = (residual @ residual + np.var(y)) / (40 + 5.0 + 2.0)
+    assert result.blocks["nu"][0] == pytest.approx(expected, rel=1e-7)
+
+
+def test_modes_do_not_depend_on_units_or_on_the_order_of_classes():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
+    options = {"n_experts": 1, "prior": Prior(), "rng": 0}
+    plain = moestat.fit("multinomial", X, y, **options)
+    other = moestat.fit("multinomial", 1e4 * X - 3e6, 2 - y, **options)
+    assert other.llf == pytest.approx(plain.llf, rel=1e-7)
+    there = other.predict_proba(1e4 * X - 3e6)[:, ::-1]
+    np.testing.assert_allclose(there, plain.predict_proba(X), rtol=1e-5, atol=1e-8)
+
+
+def test_variances_stay_off_the_boundary():
+    """Four equal responses on a line take an expert of their own without a prior."""
+    rng = np.random.default_rng(4)
+    x = np.concatenate([rng.uniform(-1, 1, 30), np.linspace(0.4, 0.41, 12)])
+    y = np.concatenate([rng.normal(size=30), np.full(12, 0.5)])
+    mode = moestat.fit("gaussian", x, y, n_experts=2, prior=Prior(), rng=0)
+    assert mode.certificate.certified
+    assert not mode.certificate.active
+    assert mode.blocks["nu"].min() > 1e-3 * np.var(y)
+
+
+def test_a_mode_says_what_it_is(tmp_path):
+    result = moestat.fit("multinomial", *SEPARATED, n_experts=1, prior=Prior(), rng=0)
+    assert "posterior mode" in repr(result)
+    assert "not the maximum of the likelihood" in str(result.summary())
+    result.save(tmp_path / "mode.npz")
+    assert moestat.load(tmp_path / "mode.npz").prior == Prior()
+    model = MoEClassifier(n_experts=1, prior=Prior(), random_state=0)
+    model.fit(SEPARATED[0][:, None], SEPARATED[1])
+    assert model.results_.prior == Prior()
+
+
+@pytest.mark.parametrize(
+    "derived",
+    [
+        lambda mode: mode.bootstrap(10, rng=0),
+        lambda mode: mode.profile("b[0,0]"),
+        lambda mode: mode.get_robustcov_results("HC0"),
+        lambda mode: mode.compare_lr_test(mode),
+        lambda mode: moestat.bootstrap_lrt(mode, mode, 10),
+    ],
+)
+def test_what_is_derived_for_maxima_refuses_modes(derived):
+    mode = moestat.fit("multinomial", *SEPARATED, n_experts=1, prior=Prior(), rng=0)
+    with pytest.raises(ValueError, match=r"posterior mode under Prior.*fit without prior="):
+        derived(mode)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prior": "weak"}, "prior must be a moestat.Prior, got 'weak'"),
+        ({"prior": Prior(), "solver": EM()}, "prior: is for the solver Newton, got solver 'em'"),
+        ({"prior": Prior(), "gate": "competition-top"}, "prior: "),
+    ],
+)
+def test_refusals(options, message):
+    x = np.linspace(-1, 1, 40)
+    with pytest.raises(ValueError, match=message):
+        moestat.fit("gaussian", x, x + np.sin(9 * x), n_experts=2, rng=0, **options)
+
+
+@pytest.mark.parametrize("name", ["gate", "experts", "variance"])
+def test_numbers_are_positive(name):
+    with pytest.raises(ValueError, match=f"prior: {name} must be a number"):
+        Prior(**{name: 0.0})
+
+
+def test_locations_of_a_gate_need_a_free_gate():
+    x = np.linspace(-1, 1, 60)
+    y = np.abs(x) + 0.1 * np.sin(9 * x)
+    options = {"gate": "sigmoid-euclidean", "n_experts": 2, "rng": 0, "solver": Newton()}
+    with pytest.raises(ValueError, match=r"not linear in the inputs; Prior\(gate=None\)"):
+        moestat.fit("gaussian", x, y, prior=Prior(), **options)
