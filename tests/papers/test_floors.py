@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from moestat.papers.folders import FIGURES
 from moestat.papers.pages.floors import (
     _has_quiet,
     draw,
-    draw_gates,
     least_weight,
     page,
     quantile_slope,
     read,
 )
+from moestat.papers.pages.floors_gates import draw_falls, falls
 from moestat.sweep.experiments import find_spec
 from moestat.sweep.record import Record
 from moestat.sweep.runner import open_cells, run_cells
@@ -76,7 +77,22 @@ def test_a_small_store_is_read_drawn_and_told(tmp_path):
     assert f"| single, k = 2 | 2 | -0.1250 | {local:.3f} |" in text
     assert len(draw(panels).axes) == 3
     assert set(n) == {1e10, 1e12}
-    assert draw_gates(panels) is None
+    assert "microscope_floors_gates" not in text  # all of it is under the Gaussian softmax
+    assert falls(text) == []
+
+
+def test_pictures_of_other_gates_follow_the_local_slopes_of_the_page():
+    text = (FIGURES / "microscope_floors.md").read_text(encoding="utf-8")
+    found = {fall.curve: fall for fall in falls(text)}
+    assert not any(name.startswith(("first", "second", "single")) for name in found)
+    fall = found["classes-second, k = 3"]
+    assert (fall.gate, fall.theory) == ("multinomial, softmax", -0.25)
+    late = np.log(fall.relative[-1] / fall.relative[-3]) / np.log(1e4)
+    assert fall.slope.startswith("-0.249 [")
+    assert late == pytest.approx(-0.249, abs=0.02)  # of three sizes; the slope is by least squares
+    pictures = draw_falls(list(found.values()))
+    panels = [sum(ax.axison for ax in picture.axes) for picture in pictures]
+    assert panels == [4, 2]
 
 
 def test_the_least_weight_under_competition_is_below_all_in_the_box():

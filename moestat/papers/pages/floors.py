@@ -2,10 +2,11 @@
 
     python -m moestat.papers.pages.floors STORE [STORE ...]
 
-writes microscope_floors.md, .png and _gates.png into `figures` (or the folder of --out): for each
-truth and cell size the 90% quantile and the median of the errors in a block, their slopes over the
-last four decades with percentile intervals of a bootstrap over replicates, shares of light atoms,
-of fits on bounds and of certified ones, and the weighted powers sum w |d|^r that the losses hold.
+writes microscope_floors.md, .png and the pictures of floors_gates into `figures` (or the folder of
+--out): for each truth and cell size the 90% quantile and the median of the errors in a block, their
+slopes over the last four decades with percentile intervals of a bootstrap over replicates, shares
+of light atoms, of fits on bounds and of certified ones, and the weighted powers sum w |d|^r that
+the losses hold.
 
 The lines of search are the modulus of continuity: the explorer's least distance falls like the
 r-th power of the largest deviation, so at a distance n^(-1/2) deviations are of order n^(-1/(2 r)).
@@ -26,6 +27,7 @@ from matplotlib.figure import Figure
 from moestat.base.types import FloatArray
 from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.papers.folders import FIGURES
+from moestat.papers.pages import floors_gates
 from moestat.rates.local_slopes import lightest_weight
 from moestat.sweep.record import DONE, Record
 from moestat.sweep.spec import Curve, Spec
@@ -76,7 +78,6 @@ _ORDERS = (
     "Least distances found by the explorer fall like the power 3.99, 5.88 and 7.93 of the largest"
     " deviation in cells of two, three and four (theory_explorer.md; theory 4, 6, 8)."
 )
-_OTHERS = "microscope_floors_gates.png"
 
 
 @dataclass(frozen=True)
@@ -294,26 +295,6 @@ def draw(panels: Sequence[_Panel]) -> Figure:
     return figure
 
 
-def draw_gates(panels: Sequence[_Panel]) -> Figure | None:
-    """One picture per other gate: errors of experts in cells of two beside the theorem."""
-    shown = [panel for panel in panels if not panel.gaussian and panel.size == 2]
-    gates = list(dict.fromkeys(panel.gate for panel in shown))
-    if not gates:
-        return None
-    columns = min(3, len(gates))
-    rows = -(-len(gates) // columns)
-    figure = Figure(figsize=(4.3 * columns, 3.4 * rows), layout="constrained")
-    figure.suptitle("90% quantile of errors of experts in cells of two, masses floored")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for ax in axes.ravel()[len(gates) :]:
-        ax.set_axis_off()
-    for ax, gate in zip(axes.ravel(), gates, strict=False):
-        _picture(ax, [panel for panel in shown if panel.gate == gate], "expert", 2)
-        ax.set_title(gate)
-        ax.set_xlabel("sample size $n$")
-    return figure
-
-
 def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
     ends, at = None, 1.0
     for colour, panel in zip(_COLOURS, panels, strict=False):
@@ -399,8 +380,7 @@ def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str]
         "",
         _GATES,
         "",
-        f"![Errors of experts under the other gates](<{_OTHERS}>)",
-        "",
+        *_pictures(panels),
         *weights,
         *([_QUIETED, ""] if any(", no expert near 0" in panel.curve for panel in panels) else []),
         "| truth and fit | cell | block | cells per n | theorem | 90% quantile | median |",
@@ -448,6 +428,13 @@ def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str]
         *shares,
     ]
     return "\n".join(lines) + "\n"
+
+
+def _pictures(panels: Sequence[_Panel]) -> list[str]:
+    """Links to the pictures of the other gates, four gates a picture."""
+    gates = {panel.gate for panel in panels if not panel.gaussian and panel.size == 2}
+    names = floors_gates.picture_names(-(-len(gates) // floors_gates.MOST_PANELS))
+    return [f"![Errors of experts under the other gates](<{name}>)\n" for name in names]
 
 
 def _locals(panels: Sequence[_Panel]) -> list[str]:
@@ -503,10 +490,8 @@ def main() -> None:
     panels, shares, weights = read(given.stores)
     base = given.out / "microscope_floors"
     draw(panels).savefig(base.with_suffix(".png"), dpi=100)
-    others = draw_gates(panels)
-    if others is not None:
-        others.savefig(given.out / _OTHERS, dpi=100)
     base.with_suffix(".md").write_text(page(panels, shares, weights), encoding="utf-8")
+    floors_gates.write(base.with_suffix(".md"))
     print(base.with_suffix(".md"))
 
 

@@ -24,6 +24,7 @@ __all__ = ["draw_trainings", "training_page", "trainings_table"]
 
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _MOST_CURVES = 10  # more learning curves than that are a thicket
+_MOST_PANELS = 4  # more are too small in print; the page's tables have all metrics
 _DASHES = ("-", "--", "-.", ":")
 """Learning curves have no markers: dashes tell them apart in grey."""
 _BRIEF = ("excess", "difference", "overlap", "change_rate")
@@ -89,7 +90,7 @@ def trainings_table(
 
 
 def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
-    """Excess loss by method or along the x-axis, and learning curves, with 95% intervals.
+    """Metrics by method or along the x-axis, and the learning curves, in at most four panels.
 
     Parameters
     ----------
@@ -116,22 +117,24 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
         raise SweepError("there is nothing to plot: no cell has a result yet")
     first = "expert_error" if _names(shown, ["expert_error"]) else "excess"
     by_method = [name for name in (first, "difference", "overlap", "swap") if _names(shown, [name])]
-    drawn = ("loss", "change_rate") if len(shown) <= _MOST_CURVES else ()
-    histories = [name for name in drawn if name in shown[0].curves]
+    learning = len(shown) <= _MOST_CURVES and "loss" in shown[0].curves
+    by_method = by_method[: _MOST_PANELS - learning]
     rows = sum(len(_places(summary)) for summary in shown)
-    size = (4.6 * (len(by_method) + len(histories)), max(4.6, 0.28 * rows))
-    figure = Figure(figsize=size, layout="constrained")
+    lines = -(-(len(by_method) + learning) // 2)
+    figure = Figure(figsize=(9.2, max(3.4, 0.28 * rows) * lines), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(figure_text(title))
-    grid = figure.subplots(1, len(by_method) + len(histories), squeeze=False)[0]
-    for axes, name in zip(grid, by_method, strict=False):
+    grid = list(figure.subplots(lines, 2, squeeze=False).flat)
+    for place, (axes, name) in enumerate(zip(grid, by_method, strict=False)):
         (_add_places if shown[0].axis == "n" else _add_methods)(axes, shown, name)
         axes.set_title(METRICS[name], fontsize="medium")
         plain_axes(axes)
-        if axes is not grid[0] and shown[0].axis != "n":
+        if place % 2 and shown[0].axis != "n":
             axes.tick_params(labelleft=False)
-    for axes, name in zip(grid[len(by_method) :], histories, strict=True):
-        _add_histories(axes, shown, name)
+    if learning:
+        _add_losses(grid[len(by_method)], shown)
+    for axes in grid[len(by_method) + learning :]:
+        axes.set_axis_off()
     caption(figure, "Markers and lines: means over runs; bars and bands: their 95% t intervals.")
     return figure
 
@@ -171,19 +174,19 @@ def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
     axes.legend(fontsize="small", frameon=False)
 
 
-def _add_histories(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
+def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:
+    """The validation loss along the steps."""
     for index, summary in enumerate(shown):
-        if name not in summary.curves:
+        if "loss" not in summary.curves:
             continue
-        start = int(name == "change_rate")
-        steps, values = summary.curves["step"][start:], summary.curves[name][start:]
+        steps, values = summary.curves["step"], summary.curves["loss"]
         means = [value.mean for value in values]
         low = [value.mean - (value.halfwidth or 0.0) for value in values]
         high = [value.mean + (value.halfwidth or 0.0) for value in values]
         colour, label = COLOURS[index % len(COLOURS)], figure_text(summary.curve.name)
         axes.plot(steps, means, label=label, color=colour, linestyle=_DASHES[index % len(_DASHES)])
         axes.fill_between(steps, low, high, alpha=0.15, color=colour, linewidth=0)
-    axes.set_title("validation loss" if name == "loss" else METRICS[name], fontsize="medium")
+    axes.set_title("validation loss", fontsize="medium")
     axes.set_xlabel("step")
     plain_axes(axes)
     axes.legend(fontsize="small", frameon=False)
