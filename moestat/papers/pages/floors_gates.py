@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from moestat.base.types import FloatArray
 from moestat.papers.folders import FIGURES
-from moestat.rates.style import caption, marks, plain_axes, style
+from moestat.rates.style import caption, marks, plain_axes, style, wrapped
 from moestat.sweep.experiments import find_spec
 from moestat.sweep.spec import load_spec
 
@@ -141,7 +141,8 @@ def _picture(panels: Sequence[Sequence[Fall]]) -> Figure:
 def _panel(ax: Any, own: Sequence[Fall]) -> None:
     for index, fall in enumerate(own):
         drawing = {k: v for k, v in marks(index).items() if k not in ("elinewidth", "capsize")}
-        ax.plot(fall.n, fall.relative, label=f"{fall.curve}: {fall.slope}", **drawing)
+        label = wrapped(f"{fall.curve}: {fall.slope}", 3.6, 9.0)
+        ax.plot(fall.n, fall.relative, label=label, **drawing)
     first = own[0]
     late = first.n[first.n >= 0.999e-4 * first.n[-1]]
     line = first.relative[-1] * (late / late[-1]) ** first.theory
