@@ -39,6 +39,9 @@ __all__ = ["FitJob", "fit", "fit_jobs", "fit_many"]
 _SAME_OPTIMUM = 1e-2
 """Log-likelihoods closer than this, in natural-log units, count as one optimum."""
 
+_SEARCHES = 8
+"""Searches for starts of a default fit where runs do not agree, at most."""
+
 _LARGEST = 1e100
 
 _WORTH_OF_A_COLLAPSE = 100.0
@@ -440,12 +443,12 @@ def fit(
         likelihood jumps; there other solvers stay in the smooth piece where they start, and
         their fits are not certified.
     starts : sequence of StartRule, optional
-        By default `moestat.estimation.short_runs.ShortRuns`: many short runs, the best of them
-        continued.
+        By default `moestat.estimation.short_runs.ShortRuns`: 48 short runs, the best of them
+        continued, all of it up to eight times where they do not agree on a best optimum.
     n_starts : int, optional
-        Number of short runs, in place of `starts`; 48 by default.
+        Number of short runs of one search, in place of `starts`.
     time_limit : float, optional
-        Seconds after which the search for starts begins no further round.
+        Seconds after which one search for starts begins no further round.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None
@@ -519,6 +522,8 @@ def fit(
             raise ValueError("n_starts and time_limit are for the default starts; got starts, too")
         given = {"count": n_starts, "time_limit": time_limit}
         starts = [ShortRuns(**{name: v for name, v in given.items() if v is not None})]
+    elif starts is None:
+        starts = [ShortRuns(searches=_SEARCHES)]
     options = {"solver": solver, "starts": starts, "threads": threads, "target": target}
     options["prior"] = prior
     own, read = read_data(family, X, y, sample_weight, model)

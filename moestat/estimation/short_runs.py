@@ -50,6 +50,12 @@ iterations to classes the heights hardly say where a run will end."""
 _ROUNDS, _IDLE = 8, 2
 """Rounds of moves at most, and without a better optimum."""
 
+_AGREEING = 3
+"""Runs of one search, before its moves, or searches that reach the best optimum and so end all."""
+
+_WORK = 1e7
+"""Samples times squared parameters, summed over searches: some seconds."""
+
 _MOVE_NOISE = 0.5
 _SAME_OPTIMUM = 1e-2
 _RETURNED = 3
@@ -69,7 +75,9 @@ class ShortRuns:
     second one.  A round's best moves are continued; the search ends when two rounds have found
     nothing.  Up to three runs start the fit to all samples: the best optimum, a second run that
     reached it, and the runner-up.  Where all samples were looked at, every run that was continued
-    is handed back.
+    is handed back; and when fewer than three of the runs before the moves reached the best optimum
+    the whole search is repeated, until three searches have ended there or `searches` are over,
+    fewer where samples and parameters are many.
 
     Parameters
     ----------
@@ -77,6 +85,8 @@ class ShortRuns:
         Number of short runs.
     time_limit : float
         No further round of moves begins after so many seconds.
+    searches : int
+        Searches at most.
 
     Notes
     -----
@@ -96,11 +106,13 @@ class ShortRuns:
 
     count: int = 48
     time_limit: float = np.inf
+    searches: int = 1
     name: str = "short run"
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive_int("n_starts", self.count, maximum=_MOST)
+        positive_int("searches", self.searches)
         if not (isinstance(self.time_limit, float) and self.time_limit == np.inf):
             real_in("time_limit", self.time_limit, 0.0)
 
@@ -111,10 +123,36 @@ class ShortRuns:
         few = some = _some_rows(problem, rng, _ROWS)
         if _has_classes(family):
             some = _some_rows(problem, rng, max(_ROWS, _ROWS_PER_PARAMETER * family.n_params))
+        if some.data is not problem.data:
+            found, _ = self._search(few, some, deadline, rng)
+            return np.array(_twice_at_most(found)[:_RETURNED])
+        found, agreeing = self._search(few, some, deadline, rng)
+        ends = [max(height for _, height in found)]
+        while len(ends) < self._most(problem) and time.monotonic() <= deadline:
+            if max(agreeing, _reached(ends)) >= _AGREEING:
+                break
+            more, _ = self._search(few, some, deadline, rng)
+            found, agreeing = found + more, 0
+            ends.append(max(height for _, height in more))
+        return np.array([theta for theta, _ in found])
+
+    def _most(self, problem: Problem) -> int:
+        """Searches at most, of a problem that is looked at as a whole."""
+        if problem.family.n_experts == 1:
+            return 1
+        work = problem.data.size * problem.family.n_params**2
+        return int(np.clip(_WORK / work, 1, self.searches))
+
+    def _search(
+        self, few: Problem, some: Problem, deadline: float, rng: np.random.Generator
+    ) -> tuple[list[Ended], int]:
+        """Runs that were continued, and how many of them reached the best before the moves."""
+        family = some.family
         points = [rule.draw(few, rng) for rule in _rules(family, self.count)]
         begun, moves = _CONTINUED[_has_classes(family)]
         short = _run(few, into_box(family, np.vstack(points)), _SHORT)
         found = _run(some, _best(short, begun), _LONG)
+        first = [height for _, height in found]
         idle = 0
         for _ in range(_ROUNDS if family.n_experts > 1 else 0):
             if idle == _IDLE or time.monotonic() > deadline:
@@ -123,9 +161,13 @@ class ShortRuns:
             moved = _moves(some, _best(found, 1)[0], _MOVED, rng)
             found += _run(some, _best(_run(few, moved, _SHORT), moves), _LONG)
             idle = idle + 1 if max(h for _, h in found) <= height + _SAME_OPTIMUM else 0
-        if some.data is problem.data:
-            return np.array([theta for theta, _ in found])
-        return np.array(_twice_at_most(found)[:_RETURNED])
+        return found, _reached(first, max(height for _, height in found))
+
+
+def _reached(heights: Sequence[float], best: float | None = None) -> int:
+    """How many of these are the best, that among them unless it is given."""
+    best = max(heights) if best is None else best
+    return sum(height >= best - _SAME_OPTIMUM for height in heights)
 
 
 def _has_classes(family: Family) -> bool:

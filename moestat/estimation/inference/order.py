@@ -97,7 +97,9 @@ def bootstrap_lrt(
 
     Notes
     -----
-    McLachlan (1987).  Fits that are not certified are left out and counted.
+    McLachlan (1987).  Fits that are not certified are left out and counted.  The statistic is that
+    of fits to the data made again in the way of those to resamples, by one search for starts each,
+    so that all of them are looked for alike.
 
     Examples
     --------
@@ -131,8 +133,10 @@ def bootstrap_lrt(
         (s.X.T, model.likelihood.decode(s.y))
         for s in parametric_samples(model, data, theta, count, generator)
     ]
-    # Both as by default, like the fits that are compared: a likelihood ratio of maxima that were
-    # looked for less thoroughly would be too small.
+    # The data themselves are fitted in the same way: a likelihood ratio of maxima that were looked
+    # for less thoroughly would be too small.
+    sets.append((rows.X, rows.y))
+    options["sample_weights"] = [None] * count + [rows.weight]
     heights = []
     for family in (model, large.family):
         with warnings.catch_warnings():
@@ -140,6 +144,10 @@ def bootstrap_lrt(
             fits = fit_many(family, sets, rng=generator.spawn(1)[0], threads=threads, **options)
         heights.append([f.log_likelihood if f.certificate.certified else np.nan for f in fits])
     values = 2.0 * (np.array(heights[1]) - np.array(heights[0]))
+    values, observed = values[:-1], values[-1]
+    if not np.isfinite(observed):
+        raise ValueError(
+            "the fits to the data, made again as those to resamples, are not certified"
+        )
     kept = np.isfinite(values)
-    observed = 2.0 * (large.log_likelihood - small.log_likelihood)
     return OrderTest(float(observed), np.maximum(values[kept], 0.0), count, int(np.sum(~kept)))
