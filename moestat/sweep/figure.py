@@ -95,7 +95,8 @@ def _grid(panels: Mapping[tuple[str, str], Any], size: str) -> tuple[int, int]:
 def _loss_axis(curves: Sequence[CurveSummary]) -> str:
     """Symbols and names of the losses of a panel."""
     names = dict.fromkeys(loss_label(summary.curve.loss) for summary in curves)
-    shown = ", ".join(f"{loss_symbol(name)} ({name})" for name in names)
+    # A line a loss: names of several are longer than the axis.
+    shown = ",\n".join(f"{loss_symbol(name)} ({name})" for name in names)
     return f"Voronoi loss {shown}" if len(names) == 1 else shown
 
 
