@@ -137,14 +137,17 @@ def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
     Scan
         What is sound and what is not.
     """
-    parts, damaged, total = [], dict[int, str](), 0
+    parts, damaged, total, there = [], dict[int, str](), 0, _there(texts)
     cursor = connection.execute("SELECT rowid, row FROM cells NOT INDEXED")
     while block := cursor.fetchmany(BLOCK):
         rowids, rows = zip(*block, strict=True)
-        kept, sound, added = _read(rows, texts)
+        kept, sound, added = _read(rows, there)
         kept["rowid"] = rowids
-        parts.append(kept[sound])
         total += added
+        if sound.all():
+            parts.append(kept)
+            continue
+        parts.append(kept[sound])
         for place in np.flatnonzero(~sound).tolist():
             name = key_of(rows[place], texts.sound)
             damaged[rowids[place]] = name or f"row {rowids[place]}"
@@ -159,25 +162,33 @@ def _places(heads: Any) -> Any:
     return np.where(heads["real"] > 0, whole.view(np.float64), whole.astype(np.float64))
 
 
-def _read(rows: Sequence[Any], texts: Texts) -> tuple[Any, Any, int]:
+def _read(rows: Sequence[Any], there: Any) -> tuple[Any, Any, int]:
     """Heads of rows, which of the rows are sound, and the sum of all checksums."""
     kept, sound, total = np.zeros(len(rows), _DTYPE), np.zeros(len(rows), dtype=bool), 0
-    lengths = np.array([len(row) if type(row) is bytes else 0 for row in rows])
-    for length in set(lengths.tolist()):
+    lengths = [*map(len, rows)] if {*map(type, rows)} == {bytes} else [*map(_length, rows)]
+    for length in set(lengths):
         if length < HEAD.itemsize + CHECKSUM_BYTES or length % WORD:
             continue
-        places = np.flatnonzero(lengths == length)
-        whole = b"".join(rows if places.size == len(rows) else [rows[i] for i in places.tolist()])
-        words = np.frombuffer(whole, "<u4").reshape(places.size, -1)
+        alike, places = rows, slice(None)
+        if lengths.count(length) < len(rows):
+            places = [place for place, other in enumerate(lengths) if other == length]
+            alike = [rows[place] for place in places]
+        whole = b"".join(alike)
+        words = np.frombuffer(whole, "<u4").reshape(len(alike), -1)
         ends = -(CHECKSUM_BYTES // WORD)
         written = np.ascontiguousarray(words[:, ends:]).view("<u8")[:, 0]
         total += int(written.sum(dtype=np.uint64))
         heads = np.frombuffer(whole, _head_of(length))
         agree = checksums_of(words[:, :ends]) == written
-        sound[places] = agree & _known(heads, texts)
+        sound[places] = agree & _known(heads, there)
         for name in _KEPT:
             kept[name][places] = heads[name]
     return kept, sound, total
+
+
+def _length(row: Any) -> int:
+    """Bytes of a row; 0 of what is none."""
+    return len(row) if type(row) is bytes else 0
 
 
 @lru_cache(maxsize=4096)
@@ -195,10 +206,14 @@ def _head_of(length: int) -> np.dtype[Any]:
     )
 
 
-def _known(heads: Any, texts: Texts) -> Any:
-    """Whether the shared texts of rows are there and as they were written."""
-    most = max(texts.sound, default=-1) + 1
-    there = np.zeros(most + 1, dtype=bool)
+def _there(texts: Texts) -> Any:
+    """Whether the shared text of each number is there and as it was written; False at the end."""
+    there = np.zeros(max(texts.sound, default=-1) + 2, dtype=bool)
     there[list(texts.sound)] = True
-    numbers = (np.minimum(heads[name], most) for name in ("curve", "shape", "maker"))
+    return there
+
+
+def _known(heads: Any, there: Any) -> Any:
+    """Whether the shared texts of rows are there and as they were written."""
+    numbers = (np.minimum(heads[name], there.size - 1) for name in ("curve", "shape", "maker"))
     return np.logical_and.reduce([there[each] for each in numbers])
