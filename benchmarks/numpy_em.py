@@ -1,4 +1,4 @@
-"""What people write today: EM for the Gaussian softmax mixture in plain NumPy."""
+"""What people write today: EM for softmax mixtures of lines or of classes in plain NumPy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Fit", "log_joint", "score_pass", "fit"]
+__all__ = ["Fit", "log_joint", "score_pass", "fit", "fit_classes"]
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -49,16 +49,17 @@ def score_pass(parameters: Fit, X, y):
 
 
 def _newton_gate(gate, tau, X, iterations=10):
-    """Multinomial logistic regression of the responsibilities, last atom the reference."""
+    """Multinomial logistic regression of weighted shares (n, k), last column the reference."""
     k, p = gate.shape
+    total = tau.sum(axis=1, keepdims=True)
     gate = gate - gate[-1]
     for _ in range(iterations):
         share = np.exp(_log_softmax(X @ gate.T))
-        gradient = ((tau - share)[:, :-1].T @ X).ravel()
+        gradient = ((tau - total * share)[:, :-1].T @ X).ravel()
         hessian = np.empty((p * (k - 1), p * (k - 1)))
         for i in range(k - 1):
             for j in range(k - 1):
-                weight = share[:, i] * ((i == j) - share[:, j])
+                weight = total[:, 0] * share[:, i] * ((i == j) - share[:, j])
                 hessian[p * i : p * i + p, p * j : p * j + p] = (X * weight[:, None]).T @ X
         step = np.linalg.solve(hessian + 1e-9 * np.eye(hessian.shape[0]), gradient)
         gate[:-1] += step.reshape(k - 1, p)
@@ -68,8 +69,8 @@ def _newton_gate(gate, tau, X, iterations=10):
 
 
 def fit(start: Fit, x, y, tolerance=1e-6, max_iterations=3000) -> Fit:
-    """EM until the log-likelihood changes by less than `tolerance` of itself."""
-    X = np.column_stack([np.ones_like(x), x])
+    """EM from inputs (n,) or (n, d) until the log-likelihood changes by `tolerance` of itself."""
+    X = np.column_stack([np.ones(len(x)), x])
     gate, line, variance = start.gate.copy(), start.line.copy(), start.variance.copy()
     now = Fit(gate, line, variance)
     for iteration in range(1, max_iterations + 1):
@@ -84,3 +85,25 @@ def fit(start: Fit, x, y, tolerance=1e-6, max_iterations=3000) -> Fit:
             variance[i] = tau[:, i] @ (y - X @ line[i]) ** 2 / tau[:, i].sum()
         now.gate = _newton_gate(now.gate, tau, X)
     return now
+
+
+def fit_classes(gate, experts, x, shown, tolerance=1e-6, max_iterations=3000):
+    """The same for experts of classes: gates (k, p), experts (k, K, p), classes shown (n, K).
+
+    Returns the log-likelihood.
+    """
+    X = np.column_stack([np.ones(len(x)), x])
+    gate, experts, value = gate.copy(), experts.copy(), -np.inf
+    for _ in range(max_iterations):
+        answers = np.stack([(shown * _log_softmax(X @ each.T)).sum(axis=1) for each in experts])
+        joint = _log_softmax(X @ gate.T) + answers.T
+        top = joint.max(axis=1)
+        density = top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
+        before, value = value, density.sum()
+        if abs(value - before) < tolerance * (abs(value) + 0.1):
+            break
+        tau = np.exp(joint - density[:, None])
+        for i in range(len(experts)):
+            experts[i] = _newton_gate(experts[i], tau[:, i : i + 1] * shown, X)
+        gate = _newton_gate(gate, tau, X)
+    return value

@@ -72,6 +72,7 @@ def write_table(record: dict[str, Any]) -> None:
     titles = {
         "kernels": "Passes over the data, nanoseconds of processor time per sample",
         "fits": "Fits of one data set, n = 100,000, seconds of processor time",
+        "peers": "Default calls beside other tools, seconds of processor time on one thread",
         "default calls": "Default calls beyond the easy sizes, processor time on one thread",
         "cold start": "Cold start, seconds of processor time",
         "microscope": "A cell of a microscope, seconds of processor time",
