@@ -143,7 +143,7 @@ def write_api() -> None:
         (folder / f"{name}.rst").write_text(
             f"{title}\n{'=' * len(title)}\n\n.. {kind}:: {place}\n{options}", encoding="utf-8"
         )
-        first = (inspect.getdoc(thing) or "").splitlines()[0]
+        first = (inspect.getdoc(thing) or "").splitlines()[0].replace("|", "\\|")
         entries.append(f"| [{title}](api/{name}.rst) | {first} |")
     listed = "\n".join(f"api/{name}" for name in sorted(moestat.__all__))
     (MADE / "api.md").write_text(
