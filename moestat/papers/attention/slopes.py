@@ -10,14 +10,16 @@ slopes of the third, ``attention_start_sensitivity.png``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from moestat.papers.folders import FIGURES
 from moestat.rates.plots import save_figure
 from moestat.rates.rate import RateResult
+from moestat.rates.style import caption, marks, plain_axes, style
 from moestat.sweep.analysis import CurveSummary, summarise
 from moestat.sweep.store import open_store
 
@@ -100,26 +102,46 @@ def rows(figures: dict[str, CurveSummary], starts: dict[str, CurveSummary]) -> I
         ]
 
 
-def draw(starts: dict[str, CurveSummary]) -> Figure | None:
-    """Measured slope against the exponent of the start's noise; None without slopes."""
-    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
-    ax = figure.subplots()
-    curves: dict[str, list[tuple[float, float, float]]] = {}
+def slopes_by_start(starts: dict[str, CurveSummary]) -> dict[str, list[tuple[float, ...]]]:
+    """Curve -> (exponent of the noise, slope, ends of its interval), where there are any."""
+    found: dict[str, list[tuple[float, ...]]] = {}
     for name, summary in starts.items():
-        if summary.rate is None:
-            continue
-        curve, decay = name.split(", start n^-")
-        low, high = summary.rate.interval
-        curves.setdefault(curve, []).append((float(decay), summary.rate.slope, (high - low) / 2))
-    for shift, (curve, points) in enumerate(curves.items()):
-        decay, value, reach = zip(*sorted(points), strict=True)
-        moved = [x + 0.006 * shift for x in decay]
-        ax.errorbar(moved, value, yerr=reach, marker="o", capsize=3, label=curve)
-    ax.plot([0.0, 0.5], [0.0, -0.5], color="0.6", linestyle="--", label="slope = - exponent")
-    ax.set_xlabel("exponent r of the start's noise, n^-r")
-    ax.set_ylabel("slope of log loss on log n, SGD")
-    ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure if curves else None
+        if summary.rate is not None:
+            curve, decay = name.split(", start n^-")
+            point = (float(decay), summary.rate.slope, *summary.rate.interval)
+            found.setdefault(curve, []).append(point)
+    return found
+
+
+def draw(found: Mapping[str, Sequence[tuple[float, ...]]]) -> Figure:
+    """Measured slope against the exponent of the noise, a panel for each figure's truths."""
+    names = [name for name in found if name.startswith(("softmax", "sigmoid"))]
+    panels = {"Figure 1": names, "Figure 2": [name for name in found if name not in names]}
+    with style():
+        figure = Figure(figsize=(9.2, 4.6), layout="constrained")
+        axes = figure.subplots(1, 2, sharey=True)
+        for ax, (title, own) in zip(axes, panels.items(), strict=True):
+            for index, name in enumerate(own):
+                decay, value, low, high = np.array(sorted(found[name])).T
+                bars = [value - low, high - value]
+                ax.errorbar(decay + 0.006 * index, value, bars, label=name, **marks(index))
+            ax.plot(
+                [0.0, 0.5],
+                [0.0, -0.5],
+                color="#666666",
+                linestyle="--",
+                label="slope \N{MINUS SIGN}r",
+            )
+            ax.set_xlabel("exponent $r$ of the start's noise, $n^{-r}$")
+            plain_axes(ax)
+            ax.legend(
+                title=title, title_fontproperties={"weight": "bold"}, fontsize="small", ncols=2,
+                frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), alignment="left",
+                borderaxespad=0.2,
+            )  # fmt: skip
+        axes[0].set_ylabel("slope of log loss on log $n$, SGD")
+        caption(figure, "Bars: 95% intervals of the slopes; curves stand slightly apart in r.")
+    return figure
 
 
 def main() -> None:
@@ -136,9 +158,8 @@ def main() -> None:
     parts = [TEXT, "\n".join(extents), "\n".join(lines)]
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(target)
-    figure = draw(starts)
-    if figure is not None:
-        print(save_figure(figure, folder / f"{STARTS}.png"))
+    if found := slopes_by_start(starts):
+        print(save_figure(draw(found), folder / f"{STARTS}.png"))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from moestat.rates.local_slopes import (
     null_part,
 )
 from moestat.rates.plots import save_figure
-from moestat.rates.style import COLOURS, MARKERS
+from moestat.rates.style import caption, marks, plain_axes, style
 from moestat.sweep.quantities import Quantity, observed
 from moestat.sweep.record import Record
 from moestat.sweep.replication import entering
@@ -39,6 +39,10 @@ CELLS = {1: "cells of one", 2: "cells of two", 3: "cells of three"}
 NULL = "errors of all parameters"
 CHEAP = 100_000
 _MOST_PANELS = 4
+_CAPTION = (
+    "Markers: slopes of log means over two decades of n; bands: two standard errors to either side;"
+    " grey lines: exponents of theorems."
+)
 
 Series = tuple[np.ndarray, np.ndarray]
 
@@ -109,45 +113,48 @@ def draw(store: Store, found: Mapping[str, dict[str, dict[str, Series]]]) -> dic
     panels = list(dict.fromkeys(curve.panel for curve in store.spec.curves))
     pictures = {}
     for row in ("loss", *CELLS.values(), NULL):
-        lines = {panel: _lines(store, found, panel, row) for panel in panels}
-        shown = [panel for panel in panels if lines[panel]]
+        lines = dict(_lines(store, found, panel, row) for panel in panels)
+        shown = [panel for panel, own in lines.items() if own]
         for part in range(0, len(shown), _MOST_PANELS):
             name = "" if row == "loss" else "_" + row.replace(" ", "_")
             name += f"_{part // _MOST_PANELS + 1}" if part else ""
             chosen = {panel: lines[panel] for panel in shown[part : part + _MOST_PANELS]}
-            pictures[name] = _picture(store.spec.title, row, chosen)
+            with style():
+                pictures[name] = _picture(store.spec.title, row, chosen)
     return pictures
 
 
 def _lines(
     store: Store, found: Mapping[str, dict[str, dict[str, Series]]], panel: str, row: str
-) -> dict[str, Series]:
-    """What a panel shows: the loss of each curve, or all errors of one curve."""
+) -> tuple[str, dict[str, Series]]:
+    """Heading of a panel and what it shows: the loss of each curve, or all errors of one curve."""
     mine = [curve.name for curve in store.spec.curves if curve.panel == panel]
     if row == "loss":
         firsts = ((name, next(iter(found[name]["loss"].values()), None)) for name in mine)
-        return {name: series for name, series in firsts if series is not None}
+        return panel, {name: series for name, series in firsts if series is not None}
     # The curve with the most estimates that have such cells speaks for all.
     best = max(mine, key=lambda name: _count(found[name].get(row, {})))
-    return {f"{block} ({best})": s for block, s in found[best].get(row, {}).items()}
+    return best, found[best].get(row, {})
 
 
 def _picture(title: str, row: str, panels: Mapping[str, Mapping[str, Series]]) -> Figure:
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(5.0 * columns, 3.9 * rows), layout="constrained")
+    figure = Figure(figsize=(4.8 * columns, 4.2 * rows), layout="constrained")
     figure.suptitle(title)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    for ax, (panel, lines) in zip(grid.flat, panels.items(), strict=False):
-        _panel(ax, lines)
-        ax.set_title(panel)
-        ax.set_xlabel("sample size $n$")
-        ax.set_ylabel(f"local slope: {row}")
-        ax.label_outer()
+    for place, (ax, (panel, lines)) in enumerate(zip(grid.flat, panels.items(), strict=False)):
+        _panel(ax, panel, lines)
+        if place + columns >= len(panels):  # nothing stands below
+            ax.set_xlabel("sample size $n$")
+            ax.tick_params(labelbottom=True)
+        if place % columns == 0:
+            ax.set_ylabel(f"local slope: {row}")
     for ax in list(grid.flat)[len(panels) :]:
         ax.set_axis_off()
     grid[0, 0].set_ylim(-0.85, 0.15)
     grid[0, 0].set_xscale("log")
+    caption(figure, _CAPTION)
     return figure
 
 
@@ -155,7 +162,7 @@ def _count(series: Mapping[str, Series]) -> int:
     return max((s[0].size for s in series.values()), default=0)
 
 
-def _panel(ax, lines: Mapping[str, Series]) -> None:
+def _panel(ax, panel: str, lines: Mapping[str, Series]) -> None:
     for exponent in EXPONENTS:
         ax.axhline(exponent, color="#bbbbbb", linewidth=0.8, zorder=1)
         ax.annotate(
@@ -164,15 +171,19 @@ def _panel(ax, lines: Mapping[str, Series]) -> None:
         )  # fmt: skip
     for index, (label, (n, value)) in enumerate(lines.items()):
         slopes = local_slopes(n, value)
-        colour, error = COLOURS[index % len(COLOURS)], 2.0 * np.nan_to_num(slopes.error)
+        drawing = {k: v for k, v in marks(index).items() if k not in ("elinewidth", "capsize")}
+        error = 2.0 * np.nan_to_num(slopes.error)
         band = slopes.slope - error, slopes.slope + error
-        ax.fill_between(slopes.n, *band, color=colour, alpha=0.15, linewidth=0, zorder=2)
-        ax.plot(
-            slopes.n, slopes.slope, color=colour, marker=MARKERS[index % len(MARKERS)],
-            markersize=4, linewidth=1.0, label=label, zorder=3,
-        )  # fmt: skip
-    if lines:
-        ax.legend(fontsize=6, frameon=False, loc="lower left")
+        ax.fill_between(slopes.n, *band, color=drawing["color"], alpha=0.15, linewidth=0, zorder=2)
+        ax.plot(slopes.n, slopes.slope, label=label, zorder=3, **drawing)
+    plain_axes(ax)
+    ax.grid(visible=False, axis="y")  # the exponents are its lines
+    # Above the axes: bands fill every corner inside in some picture.
+    ax.legend(
+        title=panel, title_fontproperties={"weight": "bold"}, fontsize="small", frameon=False,
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2,
+        ncols=1 + (len(lines) > 3),
+    )  # fmt: skip
 
 
 def cost(records: list[Record]) -> str:
@@ -204,8 +215,9 @@ def page(
     store: Store,
     found: Mapping[str, dict[str, dict[str, Series]]],
     records: Mapping[str, list[Record]],
+    pictures: Iterable[str] = (),
 ) -> str:
-    """What is seen over the last four decades, curve by curve, as Markdown."""
+    """What is seen over the last four decades, curve by curve, as Markdown with pictures."""
     most = max((record.replicate + 1 for own in records.values() for record in own), default=0)
     lines = [
         f"# {store.spec.title}",
@@ -218,6 +230,8 @@ def page(
         "",
         f"{most} replicates per sample size.",
     ]
+    for name in pictures:
+        lines += ["", f"![Local slopes]({name})"]
     for curve in store.spec.curves:
         own = records[curve.name]
         done, certified = sum(r.status == "done" for r in own), sum(r.certified for r in own)
@@ -263,7 +277,8 @@ def main() -> None:
     with open_store(path) as store:
         records, found = read(store)
         pictures = draw(store, found)
-        text = page(store, found, records)
+        names = [f"{base.name}{name}.png" for name in pictures]
+        text = page(store, found, records, names)
     for name, figure in pictures.items():
         for suffix in (".png", ".pdf"):
             print(save_figure(figure, base.with_name(base.name + name + suffix)))

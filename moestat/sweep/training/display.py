@@ -25,6 +25,7 @@ __all__ = ["draw_trainings", "training_page", "trainings_table"]
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _MOST_CURVES = 10  # more learning curves than that are a thicket
 _MOST_PANELS = 4  # more are too small in print; the page's tables have all metrics
+_SHIFT = 1.06  # curves stand apart by this factor in n, so that their bars do not hide each other
 _DASHES = ("-", "--", "-.", ":")
 """Learning curves have no markers: dashes tell them apart in grey."""
 _BRIEF = ("excess", "difference", "overlap", "change_rate")
@@ -126,10 +127,13 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
     figure.suptitle(figure_text(title))
     grid = list(figure.subplots(lines, 2, squeeze=False).flat)
     for place, (axes, name) in enumerate(zip(grid, by_method, strict=False)):
-        (_add_places if shown[0].axis == "n" else _add_methods)(axes, shown, name)
-        axes.set_title(METRICS[name], fontsize="medium")
         plain_axes(axes)
-        if place % 2 and shown[0].axis != "n":
+        if shown[0].axis == "n":
+            _add_places(axes, shown, name)
+            continue
+        _add_methods(axes, shown, name)
+        axes.set_title(METRICS[name], fontsize="medium")
+        if place % 2:
             axes.tick_params(labelleft=False)
     if learning:
         _add_losses(grid[len(by_method)], shown)
@@ -163,15 +167,20 @@ def _labelled(summary: TrainingSummary) -> list[tuple[str, Any]]:
 
 def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
     for index, summary in enumerate(shown):
-        found = {x: value[name] for x, value in summary.metrics.items() if name in value}
+        apart = _SHIFT ** (index - (len(shown) - 1) / 2)
+        found = {x * apart: value[name] for x, value in summary.metrics.items() if name in value}
         means = [value.mean for value in found.values()]
         spread = [value.halfwidth or 0.0 for value in found.values()]
         axes.errorbar(
             list(found), means, spread, label=figure_text(summary.curve.name), **marks(index)
         )
     axes.set_xscale("log")
-    axes.set_xlabel(shown[0].axis)
-    axes.legend(fontsize="small", frameon=False)
+    axes.set_xlabel("sample size $n$")
+    # Above the axes: bars reach into every corner inside.
+    axes.legend(
+        title=METRICS[name], ncols=2, fontsize="small", frameon=False, loc="lower left",
+        bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2,
+    )  # fmt: skip
 
 
 def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from moestat.rates.style import MARKERS
 from moestat.sweep.errors import SweepError
 from moestat.sweep.experiments import shipped
 from moestat.sweep.plan import plan_cells
@@ -74,7 +77,7 @@ def test_a_sweep_runs_and_reports(tmp_path):
     from moestat.sweep.runner import open_cells, run_cells
     from moestat.sweep.store import create_store
     from moestat.sweep.training.analysis import summarise_trainings
-    from moestat.sweep.training.display import trainings_table
+    from moestat.sweep.training.display import draw_trainings, trainings_table
 
     spec = parse_spec(SPEC)
     with create_store(tmp_path / "s.sqlite", spec) as store:
@@ -95,6 +98,11 @@ def test_a_sweep_runs_and_reports(tmp_path):
     assert "difference" not in first.metrics[1]
     assert second.curves["step"] == [0, 2, 4]
     assert trainings_table("t", [first, second]).row_count == 2
+    by_size = [replace(summary, axis="n") for summary in (first, second)]
+    lines = draw_trainings("t", by_size).axes[0].get_lines()
+    drawn = [set(line.get_xdata()) for line in lines if line.get_marker() in MARKERS]
+    assert len(drawn) == 2
+    assert not drawn[0] & drawn[1]  # bars of two methods stand apart
     page, html = paths[0].read_text(), paths[-1].read_text()
     assert "The grid, the same for every method" in page
     assert f"| v2 | {second.best} | {[0.001, 0.01][second.best - 1]} |" in page
