@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -54,7 +54,14 @@ _AGREEING = 3
 """Runs of one search, before its moves, or searches that reach the best optimum and so end all."""
 
 _WORK = 1e7
-"""Samples times squared parameters, summed over searches: some seconds."""
+"""Samples times squared parameters, summed over searches: some seconds.  Above it a search for
+numbers is large: it ends when the runs that it continues agree, and drops the worse runs early."""
+
+_TRIED_ROWS = 10
+"""Rows for each parameter that the first runs of a large search look at."""
+
+_FIRST, _KEPT = 3, 3
+"""Iterations after which a large search goes on with one in so many of its short runs."""
 
 _MOVE_NOISE = 0.5
 _SAME_OPTIMUM = 1e-2
@@ -78,6 +85,10 @@ class ShortRuns:
     is handed back; and when fewer than three of the runs before the moves reached the best optimum
     the whole search is repeated, until three searches have ended there or `searches` are over,
     fewer where samples and parameters are many.
+
+    Where these are very many (n P^2 > 1e7) and the response is a number, the worse runs are dropped
+    early, and the search ends when all runs that are continued agree: first k + 1 of 2 (k + 1) runs
+    of k experts, on 10 samples for each parameter, then the best of all starts.
 
     Parameters
     ----------
@@ -148,20 +159,53 @@ class ShortRuns:
     ) -> tuple[list[Ended], int]:
         """Runs that were continued, and how many of them reached the best before the moves."""
         family = some.family
-        points = [rule.draw(few, rng) for rule in _rules(family, self.count)]
+        rules, tried = _rules(family, self.count), np.empty((0, family.n_params))
+        large = _is_large(few)
+        if large:
+            tried, agree = _tried(few, rules[0], rng)
+            if agree:
+                found = _run(some, tried[:2], _LONG)
+                return found, _reached([height for _, height in found])
+        points = into_box(family, np.vstack([tried, *(rule.draw(few, rng) for rule in rules)]))
         begun, moves = _CONTINUED[_has_classes(family)]
-        short = _run(few, into_box(family, np.vstack(points)), _SHORT)
-        found = _run(some, _best(short, begun), _LONG)
+        short = _best(_short(few, points, large), begun)
+        found = _run(some, short, _LONG)
         first = [height for _, height in found]
+        if large and _reached(first) == len(first) >= family.n_experts:
+            return found, len(first)
         idle = 0
         for _ in range(_ROUNDS if family.n_experts > 1 else 0):
             if idle == _IDLE or time.monotonic() > deadline:
                 break
             height = max(height for _, height in found)
             moved = _moves(some, _best(found, 1)[0], _MOVED, rng)
-            found += _run(some, _best(_run(few, moved, _SHORT), moves), _LONG)
+            found += _run(some, _best(_short(few, moved, large), moves), _LONG)
             idle = idle + 1 if max(h for _, h in found) <= height + _SAME_OPTIMUM else 0
         return found, _reached(first, max(height for _, height in found))
+
+
+def _is_large(problem: Problem) -> bool:
+    """Whether a search is to end early: not one for classes, where runs agree that are not best."""
+    family = problem.family
+    numbers = family.n_experts > 1 and not (_has_classes(family) or family.is_regression)
+    return numbers and problem.data.size * family.n_params**2 > _WORK
+
+
+def _short(problem: Problem, points: FloatArray, large: bool) -> list[Ended]:
+    """Short runs; in a large search the worse ones are dropped after a few iterations."""
+    if large:
+        points = _best(_run(problem, points, _FIRST), len(points) // _KEPT)
+    return _run(problem, points, _SHORT)
+
+
+def _tried(problem: Problem, rule: StartRule, rng: np.random.Generator) -> tuple[FloatArray, bool]:
+    """Ends (k + 1, P) of runs on few rows, best first, and whether all of them are one optimum."""
+    family = problem.family
+    part = _some_rows(problem, rng, max(1000, _TRIED_ROWS * family.n_params))
+    asked = family.n_experts + 1
+    points = into_box(family, replace(rule, count=2 * asked).draw(part, rng))
+    ends = _run(part, _best(_run(part, points, _SHORT), asked), _LONG)
+    return _best(ends, asked), _reached([height for _, height in ends]) == asked
 
 
 def _reached(heights: Sequence[float], best: float | None = None) -> int:

@@ -1,0 +1,44 @@
+"""The search for starts where samples and parameters are many: what it costs, and what it finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import moestat
+from moestat.estimation.starts import GivenStarts
+from moestat.solvers.problem import Problem
+
+SLACK = 0.1
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    """Passes, by number of rows."""
+    seen: dict[int, int] = {}
+    evaluate = Problem.evaluate_part
+
+    def counted(self, *task):
+        seen[self.data.size] = seen.get(self.data.size, 0) + 1
+        return evaluate(self, *task)
+
+    monkeypatch.setattr(Problem, "evaluate_part", counted)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("k", "d", "seed", "passes"),
+    [(2, 12, 10, {1000: 173}), (3, 20, 1, {1290: 388}), (5, 8, 3, {1000: 544, 4000: 420})],
+    ids=["two experts", "twenty inputs", "first runs disagree"],
+)
+def test_large_search_ends_early_at_the_maximum(rows, k, d, seed, passes):
+    """Passes over parts of the rows, and the maximum that a start at the truth reaches."""
+    family = moestat.family("gaussian", gate="softmax", n_experts=k, n_features=d)
+    theta = np.random.default_rng(seed).normal(scale=1.5, size=family.n_params)
+    blocks = family.unpack(theta)
+    theta = family.pack(blocks | {"nu": np.abs(blocks["nu"]) + 0.2})
+    X, y = moestat.sample(family, theta, 6000, rng=seed, design=moestat.Uniform(-2, 2))
+    found = moestat.fit(family, X, y, rng=0, threads=1)
+    assert {n: rows.get(n) for n in passes} == pytest.approx(passes, rel=SLACK)
+    best = moestat.fit(family, X, y, starts=[GivenStarts([theta])])
+    assert found.log_likelihood >= best.log_likelihood - 1e-6
