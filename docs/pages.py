@@ -147,9 +147,9 @@ def write_api() -> None:
         entries.append(f"| [{title}](api/{name}.rst) | {first} |")
     listed = "\n".join(f"api/{name}" for name in sorted(moestat.__all__))
     (MADE / "api.md").write_text(
-        "# API reference\n\n| name | what it is |\n|---|---|\n"
+        "# API reference\n\n:::{div} names\n| name | what it is |\n|---|---|\n"
         + "\n".join(entries)
-        + "\n\n```{toctree}\n:hidden:\n\n"
+        + "\n:::\n\n```{toctree}\n:hidden:\n\n"
         + listed
         + "\n```\n",
         encoding="utf-8",
