@@ -409,7 +409,7 @@ def create_store(path: str | Path, spec: Spec, *, extend: bool = False) -> Itera
     with exclusive(path) as holder:
         if _is_blank(path):
             _initialise(path, spec)
-        with closing(_connect(path)) as connection:
+        with closing(_connect(path, whole=True)) as connection:
             connection.execute("PRAGMA synchronous = FULL")
             if _schema(connection) < SCHEMA_VERSION:
                 _bring_up_to_date(path, connection)
@@ -442,6 +442,7 @@ def backup(source: str | Path, target: str | Path) -> int:
     if target.exists():
         raise SweepError(f"there is a file {target} already; a backup overwrites nothing")
     with open_store(source) as store:
+        store._scan()  # a file whose rows cannot be read is not worth a copy
         try:
             with closing(sqlite3.connect(target)) as copy:
                 store._connection.backup(copy)
@@ -498,9 +499,14 @@ def _is_blank(path: Path) -> bool:
         return not _has_tables(connection)
 
 
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return [name for (name,) in found]
+
+
 def _has_tables(connection: sqlite3.Connection) -> bool:
     try:
-        return connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] > 0
+        return bool(_tables(connection))
     except sqlite3.DatabaseError:  # damaged: whoever reads on says how
         return True
 
@@ -517,11 +523,17 @@ def _opened(path: Path) -> sqlite3.Connection:
     return _readable(path)
 
 
-def _open_checked(path: Path) -> sqlite3.Connection:
-    """A connection to a sound SQLite file; damage is found before anything is written."""
+def _open_checked(path: Path, whole: bool) -> sqlite3.Connection:
+    """A connection to a sound SQLite file; damage is found before anything is written.
+
+    The table of cells is left out unless the `whole` file is to be checked: who reads it scans it.
+    """
     connection = _opened(path)
     try:
-        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        tables = () if whole else _tables(connection)
+        checks = [f"'{name}'" for name in tables if name != "cells"] or ["1"]
+        said = [connection.execute(f"PRAGMA quick_check({name})").fetchone()[0] for name in checks]
+        verdict = next((line for line in said if line != "ok"), "ok")
         if verdict == "ok" and _ends_inside_a_page(path, connection):
             verdict = "its last page is cut"
     except sqlite3.DatabaseError as error:
@@ -576,11 +588,11 @@ def _ends_inside_a_page(path: Path, connection: sqlite3.Connection) -> bool:
     return path.stat().st_size % connection.execute("PRAGMA page_size").fetchone()[0] != 0
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """A connection to a store that this version can read."""
+def _connect(path: Path, whole: bool = False) -> sqlite3.Connection:
+    """A connection to a store that this version can read; the `whole` file checked to write."""
     if path.stat().st_size == 0:
         raise SweepError(f"the store {path} is empty: its sweep has not started")
-    connection = _open_checked(path)
+    connection = _open_checked(path, whole)
     try:
         if not _has_tables(connection):
             raise SweepError(f"the store {path} is empty: its sweep has not started")

@@ -45,7 +45,6 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show how far a sweep has come, and how long it will take; also while it runs."""
-    from moestat.sweep.display import status_table
     from moestat.sweep.status import status_of
 
     if watch and as_json:
@@ -57,6 +56,8 @@ def status(
         if as_json:
             show_json({"store": str(store), **found.as_dict()})
             return
+        from moestat.sweep.display import status_table
+
         shown = console()
         shown.print(status_table(found))
         show_failures(opened, shown)
