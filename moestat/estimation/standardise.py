@@ -27,6 +27,10 @@ _FINEST = 1e-16
 """Smallest share of the variance of y that float64 leaves to residuals."""
 
 
+_TOGETHER = 1 << 16
+"""Rows that a regression takes at once, so that its memory does not grow with theirs."""
+
+
 def data_units(data: Sample) -> DataUnits:
     """Weighted mean and standard deviation of each input, and of a continuous response."""
     share = data.weight / data.weight.sum()
@@ -47,11 +51,20 @@ def _in_units(data: Sample, units: DataUnits) -> Sample:
 
 def _residual_share(data: Sample) -> float:
     """Share of the variance of y that its linear regression on x leaves."""
-    root = np.sqrt(data.weight)
-    design = np.vstack([np.ones(data.size), data.X]) * root
     units = data_units(data)
-    response = (data.y - units.level) / units.unit * root
-    fitted = design.T @ np.linalg.lstsq(design.T, response, rcond=None)[0]
+
+    def rows(begin: int) -> FloatArray:
+        """Weighted rows (1, x, y) from `begin` on, shape (q, d + 2)."""
+        at = slice(begin, begin + _TOGETHER)
+        response = (data.y[at] - units.level) / units.unit
+        columns = [np.ones((1, response.size)), data.X[:, at], response[None]]
+        return (np.vstack(columns) * np.sqrt(data.weight[at])).T
+
+    triangle = rows(0)
+    for begin in range(_TOGETHER, data.size, _TOGETHER):
+        triangle = np.linalg.qr(np.vstack([triangle, rows(begin)]), mode="r")
+    design, response = triangle[:, :-1], triangle[:, -1]
+    fitted = design @ np.linalg.lstsq(design, response, rcond=None)[0]
     return float(np.sum((response - fitted) ** 2) / data.weight.sum())
 
 

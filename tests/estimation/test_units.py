@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,10 +21,12 @@ from moestat.base.warnings import (
     UnitsWarning,
 )
 from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.standardise import _residual_share
 from moestat.estimation.starts import GivenStarts, RandomStarts, SoftClusterStarts, SplitStarts
 from moestat.model.designs import Uniform
 from moestat.model.units import Coordinates, DataUnits, closed_part
 from moestat.solvers import Newton
+from moestat.solvers.problem import Sample
 from tests.kinds import GAUSSIAN, MULTINOMIAL, REGRESSION, kind_id, make, random_theta
 
 MAPS = st.tuples(st.floats(-6.0, 6.0), st.floats(-6.0, 6.0), st.floats(-1e6, 1e6))
@@ -266,3 +269,15 @@ def test_soft_clusters_share_every_sample():
     share = SoftClusterStarts(1).memberships(points, 3, np.random.default_rng(1))
     assert np.allclose(share.sum(axis=0), 1.0)
     assert np.all(share > 0.0)
+
+
+def test_default_bounds_of_many_rows_are_those_of_a_regression_on_all_of_them():
+    """Rows are read some at a time; an input that repeats another one changes nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, 70_000))
+    y = X.sum(axis=0) + 1e-3 * rng.normal(size=X.shape[1])
+    weight = rng.uniform(0.5, 2.0, X.shape[1])
+    line = sm.WLS(y, sm.add_constant(X.T), weight).fit()
+    around = weight @ (y - weight @ y / weight.sum()) ** 2
+    data = Sample(np.vstack([X, 2 * X[:1]]), y, weight)
+    assert _residual_share(data) == pytest.approx(line.ssr / around, rel=1e-10)
