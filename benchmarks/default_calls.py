@@ -4,7 +4,8 @@
 
 Each problem has a process of its own, where a fit of the same family to few rows compiles first.
 Seconds are of processor time on one thread, the median of five fits, or of as many as begin within
-20 s; memory is what the process's largest resident set grew by, beyond the data.  PART chooses the
+20 s; memory is what the process's largest resident set grew by in the first of
+them, beyond the data.  PART chooses the
 problems whose names hold one of the parts; the rows of the others stay as they are.
 """
 
@@ -42,7 +43,8 @@ while len(times) < 5 and time.process_time() - first < 20:
     began = time.process_time()
     end = moestat.fit(family, X, y, rng=0, threads=1)
     times.append(time.process_time() - began)
-grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+    if len(times) == 1:
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
 print(json.dumps([np.median(times), len(times), grown / 1e3, X.nbytes / 1e6 + y.nbytes / 1e6,
                   end.log_likelihood, bool(end.certificate.certified), family.n_params]))
 """
