@@ -4,9 +4,9 @@
 
 Each problem has a process of its own, where a fit of the same family to few rows compiles first.
 Seconds are of processor time on one thread, the median of five fits, or of as many as begin within
-20 s; memory is what the process's largest resident set grew by in the first of
-them, beyond the data.  PART chooses the
-problems whose names hold one of the parts; the rows of the others stay as they are.
+20 s; memory is what the process's resident set grew by, at most, in the first
+of them, beyond the data (on Linux).  PART chooses the problems whose names hold one of the parts;
+the rows of the others stay as they are.
 """
 
 from __future__ import annotations
@@ -37,14 +37,19 @@ theta = family.pack({
 X, y = moestat.sample(family, theta, n, rng=6, design=moestat.Uniform(-2, 2))
 few = moestat.sample(family, 0.1 * theta, 400, rng=7, design=moestat.Uniform(-2, 2))
 moestat.fit(family, *few, rng=0, threads=1, n_starts=1)
-memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def resident(key):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(key))
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")  # the sampling's peak is forgotten
+memory = resident("VmRSS")
 first, times = time.process_time(), []
 while len(times) < 5 and time.process_time() - first < 20:
     began = time.process_time()
     end = moestat.fit(family, X, y, rng=0, threads=1)
     times.append(time.process_time() - began)
     if len(times) == 1:
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+        grown = resident("VmHWM") - memory
 print(json.dumps([np.median(times), len(times), grown / 1e3, X.nbytes / 1e6 + y.nbytes / 1e6,
                   end.log_likelihood, bool(end.certificate.certified), family.n_params]))
 """
