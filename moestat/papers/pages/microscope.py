@@ -28,7 +28,7 @@ from moestat.rates.local_slopes import (
     null_part,
 )
 from moestat.rates.plots import save_figure
-from moestat.rates.style import caption, marks, plain_axes, style
+from moestat.rates.style import caption, marks, plain_axes, style, wrapped
 from moestat.sweep.quantities import Quantity, observed
 from moestat.sweep.record import Record
 from moestat.sweep.replication import entering
@@ -141,7 +141,7 @@ def _picture(title: str, row: str, panels: Mapping[str, Mapping[str, Series]]) -
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(4.8 * columns, 4.2 * rows), layout="constrained")
-    figure.suptitle(title)
+    figure.suptitle(wrapped(title, 4.4 * columns, 12.0))
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for place, (ax, (panel, lines)) in enumerate(zip(grid.flat, panels.items(), strict=False)):
         _panel(ax, panel, lines)
@@ -175,7 +175,7 @@ def _panel(ax, panel: str, lines: Mapping[str, Series]) -> None:
         error = 2.0 * np.nan_to_num(slopes.error)
         band = slopes.slope - error, slopes.slope + error
         ax.fill_between(slopes.n, *band, color=drawing["color"], alpha=0.15, linewidth=0, zorder=2)
-        ax.plot(slopes.n, slopes.slope, label=label, zorder=3, **drawing)
+        ax.plot(slopes.n, slopes.slope, label=wrapped(label, 3.6, 8.3), zorder=3, **drawing)
     plain_axes(ax)
     ax.grid(visible=False, axis="y")  # the exponents are its lines
     # Above the axes: bands fill every corner inside in some picture.
@@ -249,6 +249,8 @@ def page(
         for row, series in found[curve.name].items():
             for label, (n, value) in series.items():
                 slope, (low, high), seen = exponents_seen(n, value)
+                if np.isnan(slope):  # too few sizes in the last decades
+                    continue
                 names = " or ".join(map(exponent_name, seen)) or "none"
                 start = local_slopes(n, value).agrees_from(seen[-1]) if seen else None
                 since = "" if start is None else f"{start:.0e}"
