@@ -37,8 +37,8 @@ def _head(text: str) -> str:
 
 
 MINUTES = {
-    "attention_figure1": 30,
-    "attention_figure2": 30,
+    "attention_figure1": 20,
+    "attention_figure2": 20,
     "attention_language": 6,
     "attention_partial": 38,
     "attention_start_sensitivity": 8,

@@ -29,6 +29,7 @@ from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.papers.folders import FIGURES
 from moestat.papers.pages import floors_gates
 from moestat.rates.local_slopes import lightest_weight
+from moestat.rates.style import caption, plain_axes
 from moestat.sweep.record import DONE, Record
 from moestat.sweep.spec import Curve, Spec
 from moestat.sweep.store import open_store
@@ -292,6 +293,7 @@ def draw(panels: Sequence[_Panel]) -> Figure:
                 axes[row, column].set_title(_SIZES[size])
     for ax in axes[-1]:
         ax.set_xlabel("sample size $n$")
+    caption(figure, "Markers: 90% quantiles of the errors of the worst atoms; dotted: medians.")
     return figure
 
 
@@ -322,6 +324,7 @@ def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
             )  # fmt: skip
     ax.set_xscale("log")
     ax.set_yscale("log")
+    plain_axes(ax)
     ax.legend(fontsize=7, frameon=False, loc="lower left")
 
 
