@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from moestat.estimation.inference.nested import lr_test, score_test
     from moestat.estimation.inference.order import bootstrap_lrt
     from moestat.estimation.inference.profile import profile
+    from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
     from moestat.estimation.inference.selection import select
     from moestat.estimation.likelihood import (
         gate_probabilities,
@@ -61,6 +62,8 @@ _HOMES = {
     "lr_test": "moestat.estimation.inference.nested",
     "profile": "moestat.estimation.inference.profile",
     "score_test": "moestat.estimation.inference.nested",
+    "RestrictedFit": "moestat.estimation.inference.restricted",
+    "fit_constrained": "moestat.estimation.inference.restricted",
     "select": "moestat.estimation.inference.selection",
     "dendrogram": "moestat.estimation.inference.dendrogram",
     "Family": "moestat.model.family",
@@ -130,6 +133,8 @@ __all__ = [
     "sample_weighted",
     "score",
     "score_test",
+    "RestrictedFit",
+    "fit_constrained",
     "select",
     "total_variation",
     "voronoi_loss",

@@ -28,6 +28,7 @@ from moestat.estimation.inference.hypotheses import TestResult, wald
 from moestat.estimation.inference.nested import lr_test
 from moestat.estimation.inference.prediction import Prediction, predict_with_errors
 from moestat.estimation.inference.profile import Profile, profile
+from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
 from moestat.estimation.inference.simpler import Simpler, simpler
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.pictures import Pictures
@@ -450,6 +451,31 @@ class MoEResults(Pictures):
         """
         self._warn_of_order()
         return wald(constraints, self.param_names, self.theta, self._covariance)
+
+    def fit_constrained(self, constraints: str) -> RestrictedFit:
+        """The local maximum under linear constraints, such as equal slopes ``"a[0,0] = a[1,0]"``.
+
+        Parameters
+        ----------
+        constraints : str
+            Equations in `param_names`, separated by commas or semicolons.
+
+        Returns
+        -------
+        RestrictedFit
+            Parameters, standard errors and the likelihood ratio test, see
+            `moestat.fit_constrained`.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.fit_constrained("a[0,0] = 1").lr_test.df
+        1
+        """
+        self._warn_of_order()
+        return fit_constrained(self, constraints)
 
     @cached_property
     def _covariance(self) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy.optimize import minimize
 
 import moestat
 from moestat.base.warnings import OverSpecifiedWarning
@@ -166,6 +167,7 @@ def test_wald_likelihood_ratio_and_score_agree_on_a_small_departure(line):
     ("text", "message"),
     [
         ("c = 0", "unknown name 'c'"),
+        ("a[0, x9] = 0, b[0] = 0", r"unknown name 'a\[0, x9\]'"),
         ("a[0,0] * a[0,0] = 1", "not linear|unknown name"),
         ("a[0,0] = 0, 2 * a[0,0] = 0", "repeat or contradict"),
         ("a[0,0] = 0 = b[0]", "one '='"),
@@ -175,6 +177,76 @@ def test_wald_likelihood_ratio_and_score_agree_on_a_small_departure(line):
 def test_constraints_that_cannot_be_read(text, message):
     with pytest.raises(ValueError, match=message):
         linear_constraints(text, ["a[0,0]", "b[0]"])
+
+
+def test_names_in_constraints_may_have_spaces():
+    matrix, value = linear_constraints("a[0, 0] = 2 * b[0] ; b[0] = 1", ["a[0,0]", "b[0]"])
+    assert matrix.tolist() == [[1.0, -2.0], [0.0, 1.0]]
+    assert value.tolist() == [0.0, 1.0]
+
+
+def test_a_constrained_fit_of_one_expert_is_least_squares(line):
+    X, y, _, _ = line
+    full = moestat.fit("gaussian", X, y, n_experts=1, rng=0)
+    fit = full.fit_constrained("a[0,0] = 0.5, b[0] = a[0,1]")
+    # y - x0 / 2 = b (1 + x1)
+    ols = sm.OLS(y - 0.5 * X[:, 0], 1.0 + X[:, 1]).fit()
+    n, names = y.size, full.param_names
+    assert fit.llf == pytest.approx(ols.llf, abs=1e-8)
+    assert fit.lr_test.df == 2
+    for name in ("b[0]", "a[0,1]"):
+        assert fit.params[names.index(name)] == pytest.approx(ols.params[0], rel=1e-8)
+        error = ols.bse[0] * np.sqrt((n - 1) / n)
+        assert fit.bse[names.index(name)] == pytest.approx(error, rel=1e-8)
+    assert fit.params[names.index("a[0,0]")] == pytest.approx(0.5, abs=1e-10)
+    assert fit.bse[names.index("a[0,0]")] == 0.0
+    assert fit.aic == pytest.approx(full.aic + fit.lr_test.statistic - 4.0, abs=1e-8)
+
+
+def test_equal_variances_by_constraints_are_those_of_a_family_with_one_variance(two):
+    _, _, X, y, full = two
+    fit = full.fit_constrained("log nu[0] = log nu[1]")
+    family = moestat.family("gaussian", gate="softmax", n_experts=2, equal="nu")
+    one = moestat.fit(family, X, y, rng=0)
+    assert fit.llf == pytest.approx(one.llf, abs=1e-8)
+    assert fit.bic == pytest.approx(one.bic, abs=1e-7)
+    slopes = [name for name in full.param_names if name.startswith("a[")]
+    values = [fit.params[full.param_names.index(name)] for name in slopes]
+    errors = [fit.bse[full.param_names.index(name)] for name in slopes]
+    at = [one.param_names.index(name) for name in slopes]
+    order = np.argsort(values), np.argsort(one.params[at])
+    assert np.sort(values) == pytest.approx(np.sort(one.params[at]), rel=1e-6)
+    assert np.array(errors)[order[0]] == pytest.approx(one.bse[at][order[1]], rel=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+def test_opposite_slopes_are_those_of_a_direct_maximisation(two, unit):
+    _, _, X, y, _ = two
+    y = unit * y + 5 * unit
+    full = moestat.fit("gaussian", X, y, n_experts=2, rng=0)
+    fit = full.fit_constrained("a[0,0] + a[1,0] = 0")
+    i, j = (full.param_names.index(name) for name in ("a[0,0]", "a[1,0]"))
+    free = [m for m in np.flatnonzero(full.bse > 0.0) if m != j]
+
+    def loss(z):
+        theta = full.params.copy()
+        theta[free] += full.bse[free] * z
+        theta[j] = -theta[i]
+        return -moestat.log_likelihood(full.family, theta, X, y)
+
+    best = minimize(loss, np.zeros(len(free)), method="Powell", tol=1e-12)
+    assert -best.fun == pytest.approx(fit.llf, abs=1e-6)
+    assert fit.params[i] == pytest.approx(-fit.params[j], rel=1e-10)
+    assert fit.bse[i] == pytest.approx(fit.bse[j], rel=1e-6)
+    assert fit.bse[i] < min(full.bse[i], full.bse[j])
+
+
+def test_constrained_fits_refuse_what_has_no_likelihood_or_no_error(two):
+    with pytest.raises(ValueError, match="has no standard error"):
+        two[-1].fit_constrained("beta0[1] = 0")
+    curve = moestat.fit("least-squares", np.linspace(-1, 1, 40), np.arange(40.0), n_experts=1)
+    with pytest.raises(ValueError, match="least-squares"):
+        curve.fit_constrained("b[0] = 0")
 
 
 def test_constraints_on_a_reference_are_refused(two):

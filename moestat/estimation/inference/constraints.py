@@ -13,6 +13,9 @@ from moestat.base.types import FloatArray
 __all__ = ["linear_constraints"]
 
 
+_NAME = r"[A-Za-z][\w. ]*(?:\[[^\]=]*\]?)*"
+
+
 def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     """A matrix R (q, P) and a vector r (q,) with ``R theta = r``, from text.
 
@@ -48,9 +51,11 @@ def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, Flo
     longest = sorted(range(len(names)), key=lambda j: -len(names[j]))
     coded = text
     for j in longest:
-        coded = re.sub(rf"(?<![\w.]){re.escape(names[j])}(?![\w\[])", f" _p{j}_ ", coded)
+        name = re.escape(names[j]).replace(",", r"\s*,\s*")
+        coded = re.sub(rf"(?<![\w.]){name}(?![\w\[])", f" _p{j}_ ", coded)
     rows, values = [], []
-    for part in re.split(r"[,;]", coded):
+    # Commas in brackets belong to names.
+    for part in re.split(r"[,;](?![^\[\]=;]*\])", coded):
         sides = part.split("=")
         if len(sides) > 2 or not part.strip():
             raise ValueError(f"constraints: cannot read {text!r}: one '=' per equation")
@@ -72,7 +77,7 @@ def _linear(expression: str, names: Sequence[str], text: str) -> tuple[FloatArra
         tree = ast.parse(expression.strip(), mode="eval").body
         row = _value(tree, len(names))
     except (SyntaxError, KeyError, TypeError, ZeroDivisionError):
-        unknown = [w for w in re.findall(r"[A-Za-z][\w\[\]. ]*", expression) if w.strip()]
+        unknown = [w for w in re.findall(_NAME, expression) if w.strip()]
         reason = f"unknown name {unknown[0].strip()!r}" if unknown else "it is not linear"
         known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
         raise ValueError(

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.inference.constraints import linear_constraints
 
-__all__ = ["TestResult", "likelihood_ratio", "score_statistic", "wald"]
+__all__ = ["TestResult", "check_errors", "likelihood_ratio", "score_statistic", "wald"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,19 @@ def _chi_square(name: str, statistic: float, df: int) -> TestResult:
     return TestResult(name, float(statistic), df, float(chi2.sf(statistic, df)))
 
 
+def check_errors(matrix: FloatArray, names: list[str], covariance: FloatArray) -> IntArray:
+    """Positions of the parameters in constraints (q, P), all of which have standard errors."""
+    used = np.flatnonzero(np.any(matrix != 0.0, axis=0))
+    free = np.isfinite(np.diag(covariance)) & (np.diag(covariance) > 0.0)
+    if not np.all(free[used]):
+        culprit = names[int(used[~free[used]][0])]
+        raise ValueError(
+            f"constraints: {culprit!r} has no standard error (it is a reference, on a bound, or"
+            " not identified)"
+        )
+    return used
+
+
 def wald(text: str, names: list[str], theta: FloatArray, covariance: FloatArray) -> TestResult:
     """Wald's test of linear constraints, ``(R theta - r)' (R V R')^-1 (R theta - r)``.
 
@@ -75,14 +88,7 @@ def wald(text: str, names: list[str], theta: FloatArray, covariance: FloatArray)
     Wald: chi2(1) = 5.0000, p = 0.02535
     """
     matrix, value = linear_constraints(text, names)
-    used = np.flatnonzero(np.any(matrix != 0.0, axis=0))
-    free = np.isfinite(np.diag(covariance)) & (np.diag(covariance) > 0.0)
-    if not np.all(free[used]):
-        culprit = names[int(used[~free[used]][0])]
-        raise ValueError(
-            f"constraints: {culprit!r} has no standard error (it is a reference, on a bound, or"
-            " not identified)"
-        )
+    used = check_errors(matrix, names, covariance)
     gap = matrix @ theta - value
     spread = matrix[:, used] @ covariance[np.ix_(used, used)] @ matrix[:, used].T
     return _chi_square("Wald", float(gap @ np.linalg.solve(spread, gap)), len(value))

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.found import found
-from moestat.solvers.problem import Objective, Problem, Request
+from moestat.estimation.inference.restricted import minimise, negative_log_likelihood
 
 __all__ = ["Profile", "profile"]
-
-_Curve = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
-"""``f(phi)``: a value to be minimised, its gradient and Hessian."""
 
 _FARTHEST = 1e3
 """An end that is not met within so many standard errors is reported as infinite."""
@@ -129,7 +125,7 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
             " identified)"
         )
     free = inner.free
-    objective = _negative_log_likelihood(inner.problem)
+    objective = negative_log_likelihood(inner.problem)
     top = objective(inner.theta)[0]
     direction = V @ row / spread**2
     cut = float(np.sqrt(chi2.ppf(1.0 - level, 1)))
@@ -140,8 +136,8 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
         last, last_root, step = 0.0, 0.0, cut
         while step < _FARTHEST:
             moved = start + sign * (step - last) * spread * direction
-            end, value = _minimise(
-                objective, moved, free, row, inner.family.lower, inner.family.upper
+            end, value, _ = minimise(
+                objective, moved, free, row[None], inner.family.lower, inner.family.upper
             )
             loss = value - top
             if loss < -1e-3:
@@ -176,48 +172,3 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
         (float(ends[0]), float(ends[1])),
         level,
     )
-
-
-def _negative_log_likelihood(problem: Problem) -> _Curve:
-    def evaluate(phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        found = problem.evaluate(Request(Objective.OBSERVED, phi))
-        return found.value, found.gradient, found.hessian
-
-    return evaluate
-
-
-def _minimise(
-    objective: _Curve,
-    start: FloatArray,
-    free: IntArray,
-    row: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> tuple[FloatArray, float]:
-    """Newton's method on the free coordinates with ``row @ phi`` held at its value at the start."""
-    normal = row[free] / np.linalg.norm(row[free])
-    basis = np.linalg.svd(normal[None, :])[2][1:].T
-    phi = np.clip(start, lower, upper)
-    value, gradient, hessian = objective(phi)
-    for _ in range(200):
-        g = basis.T @ gradient[free]
-        curvature, vectors = np.linalg.eigh(basis.T @ hessian[np.ix_(free, free)] @ basis)
-        size = np.maximum(np.abs(curvature), 1e-12 * np.abs(curvature).max(initial=1e-300))
-        slope = vectors.T @ g
-        step = -vectors @ (slope / size)
-        if 0.5 * float(slope**2 @ (1.0 / size)) < 1e-9:
-            break
-        length = 1.0
-        while length > 1e-10:
-            trial = phi.copy()
-            trial[free] += length * (basis @ step)
-            if np.all((trial >= lower) & (trial <= upper)):
-                found = objective(trial)
-                if found[0] <= value + 1e-4 * length * float(g @ step):
-                    break
-            length *= 0.5
-        else:
-            break
-        phi = trial
-        value, gradient, hessian = found
-    return phi, value

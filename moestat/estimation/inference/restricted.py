@@ -1,0 +1,205 @@
+"""Maximum likelihood under linear constraints, from the maximum without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.estimation.inference.constraints import linear_constraints
+from moestat.estimation.inference.found import found, inverse_of_free
+from moestat.estimation.inference.hypotheses import TestResult, check_errors, likelihood_ratio
+from moestat.solvers.problem import Objective, Problem, Request
+
+__all__ = ["Curve", "RestrictedFit", "fit_constrained", "minimise", "negative_log_likelihood"]
+
+Curve = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
+"""``f(phi)``: a value to be minimised, its gradient and Hessian."""
+
+_CONVERGED = 1e-9
+"""Decrease that the quadratic model still promises at a minimum, in units of log-likelihood."""
+
+
+@dataclass(frozen=True)
+class RestrictedFit:
+    """A local maximum of the likelihood under linear constraints.
+
+    Parameters
+    ----------
+    constraints : str
+        The equations.
+    params, bse : ndarray or pandas.Series of shape (P,)
+        Parameters of the full family, and standard errors; a combination that the constraints fix
+        has the error 0.
+    llf : float
+        Log-likelihood.
+    lr_test : TestResult
+        Likelihood ratio test of the constraints.
+    aic, bic : float
+        With as many parameters fewer as there are constraints.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> X = np.linspace(-1, 1, 50)
+    >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+    >>> restricted = result.fit_constrained("a[0,0] = 1, b[0] = 0")
+    >>> restricted.lr_test.df, restricted.llf < result.llf
+    (2, True)
+    """
+
+    constraints: str
+    params: Any
+    bse: Any
+    llf: float
+    lr_test: TestResult
+    aic: float
+    bic: float
+    covariance: FloatArray = field(repr=False)
+
+    def cov_params(self) -> FloatArray:
+        """Covariance (P, P), singular along the constraints."""
+        return self.covariance
+
+
+def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
+    """Maximise the likelihood under linear constraints, such as equal slopes of two experts.
+
+    Newton's method starts at the estimate, moved onto the constraints by the metric of the
+    information, and steps along them.  It finds the maximum that belongs to the estimate: whether
+    a higher one obeys the constraints is not searched for.
+
+    Parameters
+    ----------
+    result : MoEResults
+        A certified fit without the constraints.
+    constraints : str
+        Equations in `param_names`, as `MoEResults.wald_test` takes them.
+
+    Returns
+    -------
+    RestrictedFit
+        Parameters, standard errors and the likelihood ratio test.
+
+    Raises
+    ------
+    ValueError
+        If the constraints cannot be read or concern a parameter without a standard error, the fit
+        is not certified, no maximum is found inside the bounds, or it is higher than the fit.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> X = np.linspace(-1, 1, 50)
+    >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+    >>> float(fit_constrained(result, "a[0,0] = 1").params[result.param_names.index("a[0,0]")])
+    1.0
+    """
+    if result.family.is_regression:
+        raise ValueError("fit_constrained needs a likelihood; 'least-squares' families have none")
+    if not result.certificate.certified:
+        raise ValueError("fit_constrained needs a certified fit: this one is not a maximum")
+    matrix, value = linear_constraints(constraints, result.param_names)
+    check_errors(matrix, result.param_names, np.asarray(result.cov_params()))
+    inner = found(result)
+    free = inner.free
+    rows = np.zeros_like(matrix)
+    rows[:, free] = (matrix @ np.array([inner.row(j) for j in range(inner.theta.size)]))[:, free]
+    gap = matrix @ result.theta - value
+    spread = inner.covariance @ rows.T
+    start = inner.theta - spread @ np.linalg.solve(rows @ spread, gap)
+    objective = negative_log_likelihood(inner.problem)
+    lower, upper = inner.family.box_at(inner.theta)
+    theta, lowest, converged = minimise(objective, start, free, rows, lower, upper)
+    llf = result.llf + objective(inner.theta)[0] - lowest
+    if not converged:
+        raise ValueError(
+            f"constraints: no maximum with {constraints!r} was found from the estimate on; it"
+            " would lie outside the bounds, or far away"
+        )
+    if llf > result.llf + 1e-3:
+        raise ValueError(
+            f"constraints: a log-likelihood higher by {llf - result.llf:.3g} obeys them: the fit"
+            " was not the maximum; fit again with more starts"
+        )
+    basis, (_, _, hessian) = _along(rows[:, free]), objective(theta)
+    reduced = basis.T @ hessian[np.ix_(free, free)] @ basis
+    covariance = np.zeros_like(hessian)
+    covariance[np.ix_(free, free)] = (
+        basis @ inverse_of_free(reduced, np.arange(len(reduced))) @ basis.T
+    )
+    covariance = inner.outward_matrix(covariance)
+    variance = np.diag(covariance)
+    errors = np.sqrt(np.where(variance > 1e-12 * np.asarray(result.bse) ** 2, variance, 0.0))
+    n_free = result.family.n_free_params - len(value)
+    return RestrictedFit(
+        constraints,
+        result._labelled(inner.outward(theta)),
+        result._labelled(np.where(np.isnan(np.asarray(result.bse)), np.nan, errors)),
+        llf,
+        likelihood_ratio(llf, result.llf, len(value)),
+        2.0 * n_free - 2.0 * llf,
+        float(np.log(result.nobs)) * n_free - 2.0 * llf,
+        covariance,
+    )
+
+
+def negative_log_likelihood(problem: Problem) -> Curve:
+    """The objective of a fit as a function of its parameters (P,)."""
+
+    def evaluate(phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        here = problem.evaluate(Request(Objective.OBSERVED, phi))
+        return here.value, here.gradient, here.hessian
+
+    return evaluate
+
+
+def _along(rows: FloatArray) -> FloatArray:
+    """An orthonormal basis (F, F - q) of the directions that no row (q, F) sees."""
+    scaled = rows / np.linalg.norm(rows, axis=1)[:, None]
+    return np.linalg.svd(scaled)[2][len(rows) :].T
+
+
+def minimise(
+    objective: Curve,
+    start: FloatArray,
+    free: IntArray,
+    rows: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> tuple[FloatArray, float, bool]:
+    """Newton's method on the free coordinates with ``rows @ phi`` held at its value at the start.
+
+    Returns the end (P,), its value, and whether the quadratic model is at its minimum there.
+    """
+    basis = _along(rows[:, free])
+    phi = np.clip(start, lower, upper)
+    value, gradient, hessian = objective(phi)
+    for _ in range(200):
+        g = basis.T @ gradient[free]
+        curvature, vectors = np.linalg.eigh(basis.T @ hessian[np.ix_(free, free)] @ basis)
+        size = np.maximum(np.abs(curvature), 1e-12 * np.abs(curvature).max(initial=1e-300))
+        slope = vectors.T @ g
+        step = -vectors @ (slope / size)
+        if 0.5 * float(slope**2 @ (1.0 / size)) < _CONVERGED:
+            # A last step, too short for its gain to be seen, makes the end exact.
+            phi[free] += basis @ step
+            phi = np.clip(phi, lower, upper)
+            return phi, objective(phi)[0], bool(np.all(curvature > 0.0))
+        length = 1.0
+        while length > 1e-10:
+            trial = phi.copy()
+            trial[free] += length * (basis @ step)
+            if np.all((trial >= lower) & (trial <= upper)):
+                there = objective(trial)
+                if there[0] <= value + 1e-4 * length * float(g @ step):
+                    break
+            length *= 0.5
+        else:
+            break
+        phi = trial
+        value, gradient, hessian = there
+    return phi, value, False
