@@ -36,6 +36,14 @@ _FAR = 1.0
 """Predicted decrease, in units of log-likelihood, above which a step need not be exact."""
 
 
+def _spans(matrix: FloatArray) -> list[slice]:
+    """The blocks of a block-diagonal matrix."""
+    n = len(matrix)
+    last = n - 1 - np.argmax(matrix[:, ::-1] != 0.0, axis=1)
+    ends = 1 + np.flatnonzero(np.maximum.accumulate(last) == np.arange(n))
+    return [slice(int(begin), int(end)) for begin, end in pairwise([0, *ends])]
+
+
 class Metric:
     """A metric (P, P) that is block-diagonal, as that of channels is, with its inverse."""
 
@@ -45,11 +53,9 @@ class Metric:
     @cached_property
     def inverse(self) -> FloatArray:
         """The inverse (P, P), block by block."""
-        inverse, n = np.zeros_like(self.matrix), len(self.matrix)
-        last = n - 1 - np.argmax(self.matrix[:, ::-1] != 0.0, axis=1)
-        ends = 1 + np.flatnonzero(np.maximum.accumulate(last) == np.arange(n))
-        for begin, end in pairwise([0, *ends]):
-            inverse[begin:end, begin:end] = np.linalg.inv(self.matrix[begin:end, begin:end])
+        inverse = np.zeros_like(self.matrix)
+        for span in _spans(self.matrix):
+            inverse[span, span] = np.linalg.inv(self.matrix[span, span])
         return inverse
 
 
@@ -135,30 +141,32 @@ class LargeRegion:
     def _segment(self, at: IntArray, step: FloatArray, radius: float) -> FloatArray:
         """Steihaug's step over the coordinates `at`."""
         block = np.ix_(at, at)
-        hessian, metric = self.hessian[block], self.metric.matrix[block]
-        inverse = self.metric.inverse[block]
-        segment = np.zeros(at.size)
+        hessian, inverse = self.hessian[block], Metric(self.metric.matrix[block]).inverse
+        segment, reached = np.zeros(at.size), np.zeros(at.size)
         residual = (self.gradient + self.hessian @ step)[at]
         scaled = inverse @ residual
         direction, square = -scaled, float(residual @ scaled)
+        # The metric times direction and segment, which the recurrences give without a product.
+        away = -residual
         least = _RESIDUAL**2 * square
         for _ in range(at.size):
             bent = hessian @ direction
             curvature = float(direction @ bent)
-            moved = segment + (square / curvature) * direction if curvature > 0.0 else segment
-            if curvature <= 0.0 or moved @ metric @ moved > radius**2:
+            length = square / curvature if curvature > 0.0 else 0.0
+            moved, further = segment + length * direction, reached + length * away
+            if curvature <= 0.0 or moved @ further > radius**2:
                 # To the region's edge along the direction.
-                away = metric @ direction
                 a, b = float(direction @ away), float(segment @ away)
-                c = radius**2 - float(segment @ metric @ segment)
+                c = radius**2 - float(segment @ reached)
                 return segment + c / (b + math.sqrt(b * b + a * c)) * direction
-            segment = moved
-            residual = residual + (square / curvature) * bent
+            segment, reached = moved, further
+            residual = residual + length * bent
             scaled = inverse @ residual
             square, before = float(residual @ scaled), square
             if square <= least:
                 break
             direction = square / before * direction - scaled
+            away = square / before * away - residual
         return segment
 
     def _exact(self, at: IntArray, step: FloatArray, radius: float) -> FloatArray:
@@ -195,10 +203,16 @@ class LargeRegion:
 
     def _eigenbasis(self, at: IntArray) -> tuple[FloatArray, FloatArray]:
         """Curvatures (F,), ascending, and eigenvectors (F, F), orthonormal in the metric."""
-        block = np.ix_(at, at)
-        root = np.linalg.inv(np.linalg.cholesky(self.metric.matrix[block]))
-        values, vectors = np.linalg.eigh(root @ self.hessian[block] @ root.T)
-        return values, np.asarray(root.T @ vectors, np.float64)
+        metric, scaled = self.metric.matrix[np.ix_(at, at)], self.hessian[np.ix_(at, at)]
+        roots = [(s, np.linalg.inv(np.linalg.cholesky(metric[s, s]))) for s in _spans(metric)]
+        for span, root in roots:
+            scaled[span] = root @ scaled[span]
+        for span, root in roots:
+            scaled[:, span] = scaled[:, span] @ root.T
+        values, vectors = np.linalg.eigh(scaled)
+        for span, root in roots:
+            vectors[span] = root.T @ vectors[span]
+        return values, vectors
 
 
 def region_of(
