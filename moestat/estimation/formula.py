@@ -115,7 +115,14 @@ def fit_formula(
         _check_rank(design.columns, np.asarray(design, dtype=np.float64)[used], whose)
     columns = X.columns.tolist()
     if offset is not None:
-        (name,) = designs[2].columns
+        name = str(offset).replace(" ", "")
+        made = [str(column) for column in designs[2].columns]
+        if len(made) != 1 or made[0].replace(" ", "") != name:
+            raise ValueError(
+                f"offset must be one column of numbers, got {offset!r}, which makes the columns"
+                f" {', '.join(made)}"
+            )
+        (name,) = made
         if any(name in design.columns for design in designs[:2]):
             raise ValueError(f"offset: {name!r} is a term of the formula, too")
         options["offset"] = columns.index(name)
@@ -162,7 +169,10 @@ def _response(name: str, data: Any) -> Any:
     matrix = evaluated(name, formula, frame)
     if matrix.shape[1] != 1:
         raise ValueError(f"formula: the response {name!r} must be one column of numbers")
-    return pd.Series(np.asarray(matrix, dtype=np.float64)[:, 0], name=name)
+    values = np.asarray(matrix, dtype=np.float64)[:, 0]
+    if not np.isfinite(values).all():
+        raise ValueError(f"formula: the response {name!r} is infinite or undefined in some rows")
+    return pd.Series(values, name=name)
 
 
 def _check_rank(names: Any, design: FloatArray, whose: str) -> None:

@@ -64,8 +64,11 @@ class FormulaInputs:
         """The inputs of a formula whose right-hand sides are `parts`, learnt from data."""
         names = variables(parts)
         columns = read_columns(data, names)
+        size = n_rows(data)
+        if not size:
+            raise ValueError("data has no rows")
         levels = [_levels(column) for column in columns.values()]
-        frame = _with_levels(columns, levels, n_rows(data))
+        frame = _with_levels(columns, levels, size)
         specs = [evaluated(str(part), part, frame).model_spec for part in parts]
         factors = {
             name
@@ -116,6 +119,11 @@ class FormulaInputs:
         for name, known in zip(self.names, self.levels, strict=True):
             if known is not None:
                 _check_levels(name, columns[name], known)
+            elif _levels(columns[name]) is not None:
+                value = np.asarray(columns[name])[0]
+                raise ValueError(
+                    f"data: column {name!r} must hold numbers as in the fit, got {str(value)!r}"
+                )
         frame = _with_levels(columns, self.levels, n_rows(data))
         return [
             evaluated(part, spec, frame).drop(columns=_INTERCEPT, errors="ignore")
@@ -161,8 +169,8 @@ def parsed(formula: Any) -> tuple[str, list[Any]]:
     for part, whose in zip(parts, ("the experts", "the gate"), strict=True):
         if not any(str(term) == "1" for term in part):
             raise ValueError(
-                f"formula: {whose} always have an intercept; leave out '0 +' or '- 1' in"
-                f" {formula!r}"
+                f"formula: the part of {whose} always has an intercept; leave out '0 +' or '- 1'"
+                f" in {formula!r}"
             )
     return str(next(iter(left))), parts
 
@@ -177,7 +185,7 @@ def evaluated(where: str, formula: Any, frame: pd.DataFrame) -> Any:
             return formula.get_model_matrix(frame, context=None, na_action="ignore")
     except DataMismatchWarning as error:
         found = re.search(r"\{(.*)\}", str(error))
-        shown = found[1] if found else "some"
+        shown = re.sub(r"np\.\w+\((.*?)\)", r"\1", found[1]) if found else "some"
         raise ValueError(f"data: in {where!r} levels that the fit has not seen: {shown}") from None
     except (FormulaicError, ValueError, TypeError, KeyError, AttributeError) as error:
         text = " ".join(str(error).split())
@@ -250,6 +258,8 @@ def read_columns(data: Any, names: Iterable[str]) -> dict[str, Any]:
         check_present(f"data: column {name!r}", column)
         columns[name] = column.reset_index(drop=True)
     lengths = {len(column) for column in columns.values()}
+    if columns:
+        lengths.add(n_rows(data))
     if len(lengths) > 1:
         raise ValueError(f"data: columns have different lengths, {sorted(lengths)}")
     return columns

@@ -134,7 +134,7 @@ WRONG = {
     "wage ~ nope": "no column 'nope'",
     "wage ~ foo(age)": "no column 'foo'",
     "nope ~ age": "no column 'nope'",
-    "wage ~ 0 + age": "always have an intercept",
+    "wage ~ 0 + age": "always has an intercept",
     "~ age": "without one response",
     "wage + age ~ age": "without one response",
     "wage ~ age | age | age": "with 2 bars",

@@ -168,7 +168,7 @@ def test_wald_likelihood_ratio_and_score_agree_on_a_small_departure(line):
     [
         ("c = 0", "unknown name 'c'"),
         ("a[0, x9] = 0, b[0] = 0", r"unknown name 'a\[0, x9\]'"),
-        ("a[0,0] * a[0,0] = 1", "not linear|unknown name"),
+        ("a[0,0] * a[0,0] = 1", "it is not linear"),
         ("a[0,0] = 0, 2 * a[0,0] = 0", "repeat or contradict"),
         ("a[0,0] = 0 = b[0]", "one '='"),
         ("", "must be text"),

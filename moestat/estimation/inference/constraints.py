@@ -13,7 +13,8 @@ from moestat.base.types import FloatArray
 __all__ = ["linear_constraints"]
 
 
-_NAME = r"[A-Za-z][\w. ]*(?:\[[^\]=]*\]?)*"
+_INDEX = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]?"
+_NAME = rf"[A-Za-z][\w.]*(?:\s*{_INDEX})?"
 
 
 def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
@@ -54,8 +55,7 @@ def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, Flo
         name = re.escape(names[j]).replace(",", r"\s*,\s*")
         coded = re.sub(rf"(?<![\w.]){name}(?![\w\[])", f" _p{j}_ ", coded)
     rows, values = [], []
-    # Commas in brackets belong to names.
-    for part in re.split(r"[,;](?![^\[\]=;]*\])", coded):
+    for part in _equations(coded):
         sides = part.split("=")
         if len(sides) > 2 or not part.strip():
             raise ValueError(f"constraints: cannot read {text!r}: one '=' per equation")
@@ -71,14 +71,26 @@ def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, Flo
     return matrix, np.array(values) + 0.0
 
 
+def _equations(text: str) -> list[str]:
+    """Parts between commas and semicolons; those in brackets belong to names."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign == "[") - (sign == "]")
+        if sign in ",;" and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
+
+
 def _linear(expression: str, names: Sequence[str], text: str) -> tuple[FloatArray, float]:
     """Coefficients (P,) and constant of a linear expression."""
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
         row = _value(tree, len(names))
     except (SyntaxError, KeyError, TypeError, ZeroDivisionError):
-        unknown = [w for w in re.findall(_NAME, expression) if w.strip()]
-        reason = f"unknown name {unknown[0].strip()!r}" if unknown else "it is not linear"
+        unknown = re.findall(_NAME, re.sub(r"_p\d+_", "0", expression))
+        reason = f"unknown name {unknown[0]!r}" if unknown else "it is not linear"
         known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
         raise ValueError(
             f"constraints: cannot read {text!r}: {reason}; parameters are {known}"

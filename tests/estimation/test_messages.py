@@ -1,0 +1,164 @@
+"""What a user reads when a formula, data, or a constraint is wrong: the whole message of each."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import moestat
+
+FORM = (
+    'formula must be text such as "wage ~ age + C(region) | age": a response, terms of the experts'
+    " and, after a bar, those of the gate if they are others; got "
+)
+COLUMNS = "columns are 'y', 'x', 'z', 'r', 'w', 'gap', 'minus', 'k'"
+NO_COLUMN = f"formula: data has no column 'q', and there is no such function of formulas; {COLUMNS}"
+UNSEEN = "data: column 'r' has 'west', which the fit has not seen; its levels are north, south"
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    n = 60
+    x, z, y = rng.normal(size=(3, n))
+    frame = pd.DataFrame(
+        {"y": y, "x": x, "z": z, "r": np.where(np.arange(n) % 2, "south", "north")}
+    )
+    gap = frame["x"].where(frame.index != 3)
+    return frame.assign(w=2 * x + 1, gap=gap, minus=-1.0, k=np.arange(n) % 3)
+
+
+@pytest.fixture(scope="module")
+def by_formula(data):
+    return moestat.fit_formula("y ~ x + r", data, n_experts=1, rng=0)
+
+
+@pytest.fixture(scope="module")
+def by_frame(data):
+    return moestat.fit("gaussian", data[["x", "z"]], data["y"], n_experts=1, rng=0)
+
+
+def refused(message, call, *args, **options):
+    """The call raises a ValueError with this one line and no other error behind it."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$") as error:
+        call(*args, **options)
+    assert error.value.__cause__ is None
+
+
+FORMULAS = {
+    "y": f"{FORM}'y', without one response before '~'",
+    "": f"{FORM}''",
+    "y + x ~ z": f"{FORM}'y + x ~ z', without one response before '~'",
+    "y ~ x | z | x": f"{FORM}'y ~ x | z | x', with 2 bars",
+    "y ~ (x": f"{FORM}'y ~ (x': Could not find matching context marker.",
+    "y ~ x | 0 + z": (
+        "formula: the part of the gate always has an intercept; leave out '0 +' or '- 1' in"
+        " 'y ~ x | 0 + z'"
+    ),
+    "q ~ x": NO_COLUMN,
+    "y ~ q": NO_COLUMN,
+    "y ~ x | q": NO_COLUMN,
+    "y ~ q(x)": NO_COLUMN,
+    "y ~ x + w": (
+        "formula: in the part of the experts the column 'w' is a linear combination of the"
+        " columns before it (1, x); leave it out"
+    ),
+    "y ~ x | r + C(r)": (
+        "formula: in the part of the gate the column 'C(r)[T.south]' is a linear combination of"
+        " the columns before it (1, r[T.south]); leave it out"
+    ),
+    "y ~ log(x)": "formula: 'log(x)' of the experts is infinite or undefined in some rows",
+    "log(minus) ~ x": "formula: the response 'log(minus)' is infinite or undefined in some rows",
+    "y ~ gap": (
+        "data: column 'gap' has 1 missing values, the first in row 3 (from 0); leave these rows"
+        " out or impute them"
+    ),
+}
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_formula(data, formula):
+    refused(FORMULAS[formula], moestat.fit_formula, formula, data, n_experts=1)
+
+
+def test_data_of_a_formula(data):
+    refused("data has no rows", moestat.fit_formula, "y ~ x", data[:0])
+    table = {"y": [1.0, 2.0, 3.0], "x": [1.0, 2.0]}
+    refused("data: columns have different lengths, [2, 3]", moestat.fit_formula, "y ~ x", table)
+    refused(NO_COLUMN, moestat.fit_formula, "y ~ x", data, weights="q")
+    refused(NO_COLUMN, moestat.fit_formula, "y ~ x", data, offset="q")
+    refused(
+        "offset must be one column of numbers, got 'r', which makes the columns r[T.south]",
+        *(moestat.fit_formula, "y ~ x", data),
+        offset="r",
+    )
+
+
+NEW = {
+    "a new level": ({"x": [1.0], "r": ["west"]}, UNSEEN),
+    "no column": (
+        {"x": [1.0]},
+        "formula: data has no column 'r', and there is no such function of formulas;"
+        " columns are 'x'",
+    ),
+    "words for numbers": (
+        {"x": ["many"], "r": ["north"]},
+        "data: column 'x' must hold numbers as in the fit, got 'many'",
+    ),
+    "missing": (
+        {"x": [np.nan], "r": ["north"]},
+        "data: column 'x' has 1 missing values, the first in row 0 (from 0); leave these rows out"
+        " or impute them",
+    ),
+}
+
+
+@pytest.mark.parametrize("method", ["predict", "get_prediction"])
+@pytest.mark.parametrize("case", NEW)
+def test_new_data_of_a_formula(by_formula, method, case):
+    new, message = NEW[case]
+    refused(message, getattr(by_formula, method), pd.DataFrame(new))
+
+
+def test_a_new_level_of_numbers(data):
+    result = moestat.fit_formula("y ~ C(k)", data, n_experts=1, rng=0)
+    refused("data: in '1 + C(k)' levels that the fit has not seen: 5", result.predict, {"k": [5]})
+
+
+def test_frames(data, by_frame):
+    refused("X: two columns are called 'x'", moestat.fit, "gaussian", data[["x", "x"]], data["y"])
+    refused(
+        "X: column 'r' is categorical (str: north, south); code it by columns of 0 and 1, one for"
+        " each level but one, such as pandas.get_dummies(X, drop_first=True, dtype=float)",
+        *(moestat.fit, "gaussian", data[["x", "r"]].astype({"r": "str"}), data["y"]),
+    )
+    for method in (by_frame.predict, by_frame.get_prediction):
+        refused(
+            "X must have the columns of the fit, x, z; missing: z; unknown: w",
+            *(method, data[["x", "w"]]),
+        )
+
+
+KNOWN = "beta0[0], beta1[0,x], beta1[0,r[T.south]], b[0], a[0,x], a[0,r[T.south]], log nu[0]"
+CONSTRAINTS = {
+    "a[0, x9] = 0": "unknown name 'a[0, x9]'",
+    "a[0,x] = 0, a[0,x9": "unknown name 'a[0,x9'",
+    "a[0,r[T.west]] = 0": "unknown name 'a[0,r[T.west]]'",
+    "b[0] + slope = 1": "unknown name 'slope'",
+    "b[0] * a[0,x] = 1": "it is not linear",
+    "b[0] = ": "it is not linear",
+}
+
+
+@pytest.mark.parametrize("text", CONSTRAINTS)
+def test_constraints(by_formula, text):
+    message = f"constraints: cannot read {text!r}: {CONSTRAINTS[text]}; parameters are {KNOWN}"
+    refused(message, by_formula.wald_test, text)
+
+
+def test_a_level_with_a_comma_or_brackets_has_a_name(by_formula):
+    test = by_formula.wald_test("a[0, r[T.south]] = 0, a[0,x] = 0")
+    assert test.df == 2
