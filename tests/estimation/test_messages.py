@@ -162,3 +162,18 @@ def test_constraints(by_formula, text):
 def test_a_level_with_a_comma_or_brackets_has_a_name(by_formula):
     test = by_formula.wald_test("a[0, r[T.south]] = 0, a[0,x] = 0")
     assert test.df == 2
+
+
+def test_sizes_without_end_are_refused(by_frame):
+    refused("alpha must be a number in (0, 0.999], got 1", by_frame.profile, "b[0]", alpha=1)
+    message = "n_resamples must be at most 1,000,000, got 2147483648"
+    refused(message, by_frame.bootstrap, 2**31)
+    refused(message, moestat.bootstrap_lrt, by_frame, by_frame, 2**31)
+
+
+def test_long_constraints_are_cut(by_frame):
+    with pytest.raises(
+        ValueError, match=r"^constraints: cannot read 'x+\.\.\.: unknown name"
+    ) as error:
+        by_frame.wald_test("x" * 500)
+    assert len(str(error.value)) < 400

@@ -14,6 +14,7 @@ from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.covariance import rows_of_scores
 from moestat.estimation.inference.found import Found, found
 from moestat.estimation.inference.resampling import (
+    MOST_RESAMPLES,
     parametric_samples,
     refit,
     reweighted_samples,
@@ -192,7 +193,7 @@ def bootstrap(
     >>> bool(np.all(np.abs(again.bse[2:] / result.bse[2:] - 1) < 0.35))
     True
     """
-    count = positive_int("n_resamples", n_resamples)
+    count = positive_int("n_resamples", n_resamples, maximum=MOST_RESAMPLES)
     if kind not in BOOTSTRAPS:
         raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {kind!r}")
     inner = found(result)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.base.validate import short
 
 __all__ = ["linear_constraints"]
 
@@ -48,7 +49,7 @@ def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, Flo
     ([[2.0, -1.0, 0.0], [0.0, 0.0, 1.0]], [3.0, 0.0])
     """
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"constraints must be text such as 'a[0,0] = 0', got {text!r}")
+        raise ValueError(f"constraints must be text such as 'a[0,0] = 0', got {short(text)}")
     longest = sorted(range(len(names)), key=lambda j: -len(names[j]))
     coded = text
     for j in longest:
@@ -58,7 +59,7 @@ def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, Flo
     for part in _equations(coded):
         sides = part.split("=")
         if len(sides) > 2 or not part.strip():
-            raise ValueError(f"constraints: cannot read {text!r}: one '=' per equation")
+            raise ValueError(f"constraints: cannot read {short(text)}: one '=' per equation")
         row, constant = _linear(sides[0], names, text)
         if len(sides) == 2:
             other, right = _linear(sides[1], names, text)
@@ -67,7 +68,7 @@ def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, Flo
         values.append(-constant)
     matrix = np.array(rows)
     if np.linalg.matrix_rank(matrix) < len(rows):
-        raise ValueError(f"constraints: equations of {text!r} repeat or contradict each other")
+        raise ValueError(f"constraints: equations of {short(text)} repeat or contradict each other")
     return matrix, np.array(values) + 0.0
 
 
@@ -90,10 +91,10 @@ def _linear(expression: str, names: Sequence[str], text: str) -> tuple[FloatArra
         row = _value(tree, len(names))
     except (SyntaxError, KeyError, TypeError, ZeroDivisionError):
         unknown = re.findall(_NAME, re.sub(r"_p\d+_", "0", expression))
-        reason = f"unknown name {unknown[0]!r}" if unknown else "it is not linear"
+        reason = f"unknown name {short(unknown[0])}" if unknown else "it is not linear"
         known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
         raise ValueError(
-            f"constraints: cannot read {text!r}: {reason}; parameters are {known}"
+            f"constraints: cannot read {short(text)}: {reason}; parameters are {known}"
         ) from None
     return row[:-1], float(row[-1])
 

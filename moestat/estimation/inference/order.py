@@ -13,7 +13,7 @@ from moestat.base.validate import as_generator, positive_int
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.fitting import fit_many
 from moestat.estimation.inference.found import check_maximum
-from moestat.estimation.inference.resampling import parametric_samples
+from moestat.estimation.inference.resampling import MOST_RESAMPLES, parametric_samples
 from moestat.estimation.results import MoEResults
 from moestat.solvers.problem import Sample
 
@@ -111,7 +111,7 @@ def bootstrap_lrt(
     >>> bootstrap_lrt(one, two, 19, rng=0).pvalue > 0.05
     True
     """
-    count = positive_int("n_resamples", n_resamples)
+    count = positive_int("n_resamples", n_resamples, maximum=MOST_RESAMPLES)
     for result in (small, large):
         check_maximum(result)
     if small.family.is_regression:

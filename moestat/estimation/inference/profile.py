@@ -105,7 +105,7 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     """
     from scipy.stats import chi2
 
-    level = real_in("alpha", alpha, 0.0, 1.0, open_low=True)
+    level = real_in("alpha", alpha, 0.0, 0.999, open_low=True)
     if result.family.is_regression:
         raise ValueError("profile needs a likelihood; 'least-squares' families have none")
     names = result.param_names

@@ -17,7 +17,10 @@ from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.problem import Problem, Sample
 
-__all__ = ["Refits", "parametric_samples", "refit", "reweighted_samples"]
+__all__ = ["MOST_RESAMPLES", "Refits", "parametric_samples", "refit", "reweighted_samples"]
+
+MOST_RESAMPLES = 1_000_000
+"""More estimates than this would not fit into memory."""
 
 _BATCH = 64
 """Data sets that are in memory at a time."""
