@@ -34,8 +34,9 @@ _ROWS = 4000
 """Rows that short runs look at; the starts that the search ends with see all of them."""
 
 _ROWS_PER_PARAMETER = 1000
-"""For classes the runs that are continued look at so many rows for each parameter: a label tells
-less than a number, and the highest of many maxima of fewer rows is often another one."""
+"""For classes the runs that are continued look at so many rows for each parameter, and at more
+where parameters are few: a label tells less than a number, and the highest of many maxima of fewer
+rows is often another one."""
 
 _SHORT, _LONG = 12, 300
 """Iterations of a short run, and of one that is continued."""
@@ -133,7 +134,9 @@ class ShortRuns:
         family = problem.family
         few = some = _some_rows(problem, rng, _ROWS)
         if _has_classes(family):
-            some = _some_rows(problem, rng, max(_ROWS, _ROWS_PER_PARAMETER * family.n_params))
+            P = family.n_params
+            rows = max(_ROWS, _ROWS_PER_PARAMETER * P, int(_WORK / P**2))
+            some = _some_rows(problem, rng, rows)
         if some.data is not problem.data:
             found, _ = self._search(few, some, deadline, rng)
             return np.array(_twice_at_most(found)[:_RETURNED])
