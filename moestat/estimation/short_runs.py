@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -165,7 +165,7 @@ class ShortRuns:
         rules, tried = _rules(family, self.count), np.empty((0, family.n_params))
         large = _is_large(few)
         if large:
-            tried, agree = _tried(few, rules[0], rng)
+            tried, agree = _tried(few, rng)
             if agree:
                 found = _run(some, tried[:2], _LONG)
                 return found, _reached([height for _, height in found])
@@ -201,12 +201,12 @@ def _short(problem: Problem, points: FloatArray, large: bool) -> list[Ended]:
     return _run(problem, points, _SHORT)
 
 
-def _tried(problem: Problem, rule: StartRule, rng: np.random.Generator) -> tuple[FloatArray, bool]:
+def _tried(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, bool]:
     """Ends (k + 1, P) of runs on few rows, best first, and whether all of them are one optimum."""
     family = problem.family
     part = _some_rows(problem, rng, max(1000, _TRIED_ROWS * family.n_params))
     asked = family.n_experts + 1
-    points = into_box(family, replace(rule, count=2 * asked).draw(part, rng))
+    points = into_box(family, ClusterStarts(2 * asked).draw(part, rng))
     ends = _run(part, _best(_run(part, points, _SHORT), asked), _LONG)
     return _best(ends, asked), _reached([height for _, height in ends]) == asked
 
