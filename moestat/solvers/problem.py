@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
 
@@ -37,7 +37,6 @@ __all__ = [
 _PANELS, _NODES = (32, 256, 2048), 4
 _STRIDES, _PREVIEWED = (16, 4), 2000
 _PART, _PARTS = 1 << 14, 8  # rows of a part of a pass at most, and of what the number is a multiple
-_PREVIEWED_PART = 1 << 11  # rows of a part of a preview at least
 
 
 class Objective(Enum):
@@ -130,19 +129,6 @@ Iteration = Generator[Request, Any, Result]
 """A solver at work: it is sent the kind of `Value` that the objective of its request names."""
 
 
-@lru_cache(maxsize=256)
-def _parts(size: int, entries: int, preview: bool) -> list[slice]:
-    """Rows of the parts of a pass, by the number of entries of a Hessian."""
-    if preview:
-        least = max(_PREVIEWED_PART, entries)
-        count = min(_PARTS, 1 << (size // least).bit_length() >> 1) or 1
-    else:
-        most = max(_PART, entries)
-        count = _PARTS * -(-size // (_PARTS * most)) if size >= 2 * most else 1
-    ends = np.linspace(0, size, count + 1).astype(int)
-    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
-
-
 @dataclass(frozen=True)
 class Sample:
     """Data as the loops read it: X (d, n) contiguous, encoded y (n,), weight (n,).
@@ -171,32 +157,20 @@ class Sample:
     def gram(self) -> FloatArray:
         """Weighted mean of ``phi phi'`` with phi = (1, x), shape (1 + d, 1 + d)."""
         total = np.zeros((1 + len(self.X), 1 + len(self.X)))
-        for rows in self.parts(0):
-            weight = self.weight[rows]
-            phi = np.empty((1 + len(self.X), weight.size))
-            phi[0], phi[1:] = 1.0, self.X[:, rows]
-            total += (phi * weight) @ phi.T
+        for some in map(self.part, self.parts(0)):
+            phi = np.vstack([np.ones(some.size), some.X])
+            total += (phi * some.weight) @ phi.T
         return total / self.weight.sum()
-
-    @cached_property
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Weighted mean and covariance of the inputs and, last, of a continuous response."""
-        continuous = not np.issubdtype(self.y.dtype, np.integer)
-        columns = [*self.X, self.y] if continuous else [*self.X]
-        total = self.weight.sum()
-        mean = np.array([column @ self.weight for column in columns]) / total
-        covariance = np.zeros((mean.size, mean.size))
-        for rows in self.parts(0):
-            centred = np.array([column[rows] for column in columns]) - mean[:, None]
-            covariance += (centred * self.weight[rows]) @ centred.T
-        return mean, covariance / total
 
     def parts(self, n_params: int) -> list[slice]:
         """Rows whose sums are added up in this order, by one thread or by many.
 
         A part has more rows than the entries of a Hessian: its sums weigh less than its rows.
         """
-        return _parts(self.size, n_params * n_params, self.preview)
+        most = max(_PART, n_params * n_params)
+        count = _PARTS * -(-self.size // (_PARTS * most)) if self.size >= 2 * most else 1
+        ends = np.linspace(0, self.size, count + 1).astype(int)
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def part(self, rows: slice) -> Sample:
         """Some of the rows."""
