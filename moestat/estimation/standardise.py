@@ -62,7 +62,7 @@ def _residual_share(data: Sample) -> float:
 
     triangle = rows(0)
     for begin in range(_TOGETHER, data.size, _TOGETHER):
-        triangle = np.linalg.qr(np.vstack([triangle, rows(begin)]), mode="r")
+        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows(begin)]), mode="r"))
     design, response = triangle[:, :-1], triangle[:, -1]
     fitted = design @ np.linalg.lstsq(design, response, rcond=None)[0]
     return float(np.sum((response - fitted) ** 2) / data.weight.sum())
