@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator
-from moestat.estimation.inference.found import found
+from moestat.estimation.inference.found import check_likelihood, found
 from moestat.kernels.records import Data, Sums
 from moestat.model.family import Family
 
@@ -212,8 +212,7 @@ def influence(result: Any) -> Influence:
     >>> int(np.argmax(influence(moestat.fit("gaussian", x, y, n_experts=1, rng=0)).displacement))
     19
     """
-    if result.family.is_regression:
-        raise ValueError("influence needs a likelihood; 'least-squares' families have none")
+    check_likelihood("influence", result.family)
     inner = found(result)
     family, data, free = inner.family, inner.data, inner.free
     whole = inner.information[np.ix_(free, free)]

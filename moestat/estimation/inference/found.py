@@ -12,7 +12,7 @@ from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.problem import Problem, Sample
 
-__all__ = ["Found", "found", "inverse_of_free"]
+__all__ = ["Found", "check_likelihood", "check_maximum", "found", "inverse_of_free"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,12 @@ def inverse_of_free(information: FloatArray, free: IntArray) -> FloatArray:
     full = np.zeros_like(information)
     full[np.ix_(free, free)] = inverse
     return full
+
+
+def check_likelihood(name: str, family: Family) -> None:
+    """Refuse a family without a density; `name` is the function that needs one."""
+    if family.is_regression:
+        raise ValueError(f"{name} needs a likelihood; 'least-squares' families have none")
 
 
 def check_maximum(result: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
 from moestat.estimation.inference.covariance import information_at
-from moestat.estimation.inference.found import check_maximum, found
+from moestat.estimation.inference.found import check_likelihood, check_maximum, found
 from moestat.estimation.inference.hypotheses import TestResult, likelihood_ratio, score_statistic
 from moestat.solvers.problem import Objective, Request
 
@@ -113,8 +113,7 @@ def score_test(full: Any, theta: Any, df: int) -> TestResult:
     >>> score_test(full, full.family.pack(small), df=1).df
     1
     """
-    if full.family.is_regression:
-        raise ValueError("score_test needs a likelihood; 'least-squares' families have none")
+    check_likelihood("score_test", full.family)
     inner = found(full)
     values = as_floats("theta", theta, (full.family.n_params,))
     if inner.coordinates is not None:

@@ -12,7 +12,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, positive_int
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.fitting import fit_many
-from moestat.estimation.inference.found import check_maximum
+from moestat.estimation.inference.found import check_likelihood, check_maximum
 from moestat.estimation.inference.resampling import MOST_RESAMPLES, parametric_samples
 from moestat.estimation.results import MoEResults
 from moestat.solvers.problem import Sample
@@ -114,8 +114,7 @@ def bootstrap_lrt(
     count = positive_int("n_resamples", n_resamples, maximum=MOST_RESAMPLES)
     for result in (small, large):
         check_maximum(result)
-    if small.family.is_regression:
-        raise ValueError("bootstrap_lrt needs a likelihood; 'least-squares' families have none")
+    check_likelihood("bootstrap_lrt", small.family)
     if small.family.with_experts(large.family.n_experts) != large.family:
         raise ValueError("small and large must be fits of one family, with k and more experts")
     if large.family.n_experts <= small.family.n_experts:

@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
-from moestat.estimation.inference.found import found
+from moestat.estimation.inference.found import check_likelihood, found
 from moestat.estimation.inference.restricted import minimise, negative_log_likelihood
 
 __all__ = ["Profile", "profile"]
@@ -106,8 +106,7 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     from scipy.stats import chi2
 
     level = real_in("alpha", alpha, 0.0, 0.999, open_low=True)
-    if result.family.is_regression:
-        raise ValueError("profile needs a likelihood; 'least-squares' families have none")
+    check_likelihood("profile", result.family)
     names = result.param_names
     if name not in names:
         raise ValueError(f"name: unknown parameter {name!r}; known: {', '.join(names)}")

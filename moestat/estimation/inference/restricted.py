@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.inference.constraints import linear_constraints
-from moestat.estimation.inference.found import found, inverse_of_free
+from moestat.estimation.inference.found import check_likelihood, found, inverse_of_free
 from moestat.estimation.inference.hypotheses import TestResult, check_errors, likelihood_ratio
 from moestat.solvers.problem import Objective, Problem, Request
 
@@ -99,8 +99,7 @@ def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
     >>> round(float(restricted.params[result.param_names.index("a[0,0]")]), 6)
     1.0
     """
-    if result.family.is_regression:
-        raise ValueError("fit_constrained needs a likelihood; 'least-squares' families have none")
+    check_likelihood("fit_constrained", result.family)
     if not result.certificate.certified:
         raise ValueError("fit_constrained needs a certified fit: this one is not a maximum")
     matrix, value = linear_constraints(constraints, result.param_names)

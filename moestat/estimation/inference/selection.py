@@ -12,7 +12,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int
 from moestat.estimation.data import Data, read_data
 from moestat.estimation.fitting import fit
-from moestat.estimation.inference.found import found
+from moestat.estimation.inference.found import check_likelihood, found
 from moestat.estimation.results import MoEResults
 from moestat.model.family import Family
 
@@ -190,8 +190,7 @@ def select(
         raise ValueError("n_experts: select has k, the numbers of experts to compare")
     given = options if isinstance(family, Family) else {**options, "n_experts": 1}
     model, data = read_data(family, X, y, sample_weight, given)
-    if model.is_regression:
-        raise ValueError("select needs a likelihood; 'least-squares' families have none")
+    check_likelihood("select", model)
     sizes = sorted({positive_int("k", size) for size in k})
     if not sizes:
         raise ValueError("k must hold at least one number of experts")
