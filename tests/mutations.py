@@ -52,8 +52,8 @@ NOT_TUNED = {
 """Names of columns, sizes of types, values of mathematics."""
 
 MEMORY_AND_THREADS = {
-    *("_PART", "_PARTS"),
-    *("_ROWS_WORTH_A_THREAD", "CHUNK", "_VALUE_CHUNK", "SAMPLES", "LANES", "PRODUCTS"),
+    *("_PART", "_PARTS", "_PREVIEWED_PART"),
+    *("_WORTH_A_THREAD", "_OF_A_ROW", "CHUNK", "_VALUE_CHUNK", "SAMPLES", "LANES", "PRODUCTS"),
     *("_SHARE_OF_FREE", "_SIMULATED_MEMORY", "_TILES", "_SHARED_BYTES", "WORKSPACE_BYTES"),
     *("_CHUNK", "_SUM_THREADS", "_MOST_PROBLEMS", "GRAM_TILE", "TILES", "_METRIC_ROWS"),
 }

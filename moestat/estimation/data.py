@@ -15,7 +15,7 @@ from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.model.family import Family, family
 from moestat.model.likelihoods import LIKELIHOODS
 
-__all__ = ["Data", "check_present", "read_data", "read_inputs"]
+__all__ = ["Data", "check_present", "read_data", "read_inputs", "spans"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def read_data(
     if len(values) != design.shape[1]:
         raise ValueError(f"X has {design.shape[1]} samples but y has {len(values)}")
     weight = as_weights(sample_weight, len(values))
-    model = _holding_constants(model, design[:, weight > 0], features)
+    model = _holding_constants(model, design, weight > 0, features)
     if model.held:
         design = design.copy()
         design[list(model.held)] = 0.0
@@ -273,11 +273,19 @@ def _read_labels(labels: np.ndarray, n_classes: int | None) -> tuple[Any, Any]:
     return position.astype(np.int64).reshape(-1) + 1, classes
 
 
-def _holding_constants(model: Family, design: FloatArray, features: Sequence[str] | None) -> Family:
+def spans(design: FloatArray, used: Any) -> FloatArray:
+    """Largest less smallest value of each input (d,) in the rows that are `used`, a mask."""
+    # Columns chosen by a mask are no longer contiguous, which costs ten times as much to go over.
+    return np.ptp(design if used.all() else np.compress(used, design, axis=1), axis=1)
+
+
+def _holding_constants(
+    model: Family, design: FloatArray, used: Any, features: Sequence[str] | None
+) -> Family:
     """The family with the coefficients of constant inputs held at 0, and a warning."""
-    if design.shape[1] < 2:
+    if used.sum() < 2:
         return model
-    constant = [int(f) for f in np.flatnonzero(np.ptp(design, axis=1) == 0)]
+    constant = [int(f) for f in np.flatnonzero(spans(design, used) == 0)]
     new = [f for f in constant if f in model.read]
     if not new:
         return model

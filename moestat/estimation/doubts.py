@@ -97,7 +97,7 @@ def _dependent(standard: Standardised, used: IntArray) -> set[int]:
     """The columns of these that are in a linear relation."""
     if used.size < 2:
         return set()
-    covariance = np.cov(standard.problem.data.X[used], aweights=standard.problem.data.weight)
+    covariance = standard.original.data.covariance[np.ix_(used, used)]
     deviation = np.sqrt(np.diag(covariance))
     values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
     among = np.any(np.abs(vectors[:, values < _ALIASED]) > _PART, axis=1)
@@ -143,7 +143,8 @@ def _at_infinity(standard: Standardised, solution: Solution) -> bool:
 
 def _unit_doubts(standard: Standardised) -> list[Doubt]:
     """Data far from unit scale in what the family does not follow."""
-    family, inner = standard.original.family, data_units(standard.problem.data)
+    family = standard.original.family
+    inner = data_units(standard.original.data).within(standard.coordinates.units)
     used = np.array(family.read, dtype=np.int64)
     far = []
     scale = inner.scale[used]

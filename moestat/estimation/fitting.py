@@ -19,7 +19,7 @@ from moestat.base.validate import (
     short,
 )
 from moestat.base.warnings import SeparationWarning, warn_caller
-from moestat.estimation.data import Data, read_data
+from moestat.estimation.data import Data, read_data, spans
 from moestat.estimation.doubts import doubts
 from moestat.estimation.priors import Prior
 from moestat.estimation.results import MoEResults
@@ -59,16 +59,16 @@ def _checked_problem(
         raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
     weight = as_weights(sample_weight, n)
     for name, values in (("X", design), ("y", response), ("sample_weight", weight)):
-        if np.abs(values).max(initial=0.0) > _LARGEST:
+        if max(values.max(initial=0.0), -values.min(initial=0.0)) > _LARGEST:
             raise ValueError(f"{name} holds values above {_LARGEST:g}, whose squares overflow")
     used = weight > 0
-    _check_response(family, response[used])
+    _check_response(family, response if used.all() else response[used])
     size = float(weight.sum())
     if size < family.n_free_params:
         raise ValueError(
             f"n = {size:g} samples cannot determine {family.n_free_params} free parameters"
         )
-    constant = np.intersect1d(np.flatnonzero(np.ptp(design[:, used], axis=1) == 0), family.read)
+    constant = np.intersect1d(np.flatnonzero(spans(design, used) == 0), family.read)
     if constant.size:
         raise ValueError(
             f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
@@ -105,8 +105,7 @@ def _variance(data: Sample) -> float:
     """Variance of a continuous response, nan for classes."""
     if np.issubdtype(data.y.dtype, np.integer):
         return float("nan")
-    mean = np.average(data.y, weights=data.weight)
-    return float(np.average((data.y - mean) ** 2, weights=data.weight))
+    return float(data.covariance[-1, -1])
 
 
 def _default_solver(family: Family) -> Solver:

@@ -27,20 +27,13 @@ _FINEST = 1e-16
 """Smallest share of the variance of y that float64 leaves to residuals."""
 
 
-_TOGETHER = 1 << 16
-"""Rows that a regression takes at once, so that its memory does not grow with theirs."""
-
-
 def data_units(data: Sample) -> DataUnits:
     """Weighted mean and standard deviation of each input, and of a continuous response."""
-    share = data.weight / data.weight.sum()
-    centre = data.X @ share
-    scale = np.sqrt((data.X - centre[:, None]) ** 2 @ share)
-    scale[scale == 0.0] = 1.0  # an input whose coefficients are held at 0
-    if np.issubdtype(data.y.dtype, np.integer):
-        return DataUnits(centre, scale)
-    level = float(data.y @ share)
-    return DataUnits(centre, scale, level, float(np.sqrt((data.y - level) ** 2 @ share)))
+    d = len(data.X)
+    # 0: an input whose coefficients are held at 0
+    scale = np.where(data.deviation[:d] == 0.0, 1.0, data.deviation[:d])
+    response = [float(values[d]) for values in (data.mean, data.deviation) if values.size > d]
+    return DataUnits(data.mean[:d], scale, *response)
 
 
 def _in_units(data: Sample, units: DataUnits) -> Sample:
@@ -51,29 +44,20 @@ def _in_units(data: Sample, units: DataUnits) -> Sample:
 
 def _residual_share(data: Sample) -> float:
     """Share of the variance of y that its linear regression on x leaves."""
-    units = data_units(data)
-
-    def rows(begin: int) -> FloatArray:
-        """Weighted rows (1, x, y) from `begin` on, shape (q, d + 2)."""
-        at = slice(begin, begin + _TOGETHER)
-        response = (data.y[at] - units.level) / units.unit
-        columns = [np.ones((1, response.size)), data.X[:, at], response[None]]
-        return (np.vstack(columns) * np.sqrt(data.weight[at])).T
-
-    triangle = rows(0)
-    for begin in range(_TOGETHER, data.size, _TOGETHER):
-        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows(begin)]), mode="r"))
-    design, response = triangle[:, :-1], triangle[:, -1]
-    fitted = design @ np.linalg.lstsq(design, response, rcond=None)[0]
-    return float(np.sum((response - fitted) ** 2) / data.weight.sum())
+    units, covariance = data_units(data), data.covariance
+    deviation = np.append(units.scale, units.unit)
+    correlation = covariance / np.outer(deviation, deviation)
+    inputs, response = correlation[:-1, :-1], correlation[:-1, -1]
+    slope = np.linalg.lstsq(inputs, response, rcond=None)[0]
+    return max(0.0, float(correlation[-1, -1] - response @ slope))
 
 
-def _default_box(family: Family, data: Sample) -> dict[str, tuple[Any, Any]]:
+def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tuple[Any, Any]]:
     """The compact box of the family about the data: in standard deviations, and wider.
 
-    Data that are not standardised, for want of closure, have wider bounds in proportion.
+    Data that are not standardised, for want of closure, have wider bounds in proportion: `units`
+    are those of the data as they are fitted.
     """
-    units = data_units(data)
     if family.likelihood.link is not None:
         units = replace(units, level=0.0, unit=1.0)
     steepness = 1.0 / units.scale
@@ -163,7 +147,8 @@ def standardise(original: Problem) -> Standardised:
     a box, inputs are not shifted then when the intercept of a bounded slope would follow.
     """
     family, data = original.family, original.data
-    units = closed_part(family, data_units(data))
+    known = data_units(data)
+    units = closed_part(family, known)
     if any(
         {channel.intercept, channel.slope, channel.products} & family.given
         for channel in family.channels
@@ -172,7 +157,7 @@ def standardise(original: Problem) -> Standardised:
         units = replace(units, centre=np.zeros_like(units.centre))
     coordinates = Coordinates(family, units)
     inner = _in_units(data, units)
-    box = _default_box(family, inner)
+    box = _default_box(family, data, known.within(units))
     if family.given:
         scale = np.diag(coordinates.matrix)
         lower = (family.lower - coordinates.shift) / scale

@@ -31,9 +31,19 @@ class DataUnits:
     level: float = 0.0
     unit: float = 1.0
 
+    def within(self, units: DataUnits) -> DataUnits:
+        """The same map for data that are in `units` already."""
+        return DataUnits(
+            (self.centre - units.centre) / units.scale,
+            self.scale / units.scale,
+            (self.level - units.level) / units.unit,
+            self.unit / units.unit,
+        )
+
     def apply(self, X: FloatArray, y: Any) -> tuple[FloatArray, Any]:
         """The data (z, w) of inputs X (d, n) and responses y (n,); classes stay as they are."""
-        Z = np.ascontiguousarray((X - self.centre[:, None]) / self.scale[:, None])
+        Z = np.ascontiguousarray(X - self.centre[:, None])
+        Z /= self.scale[:, None]
         if np.issubdtype(y.dtype, np.integer):
             return Z, y
         return Z, np.ascontiguousarray((y - self.level) / self.unit)

@@ -45,10 +45,18 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
         return ()
     scale = family.blocks[block]
     on_floor = theta[scale] <= family.lower[scale]
+    least = _SAMPLES_PER_PARAMETER * family.n_atom_params
+    spread = float(np.ptp(theta[scale]))
+    if (
+        not on_floor.any()
+        and spread <= -np.log(_NARROW)
+        and data.weight.sum() >= least * len(scale)
+    ):
+        return ()  # one atom is fed at least, and none is narrow beside it
     share = np.zeros(family.n_experts)
     for part in map(data.part, data.parts(0)):
         share += family.rowwise(theta, part.X, part.y)[1] @ part.weight
-    starved = share < _SAMPLES_PER_PARAMETER * family.n_atom_params
+    starved = share < least
     fed = np.min(theta[scale][~starved], initial=np.inf)
     narrow = theta[scale] < fed + np.log(_NARROW)
     return tuple(int(i) for i in np.flatnonzero((share >= 1.0) & (on_floor | (starved & narrow))))

@@ -20,8 +20,11 @@ from moestat.solvers.problem import Answer, Iteration, Problem, Request, Result,
 
 __all__ = ["Cores", "attempt", "drive"]
 
-_ROWS_WORTH_A_THREAD = 20_000
-"""Rows of a batch from which on threads share it: handing a smaller pass over costs more."""
+_WORTH_A_THREAD, _OF_A_ROW = 10_000_000, 300
+"""Work from which on threads share a batch: handing a smaller pass over costs more.
+
+The work of a row is the number of entries of the Hessian, and what costs as much in any model.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,10 @@ class Cores:
         threads = self.threads or os.cpu_count() or 1
 
         def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
-            rows = sum(problem.data.levels[request.level].size for problem, request in batch)
-            spread = pool.map if threads > 1 and rows > _ROWS_WORTH_A_THREAD else map
             parts = [problem.parts(request) for problem, request in batch]
             tasks = [(*item, rows) for item, own in zip(batch, parts, strict=True) for rows in own]
+            work = sum((r.stop - r.start) * (_OF_A_ROW + p.family.n_params**2) for p, _, r in tasks)
+            spread = pool.map if min(threads, len(tasks)) > 1 and work > _WORTH_A_THREAD else map
             sums = iter(spread(lambda task: task[0].evaluate_part(*task[1:]), tasks))
             for (problem, request), own in zip(batch, parts, strict=True):
                 yield problem.joined(request, [next(sums) for _ in own])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
 
@@ -37,6 +37,7 @@ __all__ = [
 _PANELS, _NODES = (32, 256, 2048), 4
 _STRIDES, _PREVIEWED = (16, 4), 2000
 _PART, _PARTS = 1 << 14, 8  # rows of a part of a pass at most, and of what the number is a multiple
+_PREVIEWED_PART = 1 << 11  # rows of a part of a preview at least
 
 
 class Objective(Enum):
@@ -129,6 +130,19 @@ Iteration = Generator[Request, Any, Result]
 """A solver at work: it is sent the kind of `Value` that the objective of its request names."""
 
 
+@lru_cache(maxsize=256)
+def _parts(size: int, entries: int, preview: bool) -> tuple[slice, ...]:
+    """Rows of the parts of a pass, by the number of entries of a Hessian."""
+    if preview:
+        least = max(_PREVIEWED_PART, entries)
+        count = min(_PARTS, 1 << (size // least).bit_length() >> 1) or 1
+    else:
+        most = max(_PART, entries)
+        count = _PARTS * -(-size // (_PARTS * most)) if size >= 2 * most else 1
+    ends = np.linspace(0, size, count + 1).astype(int)
+    return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
+
+
 @dataclass(frozen=True)
 class Sample:
     """Data as the loops read it: X (d, n) contiguous, encoded y (n,), weight (n,).
@@ -157,20 +171,47 @@ class Sample:
     def gram(self) -> FloatArray:
         """Weighted mean of ``phi phi'`` with phi = (1, x), shape (1 + d, 1 + d)."""
         total = np.zeros((1 + len(self.X), 1 + len(self.X)))
-        for some in map(self.part, self.parts(0)):
-            phi = np.vstack([np.ones(some.size), some.X])
-            total += (phi * some.weight) @ phi.T
+        for rows in self.parts(0):
+            weight = self.weight[rows]
+            phi = np.empty((1 + len(self.X), weight.size))
+            phi[0], phi[1:] = 1.0, self.X[:, rows]
+            total += (phi * weight) @ phi.T
         return total / self.weight.sum()
 
-    def parts(self, n_params: int) -> list[slice]:
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Weighted mean of each input and, last, of a continuous response."""
+        share = self.weight / self.weight.sum()
+        return np.append(self.X @ share, self.y @ share if self._continuous else [])
+
+    @cached_property
+    def deviation(self) -> FloatArray:
+        """Standard deviations of the same."""
+        share, centre = self.weight / self.weight.sum(), self.mean[: len(self.X), None]
+        squares = (self.X - centre) ** 2 @ share
+        last = (self.y - self.mean[-1]) ** 2 @ share if self._continuous else []
+        return np.sqrt(np.append(squares, last))
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance matrix of the same, made in parts to need no memory."""
+        columns = [*self.X, self.y] if self._continuous else [*self.X]
+        total = np.zeros((len(columns), len(columns)))
+        for rows in self.parts(0):
+            centred = np.array([column[rows] for column in columns]) - self.mean[:, None]
+            total += (centred * self.weight[rows]) @ centred.T
+        return total / self.weight.sum()
+
+    @property
+    def _continuous(self) -> bool:
+        return not np.issubdtype(self.y.dtype, np.integer)
+
+    def parts(self, n_params: int) -> Sequence[slice]:
         """Rows whose sums are added up in this order, by one thread or by many.
 
         A part has more rows than the entries of a Hessian: its sums weigh less than its rows.
         """
-        most = max(_PART, n_params * n_params)
-        count = _PARTS * -(-self.size // (_PARTS * most)) if self.size >= 2 * most else 1
-        ends = np.linspace(0, self.size, count + 1).astype(int)
-        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        return _parts(self.size, n_params * n_params, self.preview)
 
     def part(self, rows: slice) -> Sample:
         """Some of the rows."""
@@ -264,7 +305,7 @@ class Problem:
         self.passes += data.size / self.data.size
         return data
 
-    def parts(self, request: Request) -> list[slice]:
+    def parts(self, request: Request) -> Sequence[slice]:
         """Rows of each part of a pass; those of a sum of squares, or of an E-step, are all."""
         data, whole = self.data.levels[request.level], request.objective in _SQUARES
         if whole or request.objective is Objective.EXPECTATION:
