@@ -8,7 +8,7 @@ import numpy as np
 
 from moestat.sweep.record import Record
 
-__all__ = ["ROUNDING", "Quantity", "observed", "quantity"]
+__all__ = ["ROUNDING", "Quantity", "absorbed", "observed", "quantity"]
 
 Quantity = str | tuple[int, str]
 """``loss``, ``hellinger``, ``total_variation`` or the label of a further loss; or the number of
@@ -61,10 +61,37 @@ def _cell_error(record: Record, size: int, block: str) -> float | None:
     return float(np.mean(found)) if found and None not in found else None
 
 
+def absorbed(records: Iterable[Record], name: Quantity) -> tuple[int, int]:
+    """How many records have no more than rounding of an error within cells, and how many have it.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Records with an estimate.
+    name : (int, str)
+        As `quantity` takes it.
+
+    Returns
+    -------
+    int, int
+        Records whose error is 0 but for rounding; all records with cells of this size.
+
+    Examples
+    --------
+    >>> cells = [{"size": 1, "mass_error": 0.5, "errors": {"a": 1e-15}, "expert_error": 0.2}]
+    >>> absorbed([Record("k", "c", 10, 0, "done", losses={"cells": cells})], (1, "a"))
+    (1, 1)
+    """
+    value = quantity(name)
+    found = [error for record in records if (error := value(record)) is not None]
+    return sum(error <= ROUNDING for error in found), len(found)
+
+
 def observed(records: Iterable[Record], name: Quantity) -> list[tuple[Record, float]]:
     """The records with a positive value of a quantity, at sizes that have at least two of them.
 
-    Errors within cells up to `ROUNDING` count as 0.
+    Errors within cells up to `ROUNDING` count as 0.  Where most are 0 there are no such records:
+    the few estimates in which no translation absorbs the error are not a sample of all.
 
     Parameters
     ----------
@@ -78,6 +105,11 @@ def observed(records: Iterable[Record], name: Quantity) -> list[tuple[Record, fl
     list of (Record, float)
         Records with their values.
     """
+    records = list(records)
+    if not isinstance(name, str):
+        zeros, size = absorbed(records, name)
+        if 2 * zeros > size:
+            return []
     value, least = quantity(name), 0.0 if isinstance(name, str) else ROUNDING
     pairs = [(record, found) for record in records if (found := value(record) or 0.0) > least]
     sizes, counts = np.unique([record.n for record, _ in pairs], return_counts=True)

@@ -19,6 +19,8 @@ from moestat.rates.local_slopes import (
     null_part,
 )
 from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cell
+from moestat.sweep.quantities import absorbed, observed
+from moestat.sweep.record import Record
 from moestat.sweep.spec import loss_label
 from moestat.sweep.store import create_store, open_store
 
@@ -130,6 +132,26 @@ def test_a_cell_is_the_same_whenever_it_runs(records):
         again = run_cell(SPEC, cell)
         assert again.loss == records[cell.key].loss
         assert again.params == records[cell.key].params
+
+
+def test_an_error_that_a_translation_mostly_absorbs_has_no_row():
+    """What is left of it is not a sample: it comes from the fits that no translation helped."""
+
+    def of(errors):
+        return [
+            Record("k", "c", 10, j, "done", losses={"cells": [cell(error)]})
+            for j, error in enumerate(errors)
+        ]
+
+    def cell(error):
+        return {"size": 1, "mass_error": 0.5, "errors": {"beta1": error}, "expert_error": 0.2}
+
+    few, most = of([1e-15, 0.1, 0.2, 0.3]), of([1e-15, 0.0, 1e-14, 0.3, 0.4])
+    assert [value for _, value in observed(few, (1, "beta1"))] == [0.1, 0.2, 0.3]
+    assert observed(most, (1, "beta1")) == []
+    assert len(observed(most, (1, "mass"))) == 5
+    assert absorbed(few, (1, "beta1")) == (1, 4)
+    assert absorbed(most, (2, "beta1")) == (0, 0)
 
 
 def test_sizes_are_exact_integers():

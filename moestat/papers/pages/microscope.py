@@ -29,7 +29,7 @@ from moestat.rates.local_slopes import (
 )
 from moestat.rates.plots import save_figure
 from moestat.rates.style import caption, marks, plain_axes, style, wrapped
-from moestat.sweep.quantities import Quantity, observed
+from moestat.sweep.quantities import Quantity, absorbed, observed
 from moestat.sweep.record import Record
 from moestat.sweep.replication import entering
 from moestat.sweep.spec import Curve, Spec, loss_label
@@ -260,7 +260,25 @@ def page(
                     f"| {what} | {ends} | {slope:.3f} | [{low:.3f}, {high:.3f}] | {names} |"
                     f" {since} |"
                 )
+        lines += _absorbed(entering(curve, own))
     return "\n".join(lines) + "\n"
+
+
+def _absorbed(used: list[Record]) -> list[str]:
+    """Which errors are not in the table, because they are 0 but for rounding."""
+    found = []
+    for size, row in CELLS.items():
+        for block in used[0].losses["cells"][0]["errors"] if used else ():
+            zeros, all_of_them = absorbed(used, (size, block))
+            if zeros:
+                found.append(f"{block}, {row}: {zeros} of {all_of_them}")
+    if not found:
+        return []
+    text = "Estimates without this error but for rounding, for a translation of the gate absorbs it"
+    return [
+        "",
+        f"{text}: {'; '.join(found)}.  They are left out, where they are most the row, too.",
+    ]
 
 
 def read(store: Store) -> tuple[dict[str, list[Record]], dict[str, dict[str, dict]]]:
