@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from moestat.estimation.block_fits import fit_blocks
+    from moestat.estimation.blocks import Blocks
     from moestat.estimation.estimators import MoEClassifier, MoERegressor
     from moestat.estimation.fitting import fit, fit_many
     from moestat.estimation.formula import fit_formula
@@ -56,6 +58,8 @@ _ROOMS = {
 }
 
 _HOMES = {
+    "Blocks": "moestat.estimation.blocks",
+    "fit_blocks": "moestat.estimation.block_fits",
     "bootstrap": "moestat.estimation.inference.bootstrap",
     "bootstrap_lrt": "moestat.estimation.inference.order",
     "em_test": "moestat.estimation.inference.em_test",
@@ -99,6 +103,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Blocks",
     "Family",
     "Lattice",
     "MixingMeasure",
@@ -116,6 +121,7 @@ __all__ = [
     "expected_information",
     "family",
     "fit",
+    "fit_blocks",
     "fit_constrained",
     "fit_formula",
     "fit_many",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import IntArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.warnings import (
     AliasedWarning,
     BoundWarning,
@@ -133,10 +133,13 @@ def _at_infinity(standard: Standardised, solution: Solution) -> bool:
     if along @ problem.metric(theta) @ along < _FAR_OUT**2:
         return False
     data = problem.data
-    further, back = (
-        float(data.weight @ family.rowwise(theta + step * along, data.X, data.y)[2])
-        for step in (1.0, -1.0)
-    )
+
+    def height(at: FloatArray) -> float:
+        """The log-likelihood."""
+        parts = map(data.part, data.parts(0))
+        return sum(float(part.weight @ family.rowwise(at, part.X, part.y)[2]) for part in parts)
+
+    further, back = height(theta + along), height(theta - along)
     least = solution.log_likelihood - _COST
     return further > least > back
 

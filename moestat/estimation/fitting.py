@@ -34,7 +34,10 @@ from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 
-__all__ = ["FitJob", "fit", "fit_jobs", "fit_many"]
+__all__ = [
+    *("LARGEST", "BegunFit", "FitJob", "checked_starts", "end_fits"),
+    *("fit", "fit_jobs", "fit_many"),
+]
 
 _SAME_OPTIMUM = 1e-2
 """Log-likelihoods closer than this, in natural-log units, count as one optimum."""
@@ -42,7 +45,7 @@ _SAME_OPTIMUM = 1e-2
 _SEARCHES = 8
 """Searches for starts of a default fit where runs do not agree, at most."""
 
-_LARGEST = 1e100
+LARGEST = 1e100
 
 _WORTH_OF_A_COLLAPSE = 100.0
 """More than a collapsed atom gains on its few samples, in natural-log units."""
@@ -59,8 +62,8 @@ def _checked_problem(
         raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
     weight = as_weights(sample_weight, n)
     for name, values in (("X", design), ("y", response), ("sample_weight", weight)):
-        if max(values.max(initial=0.0), -values.min(initial=0.0)) > _LARGEST:
-            raise ValueError(f"{name} holds values above {_LARGEST:g}, whose squares overflow")
+        if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
+            raise ValueError(f"{name} holds values above {LARGEST:g}, whose squares overflow")
     used = weight > 0
     _check_response(family, response if used.all() else response[used])
     size = float(weight.sum())
@@ -180,7 +183,7 @@ class FitJob:
 
 
 @dataclass
-class _Begun:
+class BegunFit:
     """A data set with one iteration, on a problem of its own, from each start."""
 
     original: Problem
@@ -218,7 +221,8 @@ class _Begun:
         )
 
 
-def _checked_starts(starts: Any) -> list[StartRule]:
+def checked_starts(starts: Any) -> list[StartRule]:
+    """The rules of a list of them."""
     rules = list(starts) if isinstance(starts, Sequence) and not isinstance(starts, str) else []
     if not rules or not all(hasattr(rule, "draw") for rule in rules):
         raise ValueError(
@@ -229,10 +233,10 @@ def _checked_starts(starts: Any) -> list[StartRule]:
     return rules
 
 
-def _begin(job: FitJob, whole: bool, scaled: bool = False) -> _Begun:
+def _begin(job: FitJob, whole: bool, scaled: bool = False) -> BegunFit:
     """Check a job and draw its starts; `scaled` says whether the data scale coordinates and box."""
     family = job.family
-    rules = _checked_starts(job.starts) if job.starts is not None else [ShortRuns()]
+    rules = checked_starts(job.starts) if job.starts is not None else [ShortRuns()]
     solver = _default_solver(family) if job.solver is None else job.solver
     if not hasattr(solver, "steps"):
         raise ValueError(
@@ -241,7 +245,7 @@ def _begin(job: FitJob, whole: bool, scaled: bool = False) -> _Begun:
         )
     problem = _checked_problem(family, job.X, job.y, job.sample_weight, whole)
     standard = standardise(problem) if scaled else None
-    begun = _Begun(problem, solver, standard, prior=job.prior)
+    begun = BegunFit(problem, solver, standard, prior=job.prior)
     inner = standard.problem if standard else problem
     if job.prior is not None:
         if not isinstance(solver, Newton):
@@ -289,20 +293,20 @@ def fit_jobs(jobs: Sequence[FitJob], target: Target | None = None) -> list[MoERe
     """
     where = target or Cores()
     began = time.perf_counter()
-    started: list[_Begun | Exception] = []
+    started: list[BegunFit | Exception] = []
     for job in jobs:
         try:
             started.append(_begin(job, where.whole))
         except Exception as error:
             started.append(error)
-    return _end(started, where, began)
+    return end_fits(started, where, began)
 
 
-def _end(
-    started: Sequence[_Begun | Exception], target: Target, began: float
+def end_fits(
+    started: Sequence[BegunFit | Exception], target: Target, began: float
 ) -> list[MoEResults | Exception]:
     """Run what has begun, all in one batch, and choose the best solution of each."""
-    running = [begun for begun in started if isinstance(begun, _Begun)]
+    running = [begun for begun in started if isinstance(begun, BegunFit)]
     ends = iter(
         attempt(
             [iteration for begun in running for iteration in begun.iterations],
@@ -383,7 +387,7 @@ def fit_many(
             raise ValueError("prior: fits with one run on the processor's cores; leave target out")
     where = target or Cores(None if threads is None else positive_int("threads", threads))
     began = time.perf_counter()
-    started: list[_Begun | Exception] = []
+    started: list[BegunFit | Exception] = []
     known: list[Data] = []
     for position, ((X, y), weight, child) in enumerate(
         zip(data, weights, as_generator(rng).spawn(len(data)), strict=True)
@@ -398,7 +402,7 @@ def fit_many(
                 raise
             raise ValueError(f"data set {position}: {error}") from None
     results: list[MoEResults] = []
-    for result, read in zip(_end(started, where, began), known, strict=True):
+    for result, read in zip(end_fits(started, where, began), known, strict=True):
         if isinstance(result, Exception):
             raise result
         results.append(replace(result, data=read))

@@ -36,12 +36,6 @@ def data_units(data: Sample) -> DataUnits:
     return DataUnits(data.mean[:d], scale, *response)
 
 
-def _in_units(data: Sample, units: DataUnits) -> Sample:
-    """The same data as (z, w)."""
-    X, y = units.apply(data.X, data.y)
-    return replace(data, X=X, y=y)
-
-
 def _residual_share(data: Sample) -> float:
     """Share of the variance of y that its linear regression on x leaves."""
     units, covariance = data_units(data), data.covariance
@@ -156,7 +150,7 @@ def standardise(original: Problem) -> Standardised:
     ):
         units = replace(units, centre=np.zeros_like(units.centre))
     coordinates = Coordinates(family, units)
-    inner = _in_units(data, units)
+    inner = data.within(units)
     box = _default_box(family, data, known.within(units))
     if family.given:
         scale = np.diag(coordinates.matrix)

@@ -149,7 +149,7 @@ class Newton:
         max_iterations: int,
     ) -> Iteration[Ended]:
         """Minimise on one level of the data."""
-        if has_kinks(problem):
+        if has_kinks(problem.family):
             return (
                 yield from kinked_steps(problem, level, theta, metric, tolerance, max_iterations)
             )

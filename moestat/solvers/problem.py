@@ -21,6 +21,7 @@ from moestat.base.types import FloatArray
 from moestat.kernels.records import NO_SUMS, Data, Sums
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
+from moestat.model.units import DataUnits
 from moestat.solvers.metric import region_metric
 from moestat.solvers.squares import (
     gradient_squares,
@@ -220,6 +221,11 @@ class Sample:
         X = np.ascontiguousarray(self.X[:, rows])
         return Sample(X, self.y[rows], self.weight[rows])
 
+    def within(self, units: DataUnits) -> Sample:
+        """The same data as (z, w) of these units."""
+        X, y = units.apply(self.X, self.y)
+        return replace(self, X=X, y=y)
+
     @cached_property
     def sorted(self) -> Sample:
         """The same rows in the order of the first input."""
@@ -227,7 +233,7 @@ class Sample:
         X = np.ascontiguousarray(self.X[:, order])
         return Sample(X, self.y[order], self.weight[order])
 
-    @cached_property
+    @property
     def levels(self) -> list[Sample]:
         """The data in growing detail: compressed ones where that saves much, then all of them.
 
@@ -237,9 +243,14 @@ class Sample:
         every 16th and every 4th sample.  With fewer, an atom too many finds a place of its own.
         Weighted rows have none: on a lattice every 4th of them would follow another law.
         """
+        return [*self._coarser, self]
+
+    @cached_property
+    def _coarser(self) -> list[Sample]:
+        # Without the sample itself: rows that hold themselves stay until garbage is collected.
+        levels: list[Sample] = []
         if self.whole:
-            return [self]
-        levels = []
+            return levels
         if np.issubdtype(self.y.dtype, np.integer):
             for panels in _PANELS if self.X.shape[0] == 1 else ():
                 if self.size >= 4 * panels * _NODES * (int(self.y.max()) + 1):
@@ -253,7 +264,7 @@ class Sample:
                     levels.append(
                         Sample(X, y, weight * (self.weight.sum() / weight.sum()), preview=True)
                     )
-        return [*levels, self]
+        return levels
 
 
 @dataclass

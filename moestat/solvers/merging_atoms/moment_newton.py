@@ -100,7 +100,7 @@ class MomentNewton(Newton):
         options = problem, level, theta, metric, tolerance, max_iterations
         if problem.family.has_jumps:
             return (yield from super()._climb(*options))
-        if has_kinks(problem):
+        if has_kinks(problem.family):
             return (yield from _kinked_moment_steps(*options))
         box = problem.family.box_at(theta)
         ended = yield from moment_steps(
@@ -113,7 +113,7 @@ class MomentNewton(Newton):
     ) -> Evaluation:
         if problem.family.has_jumps:
             return here
-        if has_kinks(problem):
+        if has_kinks(problem.family):
             return _between_kinks(problem, -1, theta, here, metric)
         box = problem.family.box_at(theta)
         return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))

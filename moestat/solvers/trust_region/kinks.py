@@ -46,9 +46,8 @@ __all__ = [
 _SWEEPS = 20
 
 
-def has_kinks(problem: Problem) -> bool:
+def has_kinks(family: Family) -> bool:
     """Whether the likelihood has kinks: with several inputs they are points, hit by no step."""
-    family = problem.family
     return family.gate.kink is not None and family.n_features == 1
 
 

@@ -1,0 +1,437 @@
+"""Fits to blocks of rows: one pass to know the data, a search on a sample, Newton on all rows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from moestat.base.registry import configured
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_floats, as_generator, check_kind, positive_int
+from moestat.estimation.blocks import Block, Blocks
+from moestat.estimation.data import Data
+from moestat.estimation.fitting import LARGEST, BegunFit, checked_starts, end_fits
+from moestat.estimation.results import MoEResults
+from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.standardise import Standardised, standardise
+from moestat.estimation.starts import StartRule, into_box
+from moestat.model.family import Family, family
+from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.units import DataUnits
+from moestat.solvers import Newton
+from moestat.solvers.problem import Answer, Problem, Request, Sample, Value
+from moestat.solvers.trust_region.kinks import has_kinks
+
+__all__ = ["fit_blocks"]
+
+_SAMPLED = 100_000
+"""Rows of the sample that starts are searched on, and on which Newton's method climbs first."""
+
+_SPARE = 4
+"""So many times its even share of the sample a block may give: blocks differ in size."""
+
+_MOST_CLASSES = 1000
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """How a block becomes what the loops read: checked, encoded, in units."""
+
+    family: Family
+    labels: Any = None
+    units: DataUnits | None = None
+
+    def sample(self, block: Block) -> Sample:
+        """The rows of a block."""
+        X, y, weight = _numbers(block, self.family.n_features)
+        if self.labels is not None:
+            y = np.searchsorted(self.labels, y) + 1
+        response = self.family.likelihood.encode(y, self.family.n_classes)
+        found = Sample(X, response, weight)
+        return found if self.units is None else found.within(self.units)
+
+
+def _numbers(block: Block, n_features: int | None = None) -> tuple[FloatArray, Any, FloatArray]:
+    """Inputs (d, b), responses as they are and weights (b,), checked."""
+    X = np.asarray(block[0], dtype=np.float64)
+    X = np.ascontiguousarray(X.reshape(len(X), -1).T)
+    y = np.asarray(block[1])
+    if y.dtype.kind == "O":
+        y = np.array(y.tolist())  # words as words
+        if y.dtype.kind not in "US":
+            raise ValueError("y has missing values, or labels of several kinds")
+    weight = np.asarray(block[2], dtype=np.float64) if len(block) > 2 else np.ones(len(y))
+    if n_features is not None and len(X) != n_features:
+        raise ValueError(f"X must have {n_features} columns, got {len(X)}")
+    if not X.shape[1:] == y.shape == weight.shape:
+        raise ValueError(f"X, y, weights have {X.shape[1]}, {y.shape}, {weight.shape} rows")
+    numbers = y.dtype.kind == "f"
+    for name, values in (("X", X), ("y", y if numbers else weight), ("sample_weight", weight)):
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} has missing or infinite values")
+    if weight.min(initial=0.0) < 0.0:
+        raise ValueError(f"sample_weight must be >= 0, got {weight.min():g}")
+    return X, y, weight
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What one pass finds out about rows: sums, spans, labels, and a random sample of them."""
+
+    rows: int
+    total: float
+    mean: FloatArray
+    squares: FloatArray  # sums of weighted products of deviations from the mean
+    low: FloatArray
+    high: FloatArray
+    labels: Any
+    keys: FloatArray
+    sampled: tuple[FloatArray, Any, FloatArray]
+
+    def joined(self, other: _Known) -> _Known:
+        """Of both rows.
+
+        Sums of squares by Chan, Golub and LeVeque (1979); the sample is of the smallest keys.
+        """
+        total = self.total + other.total
+        gap = other.mean - self.mean
+        keys = np.concatenate([self.keys, other.keys])
+        kept = np.arange(keys.size)
+        if keys.size > _SAMPLED:
+            kept = np.sort(np.argpartition(keys, _SAMPLED)[:_SAMPLED])
+        sampled = [
+            np.concatenate(pair, axis=-1)[..., kept]
+            for pair in zip(self.sampled, other.sampled, strict=True)
+        ]
+        return _Known(
+            rows=self.rows + other.rows,
+            total=total,
+            mean=self.mean + gap * (other.total / total if total else 0.0),
+            squares=self.squares
+            + other.squares
+            + np.outer(gap, gap) * (self.total * other.total / total if total else 0.0),
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+            labels=None if self.labels is None else np.union1d(self.labels, other.labels),
+            keys=keys[kept],
+            sampled=tuple(sampled),  # type: ignore[arg-type]
+        )
+
+
+def _look(
+    has_labels: bool, n_features: int | None, most: int, seed: int, number: int, block: Block
+) -> _Known:
+    """What is to be known about one block."""
+    X, y, weight = _numbers(block, n_features)
+    labels = None
+    if not has_labels:
+        y = as_floats("y", y, (None,))
+        columns = np.vstack([X, y])
+    else:
+        labels, columns = np.unique(y), X
+        if len(labels) > _MOST_CLASSES:
+            raise ValueError(f"y has more than {_MOST_CLASSES} different labels in a block")
+    total = float(weight.sum())
+    mean = columns @ weight / total if total else np.zeros(len(columns))
+    centred = columns - mean[:, None]
+    # The random numbers of a block depend on its number alone, not on who reads it.
+    keys = np.random.default_rng([seed, number]).random(weight.size)
+    keys[weight == 0.0] = np.inf
+    kept = np.argsort(keys)[: min(most, int(np.sum(weight > 0)))]
+    return _Known(
+        rows=weight.size,
+        total=total,
+        mean=mean,
+        squares=(centred * weight) @ centred.T,
+        low=columns.min(axis=1, initial=np.inf, where=weight > 0),
+        high=columns.max(axis=1, initial=-np.inf, where=weight > 0),
+        labels=labels,
+        keys=keys[kept],
+        sampled=(X[:, kept], y[kept], weight[kept]),
+    )
+
+
+@dataclass(frozen=True)
+class _Rows(Sample):
+    """All rows of blocks in place of arrays: what solvers ask of a sample, from a pass before."""
+
+    blocks: Blocks = field(kw_only=True)
+    known: _Known = field(kw_only=True)
+    reader: _Reader = field(kw_only=True)
+    sampled: Sample = field(kw_only=True)
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return self.known.rows
+
+    @cached_property
+    def _move(self) -> tuple[FloatArray, FloatArray]:
+        """Shift and scale of each column, with a continuous response last."""
+        units, count = self.reader.units, self.known.mean.size
+        if units is None:
+            return np.zeros(count), np.ones(count)
+        extra = count - units.centre.size
+        ends = np.array([[units.level], [units.unit]])[:, :extra]
+        return np.append(units.centre, ends[0]), np.append(units.scale, ends[1])
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        shift, scale = self._move
+        return (self.known.mean - shift) / scale
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        scale = self._move[1]
+        return self.known.squares / self.known.total / np.outer(scale, scale)
+
+    @cached_property
+    def deviation(self) -> FloatArray:
+        return np.sqrt(np.diag(self.covariance))
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        d = len(self.X)
+        mean = np.append(1.0, self.mean[:d])
+        found = np.outer(mean, mean)
+        found[1:, 1:] += self.covariance[:d, :d]
+        return found
+
+    @property
+    def _coarser(self) -> list[Sample]:
+        return [] if self.sampled.size == self.size else [self.sampled]
+
+    def parts(self, n_params: int) -> Sequence[slice]:
+        return [slice(number, number + 1) for number in range(len(self.blocks))]
+
+    def part(self, rows: slice) -> Sample:
+        return self.reader.sample(self.blocks[rows.start])
+
+    def within(self, units: DataUnits) -> _Rows:
+        reader = replace(self.reader, units=units)
+        return replace(self, reader=reader, sampled=self.sampled.within(units))
+
+
+def _rows(blocks: Blocks, known: _Known, own: Family, labels: Any) -> _Rows:
+    """The rows in the user's units."""
+    reader = _Reader(own, labels)
+    X, y, weight = known.sampled
+    sampled = reader.sample((X.T, y, weight))
+    alike = replace(
+        sampled, weight=sampled.weight * (known.total / sampled.weight.sum()), preview=True
+    )
+    nothing = np.empty((own.n_features, 0)), sampled.y[:0], np.array([known.total])
+    return _Rows(*nothing, blocks=blocks, known=known, reader=reader, sampled=alike)
+
+
+@dataclass(frozen=True)
+class _Passes:
+    """A target that answers all requests of a batch in one pass over blocks, wherever they are."""
+
+    threads: int
+    whole = False
+
+    def groups(self, problems: Sequence[Problem]) -> list[range]:
+        """All of them at once."""
+        return [range(len(problems))]
+
+    @contextmanager
+    def session(self, problems: Sequence[Problem]) -> Iterator[Answer]:
+        """Nothing to prepare."""
+        yield self._answer
+
+    def _answer(self, batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
+        large = [i for i, (p, r) in enumerate(batch) if isinstance(p.data.levels[r.level], _Rows)]
+        found: dict[int, Value] = {}
+        if large:
+            data = batch[large[0]][0].data
+            assert isinstance(data, _Rows)
+            asked = [(batch[i][1].objective, batch[i][1].theta) for i in large]
+            work = partial(_sums, batch[large[0]][0].family, data.reader, asked)
+            totals: list[Value] | None = None
+            # Added as they come, in the order of the blocks: no list of matrices, no other sum.
+            for values in data.blocks.map(work, self.threads):
+                totals = values if totals is None else [*map(_added, totals, values)]
+            assert totals is not None
+            for i, total in zip(large, totals, strict=True):
+                batch[i][0].visit(batch[i][1])
+                found[i] = total
+        return [found.get(i) or p.evaluate(r) for i, (p, r) in enumerate(batch)]
+
+
+def _sums(
+    own: Family, reader: _Reader, asked: Sequence[Any], number: int, block: Block
+) -> list[Value]:
+    """The sums over one block that several requests ask for."""
+    problem = Problem(own, replace(reader.sample(block), whole=True))
+    return [problem.evaluate(Request(objective, theta)) for objective, theta in asked]
+
+
+def _added(one: Any, other: Any) -> Any:
+    names = [each.name for each in fields(one)]
+    return type(one)(*(getattr(one, name) + getattr(other, name) for name in names))
+
+
+def fit_blocks(
+    model: Family | str | Mapping[str, Any],
+    blocks: Blocks,
+    *,
+    starts: Sequence[StartRule] | None = None,
+    rng: Any = None,
+    threads: int | None = None,
+    **options: Any,
+) -> MoEResults:
+    """Maximum-likelihood fit to data that are read in blocks, with a certificate.
+
+    One pass over the blocks finds means, covariances, labels and a uniform random sample of 100,000
+    rows.  Starts are searched on the sample, as in `moestat.fit`; Newton's method climbs on the
+    sample first and then on all rows, with one pass for each iteration of all starts together.  The
+    certificate is that of all rows.  Sums of blocks are added in the order of the blocks: results
+    depend neither on the number of threads nor on where blocks are.
+
+    Parameters
+    ----------
+    model : Family, str or mapping
+        The model, as in `moestat.fit`: a density without jumps or kinks.
+    blocks : Blocks
+        The data, such as `moestat.Blocks.from_arrays` of memory-mapped arrays.
+    starts : sequence of StartRule, optional
+        As in `moestat.fit`; rules that look at data see the sample.
+    rng : numpy.random.Generator, int or None
+        Source of the sample and of the random starts.
+    threads : int, optional
+        Threads, each with one block in memory; all cores by default.
+    **options
+        Further arguments of `moestat.family`, for a model by name.
+
+    Returns
+    -------
+    MoEResults
+        Parameters, standard errors of the observed information, log-likelihood, certificate and
+        ``summary()``.  What needs the rows again, such as robust covariances, residuals and
+        bootstraps, says that they are not there; predictions are for any data.
+
+    Raises
+    ------
+    ValueError
+        As `moestat.fit`, with the number of the block; for constant inputs, least squares, and
+        gates with jumps or kinks.
+
+    Notes
+    -----
+    Families and likelihood are those of `moestat.fit`: Pham et al. (2026), eq. (2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from moestat import Blocks, family, fit_blocks, sample
+    >>> F = family("gaussian", gate="softmax", n_experts=2)
+    >>> theta = F.pack({"beta0": [0, 0], "beta1": [5, 0], "a": [2, -2], "b": [0, 0], "nu": [1, 1]})
+    >>> X, y = sample(F, theta, n=3000, rng=0)
+    >>> result = fit_blocks("gaussian", Blocks.from_arrays(X, y, rows=1000), n_experts=2, rng=0)
+    >>> result.nobs, result.certificate.certified
+    (3000.0, True)
+    """
+    check_kind("blocks", blocks, "map", "a moestat.Blocks, such as Blocks.from_arrays(X, y)")
+    count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
+    by_name = not isinstance(model, Family)
+    if options and not by_name:
+        raise ValueError(f"{', '.join(sorted(options))}: for a family by name only; got {model!r}")
+    likelihood = configured(LIKELIHOODS, model) if by_name else model.likelihood
+    began, generator = time.perf_counter(), as_generator(rng)
+    looks, search = generator.spawn(2)
+    known = _survey(
+        blocks,
+        likelihood.support is not None,
+        None if by_name else model.n_features,
+        int(looks.integers(2**63)),
+        count,
+    )
+    classes = known.labels
+    if by_name and classes is not None and len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes, got {len(classes)}")
+    if by_name:
+        sizes = {} if classes is None else {"n_classes": len(classes)}
+        model = family(
+            model,
+            **{"gate": "softmax", **options, "n_features": known.sampled[0].shape[0], **sizes},
+        )
+    elif classes is not None and len(classes) != model.n_classes:
+        raise ValueError(f"y must have {model.n_classes} classes, got {len(classes)} labels")
+    _check(model, known, blocks.features)
+    data = _rows(blocks, known, model, classes)
+    standard = standardise(Problem(model, data))
+    begun = BegunFit(standard.original, Newton(), standard)
+    inner = standard.problem
+    assert isinstance(inner.data, _Rows)
+    # Start rules look at rows, and those of the sample are there.
+    small = Standardised(
+        Problem(model, data.sampled),
+        Problem(inner.family, replace(inner.data.sampled, preview=False)),
+        standard.coordinates,
+    )
+    for rule in checked_starts(starts) if starts is not None else [ShortRuns()]:
+        for j, start in enumerate(into_box(inner.family, small.draw(rule, search))):
+            begun.problems.append(inner.again())
+            begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
+            begun.labels.append(f"{rule.name} {j}")
+    (result,) = end_fits([begun], _Passes(count), began)
+    if isinstance(result, Exception):
+        raise result
+    names = Data(
+        np.empty((0, model.n_features)),
+        np.empty(0),
+        data.weight,
+        blocks.features,
+        blocks.response,
+        classes,
+    )
+    return replace(result, data=names)
+
+
+def _survey(
+    blocks: Blocks, has_labels: bool, n_features: int | None, seed: int, threads: int
+) -> _Known:
+    """What is to be known about all blocks."""
+    most = _SPARE * _SAMPLED // len(blocks) + 1
+    known: _Known | None = None
+    for own in blocks.map(partial(_look, has_labels, n_features, most, seed), threads):
+        if known is not None and own.mean.size != known.mean.size:
+            raise ValueError("blocks: X has another number of columns in another block")
+        known = own if known is None else known.joined(own)
+    assert known is not None
+    return known
+
+
+def _check(model: Family, known: _Known, features: Sequence[str] | None) -> None:
+    """Raise for rows that determine no fit, and for families that need all rows at once."""
+    if model.is_regression or model.has_jumps or has_kinks(model):
+        raise ValueError(
+            "fits to blocks are by Newton's method, for densities without jumps and kinks; got"
+            f" {model.likelihood.name} with gate {model.gate.name!r}"
+        )
+    if not known.total > 0:
+        raise ValueError("sample_weight must have a positive sum, but all its values are zero")
+    if known.total < model.n_free_params:
+        raise ValueError(
+            f"n = {known.total:g} samples cannot determine {model.n_free_params} free parameters"
+        )
+    constant = known.low == known.high
+    if constant[model.n_features :].any():
+        raise ValueError("y is constant")
+    for column in model.read:
+        if constant[column]:
+            name = repr(features[column]) if features else column
+            raise ValueError(
+                f"X: column {name} is constant; its slope cannot be told from the intercept: leave"
+                " it out"
+            )
+    if max(np.abs(known.low).max(), np.abs(known.high).max()) > LARGEST:
+        raise ValueError(f"X or y holds values above {LARGEST:g}, whose squares overflow")

@@ -1,0 +1,296 @@
+"""Rows in blocks: data that are read one block at a time, from files or from dask's workers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from moestat.base.validate import as_path, check_kind, positive_int
+
+__all__ = ["Blocks"]
+
+T = TypeVar("T")
+Block = tuple[Any, ...]
+"""Inputs (b, d), responses (b,) and, if there are any, weights (b,)."""
+
+_ROWS = 1 << 17
+"""Rows of a block of arrays: a thread has a few copies of one at a time."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Data as a sequence of blocks of rows, of which a few are in memory at a time.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(i)`` returns block i: inputs (b, d), or (b,) when d = 1, responses (b,) and, if rows
+        have weights, weights (b,).  Threads call it at the same time, once for each pass, and it
+        returns the same rows each time.
+    count : int
+        Number of blocks.
+    features : tuple of str, optional
+        Names of the inputs.
+    response : str, optional
+        Name of the response.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(0, 1, 1000)
+    >>> blocks = Blocks(lambda i: (x[i::4], 2 * x[i::4]), 4)
+    >>> len(blocks), blocks[1][0].shape
+    (4, (250,))
+    """
+
+    read: Callable[[int], Block]
+    count: int
+    features: tuple[str, ...] | None = None
+    response: str | None = None
+
+    def __post_init__(self) -> None:
+        check_kind("read", self.read, "__call__", "a function of the number of a block")
+        positive_int("count", self.count)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> Block:
+        if not 0 <= number < self.count:
+            raise IndexError(f"block {number} of {self.count}")
+        return self.read(number)
+
+    def map(self, function: Callable[[int, Block], T], threads: int) -> Iterator[T]:
+        """``function(i, block)`` for every block, in order, with one in memory for each thread."""
+
+        def task(number: int) -> T:
+            try:
+                return function(number, self.read(number))
+            except ValueError as error:
+                raise ValueError(f"block {number}: {error}") from None
+
+        with ThreadPoolExecutor(threads) as pool:
+            numbers = iter(range(self.count))
+            running = deque(pool.submit(task, i) for i in islice(numbers, threads))
+            while running:
+                yield running.popleft().result()
+                running.extend(pool.submit(task, i) for i in islice(numbers, 1))
+
+    @classmethod
+    def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, *, rows: int = _ROWS) -> Blocks:
+        """Blocks of arrays, which may be memory-mapped and of any real type.
+
+        Sums are in float64 whatever type the arrays have; the data of the fit are what is stored.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Inputs, (n,) when d = 1.
+        y : array of shape (n,)
+            Responses.
+        sample_weight : array of shape (n,), optional
+            Weights.
+        rows : int
+            Rows of a block.
+
+        Returns
+        -------
+        Blocks
+            The blocks.
+
+        Raises
+        ------
+        ValueError
+            If lengths differ or are 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = np.linspace(0, 1, 1000, dtype=np.float32)
+        >>> len(Blocks.from_arrays(x, x**2, rows=300))
+        4
+        """
+        parts = [part for part in (X, y, sample_weight) if part is not None]
+        for name, part in zip(("X", "y", "sample_weight"), parts, strict=False):
+            check_kind(name, part, "shape", "an array, such as numpy.memmap")
+        lengths = [len(part) for part in parts]
+        if min(lengths) != max(lengths) or not lengths[0]:
+            raise ValueError(f"X, y and sample_weight must have the same length, got {lengths}")
+        positive_int("rows", rows)
+        return cls(partial(_cut, parts, rows), -(-lengths[0] // rows))
+
+    @classmethod
+    def from_parquet(
+        cls, path: str | Path, X: Any, y: str, sample_weight: str | None = None
+    ) -> Blocks:
+        """Blocks of a Parquet file: its row groups.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        X : sequence of str
+            Columns of the inputs.
+        y : str
+            Column of the response.
+        sample_weight : str, optional
+            Column of the weights.
+
+        Returns
+        -------
+        Blocks
+            The blocks, with the names of the columns.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or pyarrow is.
+
+        Examples
+        --------
+        >>> import pandas as pd, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "data.parquet"
+        >>> pd.DataFrame({"age": [1.0, 2.0, 3.0], "income": [2.0, 4.0, 6.0]}).to_parquet(path)
+        >>> Blocks.from_parquet(path, X=["age"], y="income").features
+        ('age',)
+        """
+        try:
+            from pyarrow import parquet
+        except ImportError:
+            raise ValueError("Parquet files need pyarrow: pip install 'moestat[parquet]'") from None
+        path = as_path("path", path)
+        if isinstance(X, str) or not all(isinstance(name, str) for name in X):
+            raise ValueError(f"X must be a list of names of columns, got {X!r}")
+        with parquet.ParquetFile(path) as file:
+            there, count = file.schema_arrow.names, file.num_row_groups
+        columns = [*X, y, *([sample_weight] if sample_weight is not None else [])]
+        missing = [name for name in columns if name not in there]
+        if missing:
+            raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(there)}")
+        return cls(partial(_row_group, path, columns, len(X)), count, tuple(X), y)
+
+    @classmethod
+    def from_dask(cls, X: Any, y: Any, sample_weight: Any = None) -> Blocks:
+        """Blocks of dask arrays or frames: their partitions, which stay on dask's workers.
+
+        Each pass is one map over the partitions; their sums travel back and are added in the order
+        of the partitions.  With a `dask.distributed.Client` the partitions are computed once and
+        kept in its workers' memory; without one dask's default scheduler computes them again in
+        each pass.
+
+        Parameters
+        ----------
+        X : dask array of shape (n, d), or dask frame
+            Inputs, in chunks of rows.
+        y, sample_weight : dask array of shape (n,), or dask series
+            Responses and, optionally, weights, in the same chunks.
+
+        Returns
+        -------
+        Blocks
+            The blocks.
+
+        Raises
+        ------
+        ValueError
+            If chunks differ or dask is missing.
+
+        Examples
+        --------
+        >>> import dask.array as da
+        >>> X = da.random.default_rng(0).normal(size=(1000, 2), chunks=(250, 2))
+        >>> len(Blocks.from_dask(X, X[:, 0]))
+        4
+        """
+        return _OnDask.made(X, y, sample_weight)
+
+
+def _cut(parts: list[Any], rows: int, number: int) -> Block:
+    """One block of arrays."""
+    return tuple(np.asarray(part[number * rows : (number + 1) * rows]) for part in parts)
+
+
+def _row_group(path: Path, columns: list[str], d: int, number: int) -> Block:
+    """One row group of a Parquet file."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        table = file.read_row_group(number, columns=columns, use_threads=False)
+    values = [table.column(name).to_numpy() for name in columns]
+    return (np.column_stack(values[:d]), *values[d:])
+
+
+@dataclass(frozen=True)
+class _OnDask(Blocks):
+    """Partitions of dask collections, each a delayed tuple."""
+
+    partitions: tuple[Any, ...] = ()
+
+    @classmethod
+    def made(cls, X: Any, y: Any, sample_weight: Any) -> _OnDask:
+        """Of collections with the same partitions."""
+        try:
+            from dask.delayed import delayed
+        except ImportError:
+            raise ValueError("dask is missing: pip install 'moestat[dask]'") from None
+        given = {"X": X, "y": y, "sample_weight": sample_weight}
+        parts = []
+        for name, part in given.items():
+            if part is None:
+                continue
+            check_kind(name, part, "to_delayed", "a dask array, frame or series")
+            if len(getattr(part, "numblocks", (1,))) > 1 and part.numblocks[1] > 1:
+                raise ValueError(f"{name} must be chunked by rows only, got chunks {part.chunks}")
+            parts.append(np.ravel(part.to_delayed()).tolist())
+        if len({len(own) for own in parts}) > 1:
+            raise ValueError(
+                f"X, y and sample_weight must have the same partitions, got {[*map(len, parts)]}"
+            )
+        together = delayed(_together, pure=True)
+        partitions = [together(*own) for own in zip(*parts, strict=True)]
+        client = _client()
+        if client is not None:
+            partitions = client.persist(partitions)
+        columns = [str(name) for name in getattr(X, "columns", ())]
+        names = tuple(columns) if columns else None
+        read = partial(_computed, tuple(partitions))
+        response = getattr(y, "name", None) if names else None
+        return cls(read, len(partitions), names, response, tuple(partitions))
+
+    def map(self, function: Callable[[int, Block], T], threads: int) -> Iterator[T]:
+        """``function(i, block)`` where each block is, in order."""
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        task = delayed(function, pure=False)
+        tasks = [task(number, block) for number, block in enumerate(self.partitions)]
+        client = _client()
+        if client is None:
+            return iter(compute(*tasks))
+        return (future.result() for future in client.compute(tasks))
+
+
+def _together(*parts: Any) -> Block:
+    return tuple(np.asarray(part) for part in parts)
+
+
+def _computed(partitions: tuple[Any, ...], number: int) -> Block:
+    return partitions[number].compute()
+
+
+def _client() -> Any:
+    """The client of a dask scheduler that is in use, or None."""
+    try:
+        from distributed import get_client
+
+        return get_client()
+    except (ImportError, ValueError):
+        return None
