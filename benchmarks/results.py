@@ -74,6 +74,7 @@ def write_table(record: dict[str, Any]) -> None:
         "fits": "Fits of one data set, n = 100,000, seconds of processor time",
         "peers": "Default calls beside other tools, seconds of processor time on one thread",
         "default calls": "Default calls beyond the easy sizes, processor time on one thread",
+        "fits to blocks": "Default calls on a file of rows, on all cores",
         "two cores": "One start on two threads, seconds of processor time and ratios",
         "cold start": "Cold start, seconds of processor time",
         "microscope": "A cell of a microscope, seconds of processor time",

@@ -67,7 +67,7 @@ MINUTES = {
     "microscope_floors_mlmoe": 47,
     "mlmoe_figure1": 24,
     "mlmoe_sigmoid_vs_softmax": 4,
-    "mlmoe_start_sensitivity": 5,
+    "mlmoe_start_sensitivity": 25,
     "mlmoe_table1": 4,
     "quickstart": 1,
 }

@@ -82,6 +82,28 @@ def _numbers(block: Block, n_features: int | None = None) -> tuple[FloatArray, A
 
 
 @dataclass(frozen=True)
+class _Drawn:
+    """Rows with random keys; the smallest keys of all rows are a uniform sample."""
+
+    keys: FloatArray
+    X: FloatArray
+    y: Any
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, some: Sequence[_Drawn]) -> _Drawn:
+        """The sample of what several blocks have drawn, in their order."""
+        whole = [
+            np.concatenate([getattr(each, name) for each in some], axis=-1)
+            for name in ("keys", "X", "y", "weight")
+        ]
+        if whole[0].size > _SAMPLED:
+            kept = np.sort(np.argpartition(whole[0], _SAMPLED)[:_SAMPLED])
+            whole = [values[..., kept] for values in whole]
+        return cls(*whole)
+
+
+@dataclass(frozen=True)
 class _Known:
     """What one pass finds out about rows: sums, spans, labels, and a random sample of them."""
 
@@ -92,24 +114,12 @@ class _Known:
     low: FloatArray
     high: FloatArray
     labels: Any
-    keys: FloatArray
-    sampled: tuple[FloatArray, Any, FloatArray]
+    drawn: _Drawn
 
     def joined(self, other: _Known) -> _Known:
-        """Of both rows.
-
-        Sums of squares by Chan, Golub and LeVeque (1979); the sample is of the smallest keys.
-        """
+        """Of both, without their samples; sums of squares by Chan, Golub and LeVeque (1979)."""
         total = self.total + other.total
         gap = other.mean - self.mean
-        keys = np.concatenate([self.keys, other.keys])
-        kept = np.arange(keys.size)
-        if keys.size > _SAMPLED:
-            kept = np.sort(np.argpartition(keys, _SAMPLED)[:_SAMPLED])
-        sampled = [
-            np.concatenate(pair, axis=-1)[..., kept]
-            for pair in zip(self.sampled, other.sampled, strict=True)
-        ]
         return _Known(
             rows=self.rows + other.rows,
             total=total,
@@ -120,8 +130,7 @@ class _Known:
             low=np.minimum(self.low, other.low),
             high=np.maximum(self.high, other.high),
             labels=None if self.labels is None else np.union1d(self.labels, other.labels),
-            keys=keys[kept],
-            sampled=tuple(sampled),  # type: ignore[arg-type]
+            drawn=self.drawn,
         )
 
 
@@ -141,20 +150,21 @@ def _look(
     total = float(weight.sum())
     mean = columns @ weight / total if total else np.zeros(len(columns))
     centred = columns - mean[:, None]
+    used = columns if weight.all() else columns[:, weight > 0]
     # The random numbers of a block depend on its number alone, not on who reads it.
     keys = np.random.default_rng([seed, number]).random(weight.size)
     keys[weight == 0.0] = np.inf
-    kept = np.argsort(keys)[: min(most, int(np.sum(weight > 0)))]
+    most = min(most, int(np.sum(weight > 0)))
+    kept = np.sort(np.argpartition(keys, most - 1)[:most]) if most else np.arange(0)
     return _Known(
         rows=weight.size,
         total=total,
         mean=mean,
         squares=(centred * weight) @ centred.T,
-        low=columns.min(axis=1, initial=np.inf, where=weight > 0),
-        high=columns.max(axis=1, initial=-np.inf, where=weight > 0),
+        low=used.min(axis=1, initial=np.inf),
+        high=used.max(axis=1, initial=-np.inf),
         labels=labels,
-        keys=keys[kept],
-        sampled=(X[:, kept], y[kept], weight[kept]),
+        drawn=_Drawn(keys[kept], X[:, kept], y[kept], weight[kept]),
     )
 
 
@@ -222,8 +232,8 @@ class _Rows(Sample):
 def _rows(blocks: Blocks, known: _Known, own: Family, labels: Any) -> _Rows:
     """The rows in the user's units."""
     reader = _Reader(own, labels)
-    X, y, weight = known.sampled
-    sampled = reader.sample((X.T, y, weight))
+    drawn = known.drawn
+    sampled = reader.sample((drawn.X.T, drawn.y, drawn.weight))
     alike = replace(
         sampled, weight=sampled.weight * (known.total / sampled.weight.sum()), preview=True
     )
@@ -361,7 +371,7 @@ def fit_blocks(
         sizes = {} if classes is None else {"n_classes": len(classes)}
         model = family(
             model,
-            **{"gate": "softmax", **options, "n_features": known.sampled[0].shape[0], **sizes},
+            **{"gate": "softmax", **options, "n_features": known.drawn.X.shape[0], **sizes},
         )
     elif classes is not None and len(classes) != model.n_classes:
         raise ValueError(f"y must have {model.n_classes} classes, got {len(classes)} labels")
@@ -402,12 +412,16 @@ def _survey(
     """What is to be known about all blocks."""
     most = _SPARE * _SAMPLED // len(blocks) + 1
     known: _Known | None = None
+    drawn: list[_Drawn] = []
     for own in blocks.map(partial(_look, has_labels, n_features, most, seed), threads):
         if known is not None and own.mean.size != known.mean.size:
             raise ValueError("blocks: X has another number of columns in another block")
         known = own if known is None else known.joined(own)
+        drawn.append(own.drawn)
+        if sum(each.keys.size for each in drawn) > 2 * _SAMPLED:
+            drawn = [_Drawn.of(drawn)]
     assert known is not None
-    return known
+    return replace(known, drawn=_Drawn.of(drawn))
 
 
 def _check(model: Family, known: _Known, features: Sequence[str] | None) -> None:
