@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,8 +16,15 @@ from moestat.base.registry import configured
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_generator, check_kind, positive_int
 from moestat.estimation.blocks import Block, Blocks
-from moestat.estimation.data import Data
-from moestat.estimation.fitting import LARGEST, BegunFit, checked_starts, end_fits
+from moestat.estimation.data import Data, holding_constants
+from moestat.estimation.fitting import (
+    LARGEST,
+    SEARCHES,
+    BegunFit,
+    check_response,
+    checked_starts,
+    end_fits,
+)
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns
 from moestat.estimation.standardise import Standardised, standardise
@@ -26,16 +33,22 @@ from moestat.model.family import Family, family
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.units import DataUnits
 from moestat.solvers import Newton
-from moestat.solvers.problem import Answer, Problem, Request, Sample, Value
+from moestat.solvers.driver import libraries
+from moestat.solvers.problem import Answer, Objective, Problem, Request, Sample, Value
 from moestat.solvers.trust_region.kinks import has_kinks
 
 __all__ = ["fit_blocks"]
+
+T = TypeVar("T")
 
 _SAMPLED = 100_000
 """Rows of the sample that starts are searched on, and on which Newton's method climbs first."""
 
 _SPARE = 4
 """So many times its even share of the sample a block may give: blocks differ in size."""
+
+_POLISHED = 3
+"""Starts from which the fit climbs on all rows, of those that the search ends with."""
 
 _MOST_CLASSES = 1000
 
@@ -54,12 +67,13 @@ class _Reader:
         if self.labels is not None:
             y = np.searchsorted(self.labels, y) + 1
         response = self.family.likelihood.encode(y, self.family.n_classes)
+        X[list(self.family.held)] = 0.0
         found = Sample(X, response, weight)
         return found if self.units is None else found.within(self.units)
 
 
 def _numbers(block: Block, n_features: int | None = None) -> tuple[FloatArray, Any, FloatArray]:
-    """Inputs (d, b), responses as they are and weights (b,), checked."""
+    """Inputs (d, b), responses as they are and weights (b,), checked, of rows with a weight."""
     X = np.asarray(block[0], dtype=np.float64)
     X = np.ascontiguousarray(X.reshape(len(X), -1).T)
     y = np.asarray(block[1])
@@ -78,7 +92,10 @@ def _numbers(block: Block, n_features: int | None = None) -> tuple[FloatArray, A
             raise ValueError(f"{name} has missing or infinite values")
     if weight.min(initial=0.0) < 0.0:
         raise ValueError(f"sample_weight must be >= 0, got {weight.min():g}")
-    return X, y, weight
+    if weight.all():
+        return X, y, weight
+    used = weight > 0
+    return np.ascontiguousarray(X[:, used]), y[used], weight[used]
 
 
 @dataclass(frozen=True)
@@ -145,24 +162,26 @@ def _look(
         columns = np.vstack([X, y])
     else:
         labels, columns = np.unique(y), X
+        if labels.dtype.kind == "f" and (wrong := labels[labels != np.floor(labels)]).size:
+            raise ValueError(
+                f"y must hold class labels: integers, words or truth values; got {wrong[0]:g}"
+            )
         if len(labels) > _MOST_CLASSES:
             raise ValueError(f"y has more than {_MOST_CLASSES} different labels in a block")
     total = float(weight.sum())
     mean = columns @ weight / total if total else np.zeros(len(columns))
     centred = columns - mean[:, None]
-    used = columns if weight.all() else columns[:, weight > 0]
     # The random numbers of a block depend on its number alone, not on who reads it.
     keys = np.random.default_rng([seed, number]).random(weight.size)
-    keys[weight == 0.0] = np.inf
-    most = min(most, int(np.sum(weight > 0)))
+    most = min(most, weight.size)
     kept = np.sort(np.argpartition(keys, most - 1)[:most]) if most else np.arange(0)
     return _Known(
         rows=weight.size,
         total=total,
         mean=mean,
         squares=(centred * weight) @ centred.T,
-        low=used.min(axis=1, initial=np.inf),
-        high=used.max(axis=1, initial=-np.inf),
+        low=columns.min(axis=1, initial=np.inf),
+        high=columns.max(axis=1, initial=-np.inf),
         labels=labels,
         drawn=_Drawn(keys[kept], X[:, kept], y[kept], weight[kept]),
     )
@@ -176,6 +195,7 @@ class _Rows(Sample):
     known: _Known = field(kw_only=True)
     reader: _Reader = field(kw_only=True)
     sampled: Sample = field(kw_only=True)
+    threads: int = field(kw_only=True)
 
     @property
     def size(self) -> int:
@@ -224,21 +244,31 @@ class _Rows(Sample):
     def part(self, rows: slice) -> Sample:
         return self.reader.sample(self.blocks[rows.start])
 
+    def over(self, function: Callable[[Sample], T]) -> Iterator[T]:
+        return self.blocks.map(partial(_through, self.reader, function), self.threads)
+
     def within(self, units: DataUnits) -> _Rows:
         reader = replace(self.reader, units=units)
         return replace(self, reader=reader, sampled=self.sampled.within(units))
 
 
-def _rows(blocks: Blocks, known: _Known, own: Family, labels: Any) -> _Rows:
+def _through(reader: _Reader, function: Callable[[Sample], T], number: int, block: Block) -> T:
+    return function(reader.sample(block))
+
+
+def _rows(blocks: Blocks, known: _Known, own: Family, labels: Any, threads: int) -> _Rows:
     """The rows in the user's units."""
     reader = _Reader(own, labels)
+    known.mean[list(own.held)] = 0.0
     drawn = known.drawn
     sampled = reader.sample((drawn.X.T, drawn.y, drawn.weight))
     alike = replace(
         sampled, weight=sampled.weight * (known.total / sampled.weight.sum()), preview=True
     )
     nothing = np.empty((own.n_features, 0)), sampled.y[:0], np.array([known.total])
-    return _Rows(*nothing, blocks=blocks, known=known, reader=reader, sampled=alike)
+    return _Rows(
+        *nothing, blocks=blocks, known=known, reader=reader, sampled=alike, threads=threads
+    )
 
 
 @dataclass(frozen=True)
@@ -300,11 +330,11 @@ def fit_blocks(
 ) -> MoEResults:
     """Maximum-likelihood fit to data that are read in blocks, with a certificate.
 
-    One pass over the blocks finds means, covariances, labels and a uniform random sample of 100,000
-    rows.  Starts are searched on the sample, as in `moestat.fit`; Newton's method climbs on the
-    sample first and then on all rows, with one pass for each iteration of all starts together.  The
-    certificate is that of all rows.  Sums of blocks are added in the order of the blocks: results
-    depend neither on the number of threads nor on where blocks are.
+    One pass over the blocks finds means, covariances, labels and a random sample of 100,000 rows.
+    Starts are searched on the sample, as in `moestat.fit`; from the three best Newton's method
+    climbs on the sample first and then on all rows, with one pass for each iteration of all starts
+    together.  The certificate is that of all rows.  Sums of blocks are added in the order of the
+    blocks: results depend neither on the number of threads nor on where blocks are.
 
     Parameters
     ----------
@@ -331,8 +361,8 @@ def fit_blocks(
     Raises
     ------
     ValueError
-        As `moestat.fit`, with the number of the block; for constant inputs, least squares, and
-        gates with jumps or kinks.
+        As `moestat.fit`, with the number of the block; for least squares, and gates with jumps or
+        kinks.
 
     Notes
     -----
@@ -357,13 +387,10 @@ def fit_blocks(
     likelihood = configured(LIKELIHOODS, model) if by_name else model.likelihood
     began, generator = time.perf_counter(), as_generator(rng)
     looks, search = generator.spawn(2)
-    known = _survey(
-        blocks,
-        likelihood.support is not None,
-        None if by_name else model.n_features,
-        int(looks.integers(2**63)),
-        count,
-    )
+    sizes = None if by_name else model.n_features
+    with libraries().limit(limits=1, user_api="blas"):
+        seed = int(looks.integers(2**63))
+        known = _survey(blocks, likelihood.support is not None, sizes, seed, count)
     classes = known.labels
     if by_name and classes is not None and len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got {len(classes)}")
@@ -375,8 +402,10 @@ def fit_blocks(
         )
     elif classes is not None and len(classes) != model.n_classes:
         raise ValueError(f"y must have {model.n_classes} classes, got {len(classes)} labels")
-    _check(model, known, blocks.features)
-    data = _rows(blocks, known, model, classes)
+    ends = np.column_stack([known.low, known.high])[: model.n_features]
+    model = holding_constants(model, ends, np.ones(2, dtype=bool), blocks.features)
+    _check(model, known)
+    data = _rows(blocks, known, model, classes, count)
     standard = standardise(Problem(model, data))
     begun = BegunFit(standard.original, Newton(), standard)
     inner = standard.problem
@@ -387,8 +416,11 @@ def fit_blocks(
         Problem(inner.family, replace(inner.data.sampled, preview=False)),
         standard.coordinates,
     )
-    for rule in checked_starts(starts) if starts is not None else [ShortRuns()]:
-        for j, start in enumerate(into_box(inner.family, small.draw(rule, search))):
+    for rule in checked_starts(starts) if starts is not None else [ShortRuns(searches=SEARCHES)]:
+        points = small.draw(rule, search)
+        if starts is None:
+            points = _highest(small.problem, points)
+        for j, start in enumerate(into_box(inner.family, points)):
             begun.problems.append(inner.again())
             begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
             begun.labels.append(f"{rule.name} {j}")
@@ -406,6 +438,12 @@ def fit_blocks(
     return replace(result, data=names)
 
 
+def _highest(problem: Problem, points: FloatArray) -> FloatArray:
+    """The few of these where the likelihood of the sample is highest."""
+    values = [problem.evaluate(Request(Objective.VALUE, theta)).value for theta in points]
+    return points[np.argsort(values)[:_POLISHED]]
+
+
 def _survey(
     blocks: Blocks, has_labels: bool, n_features: int | None, seed: int, threads: int
 ) -> _Known:
@@ -416,6 +454,10 @@ def _survey(
     for own in blocks.map(partial(_look, has_labels, n_features, most, seed), threads):
         if known is not None and own.mean.size != known.mean.size:
             raise ValueError("blocks: X has another number of columns in another block")
+        if known is not None and own.labels is not None:
+            words = {each.dtype.kind in "US" for each in (own.labels, known.labels) if each.size}
+            if len(words) > 1:
+                raise ValueError("blocks: y has words in one block and numbers in another")
         known = own if known is None else known.joined(own)
         drawn.append(own.drawn)
         if sum(each.keys.size for each in drawn) > 2 * _SAMPLED:
@@ -424,7 +466,7 @@ def _survey(
     return replace(known, drawn=_Drawn.of(drawn))
 
 
-def _check(model: Family, known: _Known, features: Sequence[str] | None) -> None:
+def _check(model: Family, known: _Known) -> None:
     """Raise for rows that determine no fit, and for families that need all rows at once."""
     if model.is_regression or model.has_jumps or has_kinks(model):
         raise ValueError(
@@ -437,15 +479,8 @@ def _check(model: Family, known: _Known, features: Sequence[str] | None) -> None
         raise ValueError(
             f"n = {known.total:g} samples cannot determine {model.n_free_params} free parameters"
         )
-    constant = known.low == known.high
-    if constant[model.n_features :].any():
-        raise ValueError("y is constant")
-    for column in model.read:
-        if constant[column]:
-            name = repr(features[column]) if features else column
-            raise ValueError(
-                f"X: column {name} is constant; its slope cannot be told from the intercept: leave"
-                " it out"
-            )
+    ends = np.array([known.low, known.high])
+    if known.labels is None:
+        check_response(model, ends[:, -1])
     if max(np.abs(known.low).max(), np.abs(known.high).max()) > LARGEST:
         raise ValueError(f"X or y holds values above {LARGEST:g}, whose squares overflow")

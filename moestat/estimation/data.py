@@ -15,7 +15,7 @@ from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.model.family import Family, family
 from moestat.model.likelihoods import LIKELIHOODS
 
-__all__ = ["Data", "check_present", "read_data", "read_inputs", "spans"]
+__all__ = ["Data", "check_present", "holding_constants", "read_data", "read_inputs", "spans"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def read_data(
     if len(values) != design.shape[1]:
         raise ValueError(f"X has {design.shape[1]} samples but y has {len(values)}")
     weight = as_weights(sample_weight, len(values))
-    model = _holding_constants(model, design, weight > 0, features)
+    model = holding_constants(model, design, weight > 0, features)
     if model.held:
         design = design.copy()
         design[list(model.held)] = 0.0
@@ -279,7 +279,7 @@ def spans(design: FloatArray, used: Any) -> FloatArray:
     return np.ptp(design if used.all() else np.compress(used, design, axis=1), axis=1)
 
 
-def _holding_constants(
+def holding_constants(
     model: Family, design: FloatArray, used: Any, features: Sequence[str] | None
 ) -> Family:
     """The family with the coefficients of constant inputs held at 0, and a warning."""

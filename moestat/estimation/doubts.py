@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
@@ -14,6 +16,8 @@ from moestat.base.warnings import (
     UnitsWarning,
 )
 from moestat.estimation.standardise import Standardised, data_units
+from moestat.model.family import Family
+from moestat.solvers.problem import Sample
 from moestat.solvers.solution import Solution
 
 __all__ = ["Doubt", "doubts"]
@@ -135,13 +139,16 @@ def _at_infinity(standard: Standardised, solution: Solution) -> bool:
     data = problem.data
 
     def height(at: FloatArray) -> float:
-        """The log-likelihood."""
-        parts = map(data.part, data.parts(0))
-        return sum(float(part.weight @ family.rowwise(at, part.X, part.y)[2]) for part in parts)
+        return sum(data.over(partial(_height, family, at)))
 
     further, back = height(theta + along), height(theta - along)
     least = solution.log_likelihood - _COST
     return further > least > back
+
+
+def _height(family: Family, theta: FloatArray, part: Sample) -> float:
+    """The log-likelihood of some rows."""
+    return float(part.weight @ family.rowwise(theta, part.X, part.y)[2])
 
 
 def _unit_doubts(standard: Standardised) -> list[Doubt]:

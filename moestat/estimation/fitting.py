@@ -35,14 +35,14 @@ from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 
 __all__ = [
-    *("LARGEST", "BegunFit", "FitJob", "checked_starts", "end_fits"),
+    *("LARGEST", "SEARCHES", "BegunFit", "FitJob", "check_response", "checked_starts", "end_fits"),
     *("fit", "fit_jobs", "fit_many"),
 ]
 
 _SAME_OPTIMUM = 1e-2
 """Log-likelihoods closer than this, in natural-log units, count as one optimum."""
 
-_SEARCHES = 8
+SEARCHES = 8
 """Searches for starts of a default fit where runs do not agree, at most."""
 
 LARGEST = 1e100
@@ -65,7 +65,7 @@ def _checked_problem(
         if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
             raise ValueError(f"{name} holds values above {LARGEST:g}, whose squares overflow")
     used = weight > 0
-    _check_response(family, response if used.all() else response[used])
+    check_response(family, response if used.all() else response[used])
     size = float(weight.sum())
     if size < family.n_free_params:
         raise ValueError(
@@ -79,7 +79,7 @@ def _checked_problem(
     return Problem(family, Sample(design, response, weight, whole=whole))
 
 
-def _check_response(family: Family, response: Any) -> None:
+def check_response(family: Family, response: Any) -> None:
     """Responses whose maximum-likelihood estimate would not exist for want of variety."""
     likelihood = family.likelihood
     if likelihood.counts:
@@ -526,7 +526,7 @@ def fit(
         given = {"count": n_starts, "time_limit": time_limit}
         starts = [ShortRuns(**{name: v for name, v in given.items() if v is not None})]
     elif starts is None:
-        starts = [ShortRuns(searches=_SEARCHES)]
+        starts = [ShortRuns(searches=SEARCHES)]
     options = {"solver": solver, "starts": starts, "threads": threads, "target": target}
     options["prior"] = prior
     own, read = read_data(family, X, y, sample_weight, model)

@@ -654,7 +654,9 @@ class MoEResults(Pictures):
             If the results were stored without them.
         """
         if self.data is None or len(self.data.y) < self.weight.size:
-            raise ValueError("the results were stored without the data of the fit")
+            raise ValueError(
+                "the results were stored without the data of the fit, or are of a fit to blocks"
+            )
         return self.data
 
     def without_data(self) -> MoEResults:

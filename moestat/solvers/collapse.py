@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.solvers.problem import Problem
+from moestat.model.family import Family
+from moestat.solvers.problem import Problem, Sample
 
 __all__ = ["collapsed_atoms"]
 
@@ -53,10 +56,13 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
         and data.weight.sum() >= least * len(scale)
     ):
         return ()  # one atom is fed at least, and none is narrow beside it
-    share = np.zeros(family.n_experts)
-    for part in map(data.part, data.parts(0)):
-        share += family.rowwise(theta, part.X, part.y)[1] @ part.weight
+    share: FloatArray = sum(data.over(partial(_shares, family, theta)), np.zeros(len(scale)))
     starved = share < least
     fed = np.min(theta[scale][~starved], initial=np.inf)
     narrow = theta[scale] < fed + np.log(_NARROW)
     return tuple(int(i) for i in np.flatnonzero((share >= 1.0) & (on_floor | (starved & narrow))))
+
+
+def _shares(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+    """Sums of responsibilities (k,)."""
+    return family.rowwise(theta, part.X, part.y)[1] @ part.weight

@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from moestat.solvers.problem import Answer, Iteration, Problem, Request, Result, Target, Value
 
-__all__ = ["Cores", "attempt", "drive"]
+__all__ = ["Cores", "attempt", "drive", "libraries"]
 
 _WORTH_A_THREAD, _OF_A_ROW = 10_000_000, 300
 """Work from which on threads share a batch: handing a smaller pass over costs more.
@@ -94,7 +94,7 @@ def drive(
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def libraries() -> ThreadpoolController:
     """The libraries with threads of their own: looking for them takes milliseconds."""
     return ThreadpoolController()
 
@@ -117,7 +117,7 @@ def attempt(
             pending.append((i, request))
 
     # The solvers' own algebra is P by P: BLAS threads would only wait for each other.
-    with _libraries().limit(limits=1, user_api="blas"):
+    with libraries().limit(limits=1, user_api="blas"):
         for group in target.groups(problems):
             with target.session([problems[i] for i in group]) as answer:
                 for i in group:

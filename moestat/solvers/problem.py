@@ -7,7 +7,7 @@ for one problem, while the loop of `moestat.solvers.driver` advances a whole bat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
@@ -220,6 +220,10 @@ class Sample:
             return self
         X = np.ascontiguousarray(self.X[:, rows])
         return Sample(X, self.y[rows], self.weight[rows])
+
+    def over(self, function: Callable[[Sample], Result]) -> Iterator[Result]:
+        """``function(part)`` of every part, in order."""
+        return map(function, map(self.part, self.parts(0)))
 
     def within(self, units: DataUnits) -> Sample:
         """The same data as (z, w) of these units."""

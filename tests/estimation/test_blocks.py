@@ -10,7 +10,7 @@ import pytest
 
 import moestat
 from moestat import Blocks, fit_blocks
-from moestat.base.warnings import AliasedWarning
+from moestat.base.warnings import AliasedWarning, ConstantColumnWarning
 from moestat.estimation.starts import GivenStarts
 
 GAUSSIAN = moestat.family("gaussian", gate="softmax", n_experts=2, n_features=2)
@@ -147,6 +147,29 @@ def test_doubts_are_those_of_all_rows(rows):
         fit_blocks("gaussian", Blocks.from_arrays(twice, y), n_experts=1, rng=0)
 
 
+def test_a_constant_column_is_held_at_0_and_rows_without_weight_do_not_count(rows):
+    X, y = rows
+    flat = np.column_stack([X[:, 0], np.full(5000, 3.0)])
+    weight = np.ones(5000)
+    flat[:100, 1], y, weight[:100] = 7.0, y.copy(), 0.0
+    y[:100] = 1e30
+    with pytest.warns(ConstantColumnWarning, match="column 1 is constant"):
+        whole = moestat.fit("gaussian", flat, y, n_experts=1, sample_weight=weight, rng=0)
+    with pytest.warns(ConstantColumnWarning, match="column 1 is constant"):
+        found = fit_blocks("gaussian", Blocks.from_arrays(flat, y, weight), n_experts=1, rng=0)
+    same(found, whole)
+
+
+def test_few_starts_climb_on_all_rows(monkeypatch):
+    """A search for classes hands back all of its runs; passes over all rows are for the best."""
+    family = moestat.family("multinomial", gate="softmax", n_experts=2, n_classes=2)
+    theta = np.random.default_rng(4).normal(size=family.n_params)
+    X, y = moestat.sample(family, theta, 6000, rng=0, design=moestat.Uniform(-2, 2))
+    monkeypatch.setattr("moestat.estimation.block_fits._SAMPLED", 4000)
+    found = fit_blocks(family, Blocks.from_arrays(X, y, rows=2000), rng=0)
+    assert found.certificate.n_starts == 3
+
+
 def bad(X, y, change):
     """Blocks of 1000 rows of which the third is another."""
 
@@ -170,6 +193,7 @@ def broken(X, y):
         (lambda X, y: (X[:-1], y), r"block 2: X, y, weights have 999, \(1000,\), \(1000,\) rows"),
         (lambda X, y: (X[:, :1], y), "X has another number of columns"),
         (lambda X, y: (X, np.full(1000, "a")), "block 2: y"),
+        (lambda X, y: (X, np.array([None] * 1000)), "block 2: y has missing values"),
         (lambda X, y: (X, y, -np.ones(1000)), "block 2: sample_weight must be >= 0, got -1"),
     ],
 )
@@ -183,16 +207,24 @@ def test_a_block_that_cannot_be_read_is_named(rows, change, message):
     [
         ("least-squares", {"gate": "softmax"}, None, "without jumps and kinks; got least-squares"),
         ("gaussian", {"gate": "softmax-top"}, None, "without jumps and kinks; got gaussian"),
-        ("gaussian", {}, lambda X, y: (0 * X, y), "X: column 0 is constant"),
         ("gaussian", {}, lambda X, y: (X, 0 * y), "y is constant"),
         ("gaussian", {}, lambda X, y: (X[:5], y[:5]), "n = 5 samples cannot determine"),
         ("multinomial", {}, lambda X, y: (X, y > 1e9), "at least two classes"),
+        ("multinomial", {}, lambda X, y: (X, y), "y must hold class labels"),
+        ("poisson", {}, lambda X, y: (X, 0 * y), "y is 0 everywhere"),
     ],
 )
 def test_what_no_fit_can_be_made_of_is_refused(rows, model, options, change, message):
     X, y = rows if change is None else change(*rows)
     with pytest.raises(ValueError, match=message):
         fit_blocks(model, Blocks.from_arrays(X, y), n_experts=2, rng=0, **options)
+
+
+def test_words_and_numbers_are_not_labels_of_one_response(rows):
+    X, y = rows
+    change = lambda X, y: (X, np.full(1000, "1"))  # noqa: E731
+    with pytest.raises(ValueError, match="y has words in one block and numbers in another"):
+        fit_blocks("multinomial", bad(X, (y > 100).astype(int), change), n_experts=1, rng=0)
 
 
 def test_blocks_are_made_of_what_has_rows():
