@@ -134,7 +134,7 @@ class _Known:
     drawn: _Drawn
 
     def joined(self, other: _Known) -> _Known:
-        """Of both, without their samples; sums of squares by Chan, Golub and LeVeque (1979)."""
+        """Of both, without their samples; sums of squares by Chan, Golub and LeVeque (1983)."""
         total = self.total + other.total
         gap = other.mean - self.mean
         return _Known(

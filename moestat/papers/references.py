@@ -272,6 +272,12 @@ _WORKS = (
         "Computational Statistics and Data Analysis 41, 561-575",
     ),
     Reference(
+        "Chan, Golub and LeVeque (1983)",
+        "T. F. Chan, G. H. Golub and R. J. LeVeque",
+        "Algorithms for computing the sample variance: analysis and recommendations",
+        "The American Statistician 37(3), 242-247",
+    ),
+    Reference(
         "Cook and Weisberg (1982)",
         "R. D. Cook and S. Weisberg",
         "Residuals and influence in regression",
