@@ -74,10 +74,10 @@ SOLVERS = [
     {"problem"},
     {"penalised"},
     {"driver", "collapse", "trust_region", "targets"},
-    {"certificate"},
+    {"certificate", "line_search"},
     {"solution"},
     {"newton", "least_squares"},
-    {"em", "merging_atoms", "search"},
+    {"em", "merging_atoms", "quasi_newton", "search"},
 ]
 
 

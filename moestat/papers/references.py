@@ -223,6 +223,13 @@ _WORKS = (
         "doi 10.1137/0904038",
     ),
     Reference(
+        "Nocedal (1980)",
+        "J. Nocedal",
+        "Updating quasi-Newton matrices with limited storage",
+        "Mathematics of Computation 35, 773-782",
+        "doi 10.1090/S0025-5718-1980-0572855-7",
+    ),
+    Reference(
         "Nielsen (1999)",
         "H. B. Nielsen",
         "Damping parameter in Marquardt's method",

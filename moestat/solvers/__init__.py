@@ -18,6 +18,7 @@ from moestat.solvers.merging_atoms.moment_newton import MomentNewton
 from moestat.solvers.merging_atoms.moment_squares import MomentSquares
 from moestat.solvers.newton import Newton
 from moestat.solvers.problem import Iteration, Problem
+from moestat.solvers.quasi_newton import QuasiNewton
 from moestat.solvers.search import Search
 from moestat.solvers.solution import Solution
 
@@ -33,6 +34,7 @@ __all__ = [
     "MomentNewton",
     "MomentSquares",
     "Newton",
+    "QuasiNewton",
     "Search",
     "Solution",
     "Solver",
@@ -57,6 +59,7 @@ SOLVERS: Registry[Maker] = Registry("solver")
 SOLVERS.register(Maker("em", EM))
 SOLVERS.register(Maker("squarem", SQUAREM))
 SOLVERS.register(Maker("newton", Newton))
+SOLVERS.register(Maker("quasi-newton", QuasiNewton))
 SOLVERS.register(Maker("moment-newton", MomentNewton))
 SOLVERS.register(Maker("gauss-newton-bfgs", GaussNewtonBFGS))
 SOLVERS.register(Maker("levenberg-marquardt", LevenbergMarquardt))

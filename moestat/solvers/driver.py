@@ -16,14 +16,23 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from moestat.solvers.problem import Answer, Iteration, Problem, Request, Result, Target, Value
+from moestat.solvers.problem import (
+    Answer,
+    Iteration,
+    Objective,
+    Problem,
+    Request,
+    Result,
+    Target,
+    Value,
+)
 
 __all__ = ["Cores", "attempt", "drive", "libraries"]
 
 _WORTH_A_THREAD, _OF_A_ROW = 10_000_000, 300
 """Work from which on threads share a batch: handing a smaller pass over costs more.
 
-The work of a row is the number of entries of the Hessian, and what costs as much in any model.
+The work of a row is the number of derivatives, and what costs as much in any model.
 """
 
 
@@ -52,7 +61,7 @@ class Cores:
         def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
             parts = [problem.parts(request) for problem, request in batch]
             tasks = [(*item, rows) for item, own in zip(batch, parts, strict=True) for rows in own]
-            work = sum((r.stop - r.start) * (_OF_A_ROW + p.family.n_params**2) for p, _, r in tasks)
+            work = sum((r.stop - r.start) * _of_a_row(p, request) for p, request, r in tasks)
             spread = pool.map if min(threads, len(tasks)) > 1 and work > _WORTH_A_THREAD else map
             sums = iter(spread(lambda task: task[0].evaluate_part(*task[1:]), tasks))
             for (problem, request), own in zip(batch, parts, strict=True):
@@ -60,6 +69,13 @@ class Cores:
 
         with ThreadPoolExecutor(threads) as pool:
             yield answer
+
+
+def _of_a_row(problem: Problem, request: Request) -> int:
+    """Work of a row."""
+    gradient = request.objective in (Objective.VALUE, Objective.SCORE)
+    n_params = problem.family.n_params
+    return _OF_A_ROW + (n_params if gradient else n_params**2)
 
 
 def drive(

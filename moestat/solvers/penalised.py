@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.solvers.problem import Evaluation, Problem, Request
+from moestat.solvers.problem import Evaluation, Problem, Request, ValueGradient
 
 __all__ = ["Penalty", "PenalisedProblem"]
 
@@ -64,8 +64,10 @@ class PenalisedProblem(Problem):
         """The answer to a request from those of the `parts` of a pass, and the penalty."""
         found, theta = super().joined(request, parts), request.theta
         value = found.value + self.penalty.value(theta)
-        if not isinstance(found, Evaluation):
+        if not isinstance(found, ValueGradient):
             return replace(found, value=value)
         gradient = found.gradient + self.penalty.gradient(theta)
+        if not isinstance(found, Evaluation):
+            return replace(found, value=value, gradient=gradient)
         hessian = found.hessian + self.penalty.hessian(theta)
         return replace(found, value=value, gradient=gradient, hessian=hessian)

@@ -44,7 +44,7 @@ _PREVIEWED_PART = 1 << 11  # rows of a part of a preview at least
 class Objective(Enum):
     """What is evaluated, and with which derivatives.
 
-    The first five are minus log-likelihoods of densities, the last four half the sum of squared
+    The first six are minus log-likelihoods of densities, the last four half the sum of squared
     residuals of a regression function.
     """
 
@@ -52,6 +52,8 @@ class Objective(Enum):
     """Minus the observed-data log-likelihood: `Value`."""
     EXPECTATION = "expectation"
     """The same, with an update of the responsibilities, the E-step: `Value`."""
+    SCORE = "score"
+    """With its gradient: `ValueGradient`."""
     OBSERVED = "observed"
     """With gradient and Hessian: `Evaluation`."""
     INFORMED = "informed"
@@ -356,7 +358,11 @@ class Problem:
         at = request.theta, family.coefficients, inputs
         if objective is Objective.VALUE:
             return Value(-loops.log_likelihood(*at, 0, NO_SUMS))
-        score, hessian = np.empty(family.n_params), np.empty((family.n_params, family.n_params))
+        score = np.empty(family.n_params)
+        if objective is Objective.SCORE:
+            value = loops.log_likelihood(*at, 1, Sums(score, none, none))
+            return ValueGradient(-value, -score)
+        hessian = np.empty((family.n_params, family.n_params))
         informed = objective is Objective.INFORMED
         sums = Sums(score, hessian, np.empty_like(hessian) if informed else none)
         value = loops.log_likelihood(*at, 3 if informed else 2, sums)

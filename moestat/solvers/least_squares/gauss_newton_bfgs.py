@@ -26,7 +26,15 @@ from moestat.solvers.least_squares.base import (
     smallest_gain,
 )
 from moestat.solvers.least_squares.gauss_newton import balance, feature_metric, region_step
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.line_search import weak_wolfe
+from moestat.solvers.problem import (
+    Evaluation,
+    Iteration,
+    Objective,
+    Problem,
+    Request,
+    ValueGradient,
+)
 from moestat.solvers.squares import rounding_level, variance_of
 from moestat.solvers.trust_region.region import free_coordinates
 
@@ -34,7 +42,6 @@ __all__ = ["GaussNewtonBFGS"]
 
 _ROUND = 50  # steps between two matrices
 _SHALLOWEST = 0.1  # least curvature of the metric, in log-likelihood per squared predictor
-_DECREASE, _FLATTER, _HALVINGS = 1e-4, 0.9, 40
 # Between kinks a new matrix would forget what the updates learnt: a round that gains less than the
 # first, in units of log-likelihood, is followed by a long last one, which ends by the second.
 _LAST, _LEAST_GAIN = 0.5, 1e-4
@@ -294,28 +301,16 @@ def _search(
     The first trial changes the predictors by no more than 1.  The trail stays where it is when
     no trial decreases the value.
     """
-    lower, upper = problem.family.box_at(trail.theta)
-    theta, value, gradient = trail.theta, trail.value, trail.gradient
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rooms = np.where(step > 0.0, (upper - theta) / step, (lower - theta) / step)
-    room = float(np.min(rooms[step != 0.0], initial=np.inf))
-    low, high = 0.0, np.inf
-    t = min(1.0, 1.0 / max(float(np.sqrt(step @ whole @ step)), 1e-300))
-    slope = float(gradient @ step)
-    for _ in range(_HALVINGS):
-        t = min(t, room)
-        point = np.clip(theta + t * step, lower, upper)
-        there = yield Request(Objective.GRADIENT, point, level)
-        trail.gradients.append((point, there.gradient))
-        gained = value - there.value
-        if abs(gained) <= ROUNDING * value:
-            gained = -0.5 * t * float((gradient + there.gradient) @ step)
-        if not gained >= _DECREASE * t * predicted * variance:
-            high = t
-        else:
-            trail.theta, trail.value, trail.gradient = point, there.value, there.gradient
-            if there.gradient @ step >= _FLATTER * min(slope, 0.0) or t >= room:
-                break
-            low = t
-        t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
+    here = ValueGradient(trail.value, trail.gradient)
+    first = min(1.0, 1.0 / max(float(np.sqrt(step @ whole @ step)), 1e-300))
+    trail.theta, there, tried = yield from weak_wolfe(
+        Request(Objective.GRADIENT, trail.theta, level),
+        here,
+        step,
+        predicted * variance,
+        problem.family.box_at(trail.theta),
+        first,
+    )
+    trail.value, trail.gradient = there.value, there.gradient
+    trail.gradients.extend(tried)
     trail.steps += 1

@@ -27,6 +27,7 @@ from moestat.solvers.problem import (
     Request,
     Sample,
     Value,
+    ValueGradient,
 )
 from moestat.solvers.targets.memory import MemoryPlan, plan_memory, samples_of
 
@@ -134,7 +135,12 @@ class CudaTarget:
         return int(min(self._share * info.total, _SHARE_OF_FREE * info.free))
 
 
-_ORDERS = {Objective.OBSERVED: 2, Objective.COMPLETE: 2, Objective.INFORMED: 3}
+_ORDERS = {
+    Objective.SCORE: 1,
+    Objective.OBSERVED: 2,
+    Objective.COMPLETE: 2,
+    Objective.INFORMED: 3,
+}
 """What the kernel of mixtures is asked for; of other objectives the value alone."""
 
 _ON_THE_HOST = frozenset({Objective.GRADIENT, Objective.NEWTON})
@@ -212,7 +218,11 @@ class _Session:
             if order == 0:
                 yield Value(height)
                 continue
-            score, hessian = sign * found.score[i], sign * found.hessian[i]
+            score = sign * found.score[i]
+            if objective is Objective.SCORE:
+                yield ValueGradient(height, score)
+                continue
+            hessian = sign * found.hessian[i]
             if order > 2:
                 # Products of scores have the same sign for the objective and the log-likelihood.
                 yield InformedEvaluation(height, score, hessian, found.information[i])

@@ -16,6 +16,7 @@ __all__ = [
     "PATIENCE",
     "SMALLEST_RADIUS",
     "PREVIEW_TOLERANCE",
+    "ROUNDING",
     "finest_decrease",
     "is_converged",
     "smallest_decrease",
@@ -25,7 +26,7 @@ __all__ = [
 # Differences of two values are rounded by this much of a value.  Gradients are then the finer
 # measure, down to the second constant, in units of log-likelihood: half of what a certificate
 # allows.  Along the flattest directions at n = 1e14 their own rounding predicts about as much.
-_ROUNDING, _FINEST = 1e-14, 5e-5
+ROUNDING, _FINEST = 1e-14, 5e-5
 
 ACCEPT = 1e-4
 """Part of the predicted decrease from which on a step is made."""
@@ -43,7 +44,7 @@ PREVIEW_TOLERANCE = 1e-2
 
 def finest_decrease(here: Evaluation) -> float:
     """Decreases down to this one can be read off a difference of two values."""
-    return _ROUNDING * abs(here.value)
+    return ROUNDING * abs(here.value)
 
 
 def smallest_decrease(here: Evaluation, tolerance: float) -> float:

@@ -171,7 +171,7 @@ class LargeRegion:
 
     def _exact(self, at: IntArray, step: FloatArray, radius: float) -> FloatArray:
         """The best step over the coordinates `at`: More and Sorensen (1983), by bisection."""
-        values, basis = self._basis if at is self.at else self._eigenbasis(at)
+        values, basis = self.basis if at is self.at else self._eigenbasis(at)
         slope = basis.T @ (self.gradient + self.hessian @ step)[at]
         least = NULL_CURVATURE * max(float(np.abs(values).max()), 1e-300)
         values = np.where(np.abs(values) <= least, least, values)
@@ -198,7 +198,8 @@ class LargeRegion:
             return basis @ (best * min(1.0, radius / norm))
 
     @cached_property
-    def _basis(self) -> tuple[FloatArray, FloatArray]:
+    def basis(self) -> tuple[FloatArray, FloatArray]:
+        """Curvatures (F,) and eigenvectors (F, F) over the free coordinates `at`."""
         return self._eigenbasis(self.at)
 
     def _eigenbasis(self, at: IntArray) -> tuple[FloatArray, FloatArray]:

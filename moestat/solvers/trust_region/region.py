@@ -47,7 +47,9 @@ def free_coordinates(
     theta: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> np.ndarray:
     """Coordinates that can move downhill: inside the box, or on its edge and pulled inwards."""
-    return np.array(list(map(can_descend, theta, gradient, lower, upper)), dtype=bool)
+    held_below = (theta <= lower) & (gradient >= 0.0)
+    held_above = (theta >= upper) & (gradient <= 0.0)
+    return (lower < upper) & ~held_below & ~held_above
 
 
 @device(forceinline=False)

@@ -65,6 +65,7 @@ def compare_kind(kind, k, d, K, sizes):
     problems = problems_of(family, sizes, rng)
     thetas = [random_theta(family, rng) for _ in problems]
     objectives = (
+        Objective.SCORE,
         Objective.OBSERVED,
         Objective.INFORMED,
         Objective.VALUE,

@@ -1,0 +1,161 @@
+"""BFGS from the curvature of complete data: Newton's maxima, saddles, the box, and its defaults."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import moestat
+from moestat.estimation.fitting import _default_solver
+from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.starts import GivenStarts
+from moestat.solvers import Newton, QuasiNewton, make_solver
+from moestat.solvers.driver import drive
+from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.quasi_newton import MANY, bfgs_steps
+
+FAMILIES = {
+    "gaussian": ("gaussian", "softmax", {}),
+    "classes": ("multinomial", "softmax", {"n_classes": 3}),
+    "competition": ("gaussian", "competition-free", {}),
+    "sigmoid": ("multinomial", "sigmoid", {"n_classes": 3}),
+    "counts": ("poisson", "softmax", {}),
+}
+
+
+def drawn(name, n=3000, d=2, k=2, seed=3, scale=1.0):
+    likelihood, gate, options = FAMILIES[name]
+    family = moestat.family(likelihood, gate=gate, n_experts=k, n_features=d, **options)
+    truth = family.pin(scale * np.random.default_rng(seed).normal(size=family.n_params))
+    X, y = moestat.sample(family, truth, n, rng=1, design=moestat.Uniform(-1, 1))
+    response = family.likelihood.encode(y, family.n_classes)
+    return Problem(family, Sample(np.ascontiguousarray(X.T), response, np.ones(n))), truth
+
+
+def solve(solver, problem, start):
+    fresh = problem.again()
+    (solution,) = drive([solver.steps(fresh, start)], [fresh], threads=1)
+    return solution
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_score_is_the_gradient_without_the_hessian(name):
+    problem, truth = drawn(name)
+    score = problem.evaluate(Request(Objective.SCORE, truth))
+    whole = problem.evaluate(Request(Objective.OBSERVED, truth))
+    assert score.value == pytest.approx(whole.value, rel=1e-14)
+    np.testing.assert_allclose(score.gradient, whole.gradient, rtol=1e-12, atol=1e-10)
+    assert not hasattr(score, "hessian")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_it_ends_at_newtons_maximum(name):
+    problem, truth = drawn(name)
+    newton = solve(Newton(), problem, truth)
+    near = newton.theta + 0.1 * np.random.default_rng(0).normal(size=truth.size)
+    ours = solve(QuasiNewton(), problem, problem.family.pin(near))
+    assert ours.certificate.status == "converged"
+    assert ours.certificate.certified
+    assert newton.certificate.certified
+    assert ours.log_likelihood == pytest.approx(newton.log_likelihood, abs=1e-5)
+    np.testing.assert_allclose(ours.theta, newton.theta, atol=2e-2)
+
+
+def test_it_needs_few_hessians():
+    problem, truth = drawn("classes", n=4000, d=6, k=4, scale=0.7)
+    start = truth + 0.3 * np.random.default_rng(0).normal(size=truth.size)
+    asked = []
+
+    def counted(solver):
+        steps = solver.steps(problem.again(), start)
+        answer = None
+        while True:
+            try:
+                request = steps.send(answer)
+            except StopIteration as stop:
+                return stop.value
+            asked.append(request.objective)
+            answer = fresh.evaluate(request)
+
+    fresh = problem.again()
+    assert counted(QuasiNewton()).certificate.certified
+    assert asked.count(Objective.OBSERVED) <= 6
+    assert asked.count(Objective.SCORE) >= 20
+
+
+def test_it_leaves_a_saddle():
+    problem, truth = drawn("gaussian", k=1)
+    family, X = problem.family.with_experts(2), problem.data.X
+    noise = 0.5 * np.random.default_rng(1).normal(size=problem.data.size)
+    y = np.where(X[0] > 0.0, 2.0 * X[1], -2.0 * X[1]) + noise
+    double = Problem(family, Sample(X, y, problem.data.weight))
+    # Both atoms at the best single expert of these data: the gradient vanishes.
+    one = solve(QuasiNewton(), Problem(problem.family, double.data), truth)
+    atoms, shared = problem.family.split(one.theta)
+    saddle = family.join(np.vstack([atoms, atoms]), shared)
+    gradient = double.evaluate(Request(Objective.SCORE, saddle)).gradient
+    assert np.abs(gradient).max() < 1e-2
+    left = solve(QuasiNewton(), double, saddle)
+    assert left.certificate.certified
+    assert left.log_likelihood > one.log_likelihood + 100.0
+
+
+def test_separated_classes_end_on_the_edge_of_the_box():
+    family = moestat.family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    X = np.linspace(-1.0, 1.0, 200)
+    y = (X > 0.0).astype(int) + 1
+    problem = Problem(family, Sample(X[None, :], family.likelihood.encode(y, 2), np.ones(X.size)))
+    start = family.pin(np.zeros(family.n_params))
+    ours, newton = (solve(s, problem, start) for s in (QuasiNewton(), Newton()))
+    lower, upper = family.box_at(start)
+    assert ((ours.theta >= lower) & (ours.theta <= upper)).all()
+    assert ours.log_likelihood == pytest.approx(newton.log_likelihood, abs=1e-4)
+
+
+def test_steps_end_at_their_number():
+    problem, truth = drawn("classes", scale=0.5)
+    start = problem.family.pin(truth + 1.0)
+    ended = solve(QuasiNewton(max_iterations=3), problem, start)
+    assert ended.certificate.status == "iteration limit"
+    assert ended.certificate.iterations <= 4
+    (found,) = drive([bfgs_steps(problem, start, -1, 3)], [problem])
+    assert found[2] == 3
+    assert found[1].value < problem.evaluate(Request(Objective.VALUE, start)).value
+
+
+def test_threads_do_not_change_the_fit():
+    family = moestat.family("gaussian", gate="softmax", n_experts=2, n_features=3)
+    truth = family.pin(np.random.default_rng(2).normal(size=family.n_params))
+    X, y = moestat.sample(family, truth, 60_000, rng=1, design=moestat.Uniform(-1, 1))
+    options = {"solver": QuasiNewton(), "starts": [GivenStarts([truth])], "rng": 0}
+    one, two = (moestat.fit(family, X, y, threads=threads, **options) for threads in (1, 2))
+    assert np.array_equal(one.params, two.params)
+    assert one.certificate.certified
+
+
+def test_it_takes_a_prior():
+    family = moestat.family("multinomial", gate="softmax", n_experts=2, n_classes=2)
+    X, y = moestat.sample(family, np.zeros(family.n_params), 400, rng=0)
+    options = {"prior": moestat.Prior(), "rng": 0}
+    ours, newton = (moestat.fit(family, X, y, solver=s, **options) for s in (QuasiNewton(), None))
+    assert ours.log_likelihood == pytest.approx(newton.log_likelihood, abs=1e-3)
+    np.testing.assert_allclose(ours.params, newton.params, atol=5e-2)
+
+
+def test_many_parameters_have_it_by_default():
+    few = moestat.family("gaussian", gate="softmax", n_experts=2)
+    many = few.with_experts(MANY)
+    assert isinstance(_default_solver(many), QuasiNewton)
+    assert type(_default_solver(few)) is Newton
+    assert isinstance(make_solver("quasi-newton"), QuasiNewton)
+
+
+def test_the_default_search_finds_a_truth_of_many_parameters():
+    family = moestat.family("multinomial", gate="softmax", n_experts=3, n_features=6, n_classes=4)
+    assert family.n_params > MANY
+    truth = family.pin(1.5 * np.random.default_rng(4).normal(size=family.n_params))
+    X, y = moestat.sample(family, truth, 8000, rng=1, design=moestat.Uniform(-2, 2))
+    near = moestat.fit(family, X, y, starts=[GivenStarts([truth])], rng=0)
+    found = moestat.fit(family, X, y, starts=[ShortRuns()], rng=0)
+    assert found.certificate.certified
+    assert found.log_likelihood >= near.log_likelihood - 1e-2
