@@ -28,11 +28,12 @@ from moestat.estimation.standardise import Standardised, data_units, standardise
 from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
-from moestat.solvers import GaussNewtonBFGS, Newton, Search, Solution, Solver
+from moestat.solvers import GaussNewtonBFGS, Newton, QuasiNewton, Search, Solution, Solver
 from moestat.solvers.certificate import GAIN_LIMIT
 from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
+from moestat.solvers.quasi_newton import MANY
 
 __all__ = [
     *("LARGEST", "SEARCHES", "BegunFit", "FitJob", "check_response", "checked_starts", "end_fits"),
@@ -112,10 +113,12 @@ def _variance(data: Sample) -> float:
 
 
 def _default_solver(family: Family) -> Solver:
-    """Newton's method, a search where it would end at the first jump, or least squares."""
+    """By derivatives, with few or many parameters, by a search over jumps, or least squares."""
     if family.is_regression:
         return GaussNewtonBFGS()
-    return Search() if family.has_jumps else Newton()
+    if family.has_jumps:
+        return Search()
+    return QuasiNewton() if family.n_params > MANY else Newton()
 
 
 def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) -> Solution:
@@ -442,9 +445,9 @@ def fit(
         values.  Classes are in ascending order of their labels, the last one the reference; with
         K classes given, integers in 1..K are their numbers.
     solver : Solver, optional
-        By default `moestat.solvers.Newton`, and `moestat.solvers.Search` for a gate whose
-        likelihood jumps; there other solvers stay in the smooth piece where they start, and
-        their fits are not certified.
+        By default `moestat.solvers.Newton`, `moestat.solvers.QuasiNewton` for more than 70
+        parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other
+        solvers stay in the smooth piece where they start, and their fits are not certified.
     starts : sequence of StartRule, optional
         By default `moestat.estimation.short_runs.ShortRuns`: 48 short runs, the best of them
         continued, all of it up to eight times where they do not agree on a best optimum.

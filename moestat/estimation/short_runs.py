@@ -26,6 +26,7 @@ from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
 from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Iteration, Objective, Problem, Sample
+from moestat.solvers.quasi_newton import MANY, bfgs_steps
 
 __all__ = ["ShortRuns"]
 
@@ -38,8 +39,11 @@ _ROWS_PER_PARAMETER = 1000
 where parameters are few: a label tells less than a number, and the highest of many maxima of fewer
 rows is often another one."""
 
-_SHORT, _LONG = 12, 300
-"""Iterations of a short run, and of one that is continued."""
+_SHORT, _HALF, _LONG = 12, 20, 300
+"""Iterations of a short run, of one that is continued, with many parameters and by default."""
+
+_CHEAPER, _ENDED = 4, 1e-3
+"""Steps of BFGS in place of one by a Hessian, and the predicted gain at which they end."""
 
 _MOVED = 24
 """Moves of a round."""
@@ -49,7 +53,7 @@ _CONTINUED = {True: (16, 6), False: (5, 2)}
 iterations to classes the heights hardly say where a run will end."""
 
 _ROUNDS, _IDLE = 8, 2
-"""Rounds of moves at most, and without a better optimum."""
+"""Rounds of moves at most, and without a better optimum; with many parameters only one."""
 
 _AGREEING = 3
 """Runs of one search, before its moves, or searches that reach the best optimum and so end all."""
@@ -67,6 +71,9 @@ _FIRST, _KEPT = 3, 3
 _MOVE_NOISE = 0.5
 _SAME_OPTIMUM = 1e-2
 _RETURNED = 3
+
+_WORSE = 1.0
+"""Units of log-likelihood below the best run at which one with many parameters is given up."""
 
 Ended = tuple[FloatArray, float]
 """Parameters and log-likelihood of a run."""
@@ -87,9 +94,12 @@ class ShortRuns:
     the whole search is repeated, until three searches have ended there or `searches` are over,
     fewer where samples and parameters are many.
 
-    Where these are very many (n P^2 > 1e7) and the response is a number, the worse runs are dropped
-    early, and the search ends when all runs that are continued agree: first k + 1 of 2 (k + 1) runs
-    of k experts, on 10 samples for each parameter, then the best of all starts.
+    With more than 4000 samples of a number the search ends early where all of k + 1 of 2 (k + 1)
+    runs of k experts from clusters agree.  Where samples and parameters are very many (n P^2 > 1e7)
+    these runs look at 10 samples for each parameter only, the worse of all runs are dropped early,
+    and the search ends when all runs that are continued agree.  With more than 70 parameters runs
+    climb by BFGS, two thirds of those that are continued end half-way, one round of moves without a
+    better optimum is the last, and runs that ended more than 1 below the best start no fit.
 
     Parameters
     ----------
@@ -137,8 +147,11 @@ class ShortRuns:
             P = family.n_params
             rows = max(_ROWS, _ROWS_PER_PARAMETER * P, int(_WORK / P**2))
             some = _some_rows(problem, rng, rows)
-        if some.data is not problem.data:
+        if some.data is not problem.data or _is_climbed(family):
             found, _ = self._search(few, some, deadline, rng)
+            if _is_climbed(family):
+                best = max(height for _, height in found)
+                found = [run for run in found if run[1] >= best - _WORSE]
             return np.array(_twice_at_most(found)[:_RETURNED])
         found, agreeing = self._search(few, some, deadline, rng)
         ends = [max(height for _, height in found)]
@@ -164,34 +177,37 @@ class ShortRuns:
         family = some.family
         rules, tried = _rules(family, self.count), np.empty((0, family.n_params))
         large = _is_large(few)
-        if large:
-            tried, agree = _tried(few, rng)
+        if large or (_has_numbers(family) and few.data.size >= _ROWS):
+            tried, agree = _tried(few, rng, large)
             if agree:
-                found = _run(some, tried[:2], _LONG)
-                return found, _reached([height for _, height in found])
+                return _run(some, tried[:2], _LONG), len(tried)
         points = into_box(family, np.vstack([tried, *(rule.draw(few, rng) for rule in rules)]))
         begun, moves = _CONTINUED[_has_classes(family)]
         short = _best(_short(few, points, large), begun)
-        found = _run(some, short, _LONG)
+        found = _continued(some, short)
         first = [height for _, height in found]
         if large and _reached(first) == len(first) >= family.n_experts:
             return found, len(first)
-        idle = 0
+        idle, most_idle = 0, 1 if _is_climbed(family) else _IDLE
         for _ in range(_ROUNDS if family.n_experts > 1 else 0):
-            if idle == _IDLE or time.monotonic() > deadline:
+            if idle == most_idle or time.monotonic() > deadline:
                 break
             height = max(height for _, height in found)
             moved = _moves(some, _best(found, 1)[0], _MOVED, rng)
-            found += _run(some, _best(_short(few, moved, large), moves), _LONG)
+            found += _continued(some, _best(_short(few, moved, large), moves))
             idle = idle + 1 if max(h for _, h in found) <= height + _SAME_OPTIMUM else 0
         return found, _reached(first, max(height for _, height in found))
 
 
 def _is_large(problem: Problem) -> bool:
-    """Whether a search is to end early: not one for classes, where runs agree that are not best."""
+    """Whether runs cost so much that the worse ones are dropped early."""
     family = problem.family
-    numbers = family.n_experts > 1 and not (_has_classes(family) or family.is_regression)
-    return numbers and problem.data.size * family.n_params**2 > _WORK
+    return _has_numbers(family) and problem.data.size * family.n_params**2 > _WORK
+
+
+def _has_numbers(family: Family) -> bool:
+    """Whether a search may end early: runs to classes agree that are not best."""
+    return family.n_experts > 1 and not (_has_classes(family) or family.is_regression)
 
 
 def _short(problem: Problem, points: FloatArray, large: bool) -> list[Ended]:
@@ -201,10 +217,19 @@ def _short(problem: Problem, points: FloatArray, large: bool) -> list[Ended]:
     return _run(problem, points, _SHORT)
 
 
-def _tried(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, bool]:
+def _continued(problem: Problem, points: FloatArray) -> list[Ended]:
+    """Long runs; with many parameters the worse ones end half-way."""
+    if not _is_climbed(problem.family):
+        return _run(problem, points, _LONG)
+    half = _run(problem, points, _HALF)
+    return _run(problem, _best(half, -(-len(points) // _KEPT)), _LONG)
+
+
+def _tried(problem: Problem, rng: np.random.Generator, large: bool) -> tuple[FloatArray, bool]:
     """Ends (k + 1, P) of runs on few rows, best first, and whether all of them are one optimum."""
-    family = problem.family
-    part = _some_rows(problem, rng, max(1000, _TRIED_ROWS * family.n_params))
+    family, part = problem.family, problem
+    if large:
+        part = _some_rows(problem, rng, max(1000, _TRIED_ROWS * family.n_params))
     asked = family.n_experts + 1
     points = into_box(family, ClusterStarts(2 * asked).draw(part, rng))
     ends = _run(part, _best(_run(part, points, _SHORT), asked), _LONG)
@@ -215,6 +240,11 @@ def _reached(heights: Sequence[float], best: float | None = None) -> int:
     """How many of these are the best, that among them unless it is given."""
     best = max(heights) if best is None else best
     return sum(height >= best - _SAME_OPTIMUM for height in heights)
+
+
+def _is_climbed(family: Family) -> bool:
+    """Whether runs need no Hessians."""
+    return family.n_params > MANY and not (family.is_regression or family.has_jumps)
 
 
 def _has_classes(family: Family) -> bool:
@@ -257,6 +287,9 @@ def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[End
             Objective.OBSERVED, start, problem.metric(start), *box, 1e-6, steps
         )
         return ended[0], -ended[1].value
+    if _is_climbed(family):
+        end, here, _ = yield from bfgs_steps(problem, start, -1, _CHEAPER * steps, _ENDED)
+        return end, -here.value
     solver = (GaussNewtonBFGS if family.is_regression else Newton)(max_iterations=steps)
     solution = yield from solver.steps(problem, start)
     return solution.theta, solution.log_likelihood
