@@ -99,6 +99,7 @@ def _complete(problem: Problem, theta: FloatArray, level: int) -> Iteration[Floa
     """Curvature (P, P) of the complete data, given the responsibilities at theta, made definite."""
     yield Request(Objective.EXPECTATION, theta, level)
     matrix = (yield Request(Objective.COMPLETE, theta, level)).hessian
+    matrix = np.where(np.isfinite(matrix).all(), matrix, 0.0)
     ridge = _RIDGE * float(problem.data.levels[level].weight.sum()) * problem.metric(theta)
     while True:
         matrix = matrix + ridge

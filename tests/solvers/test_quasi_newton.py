@@ -11,8 +11,15 @@ from moestat.estimation.short_runs import ShortRuns
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers import Newton, QuasiNewton, make_solver
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Objective, Problem, Request, Sample
-from moestat.solvers.quasi_newton import MANY, bfgs_steps
+from moestat.solvers.problem import (
+    Evaluation,
+    Objective,
+    Problem,
+    Request,
+    Sample,
+    Value,
+)
+from moestat.solvers.quasi_newton import MANY, _complete, bfgs_steps
 
 FAMILIES = {
     "gaussian": ("gaussian", "softmax", {}),
@@ -159,3 +166,15 @@ def test_the_default_search_finds_a_truth_of_many_parameters():
     found = moestat.fit(family, X, y, starts=[ShortRuns()], rng=0)
     assert found.certificate.certified
     assert found.log_likelihood >= near.log_likelihood - 1e-2
+
+
+@pytest.mark.parametrize("entry", [np.nan, -1e6])
+def test_a_curvature_that_is_not_one_is_made_definite(entry):
+    problem, truth = drawn("gaussian")
+    size = truth.size
+    asked = _complete(problem, truth, -1)
+    assert next(asked).objective is Objective.EXPECTATION
+    assert asked.send(Value(0.0)).objective is Objective.COMPLETE
+    with pytest.raises(StopIteration) as ended:
+        asked.send(Evaluation(0.0, np.zeros(size), np.full((size, size), entry)))
+    assert np.linalg.eigvalsh(ended.value.value)[0] > 0.0

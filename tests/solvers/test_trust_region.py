@@ -255,3 +255,11 @@ def test_inverse_of_a_metric_by_blocks():
     metric = metric_of(9, np.random.default_rng(0))
     metric[5, 7] = metric[7, 5] = 0.1  # blocks that are linked are one
     assert np.allclose(Metric(metric).inverse @ metric, np.eye(9), atol=1e-14)
+
+
+def test_a_large_region_without_free_coordinates_stays():
+    n = 3
+    held = np.zeros(n)
+    region = LargeRegion(held, np.ones(n), np.eye(n), Metric(np.eye(n)), held, held)
+    assert [part.size for part in region.basis] == [0, 0]
+    assert region.step(1.0).decrease == 0.0

@@ -39,6 +39,8 @@ _FAR = 1.0
 def _spans(matrix: FloatArray) -> list[slice]:
     """The blocks of a block-diagonal matrix."""
     n = len(matrix)
+    if n == 0:
+        return []
     last = n - 1 - np.argmax(matrix[:, ::-1] != 0.0, axis=1)
     ends = 1 + np.flatnonzero(np.maximum.accumulate(last) == np.arange(n))
     return [slice(int(begin), int(end)) for begin, end in pairwise([0, *ends])]
