@@ -25,7 +25,7 @@ from moestat.solvers import GaussNewtonBFGS, Newton
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
 from moestat.solvers.newton import newton_steps
-from moestat.solvers.problem import Iteration, Objective, Problem, Sample
+from moestat.solvers.problem import Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.quasi_newton import MANY, bfgs_steps
 
 __all__ = ["ShortRuns"]
@@ -38,6 +38,10 @@ _ROWS_PER_PARAMETER = 1000
 """For classes the runs that are continued look at so many rows for each parameter, and at more
 where parameters are few: a label tells less than a number, and the highest of many maxima of fewer
 rows is often another one."""
+
+_JUDGED = 100_000
+"""Rows by which the optima that a search on fewer has found are ranked: of 4000 the highest is
+often not that of all rows."""
 
 _SHORT, _HALF, _LONG = 12, 20, 300
 """Iterations of a short run, of one that is continued, with many parameters and by default."""
@@ -84,15 +88,15 @@ class ShortRuns:
     """Starts that a search on a part of the samples ends with.
 
     Starts of several kinds take a few iterations each, on at most 4000 of the samples, and the best
-    of them are continued, for classes on up to 1000 samples for each parameter.  Then rounds of
-    moves try to better the best optimum: one atom is replaced by a copy of another, and the two
-    are pulled apart at random, so that a part of the samples that one atom serves poorly gets a
-    second one.  A round's best moves are continued; the search ends when two rounds have found
-    nothing.  Up to three runs start the fit to all samples: the best optimum, a second run that
-    reached it, and the runner-up.  Where all samples were looked at, every run that was continued
-    is handed back; and when fewer than three of the runs before the moves reached the best optimum
-    the whole search is repeated, until three searches have ended there or `searches` are over,
-    fewer where samples and parameters are many.
+    of them are continued, for classes on up to 1000 samples for each parameter. Then rounds of
+    moves try to better the best optimum: one atom is replaced by a copy of another, and the two are
+    pulled apart at random, so that a part of the samples that one atom serves poorly gets a second
+    one. A round's best moves are continued; the search ends when two rounds have found nothing. Up
+    to three runs start the fit to all samples: the best optimum on 100,000 of them, a second run
+    that reached it, and the runner-up. Where all samples were looked at, every run that was
+    continued is handed back; and when fewer than three of the runs before the moves reached the
+    best optimum the whole search is repeated, until three searches have ended there or `searches`
+    are over, fewer where samples and parameters are many.
 
     With more than 4000 samples of a number the search ends early where all of k + 1 of 2 (k + 1)
     runs of k experts from clusters agree.  Where samples and parameters are very many (n P^2 > 1e7)
@@ -149,6 +153,7 @@ class ShortRuns:
             some = _some_rows(problem, rng, rows)
         if some.data is not problem.data or _is_climbed(family):
             found, _ = self._search(few, some, deadline, rng)
+            found = _judged(problem, found, rng)
             if _is_climbed(family):
                 best = max(height for _, height in found)
                 found = [run for run in found if run[1] >= best - _WORSE]
@@ -318,6 +323,14 @@ def _twice_at_most(runs: Sequence[Ended]) -> list[FloatArray]:
         if sum(abs(height - other) <= _SAME_OPTIMUM for _, other in kept) < 2:
             kept.append((theta, height))
     return [theta for theta, _ in kept]
+
+
+def _judged(problem: Problem, runs: Sequence[Ended], rng: np.random.Generator) -> list[Ended]:
+    """The runs with their heights on more rows than they have looked at."""
+    more = _some_rows(problem, rng, _JUDGED)
+    requests = [Request(Objective.VALUE, theta) for theta, _ in runs]
+    heights = [-more.again().evaluate(request).value for request in requests]
+    return [(theta, height) for (theta, _), height in zip(runs, heights, strict=True)]
 
 
 def _moves(problem: Problem, theta: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:

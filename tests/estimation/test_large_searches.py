@@ -58,3 +58,14 @@ def test_runs_for_few_parameters_of_classes_look_at_many_rows():
     found = moestat.fit(family, X, y, rng=0, threads=1)
     best = moestat.fit(family, X, y, starts=[GivenStarts([theta])])
     assert found.log_likelihood >= best.log_likelihood - 1e-6
+
+
+def test_optima_are_ranked_on_more_rows_than_the_search_looks_at():
+    """Of 4000 of these rows another maximum is the highest, with three of ten seeds."""
+    family = moestat.family("gaussian", gate="softmax", n_experts=3)
+    blocks = family.unpack(np.random.default_rng(5).standard_normal(family.n_params))
+    blocks = {name: 1.5 * block for name, block in blocks.items()}
+    theta = family.pack(blocks | {"nu": np.abs(blocks["nu"]) + 0.2})
+    X, y = moestat.sample(family, theta, 100_000, rng=6, design=moestat.Uniform(-2, 2))
+    heights = [moestat.fit(family, X, y, rng=seed).log_likelihood for seed in (0, 3, 7)]
+    assert heights == pytest.approx(3 * [-224984.276], abs=1e-2)
