@@ -2,7 +2,7 @@
 
     python -m moestat.papers.pages.floors STORE [STORE ...]
 
-writes microscope_floors.md, .png and the pictures of floors_gates into `figures` (or the folder of
+writes microscope_floors.md, its pictures and those of floors_gates into `figures` (or the folder of
 --out): for each truth and cell size the 90% quantile and the median of the errors in a block, their
 slopes over the last four decades with percentile intervals of a bootstrap over replicates, shares
 of light atoms, of fits on bounds and of certified ones, and the weighted powers sum w |d|^r that
@@ -29,7 +29,7 @@ from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.papers.folders import FIGURES
 from moestat.papers.pages import floors_gates
 from moestat.rates.local_slopes import lightest_weight
-from moestat.rates.style import caption, plain_axes
+from moestat.rates.style import caption, marks, plain_axes, style, wrapped
 from moestat.sweep.record import DONE, Record
 from moestat.sweep.spec import Curve, Spec
 from moestat.sweep.store import open_store
@@ -46,7 +46,13 @@ _LIGHT = 0.05
 _QUIET = 0.01
 """An expert that answers less than this at every node is called near 0."""
 _SIZES = {2: "cells of two", 3: "cells of three", 4: "cells of four"}
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
+_DRAWN = {"b": "microscope_floors", "a": "microscope_floors_a", "nu": "microscope_floors_nu"}
+"""Blocks with a picture, and the names of these."""
+_CAPTION = (
+    "Markers: 90% quantiles over data sets of the worst error in a cell; dotted: medians;"
+    " numbers: slopes of the quantiles over the last four decades with 95% bootstrap intervals;"
+    " dashed and grey: slopes of the theorem and of the explorer's least distance."
+)
 
 # Block -> theory's power of n by cell size; None where the theorem has the same for any size.
 _GAUSSIAN = {
@@ -276,36 +282,34 @@ def _rng() -> np.random.Generator:
     return np.random.default_rng(23)
 
 
-def draw(panels: Sequence[_Panel]) -> Figure:
-    """One picture per cell size: estimates, the theorem and the search, for the worst block."""
+def draw(panels: Sequence[_Panel]) -> list[Figure]:
+    """A picture of each block, a panel for each cell size."""
     shown = [panel for panel in panels if panel.gaussian]
     sizes = sorted({panel.size for panel in shown})
-    blocks = ("b", "a", "nu")
-    figure = Figure(figsize=(4.3 * len(sizes), 3.4 * len(blocks)), layout="constrained")
-    figure.suptitle("90% quantile of errors, masses floored: Gaussian experts under softmax")
-    axes = figure.subplots(len(blocks), len(sizes), squeeze=False, sharex=True)
-    for row, block in enumerate(blocks):
-        for column, size in enumerate(sizes):
-            own = [panel for panel in shown if panel.size == size]
-            _picture(axes[row, column], own, block, size)
-            axes[row, column].set_ylabel(f"error of {block}" if column == 0 else "")
-            if row == 0:
-                axes[row, column].set_title(_SIZES[size])
-    for ax in axes[-1]:
-        ax.set_xlabel("sample size $n$")
-    caption(figure, "Markers: 90% quantiles of the errors of the worst atoms; dotted: medians.")
-    return figure
+    figures = []
+    with style():
+        for block in _DRAWN:
+            figure = Figure(figsize=(4.6 * len(sizes), 5.0), layout="constrained")
+            figure.suptitle(f"Errors of {block}, masses floored: Gaussian experts under softmax")
+            axes = figure.subplots(1, len(sizes), squeeze=False)[0]
+            for ax, size in zip(axes, sizes, strict=True):
+                _picture(ax, [panel for panel in shown if panel.size == size], block, size)
+            axes[0].set_ylabel(f"error of {block}")
+            caption(figure, _CAPTION)
+            figures.append(figure)
+    return figures
 
 
 def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
     ends, at = None, 1.0
-    for colour, panel in zip(_COLOURS, panels, strict=False):
+    for index, panel in enumerate(panels):
         n, error = panel.series(block)
         (distinct, high), (_, middle) = (_quantiles(n, error, level) for level in (0.9, 0.5))
         slope = quantile_slope(n, error, 0.9, _rng())
         told = "" if slope is None else f": {slope.slope:.3f} [{slope.low:.3f}, {slope.high:.3f}]"
-        ax.plot(distinct, high, "o-", color=colour, markersize=4, label=f"{panel.curve}{told}")
-        ax.plot(distinct, middle, ":", color=colour, linewidth=0.9)
+        drawing = {k: v for k, v in marks(index).items() if k not in ("elinewidth", "capsize")}
+        ax.plot(distinct, high, label=wrapped(f"{panel.curve}{told}", 3.6, 9.0), **drawing)
+        ax.plot(distinct, middle, ":", color=drawing["color"], linewidth=0.9)
         if ends is None and distinct.size:
             ends, at = (distinct[0], distinct[-1]), high[-1]
     if ends is not None and panels:
@@ -313,19 +317,21 @@ def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
         line = np.geomspace(*ends, 20)
         if exponent is not None:
             ax.plot(
-                line, 1.3 * at * (line / ends[1]) ** exponent, "k--", linewidth=1.0,
-                label=f"theorem, {exponent:.3f}",
+                line, 1.3 * at * (line / ends[1]) ** exponent, "--", color="#666666", linewidth=1.0,
+                zorder=1, label=f"theorem: {exponent:.3f}",
             )  # fmt: skip
         if size in _SEARCH and panels[0].gaussian:
             power = -0.5 / _SEARCH[size] * (1.0 if block == "b" else 2.0)
             ax.plot(
                 line, 1.7 * at * (line / ends[1]) ** power, color="#888888", linewidth=1.0,
-                label=f"least distance found, {power:.3f}",
+                label=f"least distance found: {power:.3f}",
             )  # fmt: skip
     ax.set_xscale("log")
     ax.set_yscale("log")
+    ax.set_xlabel("sample size $n$")
     plain_axes(ax)
-    ax.legend(fontsize=7, frameon=False, loc="lower left")
+    ax.legend(title=_SIZES[size], fontsize="small", frameon=False, loc="lower left",
+              bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2)  # fmt: skip
 
 
 def least_weight(spec: Spec, curve: Curve) -> float:
@@ -377,7 +383,7 @@ def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str]
         " bootstrap over replicates.  Errors are those of the worst atom of a cell; all fits enter."
         "  The boxes were fixed by the rule in the specs before any run.",
         "",
-        "![90% quantiles of errors](<microscope_floors.png>)",
+        *(f"![90% quantiles of errors of {b}](<{name}.png>)\n" for b, name in _DRAWN.items()),
         "",
         _ORDERS,
         "",
@@ -485,14 +491,15 @@ def _told(n: FloatArray, error: FloatArray, level: float) -> str:
 
 
 def main() -> None:
-    """Read the stores named on the command line and write picture and page."""
+    """Read the stores named on the command line and write pictures and page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("stores", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, default=FIGURES)
     given = parser.parse_args()
     panels, shares, weights = read(given.stores)
     base = given.out / "microscope_floors"
-    draw(panels).savefig(base.with_suffix(".png"), dpi=100)
+    for name, figure in zip(_DRAWN.values(), draw(panels), strict=True):
+        figure.savefig(given.out / f"{name}.png", dpi=110)
     base.with_suffix(".md").write_text(page(panels, shares, weights), encoding="utf-8")
     floors_gates.write(base.with_suffix(".md"))
     print(base.with_suffix(".md"))
