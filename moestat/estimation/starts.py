@@ -442,6 +442,7 @@ class ClusterStarts:
             origin = np.clip(family.pin(origin), family.lower, family.upper)
             some.assign(self.memberships(points, family.n_experts, rng))
             steps = newton_steps(
+                some,
                 Objective.COMPLETE,
                 origin,
                 some.metric(origin),

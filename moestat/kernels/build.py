@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray
 from moestat.kernels.atom import build_atom
@@ -16,7 +17,9 @@ from moestat.kernels.records import NO_SUMS, BySample, Coefficients, Data, Sums
 from moestat.kernels.regression import channel_loop, descent_loop, residual_loop
 from moestat.kernels.terms import build_terms
 
-__all__ = ["Loops", "build_loops"]
+__all__ = ["Loops", "build_loops", "tables"]
+
+Terms = tuple[NDArray[np.int32], ...]
 
 _NO_ROW, _NO_ROWS = np.empty(0), np.empty((0, 0))
 _NOT_BY_SAMPLE = BySample(_NO_ROWS, _NO_ROWS, _NO_ROW)
@@ -69,17 +72,9 @@ class Loops:
         It is that of the observed data, or of the complete ones where responsibilities are given.
         From order 3 on the sum of the outer products of the scores is written, too.
         """
-        index, width, layout = coefficients
-        terms = build_terms(
-            len(index),
-            tuple(width.tolist()),
-            layout[0],
-            layout[1],
-            len(data.X),
-            data.tau.shape[1] > 0,
-            order,
+        return self.mixture(
+            theta, coefficients, data, order, sums, *tables(coefficients, data, order)
         )
-        return self.mixture(theta, coefficients, data, order, sums, _NOT_BY_SAMPLE, terms)
 
     def by_sample(
         self,
@@ -113,6 +108,15 @@ class Loops:
     def descent(self) -> Any:
         """One epoch of stochastic gradient descent on the mean squared residual."""
         return descent_loop(self.gate, self.expert, self.normalised)
+
+
+def tables(coefficients: Coefficients, data: Data, order: int) -> tuple[BySample, Terms]:
+    """What `Loops.mixture` takes last, for sums up to an order and nothing by sample."""
+    index, width, layout = coefficients
+    complete = data.tau.shape[1] > 0
+    widths = tuple(width.tolist())
+    terms = build_terms(len(index), widths, layout[0], layout[1], len(data.X), complete, order)
+    return _NOT_BY_SAMPLE, terms
 
 
 @cache

@@ -7,6 +7,7 @@ share problems and parts of their rows, in one launch on another `Target`.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,16 +24,18 @@ from moestat.solvers.problem import (
     Problem,
     Request,
     Result,
+    Run,
     Target,
     Value,
 )
 
 __all__ = ["Cores", "attempt", "drive", "libraries"]
 
-_WORTH_A_THREAD, _OF_A_ROW = 10_000_000, 300
+_WORTH_A_THREAD, _OF_A_ROW, _LIKELY_PASSES = 10_000_000, 300, 10
 """Work from which on threads share a batch: handing a smaller pass over costs more.
 
-The work of a row is the number of derivatives, and what costs as much in any model.
+The work of a row is the number of derivatives, and what costs as much in any model, for each pass
+of which a run has an unknown number.
 """
 
 
@@ -61,11 +64,28 @@ class Cores:
         def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
             parts = [problem.parts(request) for problem, request in batch]
             tasks = [(*item, rows) for item, own in zip(batch, parts, strict=True) for rows in own]
+            sums: list[Any] = [None] * len(tasks)
+            left = deque(enumerate(tasks))
+
+            def evaluate() -> None:
+                while left:
+                    try:
+                        place, (problem, request, rows) = left.popleft()
+                    except IndexError:  # another thread was faster
+                        return
+                    sums[place] = problem.evaluate_part(request, rows)
+
             work = sum((r.stop - r.start) * _of_a_row(p, request) for p, request, r in tasks)
-            spread = pool.map if min(threads, len(tasks)) > 1 and work > _WORTH_A_THREAD else map
-            sums = iter(spread(lambda task: task[0].evaluate_part(*task[1:]), tasks))
+            helpers = min(threads, len(tasks)) - 1 if work > _WORTH_A_THREAD else 0
+            helping = [pool.submit(evaluate) for _ in range(helpers)]
+            try:
+                evaluate()
+            finally:
+                for helper in helping:
+                    helper.result()
+            found = iter(sums)
             for (problem, request), own in zip(batch, parts, strict=True):
-                yield problem.joined(request, [next(sums) for _ in own])
+                yield problem.joined(request, [next(found) for _ in own])
 
         with ThreadPoolExecutor(threads) as pool:
             yield answer
@@ -73,6 +93,8 @@ class Cores:
 
 def _of_a_row(problem: Problem, request: Request) -> int:
     """Work of a row."""
+    if isinstance(request, Run):
+        return _LIKELY_PASSES * (_OF_A_ROW + problem.family.n_params**2)
     gradient = request.objective in (Objective.VALUE, Objective.SCORE)
     n_params = problem.family.n_params
     return _OF_A_ROW + (n_params if gradient else n_params**2)

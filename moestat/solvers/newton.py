@@ -13,17 +13,18 @@ from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, R
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.decrease import (
     ACCEPT,
-    LARGEST_RADIUS,
     LEAST_PROGRESS,
     PATIENCE,
     PREVIEW_TOLERANCE,
     SMALLEST_RADIUS,
     finest_decrease,
     is_converged,
+    next_radius,
     straight_decrease,
 )
 from moestat.solvers.trust_region.kinks import has_kinks, kinked_steps
 from moestat.solvers.trust_region.large import Metric, region_of
+from moestat.solvers.trust_region.newton_loop import NewtonRun, run_newton
 
 __all__ = ["Ended", "Newton", "newton_steps"]
 
@@ -32,6 +33,7 @@ Ended = tuple[FloatArray, Evaluation, str, int, float]
 
 
 def newton_steps(
+    problem: Problem,
     objective: Objective,
     theta: FloatArray,
     metric: FloatArray,
@@ -44,9 +46,13 @@ def newton_steps(
     """Minimise one objective from `theta`; returns (theta, evaluation, status, iterations).
 
     The objective is that of one level of the data's detail.  An iteration costs one pass: value,
-    gradient and Hessian at the trial point come together.
+    gradient and Hessian at the trial point come together.  On few data it runs as one loop.
     """
-    here = yield Request(objective, theta, level)
+    begin = Request(objective, theta, level)
+    if NewtonRun.is_for(problem, begin):
+        ran = yield from run_newton(begin, metric, lower, upper, tolerance, max_iterations)
+        return ran.theta, ran, ran.status, ran.iterations
+    here = yield begin
     lengths = Metric(metric)
     region = region_of(theta, here.gradient, here.hessian, lengths, lower, upper)
     radius = 1.0
@@ -57,20 +63,17 @@ def newton_steps(
                 return theta, here, "stalled", iteration
             progress = 0.0
         move = region.step(radius)
-        if is_converged(move.decrease, move.length, radius, here, tolerance):
+        if is_converged(move.decrease, move.length, radius, here.value, tolerance):
             return theta, here, "converged", iteration
         trial = np.minimum(np.maximum(theta + move.step, lower), upper)
         there = yield Request(objective, trial, level)
         decrease = here.value - there.value
-        if max(move.decrease, abs(decrease)) <= finest_decrease(here):
+        if max(move.decrease, abs(decrease)) <= finest_decrease(here.value):
             decrease = straight_decrease(trial - theta, here, there)
         ratio = decrease / move.decrease
         if not np.isfinite(ratio):
             ratio = -1.0
-        if ratio < 0.25:
-            radius = 0.25 * min(move.length, radius)
-        elif ratio > 0.75 and move.length > 0.8 * radius:
-            radius = min(3.0 * radius, LARGEST_RADIUS)
+        radius = next_radius(ratio, move.length, radius)
         if ratio > ACCEPT:
             theta, here = trial, there
             region = region_of(theta, here.gradient, here.hessian, lengths, lower, upper)
@@ -119,6 +122,14 @@ class Newton:
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
+        theta, here, status, iterations, reach = yield from self.climb(problem, start)
+        metric = problem.metric(theta)
+        model = self._model(problem, theta, here, metric)
+        certificate = certify(problem, theta, model, metric, status, iterations, reach)
+        return Solution(theta, -here.value, here.hessian, certificate)
+
+    def climb(self, problem: Problem, start: FloatArray) -> Iteration[Ended]:
+        """The iteration without a certificate at its end."""
         theta, spent = start, 0
         for level, data in enumerate(problem.data.levels):
             left = self.max_iterations - spent
@@ -128,10 +139,7 @@ class Newton:
                 problem, level, theta, metric, tolerance, left
             )
             spent += iterations
-        metric = problem.metric(theta)
-        model = self._model(problem, theta, here, metric)
-        certificate = certify(problem, theta, model, metric, status, spent, reach)
-        return Solution(theta, -here.value, here.hessian, certificate)
+        return theta, here, status, spent, reach
 
     def _model(
         self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
@@ -155,6 +163,6 @@ class Newton:
             )
         box = problem.family.box_at(theta)
         ended = yield from newton_steps(
-            Objective.OBSERVED, theta, metric, *box, tolerance, max_iterations, level
+            problem, Objective.OBSERVED, theta, metric, *box, tolerance, max_iterations, level
         )
         return *ended, 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,6 +58,7 @@ class Penalty:
 class PenalisedProblem(Problem):
     """A problem whose objective is minus the log posterior density."""
 
+    penalised: ClassVar[bool] = True
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros((0, 0)), np.arange(0)))
 
     def joined(self, request: Request, parts: Sequence[Any]) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -32,10 +32,10 @@ from moestat.solvers.squares import (
 
 __all__ = [
     *("Answer", "Evaluation", "InformedEvaluation", "Iteration", "Objective", "Problem"),
-    *("Request", "Result", "Sample", "Target", "Value", "ValueGradient"),
+    *("Ran", "Request", "Result", "Run", "Sample", "Target", "Value", "ValueGradient"),
 ]
 
-_PANELS, _NODES = (32, 256, 2048), 4
+_PANELS, _NODES = (2048, 256, 32), 4
 _STRIDES, _PREVIEWED = (16, 4), 2000
 _PART, _PARTS = 1 << 14, 8  # rows of a part of a pass at most, and of what the number is a multiple
 _PREVIEWED_PART = 1 << 11  # rows of a part of a preview at least
@@ -90,6 +90,18 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Run(Request):
+    """A whole iteration from theta in place of one evaluation, by code that needs no Python.
+
+    Whoever can share requests among threads can share these, too.
+    """
+
+    def of(self, problem: Problem) -> Ran:
+        """Run it."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
 class Value:
     """An objective: minus a log-likelihood (total, not per sample), or half a sum of squares."""
 
@@ -119,6 +131,16 @@ class InformedEvaluation(Evaluation):
     """
 
     information: FloatArray
+
+
+@dataclass(frozen=True)
+class Ran(Evaluation):
+    """Where a run has ended: parameters (P,), how, and after how many iterations and passes."""
+
+    theta: FloatArray
+    status: str
+    iterations: int
+    passes: int
 
 
 _SQUARES: dict[Objective, tuple[Callable[..., tuple[Any, ...]], type[Value]]] = {
@@ -180,6 +202,17 @@ class Sample:
             phi[0], phi[1:] = 1.0, self.X[:, rows]
             total += (phi * weight) @ phi.T
         return total / self.weight.sum()
+
+    def metric(self, family: Family) -> FloatArray:
+        """Metric (P, P) of a family's channels; the same array as long as the family is."""
+        if not self._metric or self._metric[0] is not family:
+            shape = family.index, family.width, family.n_params
+            self._metric[:] = family, region_metric(self.gram, *shape)
+        return self._metric[1]
+
+    @cached_property
+    def _metric(self) -> list[Any]:
+        return []
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -258,10 +291,13 @@ class Sample:
         if self.whole:
             return levels
         if np.issubdtype(self.y.dtype, np.integer):
+            finer, classes = self, int(self.y.max()) + 1
             for panels in _PANELS if self.X.shape[0] == 1 else ():
-                if self.size >= 4 * panels * _NODES * (int(self.y.max()) + 1):
-                    x, y, weight = gauss_compress(self.X[0], self.y, self.weight, panels, _NODES)
-                    levels.append(Sample(np.ascontiguousarray(x[None, :]), y, weight))
+                # Nodes have the moments of all rows, and so have the nodes of nodes.
+                if self.size >= 4 * panels * _NODES * classes:
+                    x, y, weight = gauss_compress(finer.X[0], finer.y, finer.weight, panels, _NODES)
+                    finer = Sample(np.ascontiguousarray(x[None, :]), y, weight)
+                    levels.insert(0, finer)
         else:
             for stride in _STRIDES if np.ptp(self.weight) == 0.0 else ():
                 if self.size >= stride * _PREVIEWED:
@@ -285,11 +321,17 @@ class Problem:
         The data; several problems may share them.
     passes : float
         Rows visited so far over the number of rows.
+
+    Attributes
+    ----------
+    penalised : bool
+        Whether the objective is more than a sum over rows.
     """
 
     family: Family
     data: Sample
     passes: float = 0.0
+    penalised: ClassVar[bool] = False
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def again(self) -> Self:
@@ -303,7 +345,7 @@ class Problem:
     def metric(self, theta: FloatArray) -> FloatArray:
         """Metric (P, P) of the trust region around theta (P,)."""
         family = self.family
-        metric = region_metric(self.data.gram, family.index, family.width, family.n_params)
+        metric = self.data.metric(family)
         unit = family.units(theta)
         return metric / np.outer(unit, unit)
 
@@ -316,18 +358,26 @@ class Problem:
         """The responsibilities (k, n) that complete-data requests take; (0, 0) without any."""
         return self._tau
 
-    def visit(self, request: Request) -> Sample:
+    def visit(self, request: Request, passes: int = 1) -> Sample:
         """The data that a request is about, counted as visited."""
         data = self.data.levels[request.level]
-        self.passes += data.size / self.data.size
+        self.passes += passes * data.size / self.data.size
         return data
 
     def parts(self, request: Request) -> Sequence[slice]:
         """Rows of each part of a pass; those of a sum of squares, or of an E-step, are all."""
         data, whole = self.data.levels[request.level], request.objective in _SQUARES
-        if whole or request.objective is Objective.EXPECTATION:
+        if whole or request.objective is Objective.EXPECTATION or isinstance(request, Run):
             return [slice(0, data.size)]
         return data.parts(self.family.n_params)
+
+    def inputs(self, request: Request, rows: slice) -> Data:
+        """What the loops read for some of the rows."""
+        whole, tau = self.data.levels[request.level], NO_SUMS.hessian
+        data = whole.part(rows)
+        if request.objective is Objective.COMPLETE:
+            tau = self._tau if data is whole else np.ascontiguousarray(self._tau[:, rows])
+        return Data(*data.arrays, tau)
 
     def evaluate(self, request: Request) -> Any:
         """Answer one request, by the kind of `Value` that its objective names, in one pass."""
@@ -335,7 +385,7 @@ class Problem:
 
     def joined(self, request: Request, parts: Sequence[Any]) -> Any:
         """The answer to a request from those of the `parts` of a pass, in their order."""
-        self.visit(request)
+        self.visit(request, parts[0].passes if isinstance(request, Run) else 1)
         if len(parts) == 1:
             return parts[0]
         names = [field.name for field in fields(parts[0])]
@@ -343,19 +393,18 @@ class Problem:
 
     def evaluate_part(self, request: Request, rows: slice) -> Any:
         """The sums over some of the rows."""
-        whole, objective = self.data.levels[request.level], request.objective
-        data = whole.part(rows)
+        if isinstance(request, Run):
+            return request.of(self)
+        objective = request.objective
         if objective in _SQUARES:
-            loop, answer = _SQUARES[objective]
+            data, (loop, answer) = self.data.levels[request.level], _SQUARES[objective]
             return answer(*loop(self.family, *data.arrays, request.theta))
         if objective is Objective.EXPECTATION:
+            data = self.data.levels[request.level]
             _, self._tau, log_density = self.family.rowwise(request.theta, data.X, data.y)
             return Value(-float(data.weight @ log_density))
-        family, loops = self.family, self.family.loops
-        tau = self._tau if data is whole else np.ascontiguousarray(self._tau[:, rows])
-        none = np.empty((0, 0))
-        inputs = Data(*data.arrays, tau if objective is Objective.COMPLETE else none)
-        at = request.theta, family.coefficients, inputs
+        family, loops, none = self.family, self.family.loops, NO_SUMS.hessian
+        at = request.theta, family.coefficients, self.inputs(request, rows)
         if objective is Objective.VALUE:
             return Value(-loops.log_likelihood(*at, 0, NO_SUMS))
         score = np.empty(family.n_params)

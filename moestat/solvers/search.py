@@ -409,6 +409,7 @@ class Search:
             lower, upper = problem.family.box_at(theta)
             tolerance = self.tolerance if last else max(self.tolerance, PREVIEW_TOLERANCE)
             theta, here, _, _ = yield from newton_steps(
+                problem,
                 Objective.OBSERVED,
                 theta,
                 problem.metric(theta),

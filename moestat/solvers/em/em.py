@@ -54,7 +54,7 @@ class EMMap:
         tolerance: float,
         m_step_iterations: int,
     ) -> None:
-        self.family, self.level = problem.family, level
+        self.problem, self.family, self.level = problem, problem.family, level
         self.metric = problem.metric(start)
         self.lower, self.upper = self.family.box_at(start)
         self._tolerance, self._iterations = _NEGLIGIBLE * tolerance, m_step_iterations
@@ -70,6 +70,7 @@ class EMMap:
             here = yield Request(Objective.COMPLETE, theta, self.level)
             theta = regress(self.family, theta, here)
         theta, _, _, _ = yield from newton_steps(
+            self.problem,
             Objective.COMPLETE,
             theta,
             self.metric,

@@ -176,11 +176,11 @@ def _try_jumps(
     model, tried = _between_kinks(problem, level, theta, here, metric), 0
     while True:
         move = KinkModel(problem, level, theta, model, metric, reach).step(1.0, reach)
-        if move.jump == 0.0 or move.decrease <= smallest_decrease(here, tolerance):
+        if move.jump == 0.0 or move.decrease <= smallest_decrease(here.value, tolerance):
             return theta, reach, tried
         there = yield Request(Objective.OBSERVED, move.point, level)
         tried += 1
-        if here.value - there.value > finest_decrease(here):
+        if here.value - there.value > finest_decrease(here.value):
             return move.point, reach, tried
         reach = 0.25 * min(move.jump, reach)
 

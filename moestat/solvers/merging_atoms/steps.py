@@ -87,9 +87,9 @@ class _Model:
     def is_solved(self, radius: float, tolerance: float) -> bool:
         """Whether neither a step within the radius nor one of length one has something to gain."""
         here, move = self.here, self.step(radius)
-        if is_converged(move.decrease, move.length, radius, here, tolerance):
+        if is_converged(move.decrease, move.length, radius, here.value, tolerance):
             return True
-        smallest = smallest_decrease(here, tolerance)
+        smallest = smallest_decrease(here.value, tolerance)
         # Rounding may have cut the radius; a certificate asks for steps of length one.
         return radius < 1.0 and max(move.decrease, self.step(1.0).decrease) <= smallest
 
@@ -123,7 +123,7 @@ class _Proposal:
         """Decrease up to the end (P,), with its gradient, in units of the predicted one."""
         here, predicted = self.model.here, self.move.decrease
         decrease = here.value - there.value
-        if max(predicted, abs(decrease)) <= finest_decrease(here):
+        if max(predicted, abs(decrease)) <= finest_decrease(here.value):
             decrease = self._integral(end, gradient)
         return decrease / predicted
 
@@ -162,7 +162,7 @@ class _Proposal:
         An integral over a path far off the ridge is rounded like its largest terms.
         """
         here, predicted = self.model.here, self.move.decrease
-        finest = finest_decrease(here)
+        finest = finest_decrease(here.value)
         error = abs(ratio * predicted - (here.value - there.value))
         agrees = error <= _AGREEMENT * finest and ratio < _UNRELIABLE
         return predicted > finest or agrees

@@ -7,6 +7,7 @@ as much.  Gradients are rounded by less than what a step needs to be judged.
 from __future__ import annotations
 
 from moestat.base.types import FloatArray
+from moestat.compiler.jit import compact, device
 from moestat.solvers.problem import Evaluation
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "ROUNDING",
     "finest_decrease",
     "is_converged",
+    "next_radius",
     "smallest_decrease",
     "straight_decrease",
 ]
@@ -42,22 +44,39 @@ PREVIEW_TOLERANCE = 1e-2
 """A part of the data says no more about the optimum than this, in units of log-likelihood."""
 
 
-def finest_decrease(here: Evaluation) -> float:
-    """Decreases down to this one can be read off a difference of two values."""
-    return ROUNDING * abs(here.value)
+@device(forceinline=False)
+@compact
+def finest_decrease(value):
+    """Decreases of an objective of this value down to which a difference of two can be read."""
+    return ROUNDING * abs(value)
 
 
-def smallest_decrease(here: Evaluation, tolerance: float) -> float:
-    """The smallest decrease worth a step: the tolerance, or what rounding allows."""
-    return max(tolerance, min(finest_decrease(here), _FINEST))
+@device(forceinline=False)
+@compact
+def smallest_decrease(value, tolerance):
+    """The smallest decrease worth a step: the tolerance, or what rounding of the value allows."""
+    finest = ROUNDING * abs(value)
+    finest = finest if finest < _FINEST else _FINEST
+    return tolerance if tolerance > finest else finest
 
 
-def is_converged(
-    decrease: float, length: float, radius: float, here: Evaluation, tolerance: float
-) -> bool:
+@device(forceinline=False)
+@compact
+def is_converged(decrease, length, radius, value, tolerance):
     """Whether a step of some length within the radius has nothing left to gain."""
-    smallest = smallest_decrease(here, tolerance)
+    smallest = smallest_decrease(value, tolerance)
     return (length <= 0.5 * radius and decrease <= smallest) or decrease <= 1e-3 * smallest
+
+
+@device(forceinline=False)
+@compact
+def next_radius(ratio, length, radius):
+    """The radius after a step of some length that gained `ratio` of the predicted decrease."""
+    if ratio < 0.25:
+        return 0.25 * (length if length < radius else radius)
+    if ratio > 0.75 and length > 0.8 * radius:
+        return 3.0 * radius if 3.0 * radius < LARGEST_RADIUS else LARGEST_RADIUS
+    return radius
 
 
 def straight_decrease(step: FloatArray, here: Evaluation, there: Evaluation) -> float:

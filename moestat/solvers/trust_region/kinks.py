@@ -37,6 +37,7 @@ from moestat.solvers.trust_region.decrease import (
     smallest_decrease,
     straight_decrease,
 )
+from moestat.solvers.trust_region.newton_loop import NewtonRun, run_newton
 from moestat.solvers.trust_region.region import NULL_CURVATURE, box_step, free_coordinates
 
 __all__ = [
@@ -44,6 +45,9 @@ __all__ = [
 ]
 
 _SWEEPS = 20
+
+_REACH = 1.0
+"""Largest change of a location across kinks, at first and at most."""
 
 
 def has_kinks(family: Family) -> bool:
@@ -382,19 +386,21 @@ def kinked_steps(
     A jump that fails says nothing about steps within the cells, nor the reverse: each kind has
     its own region, and a step within the cells follows a jump that failed.
     """
-    here = yield Request(Objective.OBSERVED, theta, level)
-    radius, reach, jumps = 1.0, 1.0, True
+    theta, here, made = yield from _beside_kinks(
+        problem, level, theta, metric, tolerance, max_iterations // 2
+    )
+    radius, reach, jumps = 1.0, _REACH, True
     model = KinkModel(problem, level, theta, here, metric, reach)
-    for iteration in range(max_iterations):
+    for iteration in range(made, max_iterations):
         move = model.step(radius, reach, jumps)
-        if move.decrease <= smallest_decrease(here, tolerance) and not jumps:
+        if move.decrease <= smallest_decrease(here.value, tolerance) and not jumps:
             jumps = True
             move = model.step(radius, reach, jumps)
-        if is_converged(move.decrease, move.length, radius, here, tolerance):
+        if is_converged(move.decrease, move.length, radius, here.value, tolerance):
             return theta, here, "converged", iteration, reach
         there = yield Request(Objective.OBSERVED, move.point, level)
         decrease = here.value - there.value
-        if max(move.decrease, abs(decrease)) <= finest_decrease(here):
+        if max(move.decrease, abs(decrease)) <= finest_decrease(here.value):
             decrease = model.decrease_to(move.point, there)
         ratio = decrease / move.decrease
         if not np.isfinite(ratio):
@@ -408,7 +414,7 @@ def kinked_steps(
             else:
                 radius = 0.25 * min(move.length, radius)
         elif ratio > 0.75:
-            reach = min(2.0 * reach, 1.0)
+            reach = min(2.0 * reach, _REACH)
             if move.length > 0.8 * radius:
                 radius = min(3.0 * radius, LARGEST_RADIUS)
         if ratio > ACCEPT:
@@ -416,6 +422,28 @@ def kinked_steps(
         elif radius < SMALLEST_RADIUS:
             return theta, here, "stalled", iteration + 1, reach
     return theta, here, "iteration limit", max_iterations, reach
+
+
+def _beside_kinks(
+    problem: Problem,
+    level: int,
+    theta: FloatArray,
+    metric: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+) -> Iteration[tuple[FloatArray, Evaluation, int]]:
+    """Parameters, evaluation and iterations of a run as far as no kink is within reach."""
+    begin = Request(Objective.OBSERVED, theta, level)
+    lower, upper = problem.family.box_at(theta)
+    at, x = kink_locations(problem.family), problem.data.levels[level].X[0]
+    first, last = x.min(), x.max()
+    below, above = theta[at] < first, theta[at] > last
+    if not ((below | above).all() and NewtonRun.is_for(problem, begin)):
+        return theta, (yield begin), 0
+    upper[at[below]] = np.minimum(upper[at[below]], first)
+    lower[at[above]] = np.maximum(lower[at[above]], last)
+    ran = yield from run_newton(begin, metric, lower, upper, tolerance, max_iterations)
+    return ran.theta, ran, ran.iterations
 
 
 class OneSided(NamedTuple):

@@ -26,7 +26,7 @@ from moestat.solvers.trust_region.region import (
 
 __all__ = ["LargeRegion", "Metric", "region_of"]
 
-_LARGE = 150
+LARGE = 150
 """Parameters from which on LAPACK is faster than compiled loops."""
 
 _RESIDUAL = 0.1
@@ -227,6 +227,6 @@ def region_of(
     upper: FloatArray,
 ) -> Region | LargeRegion:
     """The region by the number of parameters: compiled loops for few, LAPACK for many."""
-    if theta.size > _LARGE:
+    if theta.size > LARGE:
         return LargeRegion(theta, gradient, hessian, metric, lower, upper)
     return Region(theta, gradient, hessian, metric.matrix, lower, upper)

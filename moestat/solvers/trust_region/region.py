@@ -186,7 +186,7 @@ def _follow(n, at, segment, theta, lower, upper, step):
 
 @compile_loop
 @compact
-def _region_loop(theta, gradient, hessian, metric, lower, upper, integers, basis, rotations, step):
+def take_apart(theta, gradient, hessian, metric, lower, upper, integers, basis, rotations, step):
     """Fill the arrays of a `Region`; returns the numbers of free coordinates and of rotations.
 
     The latter is -1 if the metric is not definite.  `step` is scratch.
@@ -213,7 +213,7 @@ def _region_loop(theta, gradient, hessian, metric, lower, upper, integers, basis
 
 @compile_loop
 @compact
-def _step_loop(
+def find_step(
     theta,
     gradient,
     hessian,
@@ -329,7 +329,7 @@ class Region:
             np.empty((2 * n_params + 3, n_params)),
             np.empty((2, most)),
         )
-        self.n_free, used = _region_loop(*model, *arrays, np.empty(n_params))
+        self.n_free, used = take_apart(*model, *arrays, np.empty(n_params))
         if used < 0:
             raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
         self.at = arrays[0][: self.n_free]
@@ -351,7 +351,7 @@ class Region:
             If the model is not finite.
         """
         step = np.empty(self.theta.size)
-        decrease, length = _step_loop(*self._model, float(radius), null, *self._state, step)
+        decrease, length = find_step(*self._model, float(radius), null, *self._state, step)
         if not math.isfinite(decrease):
             raise np.linalg.LinAlgError("the quadratic model is not finite")
         return BoxStep(step, decrease, length)

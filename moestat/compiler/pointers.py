@@ -1,0 +1,63 @@
+"""Compiled loops that call each other by address.
+
+A loop that calls another one's source would compile it again, for every kind of atom; a call by
+address costs as much as any call, and each loop is compiled, and cached, by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba import types
+from numba.core import cgutils
+
+from moestat.compiler.jit import primitive
+
+__all__ = ["address_of", "call_by_address"]
+
+
+def address_of(loop: Any, *arguments: Any) -> int:
+    """Where the machine code of a compiled loop is, for arguments of these kinds.
+
+    Parameters
+    ----------
+    loop : numba dispatcher
+        What `moestat.compiler.jit.compile_loop` has returned; compiled first if it is not yet.
+    *arguments
+        Examples of its arguments.
+    """
+    kinds = tuple(numba.typeof(argument) for argument in arguments)
+    loop.compile(kinds)
+    compiled = loop.overloads[kinds]
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+
+
+def call_by_address(result: Any) -> Callable[..., Any]:
+    """A function ``call(address, arguments)`` for compiled loops, its arguments a tuple.
+
+    Parameters
+    ----------
+    result : numba type
+        What the called loop returns.
+    """
+
+    def call(address: int, arguments: tuple[Any, ...]) -> Any:
+        raise TypeError("only compiled loops call by address")
+
+    def typer(address: Any, arguments: Any) -> Any:
+        return result(types.int64, arguments)
+
+    @primitive(call, typer, types.int64, types.BaseTuple)
+    def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args[1].types
+        kind = context.call_conv.get_function_type(result, kinds)
+        code = builder.inttoptr(args[0], kind.as_pointer())
+        packed = cgutils.unpack_tuple(builder, args[1])
+        status, value = context.call_conv.call_function(builder, code, result, kinds, packed)
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return value
+
+    return call

@@ -1,0 +1,148 @@
+"""Newton's iteration as one compiled loop: the same steps as from pass to pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import moestat
+from moestat.estimation.priors import Prior
+from moestat.solvers.driver import drive
+from moestat.solvers.newton import newton_steps
+from moestat.solvers.problem import Objective, Problem, Request, Run, Sample
+from moestat.solvers.trust_region.newton_loop import NewtonRun, run_newton
+
+CASES = {
+    "lines": ("gaussian", {"gate": "softmax", "n_experts": 3, "n_features": 2}),
+    "classes": ("multinomial", {"gate": "sigmoid", "n_experts": 2, "n_classes": 3}),
+    "counts": ("poisson", {"gate": "softmax", "n_experts": 2}),
+    "competition": ("gaussian", {"gate": "competition", "n_experts": 2}),
+}
+
+
+def problem_of(case, n=1500):
+    name, options = CASES[case]
+    family = moestat.family(name, **options)
+    theta = family.pin(np.clip(np.random.default_rng(3).normal(size=family.n_params), -1.5, 1.5))
+    theta = np.clip(theta, family.lower, family.upper)
+    X, y = moestat.sample(family, theta, n, rng=1, design=moestat.Uniform(-2, 2))
+    data = Sample(
+        np.ascontiguousarray(X.T), family.likelihood.encode(y, family.n_classes), np.ones(n)
+    )
+    return Problem(family, data), theta
+
+
+def both(problem, start, objective, tolerance=1e-9, iterations=200):
+    """Ends of the one loop and of the iteration from pass to pass, and their passes."""
+    found = []
+    for is_for in (NewtonRun.is_for, lambda *_: False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(NewtonRun, "is_for", staticmethod(is_for))
+            own = replace(problem.again(), _tau=problem.tau)
+            box = own.family.box_at(start)
+            metric = own.metric(start)
+            steps = newton_steps(own, objective, start, metric, *box, tolerance, iterations)
+            found.append((*drive([steps], [own], threads=1)[0], own.passes))
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("iterations", [0, 3, 200])
+def test_steps_are_those_from_pass_to_pass(case, iterations):
+    problem, theta = problem_of(case)
+    family = problem.family
+    start = theta + 0.3 * np.random.default_rng(5).normal(size=theta.size)
+    start = np.clip(family.pin(start), family.lower, family.upper)
+    one, other = both(problem, start, Objective.OBSERVED, iterations=iterations)
+    assert one[2:] == other[2:]
+    assert np.allclose(one[0], other[0], rtol=1e-9, atol=1e-9)
+    assert one[1].value == pytest.approx(other[1].value, rel=1e-12)
+    for name in ("gradient", "hessian"):
+        expected = getattr(other[1], name)
+        assert np.allclose(getattr(one[1], name), expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_given_responsibilities_are_read():
+    problem, theta = problem_of("classes")
+    problem.evaluate(Request(Objective.EXPECTATION, theta))
+    one, other = both(problem, theta, Objective.COMPLETE)
+    assert one[2:] == other[2:]
+    assert np.allclose(one[0], other[0], rtol=1e-9, atol=1e-9)
+    assert one[1].value < problem.evaluate(Request(Objective.COMPLETE, theta)).value
+
+
+def test_a_metric_that_is_not_definite_raises():
+    problem, theta = problem_of("lines")
+    metric = -np.eye(theta.size)
+    run = run_newton(
+        Request(Objective.OBSERVED, theta), metric, *problem.family.box_at(theta), 1, 9
+    )
+    with pytest.raises(np.linalg.LinAlgError, match="metric"):
+        drive([run], [problem], threads=1)
+
+
+def test_a_model_that_is_not_finite_raises():
+    problem, theta = problem_of("lines")
+    theta[0] = np.nan
+    metric = np.eye(theta.size)
+    run = run_newton(
+        Request(Objective.OBSERVED, theta), metric, *problem.family.box_at(theta), 1, 9
+    )
+    with pytest.raises(np.linalg.LinAlgError, match="finite"):
+        drive([run], [problem], threads=1)
+
+
+def test_it_is_for_few_plain_rows():
+    problem, theta = problem_of("lines")
+    begin = Request(Objective.OBSERVED, theta)
+    assert NewtonRun.is_for(problem, begin)
+    data = problem.data
+    frozen = data.X.copy()
+    frozen.flags.writeable = False
+    assert not NewtonRun.is_for(problem.on(replace(data, X=frozen)), begin)
+    assert not NewtonRun.is_for(problem.on(replace(data, X=np.asfortranarray(data.X))), begin)
+    assert not NewtonRun.is_for(problem.on(replace(data, whole=True)), begin)
+    many, _ = problem_of("lines", n=40_000)
+    assert not NewtonRun.is_for(many, begin)
+    assert NewtonRun.is_for(many, replace(begin, level=0))
+
+
+def test_a_penalty_is_not_left_out():
+    """A mode differs from the maximum on the few rows that the loop would take."""
+    family = moestat.family("gaussian", gate="softmax", n_experts=1)
+    theta = family.pack({"beta0": [0], "beta1": [0], "a": [2.0], "b": [1.0], "nu": [0.1]})
+    X, y = moestat.sample(family, theta, 50, rng=0)
+    free = moestat.fit(family, X, y, rng=0)
+    pulled = moestat.fit(family, X, y, rng=0, prior=Prior())
+    assert not np.allclose(free.params, pulled.params, rtol=1e-4)
+
+
+def test_runs_share_threads():
+    """Ends of many runs at once, on any number of threads, are those of each alone."""
+    problem, theta = problem_of("lines", n=4000)
+    rng = np.random.default_rng(0)
+    family = problem.family
+    starts = [
+        np.clip(theta + 0.2 * rng.normal(size=theta.size), family.lower, family.upper)
+        for _ in range(40)
+    ]
+
+    def ends(threads):
+        problems = [problem.again() for _ in starts]
+        runs = [
+            run_newton(Request(Objective.OBSERVED, s), p.metric(s), *family.box_at(s), 1e-9, 20)
+            for s, p in zip(starts, problems, strict=True)
+        ]
+        return drive(runs, problems, threads=threads)
+
+    for one, other in zip(ends(1), ends(2), strict=True):
+        assert np.array_equal(one.theta, other.theta)
+        assert one.passes == other.passes
+
+
+def test_a_request_to_run_says_so_itself():
+    problem, theta = problem_of("lines")
+    with pytest.raises(NotImplementedError):
+        Run(Objective.OBSERVED, theta).of(problem)
