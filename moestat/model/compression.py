@@ -17,9 +17,13 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_design, as_floats, as_plain_array, as_weights, positive_int
+from moestat.compiler.jit import compile_loop
 from moestat.model.family import Family
 
 __all__ = ["Compressed", "compress", "gauss_compress"]
+
+_DISTINCT = 1e-13
+"""Square of a distance of points, over half a panel, from which on they are two."""
 
 _SAVING = 4
 """Rows over nodes below which nothing is gained."""
@@ -272,8 +276,10 @@ def gauss_compress(
 
     Notes
     -----
-    Stieltjes' procedure gives the three-term recurrence of the polynomials orthogonal under the
-    empirical measure, Golub and Welsch (1969) the nodes from its Jacobi matrix.
+    One pass sums Legendre polynomials over the rows of each class and panel.  The modified
+    Chebyshev algorithm (Wheeler 1974) makes of such moments the three-term recurrence of the
+    polynomials orthogonal under the empirical measure, and Golub and Welsch (1969) of that the
+    nodes.
 
     Examples
     --------
@@ -285,31 +291,10 @@ def gauss_compress(
     """
     low, high = float(x.min()), float(x.max())
     width = (high - low) / n_panels
-    panel = np.minimum(((x - low) / width).astype(np.int64), n_panels - 1)
-    group = y * n_panels + panel
-    n_groups = (int(y.max()) + 1) * n_panels
-    local = 2.0 * (x - low - panel * width) / width - 1.0
-
-    def total(values: FloatArray) -> FloatArray:
-        sums = np.bincount(group, weights=values, minlength=n_groups)
-        return sums.astype(np.float64)
-
-    mass = total(weight)
-    diagonal = np.zeros((n_groups, n_nodes))
-    offset = np.zeros((n_groups, n_nodes))
-    previous = np.zeros_like(local)
-    scale = np.sqrt(np.where(mass > 0, mass, 1.0))
-    current = 1.0 / scale[group]
-    for j in range(n_nodes):
-        measure = weight * current
-        diagonal[:, j] = total(measure * current * local)
-        following = (local - diagonal[group, j]) * current - offset[group, j] * previous
-        norm = np.sqrt(np.maximum(total(weight * following**2), 0.0))
-        # Fewer distinct samples than nodes: the recurrence ends and the rule is exact.
-        norm = np.where(norm > 1e-9, norm, 0.0)
-        if j + 1 < n_nodes:
-            offset[:, j + 1] = norm
-            previous, current = current, following / np.where(norm > 0, norm, np.inf)[group]
+    moments = np.zeros(((int(y.max()) + 1) * n_panels, 2 * n_nodes))
+    _add_moments(x, y, weight, low, width, n_panels, moments)
+    n_groups, mass = len(moments), moments[:, 0]
+    diagonal, offset = _recurrence(moments.T)
     jacobi = np.zeros((n_groups, n_nodes, n_nodes))
     along = np.arange(n_nodes)
     jacobi[:, along, along] = diagonal
@@ -327,6 +312,52 @@ def gauss_compress(
         np.broadcast_to(classes, keep.shape)[keep],
         kept * (mass.sum() / kept.sum()),
     )
+
+
+@compile_loop
+def _add_moments(x, y, weight, low, width, n_panels, moments):
+    """Add to moments (classes times panels, 2 m) the rows' monic Legendre polynomials."""
+    degree = moments.shape[1]
+    for t in range(x.size):
+        place = (x[t] - low) / width
+        panel = int(place)
+        panel = panel if panel < n_panels else n_panels - 1
+        local = 2.0 * (place - panel) - 1.0
+        group = y[t] * n_panels + panel
+        before = 0.0
+        here = weight[t]
+        moments[group, 0] += here
+        for j in range(1, degree):
+            following = local * here - (j - 1) ** 2 / (4.0 * (j - 1) ** 2 - 1.0) * before
+            before = here
+            here = following
+            moments[group, j] += here
+
+
+def _recurrence(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Diagonals and off-diagonals (groups, m) of Jacobi matrices, from moments (2 m, groups).
+
+    Where a measure has fewer points than nodes, or they are closer than rounding tells, an
+    off-diagonal of 0 ends the recurrence: the rule is exact.
+    """
+    degree, n_groups = moments.shape
+    order = np.arange(degree, dtype=float)[:, None]
+    legendre = order**2 / (4.0 * order**2 - 1.0)
+    diagonal, squares = np.zeros((2, degree // 2, n_groups))
+    before, here, slope = np.zeros_like(moments), moments, np.zeros(n_groups)
+    norm, alive = np.ones(n_groups), np.ones(n_groups, dtype=bool)
+    for k in range(degree // 2):
+        if k:
+            at, following = slice(k, degree - k), np.zeros_like(moments)
+            following[at] = here[k + 1 : degree - k + 1] + legendre[at] * here[k - 1 : -k - 1]
+            following[at] -= diagonal[k - 1] * here[at] + squares[k - 1] * before[at]
+            before, here = here, following
+        last, norm, last_slope = norm, here[k], slope
+        alive &= norm > (_DISTINCT * last if k else 0.0)
+        slope = np.divide(here[k + 1], norm, out=np.zeros(n_groups), where=alive)
+        diagonal[k] = np.where(alive, slope - last_slope, 0.0)
+        squares[k] = np.divide(norm, last, out=np.zeros(n_groups), where=alive)
+    return diagonal.T, np.sqrt(squares.T)
 
 
 def _group_ties(

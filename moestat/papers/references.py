@@ -162,6 +162,12 @@ _WORKS = (
         "doi 10.1214/08-AOAS191",
     ),
     Reference(
+        "Wheeler (1974)",
+        "J. C. Wheeler",
+        "Modified moments and Gaussian quadratures",
+        "Rocky Mountain Journal of Mathematics 4, 287-296",
+    ),
+    Reference(
         "Golub and Welsch (1969)",
         "G. H. Golub and J. H. Welsch",
         "Calculation of Gauss quadrature rules",

@@ -46,7 +46,8 @@ def test_one_gamma_expert_is_a_generalised_linear_model(times):
     phi = mine.blocks["phi"][0]
     other = model.fit(tol=1e-14, scale=phi)
     names = ["b[0]", "a[0,x]"]
-    assert np.allclose(mine.params[names], other.params, rtol=1e-8, atol=1e-9)
+    # A fit ends where no step gains 1e-9: of a standard error, that is 5e-5.
+    assert np.allclose(mine.params[names], other.params, rtol=1e-7, atol=1e-9)
     assert mine.llf == pytest.approx(model.loglike(other.params, scale=phi), rel=1e-11)
     expected = mine.get_robustcov_results("expected")
     assert np.allclose(expected.bse[names], other.bse, rtol=1e-8)
