@@ -88,15 +88,16 @@ class ShortRuns:
     """Starts that a search on a part of the samples ends with.
 
     Starts of several kinds take a few iterations each, on at most 4000 of the samples, and the best
-    of them are continued, for classes on up to 1000 samples for each parameter. Then rounds of
+    of them are continued, for classes on up to 1000 samples for each parameter, or on the nodes
+    (`moestat.model.compression`) that stand for more samples with one input. Then rounds of
     moves try to better the best optimum: one atom is replaced by a copy of another, and the two are
     pulled apart at random, so that a part of the samples that one atom serves poorly gets a second
     one. A round's best moves are continued; the search ends when two rounds have found nothing. Up
-    to three runs start the fit to all samples: the best optimum on 100,000 of them, a second run
-    that reached it, and the runner-up. Where all samples were looked at, every run that was
-    continued is handed back; and when fewer than three of the runs before the moves reached the
-    best optimum the whole search is repeated, until three searches have ended there or `searches`
-    are over, fewer where samples and parameters are many.
+    to three runs start the fit to all samples: the best optimum on 100,000 of them or on the nodes,
+    a second run that reached it, and the runner-up. Where all samples were looked at, every run
+    that was continued is handed back. There, as on nodes, the whole search is repeated when fewer
+    than three of the runs before the moves reached the best optimum, until three searches have
+    ended there or `searches` are over, fewer where samples and parameters are many.
 
     With more than 4000 samples of a number the search ends early where all of k + 1 of 2 (k + 1)
     runs of k experts from clusters agree.  Where samples and parameters are very many (n P^2 > 1e7)
@@ -145,27 +146,24 @@ class ShortRuns:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         deadline = time.monotonic() + self.time_limit
-        family = problem.family
-        few = some = _some_rows(problem, rng, _ROWS)
-        if _has_classes(family):
-            P = family.n_params
-            rows = max(_ROWS, _ROWS_PER_PARAMETER * P, int(_WORK / P**2))
-            some = _some_rows(problem, rng, rows)
-        if some.data is not problem.data or _is_climbed(family):
+        few, some, stand_for_all = _parts(problem, rng)
+        if not stand_for_all or _is_climbed(problem.family):
             found, _ = self._search(few, some, deadline, rng)
             found = _judged(problem, found, rng)
-            if _is_climbed(family):
+            if _is_climbed(problem.family):
                 best = max(height for _, height in found)
                 found = [run for run in found if run[1] >= best - _WORSE]
             return np.array(_twice_at_most(found)[:_RETURNED])
         found, agreeing = self._search(few, some, deadline, rng)
         ends = [max(height for _, height in found)]
-        while len(ends) < self._most(problem) and time.monotonic() <= deadline:
+        while len(ends) < self._most(some) and time.monotonic() <= deadline:
             if max(agreeing, _reached(ends)) >= _AGREEING:
                 break
             more, _ = self._search(few, some, deadline, rng)
             found, agreeing = found + more, 0
             ends.append(max(height for _, height in more))
+        if some.data is not problem.data:
+            return np.array(_twice_at_most(found)[:_RETURNED])
         return np.array([theta for theta, _ in found])
 
     def _most(self, problem: Problem) -> int:
@@ -268,6 +266,20 @@ def _rules(family: Family, count: int) -> list[StartRule]:
     return [rule(int(c)) for (rule, _), c in zip(shares, counts, strict=True) if c]
 
 
+def _parts(problem: Problem, rng: np.random.Generator) -> tuple[Problem, Problem, bool]:
+    """What short and long runs look at, and whether the latter stands for all rows."""
+    family, data = problem.family, problem.data
+    if not _has_classes(family):
+        few = _some_rows(problem, rng, _ROWS)
+        return few, few, few.data is data
+    P = family.n_params
+    rows = max(_ROWS, _ROWS_PER_PARAMETER * P, int(_WORK / P**2))
+    if data.size > rows and len(data.levels) > 1:
+        return problem.on(data.levels[0]), problem.on(data.levels[-2]), True
+    few, some = _some_rows(problem, rng, _ROWS), _some_rows(problem, rng, rows)
+    return few, some, some.data is data
+
+
 def _some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
     """The problem on a part of its rows, drawn in proportion to their weights."""
     data = problem.data
@@ -289,15 +301,17 @@ def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[End
     if family.has_jumps:
         box = family.box_at(start)
         ended = yield from newton_steps(
-            Objective.OBSERVED, start, problem.metric(start), *box, 1e-6, steps
+            problem, Objective.OBSERVED, start, problem.metric(start), *box, 1e-6, steps
         )
         return ended[0], -ended[1].value
     if _is_climbed(family):
         end, here, _ = yield from bfgs_steps(problem, start, -1, _CHEAPER * steps, _ENDED)
         return end, -here.value
-    solver = (GaussNewtonBFGS if family.is_regression else Newton)(max_iterations=steps)
-    solution = yield from solver.steps(problem, start)
-    return solution.theta, solution.log_likelihood
+    if family.is_regression:
+        solution = yield from GaussNewtonBFGS(max_iterations=steps).steps(problem, start)
+        return solution.theta, solution.log_likelihood
+    end, here, *_ = yield from Newton(max_iterations=steps).climb(problem, start)
+    return end, -here.value
 
 
 def _run(problem: Problem, points: FloatArray, steps: int) -> list[Ended]:

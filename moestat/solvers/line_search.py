@@ -33,7 +33,7 @@ def weak_wolfe(
     """
     lower, upper = box
     theta, value, gradient = begin.theta, here.value, here.gradient
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rooms = np.where(step > 0.0, (upper - theta) / step, (lower - theta) / step)
     room = float(np.min(rooms[step != 0.0], initial=np.inf))
     low, high, t = 0.0, np.inf, first

@@ -10,13 +10,13 @@ flat valley, a line search takes that step, and BFGS goes on from the Hessian wi
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.compiler.jit import compact, compile_loop
 from moestat.solvers.certificate import spectrum
 from moestat.solvers.line_search import weak_wolfe
 from moestat.solvers.newton import Ended, Newton
@@ -45,12 +45,44 @@ _FLATTEST = 1e-4  # least curvature, in units of log-likelihood per squared pred
 _LONGER = 10.0  # growth of the radius after a step that went to its edge
 
 
+@compile_loop
+@compact
+def _before(moved, change, order, rest, along, share):
+    """The first of Nocedal's two loops: `rest` (P,) without the steps of the memory (m, P)."""
+    for q in range(order.size):
+        j = order[q]
+        along[j] = 0.0
+        inner = 0.0
+        for i in range(rest.size):
+            along[j] += moved[j, i] * change[j, i]
+            inner += moved[j, i] * rest[i]
+        share[j] = inner / along[j] if along[j] > 0.0 else 0.0
+        for i in range(rest.size):
+            rest[i] -= share[j] * change[j, i]
+
+
+@compile_loop
+@compact
+def _after(moved, change, order, rest, along, share):
+    """The second: `rest` (P,) with them again, in the opposite order."""
+    for q in range(order.size - 1, -1, -1):
+        j = order[q]
+        if along[j] > 0.0:
+            inner = 0.0
+            for i in range(rest.size):
+                inner += change[j, i] * rest[i]
+            for i in range(rest.size):
+                rest[i] += (share[j] - inner / along[j]) * moved[j, i]
+
+
 class _Curvature:
     """A curvature (P, P) with a memory of steps, from which BFGS makes the next one."""
 
     def __init__(self, matrix: FloatArray) -> None:
         self._matrix = matrix
-        self._pairs: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=_MEMORY)
+        self._moved, self._change = np.empty((2, _MEMORY, len(matrix)))
+        self._along, self._share = np.empty((2, _MEMORY))
+        self._made = 0
         self._at: IntArray = np.arange(0)
         self._factor = scipy.linalg.cho_factor(np.zeros((0, 0)))
 
@@ -60,24 +92,23 @@ class _Curvature:
 
     def remember(self, moved: FloatArray, change: FloatArray) -> None:
         """A step (P,) and what it changed the gradient by."""
-        self._pairs.append((moved, change))
+        place = self._made % _MEMORY
+        self._moved[place], self._change[place] = moved, change
+        self._made += 1
 
     def step(self, gradient: FloatArray, at: IntArray) -> FloatArray:
         """The step (P,) over the coordinates `at`: two loops over the memory, Nocedal (1980)."""
         if not np.array_equal(at, self._at):
             block = self._matrix[np.ix_(at, at)]
             self._at, self._factor = at, scipy.linalg.cho_factor(block, check_finite=False)
-        rest, used = gradient[at].copy(), []
-        for moved, change in reversed(self._pairs):
-            moved, change = moved[at], change[at]
-            along = float(moved @ change)
-            if along > 0.0:
-                share = float(moved @ rest) / along
-                rest -= share * change
-                used.append((moved, change, along, share))
-        rest = scipy.linalg.cho_solve(self._factor, rest, check_finite=False)
-        for moved, change, along, share in reversed(used):
-            rest += (share - float(change @ rest) / along) * moved
+        last = np.arange(self._made - 1, max(self._made - _MEMORY, 0) - 1, -1) % _MEMORY
+        moved, change, rest = self._moved, self._change, gradient[at]
+        if at.size < gradient.size:
+            moved, change = np.ascontiguousarray(moved[:, at]), np.ascontiguousarray(change[:, at])
+        memory = moved, change, last, rest, self._along, self._share
+        _before(*memory)
+        rest[:] = scipy.linalg.cho_solve(self._factor, rest, check_finite=False)
+        _after(*memory)
         step = np.zeros_like(gradient)
         step[at] = -rest
         return step
@@ -229,7 +260,7 @@ def _climb(
         while saddle and move.decrease <= tolerance and radius < LARGEST_RADIUS:
             radius *= _LONGER
             move = region.step(radius)
-        if move.decrease <= smallest_decrease(here, tolerance):
+        if move.decrease <= smallest_decrease(here.value, tolerance):
             return theta, here, "converged", spent
         if spent >= most:
             return theta, here, "iteration limit", spent
