@@ -277,7 +277,7 @@ def gauss_compress(
     Notes
     -----
     One pass sums Legendre polynomials over the rows of each class and panel.  The modified
-    Chebyshev algorithm (Wheeler 1974) makes of such moments the three-term recurrence of the
+    Chebyshev algorithm of Wheeler (1974) makes of such moments the three-term recurrence of the
     polynomials orthogonal under the empirical measure, and Golub and Welsch (1969) of that the
     nodes.
 
