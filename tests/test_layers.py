@@ -75,7 +75,7 @@ SOLVERS = [
     {"penalised"},
     {"driver", "collapse", "trust_region", "targets"},
     {"certificate", "line_search"},
-    {"solution"},
+    {"solution", "bfgs"},
     {"newton", "least_squares"},
     {"em", "merging_atoms", "quasi_newton", "search"},
 ]

@@ -22,11 +22,12 @@ from moestat.estimation.starts import (
 )
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton
+from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
 from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Iteration, Objective, Problem, Request, Sample
-from moestat.solvers.quasi_newton import MANY, bfgs_steps
+from moestat.solvers.quasi_newton import MANY
 
 __all__ = ["ShortRuns"]
 

@@ -10,9 +10,10 @@ from moestat.base.types import FloatArray
 from moestat.solvers.problem import Iteration, Request, ValueGradient
 from moestat.solvers.trust_region.decrease import ROUNDING
 
-__all__ = ["Searched", "weak_wolfe"]
+__all__ = ["DECREASE", "FLATTER", "HALVINGS", "Searched", "weak_wolfe"]
 
-_DECREASE, _FLATTER, _HALVINGS = 1e-4, 0.9, 40
+DECREASE, FLATTER, HALVINGS = 1e-4, 0.9, 40
+"""Parts of the predicted decrease and of the slope that a trial must meet, and trials at most."""
 
 Searched = tuple[FloatArray, ValueGradient, list[tuple[FloatArray, FloatArray]]]
 """The point found with its evaluation, and all trials with their gradients."""
@@ -39,7 +40,7 @@ def weak_wolfe(
     low, high, t = 0.0, np.inf, first
     slope = float(gradient @ step)
     best, tried = theta, []
-    for _ in range(_HALVINGS):
+    for _ in range(HALVINGS):
         t = min(t, room)
         point = np.clip(theta + t * step, lower, upper)
         there = yield replace(begin, theta=point)
@@ -47,11 +48,11 @@ def weak_wolfe(
         gained = value - there.value
         if abs(gained) <= ROUNDING * abs(value):
             gained = -0.5 * t * float((gradient + there.gradient) @ step)
-        if not gained >= _DECREASE * t * predicted:
+        if not gained >= DECREASE * t * predicted:
             high = t
         else:
             best, here = point, there
-            if there.gradient @ step >= _FLATTER * min(slope, 0.0) or t >= room:
+            if there.gradient @ step >= FLATTER * min(slope, 0.0) or t >= room:
                 break
             low = t
         t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t

@@ -23,7 +23,7 @@ from moestat.solvers.trust_region.decrease import (
     straight_decrease,
 )
 from moestat.solvers.trust_region.kinks import has_kinks, kinked_steps
-from moestat.solvers.trust_region.large import Metric, region_of
+from moestat.solvers.trust_region.large import LARGE, Metric, region_of
 from moestat.solvers.trust_region.newton_loop import NewtonRun, run_newton
 
 __all__ = ["Ended", "Newton", "newton_steps"]
@@ -49,7 +49,7 @@ def newton_steps(
     gradient and Hessian at the trial point come together.  On few data it runs as one loop.
     """
     begin = Request(objective, theta, level)
-    if NewtonRun.is_for(problem, begin):
+    if theta.size <= LARGE and NewtonRun.is_for(problem, begin):
         ran = yield from run_newton(begin, metric, lower, upper, tolerance, max_iterations)
         return ran.theta, ran, ran.status, ran.iterations
     here = yield begin

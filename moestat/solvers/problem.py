@@ -96,6 +96,16 @@ class Run(Request):
     Whoever can share requests among threads can share these, too.
     """
 
+    @staticmethod
+    def is_for(problem: Problem, request: Request) -> bool:
+        """Whether the data are so few that threads share no pass, and a loop can read them."""
+        data = problem.data.levels[request.level]
+        if problem.penalised or data.whole or type(data) is not Sample:
+            return False
+        arrays = (*data.arrays, problem.tau)
+        # Of other arrays the code at an address would read something else.
+        return all(a.flags.carray for a in arrays) and len(data.parts(request.theta.size)) == 1
+
     def of(self, problem: Problem) -> Ran:
         """Run it."""
         raise NotImplementedError
@@ -134,7 +144,7 @@ class InformedEvaluation(Evaluation):
 
 
 @dataclass(frozen=True)
-class Ran(Evaluation):
+class Ran(ValueGradient):
     """Where a run has ended: parameters (P,), how, and after how many iterations and passes."""
 
     theta: FloatArray

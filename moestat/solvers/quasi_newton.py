@@ -13,10 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
-from moestat.base.types import FloatArray, IntArray
-from moestat.compiler.jit import compact, compile_loop
+from moestat.base.types import FloatArray
+from moestat.solvers.bfgs import NEAR, bfgs_steps
 from moestat.solvers.certificate import spectrum
 from moestat.solvers.line_search import weak_wolfe
 from moestat.solvers.newton import Ended, Newton
@@ -26,120 +25,18 @@ from moestat.solvers.problem import (
     Objective,
     Problem,
     Request,
-    ValueGradient,
 )
 from moestat.solvers.trust_region.decrease import LARGEST_RADIUS, smallest_decrease
 from moestat.solvers.trust_region.kinks import has_kinks
 from moestat.solvers.trust_region.large import LargeRegion, Metric
-from moestat.solvers.trust_region.region import free_coordinates
 
-__all__ = ["MANY", "QuasiNewton", "bfgs_steps"]
+__all__ = ["MANY", "QuasiNewton"]
 
 MANY = 70
 """Parameters above which climbing without Hessians takes less time."""
 
-_MEMORY, _ROUND = 50, 50  # steps that BFGS remembers, and between two curvatures of complete data
-_NEAR = 1e-2  # predicted gain, in units of log-likelihood, at which the first Hessian is made
-_RIDGE, _STEEPER = 1e-3, 10.0  # of the predictors' metric, and its growth where that is not enough
 _FLATTEST = 1e-4  # least curvature, in units of log-likelihood per squared predictor
 _LONGER = 10.0  # growth of the radius after a step that went to its edge
-
-
-@compile_loop
-@compact
-def _before(moved, change, order, rest, along, share):
-    """The first of Nocedal's two loops: `rest` (P,) without the steps of the memory (m, P)."""
-    for q in range(order.size):
-        j = order[q]
-        along[j] = 0.0
-        inner = 0.0
-        for i in range(rest.size):
-            along[j] += moved[j, i] * change[j, i]
-            inner += moved[j, i] * rest[i]
-        share[j] = inner / along[j] if along[j] > 0.0 else 0.0
-        for i in range(rest.size):
-            rest[i] -= share[j] * change[j, i]
-
-
-@compile_loop
-@compact
-def _after(moved, change, order, rest, along, share):
-    """The second: `rest` (P,) with them again, in the opposite order."""
-    for q in range(order.size - 1, -1, -1):
-        j = order[q]
-        if along[j] > 0.0:
-            inner = 0.0
-            for i in range(rest.size):
-                inner += change[j, i] * rest[i]
-            for i in range(rest.size):
-                rest[i] += (share[j] - inner / along[j]) * moved[j, i]
-
-
-class _Curvature:
-    """A curvature (P, P) with a memory of steps, from which BFGS makes the next one."""
-
-    def __init__(self, matrix: FloatArray) -> None:
-        self._matrix = matrix
-        self._moved, self._change = np.empty((2, _MEMORY, len(matrix)))
-        self._along, self._share = np.empty((2, _MEMORY))
-        self._made = 0
-        self._at: IntArray = np.arange(0)
-        self._factor = scipy.linalg.cho_factor(np.zeros((0, 0)))
-
-    def renew(self, matrix: FloatArray) -> None:
-        """Take another matrix; the memory stays."""
-        self._matrix, self._at = matrix, np.arange(0)
-
-    def remember(self, moved: FloatArray, change: FloatArray) -> None:
-        """A step (P,) and what it changed the gradient by."""
-        place = self._made % _MEMORY
-        self._moved[place], self._change[place] = moved, change
-        self._made += 1
-
-    def step(self, gradient: FloatArray, at: IntArray) -> FloatArray:
-        """The step (P,) over the coordinates `at`: two loops over the memory, Nocedal (1980)."""
-        if not np.array_equal(at, self._at):
-            block = self._matrix[np.ix_(at, at)]
-            self._at, self._factor = at, scipy.linalg.cho_factor(block, check_finite=False)
-        last = np.arange(self._made - 1, max(self._made - _MEMORY, 0) - 1, -1) % _MEMORY
-        moved, change, rest = self._moved, self._change, gradient[at]
-        if at.size < gradient.size:
-            moved, change = np.ascontiguousarray(moved[:, at]), np.ascontiguousarray(change[:, at])
-        memory = moved, change, last, rest, self._along, self._share
-        _before(*memory)
-        rest[:] = scipy.linalg.cho_solve(self._factor, rest, check_finite=False)
-        _after(*memory)
-        step = np.zeros_like(gradient)
-        step[at] = -rest
-        return step
-
-    def step_inside(
-        self, theta: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
-    ) -> FloatArray:
-        """The step (P,) without the coordinates on an edge of the box that it would cross."""
-        at = np.flatnonzero(free_coordinates(theta, gradient, lower, upper))
-        while True:
-            step = self.step(gradient, at)
-            crosses = (theta <= lower) & (step < 0.0) | (theta >= upper) & (step > 0.0)
-            if not crosses.any():
-                return step
-            at = at[~crosses[at]]
-
-
-def _complete(problem: Problem, theta: FloatArray, level: int) -> Iteration[FloatArray]:
-    """Curvature (P, P) of the complete data, given the responsibilities at theta, made definite."""
-    yield Request(Objective.EXPECTATION, theta, level)
-    matrix = (yield Request(Objective.COMPLETE, theta, level)).hessian
-    matrix = np.where(np.isfinite(matrix).all(), matrix, 0.0)
-    ridge = _RIDGE * float(problem.data.levels[level].weight.sum()) * problem.metric(theta)
-    while True:
-        matrix = matrix + ridge
-        try:
-            np.linalg.cholesky(matrix)
-        except np.linalg.LinAlgError:
-            ridge *= _STEEPER
-        else:
-            return matrix
 
 
 def _without_signs(region: LargeRegion) -> FloatArray:
@@ -150,43 +47,6 @@ def _without_signs(region: LargeRegion) -> FloatArray:
     matrix = metric.copy()
     matrix[block] = (half * np.maximum(np.abs(values), _FLATTEST)) @ half.T
     return matrix
-
-
-def bfgs_steps(
-    problem: Problem,
-    theta: FloatArray,
-    level: int,
-    most: int,
-    tolerance: float = _NEAR,
-    matrix: FloatArray | None = None,
-) -> Iteration[tuple[FloatArray, ValueGradient, int]]:
-    """Climb by BFGS on one level of the data; returns (theta, evaluation, steps).
-
-    It ends after `most` steps, where a step is predicted to gain less than the tolerance, or where
-    none gains; with a `matrix` in place of the complete data's curvature after one round.
-    """
-    lower, upper = problem.family.box_at(theta)
-    here = yield Request(Objective.SCORE, theta, level)
-    if matrix is not None:
-        most = min(most, _ROUND)
-    else:
-        matrix = yield from _complete(problem, theta, level)
-    curvature, fresh = _Curvature(matrix), 0
-    for steps in range(most):
-        if fresh == _ROUND:
-            curvature.renew((yield from _complete(problem, theta, level)))
-            fresh = 0
-        step = curvature.step_inside(theta, here.gradient, lower, upper)
-        predicted = -float(step @ here.gradient)
-        if predicted <= 2.0 * tolerance:
-            return theta, here, steps
-        begin = Request(Objective.SCORE, theta, level)
-        point, there, _ = yield from weak_wolfe(begin, here, step, predicted, (lower, upper))
-        if point is theta:
-            return theta, here, steps
-        curvature.remember(point - theta, there.gradient - here.gradient)
-        theta, here, fresh = point, there, fresh + 1
-    return theta, here, most
 
 
 @dataclass(frozen=True)
@@ -248,7 +108,7 @@ def _climb(
 ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
     """Rounds of BFGS steps, each with a step by the Hessian at its end."""
     box, lengths = problem.family.box_at(theta), Metric(metric)
-    radius, matrix, near = 1.0, None, _NEAR
+    radius, matrix, near = 1.0, None, NEAR
     spent = 0
     while True:
         theta, _, steps = yield from bfgs_steps(problem, theta, level, most - spent, near, matrix)

@@ -24,9 +24,9 @@ from moestat.solvers.trust_region.region import (
     free_coordinates,
 )
 
-__all__ = ["LargeRegion", "Metric", "region_of"]
+__all__ = ["LARGE", "LargeRegion", "Metric", "region_of"]
 
-LARGE = 150
+LARGE = 100
 """Parameters from which on LAPACK is faster than compiled loops."""
 
 _RESIDUAL = 0.1

@@ -19,7 +19,7 @@ from moestat.kernels.build import Loops
 from moestat.kernels.build import tables as pass_tables
 from moestat.kernels.records import NO_SUMS, Coefficients, Data, Sums
 from moestat.kernels.views import row
-from moestat.solvers.problem import Iteration, Problem, Ran, Request, Run, Sample
+from moestat.solvers.problem import Evaluation, Iteration, Problem, Ran, Request, Run
 from moestat.solvers.trust_region.decrease import (
     ACCEPT,
     LEAST_PROGRESS,
@@ -29,7 +29,6 @@ from moestat.solvers.trust_region.decrease import (
     is_converged,
     next_radius,
 )
-from moestat.solvers.trust_region.large import LARGE
 from moestat.solvers.trust_region.region import (
     MOST_ROTATIONS,
     NULL_CURVATURE,
@@ -125,6 +124,11 @@ def _newton_loop(
     return value, _LIMIT, max_iterations, passes
 
 
+@dataclass(frozen=True)
+class NewtonRan(Ran, Evaluation):
+    """Where a run has ended, with score and Hessian."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class NewtonRun(Run):
     """Newton's iteration as one request.
@@ -147,17 +151,7 @@ class NewtonRun(Run):
     tolerance: float
     max_iterations: int
 
-    @staticmethod
-    def is_for(problem: Problem, request: Request) -> bool:
-        """Whether the data are so few that threads share no pass, and the loop can read them."""
-        data, n_params = problem.data.levels[request.level], problem.family.n_params
-        if problem.penalised or data.whole or n_params > LARGE or type(data) is not Sample:
-            return False
-        arrays = (*data.arrays, problem.tau)
-        # Of other arrays the code at an address would read something else.
-        return all(a.flags.carray for a in arrays) and len(data.parts(n_params)) == 1
-
-    def of(self, problem: Problem) -> Ran:
+    def of(self, problem: Problem) -> NewtonRan:
         """Run it.
 
         Raises
@@ -189,7 +183,7 @@ class NewtonRun(Run):
             raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
         if code == _NOT_FINITE:
             raise np.linalg.LinAlgError("the quadratic model is not finite")
-        return Ran(value, here.score, here.hessian, theta, _STATUS[code], iterations, passes)
+        return NewtonRan(value, here.score, here.hessian, theta, _STATUS[code], iterations, passes)
 
 
 def run_newton(
@@ -199,7 +193,7 @@ def run_newton(
     upper: FloatArray,
     tolerance: float,
     max_iterations: int,
-) -> Iteration[Ran]:
+) -> Iteration[NewtonRan]:
     """The iteration that begins with a request, as a `NewtonRun`."""
     return (
         yield NewtonRun(
