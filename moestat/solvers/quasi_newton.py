@@ -35,18 +35,23 @@ __all__ = ["MANY", "QuasiNewton"]
 MANY = 70
 """Parameters above which climbing without Hessians takes less time."""
 
+_MARGIN = 1e-10  # by which a diagonal is longer: rounding would make a matrix indefinite
 _FLATTEST = 1e-4  # least curvature, in units of log-likelihood per squared predictor
 _LONGER = 10.0  # growth of the radius after a step that went to its edge
 
 
 def _without_signs(region: LargeRegion) -> FloatArray:
-    """The Hessian (P, P) with its curvatures' signs dropped, not quite flat in any direction."""
+    """The Hessian (P, P) with its curvatures' signs dropped, not quite flat in any direction.
+
+    Held coordinates stand apart: with the metric's entries beside a flatter block it would not be
+    definite when one of them becomes free.
+    """
     metric, block = region.metric.matrix, np.ix_(region.at, region.at)
     values, vectors = region.basis
     half = metric[block] @ vectors
-    matrix = metric.copy()
+    matrix = np.diag(np.diagonal(metric))
     matrix[block] = (half * np.maximum(np.abs(values), _FLATTEST)) @ half.T
-    return matrix
+    return matrix + _MARGIN * np.diag(np.diagonal(matrix))
 
 
 @dataclass(frozen=True)

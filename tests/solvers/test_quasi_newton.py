@@ -20,7 +20,8 @@ from moestat.solvers.problem import (
     Sample,
     Value,
 )
-from moestat.solvers.quasi_newton import MANY
+from moestat.solvers.quasi_newton import MANY, _without_signs
+from moestat.solvers.trust_region.large import LargeRegion, Metric
 
 FAMILIES = {
     "gaussian": ("gaussian", "softmax", {}),
@@ -179,3 +180,22 @@ def test_a_curvature_that_is_not_one_is_made_definite(entry):
     with pytest.raises(StopIteration) as ended:
         asked.send(Evaluation(0.0, np.zeros(size), np.full((size, size), entry)))
     assert np.linalg.eigvalsh(ended.value.value)[0] > 0.0
+
+
+@pytest.mark.parametrize("held, top", [(0, 14.0), (3, 14.0), (3, -5.0)])
+def test_a_hessian_of_many_scales_gives_a_definite_matrix_over_any_coordinates(held, top):
+    rng, size = np.random.default_rng(0), 80
+    for _ in range(10):
+        scale = 10.0 ** rng.uniform(-3.0, 3.0, size)
+        basis = np.linalg.qr(rng.normal(size=(size, size)))[0]
+        curvatures = 10.0 ** rng.uniform(-6.0, top, size) * rng.choice([-1.0, 1.0], size)
+        hessian = (basis * curvatures) @ basis.T * np.outer(scale, scale)
+        metric = np.kron(np.eye(size // 2), [[1.0, 0.9], [0.9, 1.0]]) * np.outer(scale, scale)
+        lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+        lower[:held] = upper[:held] = 0.0
+        zero = np.zeros(size)
+        region = LargeRegion(zero, zero, hessian, Metric(metric), lower, upper)
+        matrix = _without_signs(region)
+        assert len(region.at) == size - held
+        for at in (np.arange(size), rng.permutation(size)[: size // 2]):
+            np.linalg.cholesky(matrix[np.ix_(at, at)])
