@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle, permutations
 from typing import ClassVar
 
 import numpy as np
@@ -32,8 +33,10 @@ from moestat.solvers.quasi_newton import MANY
 __all__ = ["ShortRuns"]
 
 _MOST = 100_000  # starts of one fit
-_ROWS = 4000
-"""Rows that short runs look at; the starts that the search ends with see all of them."""
+_ROWS, _MOST_ROWS, _SHARE = 4000, 20_000, 0.1
+"""Rows that short runs look at, and for densities of a number the most of them and their share of
+all: an expert of one in a thousand has four of 4000.  The starts that the search ends with see all
+rows."""
 
 _ROWS_PER_PARAMETER = 1000
 """For classes the runs that are continued look at so many rows for each parameter, and at more
@@ -50,7 +53,7 @@ _SHORT, _HALF, _LONG = 12, 20, 300
 _CHEAPER, _ENDED = 4, 1e-3
 """Steps of BFGS in place of one by a Hessian, and the predicted gain at which they end."""
 
-_MOVED = 24
+_MOVED = 12
 """Moves of a round."""
 
 _CONTINUED = {True: (16, 6), False: (5, 2)}
@@ -88,24 +91,26 @@ Ended = tuple[FloatArray, float]
 class ShortRuns:
     """Starts that a search on a part of the samples ends with.
 
-    Starts of several kinds take a few iterations each, on at most 4000 of the samples, and the best
-    of them are continued, for classes on up to 1000 samples for each parameter, or on the nodes
-    (`moestat.model.compression`) that stand for more samples with one input. Then rounds of
-    moves try to better the best optimum: one atom is replaced by a copy of another, and the two are
-    pulled apart at random, so that a part of the samples that one atom serves poorly gets a second
-    one. A round's best moves are continued; the search ends when two rounds have found nothing. Up
-    to three runs start the fit to all samples: the best optimum on 100,000 of them or on the nodes,
-    a second run that reached it, and the runner-up. Where all samples were looked at, every run
-    that was continued is handed back. There, as on nodes, the whole search is repeated when fewer
-    than three of the runs before the moves reached the best optimum, until three searches have
-    ended there or `searches` are over, fewer where samples and parameters are many.
+    Starts of several kinds take a few iterations each, on 4000 of the samples (a tenth of them, up
+    to 20,000, for densities of a number), and the best of them are continued, for classes on up to
+    1000 samples for each parameter, or on the nodes (`moestat.model.compression`) that stand for
+    more samples with one input. Then rounds of moves try to better the best optimum: one atom is
+    replaced by a copy of another, and the two are pulled apart at random, so that a part of the
+    samples that one atom serves poorly gets a second one. A round's best moves are continued; the
+    search ends when two rounds have found nothing. Up to three runs start the fit to all samples:
+    the best optimum on 100,000 of them or on the nodes, a second run that reached it, and the
+    runner-up. Where all samples were looked at, every run that was continued is handed back. There,
+    as on nodes, the whole search is repeated when fewer than three of the runs before the moves
+    reached the best optimum, until three searches have ended there or `searches` are over, fewer
+    where samples and parameters are many.
 
-    With more than 4000 samples of a number the search ends early where all of k + 1 of 2 (k + 1)
-    runs of k experts from clusters agree.  Where samples and parameters are very many (n P^2 > 1e7)
-    these runs look at 10 samples for each parameter only, the worse of all runs are dropped early,
-    and the search ends when all runs that are continued agree.  With more than 70 parameters runs
-    climb by BFGS, two thirds of those that are continued end half-way, one round of moves without a
-    better optimum is the last, and runs that ended more than 1 below the best start no fit.
+    With more than 4000 samples of a number the search consists of moves alone where all of k + 1 of
+    2 (k + 1) runs of k experts from clusters agree, and ends if one round betters nothing. Where
+    samples and parameters are very many (n P^2 > 1e7) these runs look at 10 samples for each
+    parameter only, the worse of all runs are dropped early, and one round is enough also when all
+    runs that are continued agree. With more than 70 parameters runs climb by BFGS, two thirds of
+    those that are continued end half-way, one round of moves without a better optimum is the last,
+    and runs that ended more than 1 below the best start no fit.
 
     Parameters
     ----------
@@ -179,26 +184,25 @@ class ShortRuns:
     ) -> tuple[list[Ended], int]:
         """Runs that were continued, and how many of them reached the best before the moves."""
         family = some.family
-        rules, tried = _rules(family, self.count), np.empty((0, family.n_params))
-        large = _is_large(few)
+        large, (begun, moves) = _is_large(few), _CONTINUED[_has_classes(family)]
+        tried, agree = np.empty((0, family.n_params)), False
         if large or (_has_numbers(family) and few.data.size >= _ROWS):
-            tried, agree = _tried(few, rng, large)
-            if agree:
-                return _run(some, tried[:2], _LONG), len(tried)
-        points = into_box(family, np.vstack([tried, *(rule.draw(few, rng) for rule in rules)]))
-        begun, moves = _CONTINUED[_has_classes(family)]
-        short = _best(_short(few, points, large), begun)
+            tried, agree = _tried(few, rng)
+        if agree:
+            short = tried[:2]
+        else:
+            drawn = [rule.draw(few, rng) for rule in _rules(family, self.count)]
+            short = _best(_short(few, into_box(family, np.vstack([tried, *drawn]))), begun)
         found = _continued(some, short)
         first = [height for _, height in found]
-        if large and _reached(first) == len(first) >= family.n_experts:
-            return found, len(first)
-        idle, most_idle = 0, 1 if _is_climbed(family) else _IDLE
+        agree = agree or (large and _reached(first) == len(first) >= family.n_experts)
+        idle, most_idle = 0, 1 if agree or _is_climbed(family) else _IDLE
         for _ in range(_ROUNDS if family.n_experts > 1 else 0):
             if idle == most_idle or time.monotonic() > deadline:
                 break
             height = max(height for _, height in found)
             moved = _moves(some, _best(found, 1)[0], _MOVED, rng)
-            found += _continued(some, _best(_short(few, moved, large), moves))
+            found += _continued(some, _best(_short(few, moved), moves))
             idle = idle + 1 if max(h for _, h in found) <= height + _SAME_OPTIMUM else 0
         return found, _reached(first, max(height for _, height in found))
 
@@ -214,9 +218,9 @@ def _has_numbers(family: Family) -> bool:
     return family.n_experts > 1 and not (_has_classes(family) or family.is_regression)
 
 
-def _short(problem: Problem, points: FloatArray, large: bool) -> list[Ended]:
+def _short(problem: Problem, points: FloatArray) -> list[Ended]:
     """Short runs; in a large search the worse ones are dropped after a few iterations."""
-    if large:
+    if _is_large(problem):
         points = _best(_run(problem, points, _FIRST), len(points) // _KEPT)
     return _run(problem, points, _SHORT)
 
@@ -229,10 +233,10 @@ def _continued(problem: Problem, points: FloatArray) -> list[Ended]:
     return _run(problem, _best(half, -(-len(points) // _KEPT)), _LONG)
 
 
-def _tried(problem: Problem, rng: np.random.Generator, large: bool) -> tuple[FloatArray, bool]:
+def _tried(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, bool]:
     """Ends (k + 1, P) of runs on few rows, best first, and whether all of them are one optimum."""
     family, part = problem.family, problem
-    if large:
+    if _is_large(problem):
         part = _some_rows(problem, rng, max(1000, _TRIED_ROWS * family.n_params))
     asked = family.n_experts + 1
     points = into_box(family, ClusterStarts(2 * asked).draw(part, rng))
@@ -271,7 +275,8 @@ def _parts(problem: Problem, rng: np.random.Generator) -> tuple[Problem, Problem
     """What short and long runs look at, and whether the latter stands for all rows."""
     family, data = problem.family, problem.data
     if not _has_classes(family):
-        few = _some_rows(problem, rng, _ROWS)
+        most = _ROWS if family.is_regression else _MOST_ROWS
+        few = _some_rows(problem, rng, int(np.clip(_SHARE * data.size, _ROWS, most)))
         return few, few, few.data is data
     P = family.n_params
     rows = max(_ROWS, _ROWS_PER_PARAMETER * P, int(_WORK / P**2))
@@ -352,9 +357,9 @@ def _moves(problem: Problem, theta: FloatArray, count: int, rng: np.random.Gener
     """Parameters (count, P) in which one atom of theta has given way to a copy of another."""
     family = problem.family
     moved = np.empty((count, family.n_params))
-    for row in moved:
+    pairs = rng.permutation(list(permutations(range(family.n_experts), 2)))
+    for row, (gone, copied) in zip(moved, cycle(pairs), strict=False):
         atoms, shared = family.split(theta)
-        gone, copied = rng.choice(family.n_experts, 2, replace=False)
         atoms = atoms.copy()
         atoms[gone] = atoms[copied]
         pair = [gone, copied]

@@ -182,7 +182,7 @@ def test_a_curvature_that_is_not_one_is_made_definite(entry):
     assert np.linalg.eigvalsh(ended.value.value)[0] > 0.0
 
 
-@pytest.mark.parametrize("held, top", [(0, 14.0), (3, 14.0), (3, -5.0)])
+@pytest.mark.parametrize(("held", "top"), [(0, 14.0), (3, 14.0), (3, -5.0)])
 def test_a_hessian_of_many_scales_gives_a_definite_matrix_over_any_coordinates(held, top):
     rng, size = np.random.default_rng(0), 80
     for _ in range(10):
