@@ -16,6 +16,7 @@ from moestat.solvers.least_squares.levenberg_marquardt import LevenbergMarquardt
 from moestat.solvers.least_squares.sgd import SGD
 from moestat.solvers.merging_atoms.moment_newton import MomentNewton
 from moestat.solvers.merging_atoms.moment_squares import MomentSquares
+from moestat.solvers.merging_atoms.newton_squares import NewtonSquares
 from moestat.solvers.newton import Newton
 from moestat.solvers.problem import Iteration, Problem
 from moestat.solvers.quasi_newton import QuasiNewton
@@ -33,6 +34,7 @@ __all__ = [
     "LevenbergMarquardt",
     "MomentNewton",
     "MomentSquares",
+    "NewtonSquares",
     "Newton",
     "QuasiNewton",
     "Search",
@@ -64,10 +66,13 @@ SOLVERS.register(Maker("moment-newton", MomentNewton))
 SOLVERS.register(Maker("gauss-newton-bfgs", GaussNewtonBFGS))
 SOLVERS.register(Maker("levenberg-marquardt", LevenbergMarquardt))
 SOLVERS.register(Maker("moment-squares", MomentSquares))
+SOLVERS.register(Maker("newton-squares", NewtonSquares))
 SOLVERS.register(Maker("sgd", SGD))
 SOLVERS.register(Maker("search", Search))
 
-LEAST_SQUARES = frozenset({"gauss-newton-bfgs", "levenberg-marquardt", "moment-squares", "sgd"})
+LEAST_SQUARES = frozenset(
+    {"gauss-newton-bfgs", "levenberg-marquardt", "moment-squares", "newton-squares", "sgd"}
+)
 """Solvers of regression functions; the others maximise the likelihood of densities."""
 
 
