@@ -416,12 +416,14 @@ def fit_blocks(
         Problem(inner.family, replace(inner.data.sampled, preview=False)),
         standard.coordinates,
     )
-    for rule in checked_starts(starts) if starts is not None else [ShortRuns(searches=SEARCHES)]:
+    default = [ShortRuns(searches=SEARCHES, threads=count)]
+    for rule in checked_starts(starts) if starts is not None else default:
         points = small.draw(rule, search)
         if starts is None:
             points = _highest(small.problem, points)
         for j, start in enumerate(into_box(inner.family, points)):
-            begun.problems.append(inner.again())
+            # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
+            begun.problems.append(replace(inner.again(), seen=1))
             begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
             begun.labels.append(f"{rule.name} {j}")
     (result,) = end_fits([begun], _Passes(count), began)

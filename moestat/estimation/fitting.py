@@ -23,14 +23,14 @@ from moestat.estimation.data import Data, read_data, spans
 from moestat.estimation.doubts import doubts
 from moestat.estimation.priors import Prior
 from moestat.estimation.results import MoEResults
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.short_runs import ShortRuns, least_squares
 from moestat.estimation.standardise import Standardised, data_units, standardise
 from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
-from moestat.solvers import GaussNewtonBFGS, Newton, QuasiNewton, Search, Solution, Solver
+from moestat.solvers import Newton, QuasiNewton, Search, Solution, Solver
 from moestat.solvers.certificate import GAIN_LIMIT
-from moestat.solvers.driver import Cores, attempt
+from moestat.solvers.driver import Cores, attempt, libraries
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 from moestat.solvers.quasi_newton import MANY
@@ -115,7 +115,7 @@ def _variance(data: Sample) -> float:
 def _default_solver(family: Family) -> Solver:
     """By derivatives, with few or many parameters, by a search over jumps, or least squares."""
     if family.is_regression:
-        return GaussNewtonBFGS()
+        return least_squares(family)
     if family.has_jumps:
         return Search()
     return QuasiNewton() if family.n_params > MANY else Newton()
@@ -236,17 +236,18 @@ def checked_starts(starts: Any) -> list[StartRule]:
     return rules
 
 
-def _begin(job: FitJob, whole: bool, scaled: bool = False) -> BegunFit:
+def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
     """Check a job and draw its starts; `scaled` says whether the data scale coordinates and box."""
     family = job.family
     rules = checked_starts(job.starts) if job.starts is not None else [ShortRuns()]
+    threads = target.threads if isinstance(target, Cores) else None
     solver = _default_solver(family) if job.solver is None else job.solver
     if not hasattr(solver, "steps"):
         raise ValueError(
             "solver must be a solver such as moestat.solvers.Newton(), or what make_solver of that"
             f" module makes of a name, got {short(solver)}"
         )
-    problem = _checked_problem(family, job.X, job.y, job.sample_weight, whole)
+    problem = _checked_problem(family, job.X, job.y, job.sample_weight, target.whole)
     standard = standardise(problem) if scaled else None
     begun = BegunFit(problem, solver, standard, prior=job.prior)
     inner = standard.problem if standard else problem
@@ -258,9 +259,12 @@ def _begin(job: FitJob, whole: bool, scaled: bool = False) -> BegunFit:
         standard = replace(standard, problem=inner) if standard else None
     child = as_generator(job.rng)
     for rule in rules:
+        seen = 0
+        if isinstance(rule, ShortRuns):
+            rule, seen = rule.on(threads), rule.rows(inner)
         points = standard.draw(rule, child) if standard else rule.draw(inner, child)
         for j, start in enumerate(into_box(inner.family, points)):
-            begun.problems.append(inner.again())
+            begun.problems.append(replace(inner.again(), seen=seen))
             begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
             begun.labels.append(f"{rule.name} {j}")
     return begun
@@ -299,7 +303,7 @@ def fit_jobs(jobs: Sequence[FitJob], target: Target | None = None) -> list[MoERe
     started: list[BegunFit | Exception] = []
     for job in jobs:
         try:
-            started.append(_begin(job, where.whole))
+            started.append(_begin(job, where))
         except Exception as error:
             started.append(error)
     return end_fits(started, where, began)
@@ -392,20 +396,24 @@ def fit_many(
     began = time.perf_counter()
     started: list[BegunFit | Exception] = []
     known: list[Data] = []
-    for position, ((X, y), weight, child) in enumerate(
-        zip(data, weights, as_generator(rng).spawn(len(data)), strict=True)
-    ):
-        try:
-            own, read = read_data(family, X, y, weight, {})
-            job = FitJob(own, read.X, read.y, solver, starts, weight, child, prior)
-            started.append(_begin(job, where.whole, scaled=True))
-            known.append(read)
-        except ValueError as error:
-            if len(data) == 1:
-                raise
-            raise ValueError(f"data set {position}: {error}") from None
+    children = as_generator(rng).spawn(len(data))
+    # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
+    with libraries().limit(limits=1, user_api="blas"):
+        for position, ((X, y), weight, child) in enumerate(
+            zip(data, weights, children, strict=True)
+        ):
+            try:
+                own, read = read_data(family, X, y, weight, {})
+                job = FitJob(own, read.X, read.y, solver, starts, weight, child, prior)
+                started.append(_begin(job, where, scaled=True))
+                known.append(read)
+            except ValueError as error:
+                if len(data) == 1:
+                    raise
+                raise ValueError(f"data set {position}: {error}") from None
+        ended = end_fits(started, where, began)
     results: list[MoEResults] = []
-    for result, read in zip(end_fits(started, where, began), known, strict=True):
+    for result, read in zip(ended, known, strict=True):
         if isinstance(result, Exception):
             raise result
         results.append(replace(result, data=read))
@@ -493,7 +501,8 @@ def fit(
     Notes
     -----
     Pham et al. (2026), eq. (2); for regression functions least squares, Yan et al. (2025), eq.
-    (6), by `moestat.solvers.GaussNewtonBFGS`. The fit runs in standardised coordinates of the
+    (6), by `moestat.solvers.NewtonSquares`, or `moestat.solvers.GaussNewtonBFGS` for experts with
+    kinks and for more than 70 parameters. The fit runs in standardised coordinates of the
     data, with a box about them that is a thousand times as wide as the papers' compact box; a
     variance is at least a millionth of that of the residuals of linear regression. Only
     `bounds` of the family that are the user's own bind as they are. Fits over the papers' box:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, permutations
 from typing import ClassVar
 
@@ -22,15 +22,17 @@ from moestat.estimation.starts import (
     predictor_noise,
 )
 from moestat.model.family import Family
-from moestat.solvers import GaussNewtonBFGS, Newton
+from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
+from moestat.solvers.least_squares.base import LeastSquaresSolver
 from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.quasi_newton import MANY
+from moestat.solvers.squares import profile_log_likelihood
 
-__all__ = ["ShortRuns"]
+__all__ = ["ShortRuns", "least_squares"]
 
 _MOST = 100_000  # starts of one fit
 _ROWS, _MOST_ROWS, _SHARE = 4000, 20_000, 0.1
@@ -78,7 +80,8 @@ _FIRST, _KEPT = 3, 3
 
 _MOVE_NOISE = 0.5
 _SAME_OPTIMUM = 1e-2
-_RETURNED = 3
+_RETURNED, _ALL_RETURNED = 3, 120_000
+"""Runs that start the fit to all samples: so many, and more while all of them read few rows."""
 
 _WORSE = 1.0
 """Units of log-likelihood below the best run at which one with many parameters is given up."""
@@ -97,12 +100,12 @@ class ShortRuns:
     more samples with one input. Then rounds of moves try to better the best optimum: one atom is
     replaced by a copy of another, and the two are pulled apart at random, so that a part of the
     samples that one atom serves poorly gets a second one. A round's best moves are continued; the
-    search ends when two rounds have found nothing. Up to three runs start the fit to all samples:
-    the best optimum on 100,000 of them or on the nodes, a second run that reached it, and the
-    runner-up. Where all samples were looked at, every run that was continued is handed back. There,
-    as on nodes, the whole search is repeated when fewer than three of the runs before the moves
-    reached the best optimum, until three searches have ended there or `searches` are over, fewer
-    where samples and parameters are many.
+    search ends when two rounds have found nothing. Up to three runs, more with fewer than 40,000
+    samples, start the fit to all of them: the best optimum on 100,000 samples or on the nodes, a
+    second run that reached it, and those next in height. Where all samples were looked at, every
+    run that was continued is handed back. There, as on nodes, the whole search is repeated when
+    fewer than three of the runs before the moves reached the best optimum, until three searches
+    have ended there or `searches` are over, fewer where samples and parameters are many.
 
     With more than 4000 samples of a number the search consists of moves alone where all of k + 1 of
     2 (k + 1) runs of k experts from clusters agree, and ends if one round betters nothing. Where
@@ -120,6 +123,9 @@ class ShortRuns:
         No further round of moves begins after so many seconds.
     searches : int
         Searches at most.
+    threads : int, optional
+        Threads over runs; those of the fit, or all cores, by default.  The starts do not depend
+        on it.
 
     Notes
     -----
@@ -140,6 +146,7 @@ class ShortRuns:
     count: int = 48
     time_limit: float = np.inf
     searches: int = 1
+    threads: int | None = None
     name: str = "short run"
     in_user_units: ClassVar[bool] = False
 
@@ -148,18 +155,29 @@ class ShortRuns:
         positive_int("searches", self.searches)
         if not (isinstance(self.time_limit, float) and self.time_limit == np.inf):
             real_in("time_limit", self.time_limit, 0.0)
+        if self.threads is not None:
+            positive_int("threads", self.threads)
+
+    def on(self, threads: int | None) -> ShortRuns:
+        """The same with so many threads, unless it names a number itself."""
+        return self if self.threads is not None else replace(self, threads=threads)
+
+    def rows(self, problem: Problem) -> int:
+        """How many of the rows of numbers its starts have been fitted to."""
+        most = _ROWS if problem.family.is_regression else _MOST_ROWS
+        return int(np.clip(_SHARE * problem.data.size, _ROWS, most))
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         deadline = time.monotonic() + self.time_limit
-        few, some, stand_for_all = _parts(problem, rng)
+        few, some, stand_for_all = self._parts(problem, rng)
         if not stand_for_all or _is_climbed(problem.family):
             found, _ = self._search(few, some, deadline, rng)
             found = _judged(problem, found, rng)
             if _is_climbed(problem.family):
                 best = max(height for _, height in found)
                 found = [run for run in found if run[1] >= best - _WORSE]
-            return np.array(_twice_at_most(found)[:_RETURNED])
+            return _returned(problem, found)
         found, agreeing = self._search(few, some, deadline, rng)
         ends = [max(height for _, height in found)]
         while len(ends) < self._most(some) and time.monotonic() <= deadline:
@@ -169,7 +187,7 @@ class ShortRuns:
             found, agreeing = found + more, 0
             ends.append(max(height for _, height in more))
         if some.data is not problem.data:
-            return np.array(_twice_at_most(found)[:_RETURNED])
+            return _returned(problem, found)
         return np.array([theta for theta, _ in found])
 
     def _most(self, problem: Problem) -> int:
@@ -187,13 +205,13 @@ class ShortRuns:
         large, (begun, moves) = _is_large(few), _CONTINUED[_has_classes(family)]
         tried, agree = np.empty((0, family.n_params)), False
         if large or (_has_numbers(family) and few.data.size >= _ROWS):
-            tried, agree = _tried(few, rng)
+            tried, agree = self._tried(few, rng)
         if agree:
             short = tried[:2]
         else:
             drawn = [rule.draw(few, rng) for rule in _rules(family, self.count)]
-            short = _best(_short(few, into_box(family, np.vstack([tried, *drawn]))), begun)
-        found = _continued(some, short)
+            short = _best(self._short(few, into_box(family, np.vstack([tried, *drawn]))), begun)
+        found = self._continued(some, short)
         first = [height for _, height in found]
         agree = agree or (large and _reached(first) == len(first) >= family.n_experts)
         idle, most_idle = 0, 1 if agree or _is_climbed(family) else _IDLE
@@ -202,9 +220,65 @@ class ShortRuns:
                 break
             height = max(height for _, height in found)
             moved = _moves(some, _best(found, 1)[0], _MOVED, rng)
-            found += _continued(some, _best(_short(few, moved), moves))
+            found += self._continued(some, _best(self._short(few, moved), moves))
             idle = idle + 1 if max(h for _, h in found) <= height + _SAME_OPTIMUM else 0
         return found, _reached(first, max(height for _, height in found))
+
+    def _parts(self, problem: Problem, rng: np.random.Generator) -> tuple[Problem, Problem, bool]:
+        """What short and long runs look at, and whether the latter stands for all rows."""
+        family, data = problem.family, problem.data
+        if not _has_classes(family):
+            few = _some_rows(problem, rng, self.rows(problem))
+            return few, few, few.data is data
+        P = family.n_params
+        rows = max(_ROWS, _ROWS_PER_PARAMETER * P, int(_WORK / P**2))
+        if data.size > rows and len(data.levels) > 1:
+            return problem.on(data.levels[0]), problem.on(data.levels[-2]), True
+        few, some = _some_rows(problem, rng, _ROWS), _some_rows(problem, rng, rows)
+        return few, some, some.data is data
+
+    def _short(self, problem: Problem, points: FloatArray) -> list[Ended]:
+        """Short runs; in a large search the worse ones are dropped after a few iterations."""
+        if _is_large(problem):
+            points = _best(self._run(problem, points, _FIRST), len(points) // _KEPT)
+        return self._run(problem, points, _SHORT)
+
+    def _continued(self, problem: Problem, points: FloatArray) -> list[Ended]:
+        """Long runs; with many parameters the worse ones end half-way."""
+        if not _is_climbed(problem.family):
+            return self._run(problem, points, _LONG)
+        half = self._run(problem, points, _HALF)
+        return self._run(problem, _best(half, -(-len(points) // _KEPT)), _LONG)
+
+    def _tried(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, bool]:
+        """Ends (k + 1, P) of runs on few rows, best first, and whether all are one optimum."""
+        family, part = problem.family, problem
+        if _is_large(problem):
+            part = _some_rows(problem, rng, max(1000, _TRIED_ROWS * family.n_params))
+        asked = family.n_experts + 1
+        points = into_box(family, ClusterStarts(2 * asked).draw(part, rng))
+        ends = self._run(part, _best(self._run(part, points, _SHORT), asked), _LONG)
+        return _best(ends, asked), _reached([height for _, height in ends]) == asked
+
+    def _run(self, problem: Problem, points: FloatArray, steps: int) -> list[Ended]:
+        """Runs of so many iterations; those with a collapsed atom count as the lowest."""
+        problems = [problem.again() for _ in points]
+        iterations = [
+            _iteration(p, point, steps) for p, point in zip(problems, points, strict=True)
+        ]
+        return [
+            (
+                theta,
+                height if np.isfinite(height) and not collapsed_atoms(problem, theta) else -np.inf,
+            )
+            for theta, height in drive(iterations, problems, self.threads)
+        ]
+
+
+def least_squares(family: Family) -> LeastSquaresSolver:
+    """Ended by Hessians where they are small and exist, else by gradients alone."""
+    by_hessians = family.n_params <= MANY and not family.has_kinked_mean
+    return NewtonSquares() if by_hessians else GaussNewtonBFGS()
 
 
 def _is_large(problem: Problem) -> bool:
@@ -216,32 +290,6 @@ def _is_large(problem: Problem) -> bool:
 def _has_numbers(family: Family) -> bool:
     """Whether a search may end early: runs to classes agree that are not best."""
     return family.n_experts > 1 and not (_has_classes(family) or family.is_regression)
-
-
-def _short(problem: Problem, points: FloatArray) -> list[Ended]:
-    """Short runs; in a large search the worse ones are dropped after a few iterations."""
-    if _is_large(problem):
-        points = _best(_run(problem, points, _FIRST), len(points) // _KEPT)
-    return _run(problem, points, _SHORT)
-
-
-def _continued(problem: Problem, points: FloatArray) -> list[Ended]:
-    """Long runs; with many parameters the worse ones end half-way."""
-    if not _is_climbed(problem.family):
-        return _run(problem, points, _LONG)
-    half = _run(problem, points, _HALF)
-    return _run(problem, _best(half, -(-len(points) // _KEPT)), _LONG)
-
-
-def _tried(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, bool]:
-    """Ends (k + 1, P) of runs on few rows, best first, and whether all of them are one optimum."""
-    family, part = problem.family, problem
-    if _is_large(problem):
-        part = _some_rows(problem, rng, max(1000, _TRIED_ROWS * family.n_params))
-    asked = family.n_experts + 1
-    points = into_box(family, ClusterStarts(2 * asked).draw(part, rng))
-    ends = _run(part, _best(_run(part, points, _SHORT), asked), _LONG)
-    return _best(ends, asked), _reached([height for _, height in ends]) == asked
 
 
 def _reached(heights: Sequence[float], best: float | None = None) -> int:
@@ -269,21 +317,6 @@ def _rules(family: Family, count: int) -> list[StartRule]:
     counts = [int(np.ceil(share * count)) for _, share in shares]
     counts = np.diff([0, *np.minimum(np.cumsum(counts), count)])
     return [rule(int(c)) for (rule, _), c in zip(shares, counts, strict=True) if c]
-
-
-def _parts(problem: Problem, rng: np.random.Generator) -> tuple[Problem, Problem, bool]:
-    """What short and long runs look at, and whether the latter stands for all rows."""
-    family, data = problem.family, problem.data
-    if not _has_classes(family):
-        most = _ROWS if family.is_regression else _MOST_ROWS
-        few = _some_rows(problem, rng, int(np.clip(_SHARE * data.size, _ROWS, most)))
-        return few, few, few.data is data
-    P = family.n_params
-    rows = max(_ROWS, _ROWS_PER_PARAMETER * P, int(_WORK / P**2))
-    if data.size > rows and len(data.levels) > 1:
-        return problem.on(data.levels[0]), problem.on(data.levels[-2]), True
-    few, some = _some_rows(problem, rng, _ROWS), _some_rows(problem, rng, rows)
-    return few, some, some.data is data
 
 
 def _some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
@@ -314,20 +347,12 @@ def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[End
         end, here, _ = yield from bfgs_steps(problem, start, -1, _CHEAPER * steps, _ENDED)
         return end, -here.value
     if family.is_regression:
-        solution = yield from GaussNewtonBFGS(max_iterations=steps).steps(problem, start)
+        solution = yield from replace(least_squares(family), max_iterations=steps).steps(
+            problem, start
+        )
         return solution.theta, solution.log_likelihood
     end, here, *_ = yield from Newton(max_iterations=steps).climb(problem, start)
     return end, -here.value
-
-
-def _run(problem: Problem, points: FloatArray, steps: int) -> list[Ended]:
-    """Runs of so many iterations; those with a collapsed atom count as the lowest."""
-    problems = [problem.again() for _ in points]
-    iterations = [_iteration(p, point, steps) for p, point in zip(problems, points, strict=True)]
-    return [
-        (theta, height if np.isfinite(height) and not collapsed_atoms(problem, theta) else -np.inf)
-        for theta, height in drive(iterations, problems, threads=1)
-    ]
 
 
 def _best(runs: Sequence[Ended], count: int) -> FloatArray:
@@ -336,21 +361,28 @@ def _best(runs: Sequence[Ended], count: int) -> FloatArray:
     return np.array([runs[i][0] for i in order[:count]])
 
 
-def _twice_at_most(runs: Sequence[Ended]) -> list[FloatArray]:
-    """Parameters of the runs from the highest on, each optimum twice at most."""
+def _returned(problem: Problem, runs: Sequence[Ended]) -> FloatArray:
+    """Parameters of the highest runs (count, P), the best optimum twice at most, others once."""
     kept: list[Ended] = []
     for theta, height in sorted(runs, key=lambda run: -run[1]):
-        if sum(abs(height - other) <= _SAME_OPTIMUM for _, other in kept) < 2:
+        reached = [other for _, other in kept if abs(height - other) <= _SAME_OPTIMUM]
+        if not reached or (len(kept) == 1):
             kept.append((theta, height))
-    return [theta for theta, _ in kept]
+    few = 0 if _is_climbed(problem.family) else _ALL_RETURNED // problem.data.size
+    count = max(_RETURNED, few)
+    return np.array([theta for theta, _ in kept[:count]])
 
 
 def _judged(problem: Problem, runs: Sequence[Ended], rng: np.random.Generator) -> list[Ended]:
     """The runs with their heights on more rows than they have looked at."""
-    more = _some_rows(problem, rng, _JUDGED)
-    requests = [Request(Objective.VALUE, theta) for theta, _ in runs]
-    heights = [-more.again().evaluate(request).value for request in requests]
-    return [(theta, height) for (theta, _), height in zip(runs, heights, strict=True)]
+    more, judged = _some_rows(problem, rng, _JUDGED), []
+    objective = Objective.RESIDUALS if problem.family.is_regression else Objective.VALUE
+    for theta, _ in runs:
+        height = -more.again().evaluate(Request(objective, theta)).value
+        if problem.family.is_regression:
+            height = profile_log_likelihood(-height, float(more.data.weight.sum()))
+        judged.append((theta, height))
+    return judged
 
 
 def _moves(problem: Problem, theta: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:

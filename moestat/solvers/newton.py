@@ -9,7 +9,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.solvers.certificate import certify
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.decrease import (
     ACCEPT,
@@ -130,13 +130,28 @@ class Newton:
 
     def climb(self, problem: Problem, start: FloatArray) -> Iteration[Ended]:
         """The iteration without a certificate at its end."""
-        theta, spent = start, 0
-        for level, data in enumerate(problem.data.levels):
-            left = self.max_iterations - spent
+        levels = problem.detail()
+        ended = yield from self._through(problem, levels, start, self.max_iterations)
+        if problem.has_doubtful_previews():
+            begun = yield Request(Objective.VALUE, start)
+            if begun.value < ended[1].value:
+                # The part of the data has led to another maximum, below the start.
+                spent = ended[3]
+                left = self.max_iterations - spent
+                ended = yield from self._through(problem, levels[-1:], start, left)
+                ended = *ended[:3], spent + ended[3], ended[4]
+        return ended
+
+    def _through(
+        self, problem: Problem, levels: list[tuple[int, Sample]], theta: FloatArray, most: int
+    ) -> Iteration[Ended]:
+        """Climb on one level of the data after the other."""
+        spent = 0
+        for level, data in levels:
             metric = problem.metric(theta)
             tolerance = max(self.tolerance, PREVIEW_TOLERANCE if data.preview else 0.0)
             theta, here, status, iterations, reach = yield from self._climb(
-                problem, level, theta, metric, tolerance, left
+                problem, level, theta, metric, tolerance, most - spent
             )
             spent += iterations
         return theta, here, status, spent, reach

@@ -100,7 +100,8 @@ class Run(Request):
     def is_for(problem: Problem, request: Request) -> bool:
         """Whether the data are so few that threads share no pass, and a loop can read them."""
         data = problem.data.levels[request.level]
-        if problem.penalised or data.whole or type(data) is not Sample:
+        squares = request.objective in _SQUARES
+        if squares or problem.penalised or data.whole or type(data) is not Sample:
             return False
         arrays = (*data.arrays, problem.tau)
         # Of other arrays the code at an address would read something else.
@@ -331,6 +332,8 @@ class Problem:
         The data; several problems may share them.
     passes : float
         Rows visited so far over the number of rows.
+    seen : int
+        Rows that the start has been fitted to before: smaller previews are left out.
 
     Attributes
     ----------
@@ -341,6 +344,7 @@ class Problem:
     family: Family
     data: Sample
     passes: float = 0.0
+    seen: int = 0
     penalised: ClassVar[bool] = False
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
@@ -351,6 +355,15 @@ class Problem:
     def on(self, data: Sample) -> Self:
         """The same problem with other data."""
         return replace(self.again(), data=data)
+
+    def detail(self) -> list[tuple[int, Sample]]:
+        """Levels of the data, with their numbers, that show more than the start has seen."""
+        levels = enumerate(self.data.levels)
+        return [(i, data) for i, data in levels if not data.preview or data.size > self.seen]
+
+    def has_doubtful_previews(self) -> bool:
+        """Whether a part of the data may lead away from a start that nothing is known of."""
+        return not self.seen and any(data.preview for data in self.data.levels)
 
     def metric(self, theta: FloatArray) -> FloatArray:
         """Metric (P, P) of the trust region around theta (P,)."""

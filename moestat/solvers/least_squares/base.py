@@ -16,7 +16,7 @@ from moestat.solvers.least_squares.gauss_newton import (
     last_look,
     least_squares_solution,
 )
-from moestat.solvers.problem import Evaluation, Iteration, Problem
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.decrease import PREVIEW_TOLERANCE
 
@@ -66,17 +66,34 @@ class LeastSquaresSolver(ABC):
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
         self._check(problem.family)
+        levels = list(fitted_levels(problem))
+        end = yield from self._through(problem, levels, start, self.max_iterations)
+        if problem.has_doubtful_previews():
+            begun = yield Request(Objective.RESIDUALS, start)
+            ended = yield Request(Objective.RESIDUALS, end.theta)
+            if begun.value < ended.value:
+                # The part of the data has led to another minimum, above the start.
+                left = self.max_iterations - end.iterations
+                again = yield from self._through(problem, levels[-1:], start, left)
+                end = again._replace(iterations=end.iterations + again.iterations)
+        here = yield last_look(problem, end.theta)
+        model = self._model(problem, end.theta, here)
+        return least_squares_solution(
+            problem, end.theta, model, end.status, end.iterations, end.gradients
+        )
+
+    def _through(
+        self, problem: Problem, levels: list[tuple[int, Sample]], start: FloatArray, most: int
+    ) -> Iteration[Descent]:
+        """Descend on one level of the data after the other."""
         end, spent = Descent(start, "iteration limit", 0), 0
-        for level, data in fitted_levels(problem):
+        for level, data in levels:
             tolerance = self.tolerance
             if data.preview:
                 tolerance = max(tolerance, self.preview_tolerance)
-            left = self.max_iterations - spent
-            end = yield from self._descend(problem, end.theta, level, tolerance, left)
+            end = yield from self._descend(problem, end.theta, level, tolerance, most - spent)
             spent += end.iterations
-        here = yield last_look(problem, end.theta)
-        model = self._model(problem, end.theta, here)
-        return least_squares_solution(problem, end.theta, model, end.status, spent, end.gradients)
+        return end._replace(iterations=spent)
 
     def _check(self, family: Family) -> None:
         """Refuse families that this solver cannot fit."""

@@ -71,7 +71,7 @@ def check_regression(name: str, family: Family) -> None:
 
 def fitted_levels(problem: Problem) -> Iterator[tuple[int, Sample]]:
     """Levels of the data, with their numbers, that have enough samples to determine theta."""
-    for level, data in enumerate(problem.data.levels):
+    for level, data in problem.detail():
         if not data.preview or data.size >= _PREVIEW_ROWS * problem.family.n_params:
             yield level, data
 
