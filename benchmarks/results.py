@@ -75,7 +75,7 @@ def write_table(record: dict[str, Any]) -> None:
         "peers": "Default calls beside other tools, seconds of processor time on one thread",
         "default calls": "Default calls beyond the easy sizes, processor time on one thread",
         "fits to blocks": "Default calls on a file of rows, on all cores",
-        "two cores": "One start on two threads, seconds of processor time and ratios",
+        "two cores": "Fits on two threads, seconds of processor time and ratios",
         "cold start": "Cold start, seconds of processor time",
         "microscope": "A cell of a microscope, seconds of processor time",
         "start_distance": "Over-specified fits at n = 1e14, by the distance of their starts",

@@ -1,4 +1,4 @@
-"""One start on two threads: what of a fit they share, in processor time, and what the clock says.
+"""Fits on two threads: what of one start they share, in processor time, and what the clock says.
 
     python benchmarks/two_cores.py [--pairs 40]
 
@@ -7,22 +7,36 @@ the processor time of every part of every pass is measured, too: serial is what 
 and the longest path is the longer of two threads that take the parts in their order.  The ratio
 from these leaves out what handing parts over costs.  Clocks are read in pairs of one and two
 threads, one after the other: the ratio of the shortest times, and the median of the ratios.
+
+Default calls, whose searches share their runs among the threads, are those of `peers.py`, with
+clocks only, in 5 pairs.  The first row is what the machine itself gives: the passes of that one
+start as two streams that share nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import threading
 import time
 from typing import Any
 from unittest import mock
 
 import numpy as np
+from peers import problem as of_peers
 from results import save
 
 import moestat
 from moestat.estimation.starts import GivenStarts
-from moestat.solvers.problem import Problem
+from moestat.solvers.problem import Objective, Problem, Request, Sample
 
+_DEFAULT = (
+    "lines, k = 3, n = 1e4",
+    "lines, k = 8, n = 1e4, d = 2",
+    "lines, k = 3, n = 1e4, d = 20",
+    "classes, k = 2, n = 1e4, K = 20",
+    "classes, k = 3, n = 1e4, K = 3, d = 10",
+)
+_PAIRS = 5
 _N, _D, _K = 100_000, 5, 3
 
 
@@ -88,6 +102,40 @@ def clocks(fit: Any, pairs: int) -> dict[str, float]:
     }
 
 
+def machine_itself(family: Any, X: Any, y: Any, theta: Any) -> dict[str, Any]:
+    """Two streams of the same passes on two threads, against one of them alone."""
+    at = Problem(family, Sample(np.ascontiguousarray(X.T), np.asarray(y), np.ones(len(y))))
+    request = Request(Objective.OBSERVED, theta)
+
+    def stream() -> None:
+        for _ in range(20):
+            at.evaluate(request)
+
+    def run(threads: int) -> None:
+        running = [threading.Thread(target=stream) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+
+    run(1)
+    ratios = clocks(run, _PAIRS)
+    return {"problem": "two streams of passes"} | {
+        name: round(2.0 * ratio, 2) for name, ratio in ratios.items()
+    }
+
+
+def default_call(name: str) -> dict[str, Any]:
+    """Clocks of a default call."""
+    family, _, X, y = of_peers(name)
+
+    def fit(threads: int) -> Any:
+        return moestat.fit(family, X, y, rng=0, threads=threads)
+
+    fit(2)
+    return {"problem": f"{name}, default call"} | clocks(fit, _PAIRS)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=40)
@@ -101,5 +149,7 @@ if __name__ == "__main__":
     fit(2)
     row = {"problem": "gaussian softmax, k = 3, n = 1e5, d = 5, one start"}
     row |= {"parameters": family.n_params} | shares(fit) | clocks(fit, pairs)
-    print(row)
-    save("two cores", [row])
+    rows = [machine_itself(family, X, y, family.pin(start.points[0])), row]
+    rows += map(default_call, _DEFAULT)
+    print(*rows, sep="\n")
+    save("two cores", rows)
