@@ -416,9 +416,8 @@ def fit_blocks(
         Problem(inner.family, replace(inner.data.sampled, preview=False)),
         standard.coordinates,
     )
-    default = [ShortRuns(searches=SEARCHES, threads=count)]
-    for rule in checked_starts(starts) if starts is not None else default:
-        points = small.draw(rule, search)
+    for rule in checked_starts(starts) if starts is not None else [ShortRuns(searches=SEARCHES)]:
+        points = small.draw(rule.on(count) if isinstance(rule, ShortRuns) else rule, search)
         if starts is None:
             points = _highest(small.problem, points)
         for j, start in enumerate(into_box(inner.family, points)):

@@ -365,8 +365,8 @@ def _returned(problem: Problem, runs: Sequence[Ended]) -> FloatArray:
     """Parameters of the highest runs (count, P), the best optimum twice at most, others once."""
     kept: list[Ended] = []
     for theta, height in sorted(runs, key=lambda run: -run[1]):
-        reached = [other for _, other in kept if abs(height - other) <= _SAME_OPTIMUM]
-        if not reached or (len(kept) == 1):
+        reached = any(abs(height - other) <= _SAME_OPTIMUM for _, other in kept)
+        if not reached or len(kept) == 1:
             kept.append((theta, height))
     few = 0 if _is_climbed(problem.family) else _ALL_RETURNED // problem.data.size
     count = max(_RETURNED, few)

@@ -100,8 +100,7 @@ class Run(Request):
     def is_for(problem: Problem, request: Request) -> bool:
         """Whether the data are so few that threads share no pass, and a loop can read them."""
         data = problem.data.levels[request.level]
-        squares = request.objective in _SQUARES
-        if squares or problem.penalised or data.whole or type(data) is not Sample:
+        if problem.penalised or data.whole or type(data) is not Sample:
             return False
         arrays = (*data.arrays, problem.tau)
         # Of other arrays the code at an address would read something else.

@@ -68,15 +68,15 @@ class LeastSquaresSolver(ABC):
         self._check(problem.family)
         levels = list(fitted_levels(problem))
         end = yield from self._through(problem, levels, start, self.max_iterations)
-        if problem.has_doubtful_previews():
+        here = yield last_look(problem, end.theta)
+        if len(levels) > 1 and problem.has_doubtful_previews():
             begun = yield Request(Objective.RESIDUALS, start)
-            ended = yield Request(Objective.RESIDUALS, end.theta)
-            if begun.value < ended.value:
+            if begun.value < here.value:
                 # The part of the data has led to another minimum, above the start.
                 left = self.max_iterations - end.iterations
                 again = yield from self._through(problem, levels[-1:], start, left)
                 end = again._replace(iterations=end.iterations + again.iterations)
-        here = yield last_look(problem, end.theta)
+                here = yield last_look(problem, end.theta)
         model = self._model(problem, end.theta, here)
         return least_squares_solution(
             problem, end.theta, model, end.status, end.iterations, end.gradients
