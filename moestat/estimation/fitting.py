@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -386,6 +387,34 @@ def fit_many(
     weights = list(weights)
     if len(weights) != len(data):
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
+    read = []
+    for position, ((X, y), weight) in enumerate(zip(data, weights, strict=True)):
+        with _naming(position, len(data)):
+            read.append(read_data(family, X, y, weight, {}))
+    return _fit_read(read, solver, starts, rng, threads, target, prior)
+
+
+@contextmanager
+def _naming(position: int, count: int) -> Iterator[None]:
+    """Say of an error in which of several data sets it lies."""
+    try:
+        yield
+    except ValueError as error:
+        if count == 1:
+            raise
+        raise ValueError(f"data set {position}: {error}") from None
+
+
+def _fit_read(
+    read: Sequence[tuple[Family, Data]],
+    solver: Solver | None,
+    starts: Sequence[StartRule] | None,
+    rng: Any,
+    threads: int | None,
+    target: Target | None,
+    prior: Prior | None,
+) -> list[MoEResults]:
+    """Fits to data that have been read, each with its family."""
     if target is not None:
         check_kind("target", target, "session", "a target such as moestat.solvers.problem.Cores()")
     if prior is not None:
@@ -395,28 +424,19 @@ def fit_many(
     where = target or Cores(None if threads is None else positive_int("threads", threads))
     began = time.perf_counter()
     started: list[BegunFit | Exception] = []
-    known: list[Data] = []
-    children = as_generator(rng).spawn(len(data))
+    children = as_generator(rng).spawn(len(read))
     # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
     with libraries().limit(limits=1, user_api="blas"):
-        for position, ((X, y), weight, child) in enumerate(
-            zip(data, weights, children, strict=True)
-        ):
-            try:
-                own, read = read_data(family, X, y, weight, {})
-                job = FitJob(own, read.X, read.y, solver, starts, weight, child, prior)
+        for position, ((own, data), child) in enumerate(zip(read, children, strict=True)):
+            job = FitJob(own, data.X, data.y, solver, starts, data.weight, child, prior)
+            with _naming(position, len(read)):
                 started.append(_begin(job, where, scaled=True))
-                known.append(read)
-            except ValueError as error:
-                if len(data) == 1:
-                    raise
-                raise ValueError(f"data set {position}: {error}") from None
         ended = end_fits(started, where, began)
     results: list[MoEResults] = []
-    for result, read in zip(ended, known, strict=True):
+    for result, (_, data) in zip(ended, read, strict=True):
         if isinstance(result, Exception):
             raise result
-        results.append(replace(result, data=read))
+        results.append(replace(result, data=data))
     return results
 
 
@@ -539,28 +559,23 @@ def fit(
         starts = [ShortRuns(**{name: v for name, v in given.items() if v is not None})]
     elif starts is None:
         starts = [ShortRuns(searches=SEARCHES)]
-    options = {"solver": solver, "starts": starts, "threads": threads, "target": target}
-    options["prior"] = prior
+    where = (threads, target, prior)
     own, read = read_data(family, X, y, sample_weight, model)
     result = None
     if compress == "auto":
         # A generator would have moved on if the data are fitted as they are after all.
         rng = as_generator(rng)
-        child = {"rng": rng.spawn(1)[0]}
-        result = _fit_compressed(own, read.X, read.y, sample_weight, options | child)
+        result = _fit_compressed(own, read, solver, starts, rng.spawn(1)[0], *where)
     if result is None:
-        data, weights = [(read.X, read.y)], [sample_weight]
-        (result,) = fit_many(own, data, sample_weights=weights, rng=rng, **options)
+        (result,) = _fit_read([(own, read)], solver, starts, rng, *where)
     return replace(result, data=read)
 
 
-def _fit_compressed(
-    family: Family, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]
-) -> MoEResults | None:
+def _fit_compressed(family: Family, data: Data, *arguments: Any) -> MoEResults | None:
     """The fit to compressed data; None where it is not certain to be as good."""
-    short = compressed(X, y, sample_weight)
-    weights = [short.weight]
-    result = fit_many(family, [(short.X, short.y)], sample_weights=weights, **options)[0]
+    short = compressed(data.X, data.y, data.weight)
+    read = read_data(family, short.X, short.y, short.weight, {})
+    (result,) = _fit_read([read], *arguments)
     if short.lossless:
         return result
     gain = result.certificate.gain + 2.0 * short.error_bound(family, result.params)

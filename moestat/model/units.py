@@ -48,6 +48,13 @@ class DataUnits:
             return Z, y
         return Z, np.ascontiguousarray((y - self.level) / self.unit)
 
+    def moments(self, mean: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance matrix of (z, w), or of z alone, from those of (x, y), or of x."""
+        last = mean.size - self.scale.size
+        centre = np.append(self.centre, [self.level] * last)
+        scale = np.append(self.scale, [self.unit] * last)
+        return (mean - centre) / scale, covariance / np.outer(scale, scale)
+
 
 def closed_part(family: Family, units: DataUnits) -> DataUnits:
     """The part of a map of the data under which the family is closed.

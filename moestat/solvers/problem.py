@@ -184,6 +184,7 @@ class Sample:
 
     A preview is a part of the data that only shows where to look.  Data that are `whole` have one
     level only: for a target to which a pass over all of them costs less than making previews.
+    Mean and covariance matrix may be `known` already.
     """
 
     X: FloatArray
@@ -191,6 +192,7 @@ class Sample:
     weight: FloatArray
     preview: bool = False
     whole: bool = False
+    known: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -202,16 +204,14 @@ class Sample:
         """X, y and weight."""
         return self.X, self.y, self.weight
 
-    @cached_property
+    @property
     def gram(self) -> FloatArray:
         """Weighted mean of ``phi phi'`` with phi = (1, x), shape (1 + d, 1 + d)."""
-        total = np.zeros((1 + len(self.X), 1 + len(self.X)))
-        for rows in self.parts(0):
-            weight = self.weight[rows]
-            phi = np.empty((1 + len(self.X), weight.size))
-            phi[0], phi[1:] = 1.0, self.X[:, rows]
-            total += (phi * weight) @ phi.T
-        return total / self.weight.sum()
+        d = len(self.X)
+        mean = np.append(1.0, self.mean[:d])
+        gram = np.outer(mean, mean)
+        gram[1:, 1:] += self.covariance[:d, :d]
+        return gram
 
     def metric(self, family: Family) -> FloatArray:
         """Metric (P, P) of a family's channels; the same array as long as the family is."""
@@ -224,29 +224,35 @@ class Sample:
     def _metric(self) -> list[Any]:
         return []
 
-    @cached_property
+    @property
     def mean(self) -> FloatArray:
         """Weighted mean of each input and, last, of a continuous response."""
-        share = self.weight / self.weight.sum()
-        return np.append(self.X @ share, self.y @ share if self._continuous else [])
+        return self._moments[0]
 
-    @cached_property
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance matrix of the same."""
+        return self._moments[1]
+
+    @property
     def deviation(self) -> FloatArray:
         """Standard deviations of the same."""
-        share, centre = self.weight / self.weight.sum(), self.mean[: len(self.X), None]
-        squares = (self.X - centre) ** 2 @ share
-        last = (self.y - self.mean[-1]) ** 2 @ share if self._continuous else []
-        return np.sqrt(np.append(squares, last))
+        return np.sqrt(np.diag(self.covariance))
 
     @cached_property
-    def covariance(self) -> FloatArray:
-        """Covariance matrix of the same, made in parts to need no memory."""
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance matrix, made in parts to need no memory."""
+        if self.known is not None:
+            return self.known
+        total = float(self.weight.sum())
         columns = [*self.X, self.y] if self._continuous else [*self.X]
-        total = np.zeros((len(columns), len(columns)))
+        mean = np.array([column @ self.weight for column in columns]) / total
+        covariance = np.zeros((mean.size, mean.size))
         for rows in self.parts(0):
-            centred = np.array([column[rows] for column in columns]) - self.mean[:, None]
-            total += (centred * self.weight[rows]) @ centred.T
-        return total / self.weight.sum()
+            centred = np.array([column[rows] for column in columns])
+            centred -= mean[:, None]
+            covariance += (centred * self.weight[rows]) @ centred.T
+        return mean, covariance / total
 
     @property
     def _continuous(self) -> bool:
@@ -273,7 +279,7 @@ class Sample:
     def within(self, units: DataUnits) -> Sample:
         """The same data as (z, w) of these units."""
         X, y = units.apply(self.X, self.y)
-        return replace(self, X=X, y=y)
+        return replace(self, X=X, y=y, known=units.moments(*self._moments))
 
     @cached_property
     def sorted(self) -> Sample:
