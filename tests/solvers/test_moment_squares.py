@@ -7,7 +7,7 @@ import pytest
 
 import moestat
 from moestat.estimation.starts import GivenStarts, MeasureStarts, TruthStarts
-from moestat.solvers import LevenbergMarquardt, MomentSquares
+from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt, MomentSquares, NewtonSquares
 from moestat.solvers.least_squares.gauss_newton import least_squares_solution
 from moestat.solvers.problem import Objective, Problem, Request, Sample
 
@@ -100,3 +100,21 @@ def test_a_fit_a_hair_inside_its_bound_is_certified():
     theta[at] -= 0.1
     here = problem.evaluate(Request(Objective.NEWTON, theta))
     assert least_squares_solution(problem, theta, here, "converged", 0).certificate.gain > 1.0
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [LevenbergMarquardt(), GaussNewtonBFGS(), MomentSquares(), NewtonSquares()],
+    ids=lambda solver: solver.name,
+)
+@pytest.mark.parametrize("start", ["corner", "default"])
+def test_a_corner_of_the_box_without_a_way_down_is_the_end(solver, start):
+    """No coordinate can move: halving a step that gains nothing would never end."""
+    box = {"a": (-1.0, 1.0), "b": (-1.0, 0.0)}
+    family = moestat.family("least-squares", gate="softmax", n_experts=1, bounds=box)
+    X, y = moestat.sample(family, [0, 0, 1.0, 0.0], 400, rng=0, noise=0.01)
+    corner = {"corner": [GivenStarts([[0.0, 0.0, 1.0, 0.0]])], "default": None}
+    y = y + 2.0 * X[:, 0] + 3.0
+    result = moestat.fit(family, X, y, solver=solver, starts=corner[start], rng=0)
+    assert result.certificate.certified
+    assert set(result.certificate.active) == {"a[0,0]", "b[0]"}

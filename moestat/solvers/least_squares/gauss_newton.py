@@ -87,6 +87,8 @@ def region_step(values: FloatArray, slope: FloatArray, radius: float) -> tuple[F
 
     Values ascend.  Returns the step and the decrease.
     """
+    if not values.size:
+        return np.empty(0), 0.0
     floor = NULL_CURVATURE * max(float(np.abs(values).max()), 1e-300)
 
     def step(shift: float) -> FloatArray:

@@ -78,11 +78,12 @@ class _Model:
         Directions whose slope and curvature are rounding would lead far away for next to nothing.
         """
         move = self.step(radius, _FAINTEST)
-        while True:
+        while move.decrease > 0.0:
             shorter = self.step(0.5 * move.length, _FAINTEST)
             if not shorter.decrease >= _WHOLE * move.decrease:
-                return move
+                break
             move = shorter
+        return move
 
     def is_solved(self, radius: float, tolerance: float) -> bool:
         """Whether neither a step within the radius nor one of length one has something to gain."""
