@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import cycle, permutations
 from typing import ClassVar
 
@@ -72,8 +73,11 @@ _WORK = 1e7
 """Samples times squared parameters, summed over searches: some seconds.  Above it a search for
 numbers is large: it ends when the runs that it continues agree, and drops the worse runs early."""
 
-_TRIED_ROWS = 10
-"""Rows for each parameter that the first runs of a large search look at."""
+_CLUSTER_STEPS = 5
+"""Newton steps to a start from clusters of 4000 samples or more: the runs go on from there."""
+
+_TRIED_ROWS, _EXPERT_ROWS = 10, 500
+"""Rows for each parameter, or each expert, that the first runs of a large search look at."""
 
 _FIRST, _KEPT = 3, 3
 """Iterations after which a large search goes on with one in so many of its short runs."""
@@ -84,7 +88,8 @@ _RETURNED, _ALL_RETURNED = 3, 120_000
 """Runs that start the fit to all samples: so many, and more while all of them read few rows."""
 
 _WORSE = 1.0
-"""Units of log-likelihood below the best run at which one with many parameters is given up."""
+"""Units of log-likelihood below the best run at which one with many parameters is given up, unless
+it may be needed in place of one that collapses on all of the rows."""
 
 Ended = tuple[FloatArray, float]
 """Parameters and log-likelihood of a run."""
@@ -110,10 +115,11 @@ class ShortRuns:
     With more than 4000 samples of a number the search consists of moves alone where all of k + 1 of
     2 (k + 1) runs of k experts from clusters agree, and ends if one round betters nothing. Where
     samples and parameters are very many (n P^2 > 1e7) these runs look at 10 samples for each
-    parameter only, the worse of all runs are dropped early, and one round is enough also when all
-    runs that are continued agree. With more than 70 parameters runs climb by BFGS, two thirds of
-    those that are continued end half-way, one round of moves without a better optimum is the last,
-    and runs that ended more than 1 below the best start no fit.
+    parameter, or 500 for each expert, only, the worse of all runs are dropped early, and one round
+    is enough also when all runs that are continued agree. With more than 70 parameters runs climb
+    by BFGS, all short ones look at these samples, two thirds of those that are continued end
+    half-way, one round of moves without a better optimum is the last, and for classes runs that
+    ended more than 1 below the best start no fit.
 
     Parameters
     ----------
@@ -174,7 +180,7 @@ class ShortRuns:
         if not stand_for_all or _is_climbed(problem.family):
             found, _ = self._search(few, some, deadline, rng)
             found = _judged(problem, found, rng)
-            if _is_climbed(problem.family):
+            if _is_climbed(problem.family) and problem.family.likelihood.collapse is None:
                 best = max(height for _, height in found)
                 found = [run for run in found if run[1] >= best - _WORSE]
             return _returned(problem, found)
@@ -203,14 +209,21 @@ class ShortRuns:
         """Runs that were continued, and how many of them reached the best before the moves."""
         family = some.family
         large, (begun, moves) = _is_large(few), _CONTINUED[_has_classes(family)]
-        tried, agree = np.empty((0, family.n_params)), False
+        tried, agree, fewer = np.empty((0, family.n_params)), False, few
+        if large:
+            rows = max(_TRIED_ROWS * family.n_params, _EXPERT_ROWS * family.n_experts)
+            fewer = _some_rows(few, rng, rows)
+        clusters: _Rule = ClusterStarts
         if large or (_has_numbers(family) and few.data.size >= _ROWS):
-            tried, agree = self._tried(few, rng)
+            clusters = partial(ClusterStarts, steps=_CLUSTER_STEPS)
+            tried, agree = self._tried(fewer, rng)
+        few = fewer if _is_climbed(family) else few
         if agree:
             short = tried[:2]
         else:
-            drawn = [rule.draw(few, rng) for rule in _rules(family, self.count)]
-            short = _best(self._short(few, into_box(family, np.vstack([tried, *drawn]))), begun)
+            drawn = [rule.draw(few, rng) for rule in _rules(family, self.count, clusters)]
+            points = into_box(family, np.vstack([tried, *drawn]))
+            short = _best(self._short(few, points, large), begun)
         found = self._continued(some, short)
         first = [height for _, height in found]
         agree = agree or (large and _reached(first) == len(first) >= family.n_experts)
@@ -220,7 +233,7 @@ class ShortRuns:
                 break
             height = max(height for _, height in found)
             moved = _moves(some, _best(found, 1)[0], _MOVED, rng)
-            found += self._continued(some, _best(self._short(few, moved), moves))
+            found += self._continued(some, _best(self._short(few, moved, large), moves))
             idle = idle + 1 if max(h for _, h in found) <= height + _SAME_OPTIMUM else 0
         return found, _reached(first, max(height for _, height in found))
 
@@ -237,9 +250,9 @@ class ShortRuns:
         few, some = _some_rows(problem, rng, _ROWS), _some_rows(problem, rng, rows)
         return few, some, some.data is data
 
-    def _short(self, problem: Problem, points: FloatArray) -> list[Ended]:
+    def _short(self, problem: Problem, points: FloatArray, large: bool) -> list[Ended]:
         """Short runs; in a large search the worse ones are dropped after a few iterations."""
-        if _is_large(problem):
+        if large:
             points = _best(self._run(problem, points, _FIRST), len(points) // _KEPT)
         return self._run(problem, points, _SHORT)
 
@@ -251,13 +264,11 @@ class ShortRuns:
         return self._run(problem, _best(half, -(-len(points) // _KEPT)), _LONG)
 
     def _tried(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, bool]:
-        """Ends (k + 1, P) of runs on few rows, best first, and whether all are one optimum."""
-        family, part = problem.family, problem
-        if _is_large(problem):
-            part = _some_rows(problem, rng, max(1000, _TRIED_ROWS * family.n_params))
+        """Ends (k + 1, P) of runs from clusters, best first, and whether all are one optimum."""
+        family = problem.family
         asked = family.n_experts + 1
-        points = into_box(family, ClusterStarts(2 * asked).draw(part, rng))
-        ends = self._run(part, _best(self._run(part, points, _SHORT), asked), _LONG)
+        points = into_box(family, ClusterStarts(2 * asked, _CLUSTER_STEPS).draw(problem, rng))
+        ends = self._run(problem, _best(self._run(problem, points, _SHORT), asked), _LONG)
         return _best(ends, asked), _reached([height for _, height in ends]) == asked
 
     def _run(self, problem: Problem, points: FloatArray, steps: int) -> list[Ended]:
@@ -293,9 +304,9 @@ def _has_numbers(family: Family) -> bool:
 
 
 def _reached(heights: Sequence[float], best: float | None = None) -> int:
-    """How many of these are the best, that among them unless it is given."""
+    """How many of these are the best, that among them unless it is given; no collapsed one is."""
     best = max(heights) if best is None else best
-    return sum(height >= best - _SAME_OPTIMUM for height in heights)
+    return sum(-np.inf < height >= best - _SAME_OPTIMUM for height in heights)
 
 
 def _is_climbed(family: Family) -> bool:
@@ -307,13 +318,16 @@ def _has_classes(family: Family) -> bool:
     return family.likelihood.support is not None
 
 
-def _rules(family: Family, count: int) -> list[StartRule]:
+_Rule = Callable[[int], StartRule]
+
+
+def _rules(family: Family, count: int, clusters: _Rule) -> list[StartRule]:
     """Hard clusters find regression lines; for classes soft ones, splits and random gates do."""
-    shares: list[tuple[type, float]] = [(SplitStarts, 0.5), (RandomStarts, 0.5)]
+    shares: list[tuple[_Rule, float]] = [(SplitStarts, 0.5), (RandomStarts, 0.5)]
     if _has_classes(family):
         shares = [(rule, 1 / 3) for rule in (SoftClusterStarts, SplitStarts, RandomStarts)]
     elif not family.is_regression:
-        shares = [(ClusterStarts, 0.5), (SplitStarts, 0.25), (RandomStarts, 0.25)]
+        shares = [(clusters, 0.5), (SplitStarts, 0.25), (RandomStarts, 0.25)]
     counts = [int(np.ceil(share * count)) for _, share in shares]
     counts = np.diff([0, *np.minimum(np.cumsum(counts), count)])
     return [rule(int(c)) for (rule, _), c in zip(shares, counts, strict=True) if c]

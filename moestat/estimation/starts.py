@@ -405,21 +405,25 @@ class ClusterStarts:
 
     Seeds are drawn as in k-means++ (Arthur and Vassilvitskii 2007) from the standardised inputs
     and continuous response; every sample belongs to its nearest seed, and gate and experts are
-    fitted to these memberships by a few Newton steps.  At most 2000 samples are looked at;
+    fitted to these memberships by Newton steps.  At most 2000 samples are looked at;
     weighted ones are drawn by their weights.
 
     Parameters
     ----------
     count : int
         Number of starts.
+    steps : int
+        Newton steps of each at most.
     """
 
     count: int = 1
+    steps: int = _CLUSTER_STEPS
     name: str = "cluster"
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive_int("starts: cluster", self.count)
+        positive_int("steps", self.steps)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
@@ -449,7 +453,7 @@ class ClusterStarts:
                 family.lower,
                 family.upper,
                 tolerance=1e-3,
-                max_iterations=_CLUSTER_STEPS,
+                max_iterations=self.steps,
             )
             start[:] = drive([steps], [some], threads=1)[0][0]
         return starts
@@ -480,6 +484,8 @@ class SoftClusterStarts(ClusterStarts):
     ----------
     count : int
         Number of starts.
+    steps : int
+        Newton steps of each at most.
     """
 
     name: str = "soft cluster"

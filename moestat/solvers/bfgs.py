@@ -75,15 +75,16 @@ def _after(moved, change, free, made, rest, along, share):
 def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gradient, sums, work):
     """Climb from theta with its gradient (P,), both in place.
 
-    The factor is that of the matrix over the coordinates that the second row of `work` says.
-    Returns the value, the steps and the passes.
+    The factor is that of the matrix over the coordinates that the second row of `work` says; what
+    it stands for is `scale` times as large, see `_Curvature`.
+    Returns the value, the steps, the passes and the scale.
     """
     at_pass, at_before, at_after = addresses
     coefficients, data, by_sample, terms = pass_inputs
     matrix, factor = matrices
     moved, change, along, share = memory
     lower, upper = box
-    value, made, most, tolerance = limits
+    value, made, most, tolerance, scale = limits
     free, factored, step = row(work, 0), row(work, 1), row(work, 2)
     trial, best, best_gradient = row(work, 3), row(work, 4), row(work, 5)
     n = theta.size
@@ -103,12 +104,14 @@ def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gra
                         factor[j, i] = matrix[j, i] * free[j] * free[i]
                     factor[j, j] = matrix[j, j] if free[j] > 0.0 else 1.0
                 if not cholesky(n, factor):
-                    return value, taken, passes
+                    return value, taken, passes, scale
             for j in range(n):
                 step[j] = -gradient[j] * free[j]
             _half(at_before, (moved, change, free, made, step, along, share))
             forward_substitute(n, factor, step)
             back_substitute(n, factor, step)
+            for j in range(n):
+                step[j] /= scale
             _half(at_after, (moved, change, free, made, step, along, share))
             crosses = False
             for j in range(n):
@@ -125,7 +128,7 @@ def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gra
                 edge = ((upper[j] if step[j] > 0.0 else lower[j]) - theta[j]) / step[j]
                 room = edge if edge < room else room
         if not -slope > 2.0 * tolerance:
-            return value, taken, passes
+            return value, taken, passes, scale
         gains = False
         low, high, t, new = 0.0, math.inf, 1.0, value
         for _ in range(HALVINGS):
@@ -155,7 +158,7 @@ def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gra
                 low = t
             t = 0.5 * (low + high) if high < math.inf else 2.0 * t
         if not gains:
-            return value, taken, passes
+            return value, taken, passes, scale
         last = made % len(moved)
         made += 1
         value = new
@@ -164,29 +167,47 @@ def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gra
             change[last, j] = best_gradient[j] - gradient[j]
             theta[j] = best[j]
             gradient[j] = best_gradient[j]
-    return value, most, passes
+            step[j] = change[last, j] * free[j]
+        along_step = 0.0
+        for j in range(n):
+            along_step += moved[last, j] * step[j]
+        forward_substitute(n, factor, step)
+        stiffness = 0.0
+        for j in range(n):
+            stiffness += step[j] * step[j]
+        scale = stiffness / along_step if along_step > 0.0 else scale
+    return value, most, passes, scale
 
 
 class _Curvature:
-    """A curvature (P, P) with a memory of steps, from which BFGS makes the next one."""
+    """A curvature (P, P) with a memory of steps, from which BFGS makes the next one.
+
+    The matrix is scaled so that the last step would have changed the gradient as much as it has
+    (Nocedal and Wright 2006, eq. 7.20, with the matrix in place of the identity): curvatures of
+    complete data grow while variances shrink.
+    """
 
     def __init__(self, matrix: FloatArray) -> None:
         self.matrix = matrix
         self.moved, self.change = np.empty((2, _MEMORY, len(matrix)))
         self.along, self.share = np.empty((2, _MEMORY))
-        self.made = 0
+        self.made, self.scale = 0, 1.0
         self._free = np.zeros(0, bool)
         self._factor = scipy.linalg.cho_factor(np.zeros((0, 0)))
 
     def renew(self, matrix: FloatArray) -> None:
         """Take another matrix; the memory stays."""
-        self.matrix, self._free = matrix, np.zeros(0, bool)
+        self.matrix, self.scale, self._free = matrix, 1.0, np.zeros(0, bool)
 
     def remember(self, moved: FloatArray, change: FloatArray) -> None:
         """A step (P,) and what it changed the gradient by."""
         place = self.made % _MEMORY
         self.moved[place], self.change[place] = moved, change
         self.made += 1
+        free = self._free
+        along = float(moved[free] @ change[free])
+        if along > 0.0:
+            self.scale = float(change[free] @ self._solved(change[free])) / along
 
     def step(self, gradient: FloatArray, free: np.ndarray) -> FloatArray:
         """The step (P,) over the free coordinates: two loops over the memory, Nocedal (1980)."""
@@ -196,9 +217,13 @@ class _Curvature:
         step = np.where(free, -gradient, 0.0)
         memory = self.moved, self.change, free.astype(np.float64), self.made
         _before(*memory, step, self.along, self.share)
-        step[free] = scipy.linalg.cho_solve(self._factor, step[free], check_finite=False)
+        step[free] = self._solved(step[free]) / self.scale
         _after(*memory, step, self.along, self.share)
         return step
+
+    def _solved(self, vector: FloatArray) -> FloatArray:
+        """The matrix over the free coordinates, inverted, times a vector."""
+        return np.asarray(scipy.linalg.cho_solve(self._factor, vector, check_finite=False))
 
     def step_inside(
         self, theta: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
@@ -244,13 +269,13 @@ class _BFGSRun(Run):
         free = work[1] = free_coordinates(theta, gradient, lower, upper)
         factor = own.matrix * np.outer(free, free)
         factor[~free, ~free] = 1.0
-        value, steps, passes = _bfgs_loop(
+        value, steps, passes, own.scale = _bfgs_loop(
             _addresses(family.loops, data.y.dtype.char),
             (family.coefficients, data, *pass_tables(family.coefficients, data, 1)),
             (own.matrix, np.linalg.cholesky(factor)),
             (own.moved, own.change, own.along, own.share),
             (lower, upper),
-            (float(self.here.value), own.made, self.most, self.tolerance),
+            (float(self.here.value), own.made, self.most, self.tolerance, own.scale),
             theta,
             gradient,
             Sums(np.empty(P), NO_SUMS.hessian, NO_SUMS.information),

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.estimation import short_runs
 from moestat.estimation.starts import GivenStarts
-from moestat.solvers.problem import Objective, Problem
+from moestat.solvers.problem import Objective, Problem, Sample
 
 SLACK = 0.1
 
@@ -31,9 +32,9 @@ def rows(monkeypatch):
 @pytest.mark.parametrize(
     ("k", "d", "seed", "passes"),
     [
-        (2, 12, 10, {1000: [173, 0]}),
-        (3, 20, 1, {1290: [113, 998], 4000: [46, 694]}),
-        (5, 8, 2, {1000: [178, 1457], 4000: [203, 2825]}),
+        (2, 12, 10, {1000: [114, 0]}),
+        (3, 20, 1, {1500: [104, 956], 4000: [14, 79]}),
+        (5, 8, 2, {2500: [68, 1085], 4000: [12, 26]}),
     ],
     ids=["two experts", "twenty inputs", "first runs disagree"],
 )
@@ -49,6 +50,14 @@ def test_large_search_ends_early_at_the_maximum(rows, k, d, seed, passes):
         assert rows[n] == pytest.approx(counts, rel=SLACK), n
     best = moestat.fit(family, X, y, starts=[GivenStarts([theta])])
     assert found.log_likelihood >= best.log_likelihood - 1e-6
+
+
+def test_runs_that_all_collapse_do_not_agree(monkeypatch):
+    """A search of four lines once ended with two of five collapsed runs, 280 units short."""
+    monkeypatch.setattr(short_runs, "collapsed_atoms", lambda problem, theta: (0,))
+    family, X, y, _ = random_lines(2, 1, 1.0, 5000)
+    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    assert short_runs.ShortRuns()._tried(problem, np.random.default_rng(0))[1] is False
 
 
 def crossing_lines(n):

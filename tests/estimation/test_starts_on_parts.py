@@ -96,7 +96,7 @@ def test_few_rows_are_fitted_from_more_starts():
     """Ranks of optima on a part of the rows are not those on all; runs on few rows are cheap."""
     few, many = lines(5, 8, n=10_000, d=2), lines(5, 8, n=40_000, d=2)
     starts = [moestat.fit(*data, rng=0).certificate.n_starts for data in (few, many)]
-    assert starts[0] == 12
+    assert 3 < starts[0] <= 12
     assert starts[1] == 3
 
 

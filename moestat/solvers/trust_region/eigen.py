@@ -67,10 +67,9 @@ def forward_substitute(n, lower, x):
 def back_substitute(n, lower, x):
     """Solve ``L' z = x`` in place."""
     for i in range(n - 1, -1, -1):
-        rest = x[i]
-        for k in range(i + 1, n):
-            rest -= lower[k, i] * x[k]
-        x[i] = rest / lower[i, i]
+        x[i] /= lower[i, i]
+        for k in range(i):
+            x[k] -= lower[i, k] * x[i]
 
 
 @device(forceinline=False)
