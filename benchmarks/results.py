@@ -80,7 +80,7 @@ def write_table(record: dict[str, Any]) -> None:
         "microscope": "A cell of a microscope, seconds of processor time",
         "start_distance": "Over-specified fits at n = 1e14, by the distance of their starts",
         "least squares": "One Levenberg-Marquardt step, d = 8, N = 9, n = 100,000, seconds",
-        "compression": "Nodes in place of 1e6 rows of two classes, seconds of processor time",
+        "compression": "Points in place of 1e6 rows of two classes, seconds of processor time",
         "large sweeps": "Sweeps of many cells, processor time and memory of whole commands",
         "networks": "One full-batch step of a network, n = 16,000, milliseconds of processor time",
     }

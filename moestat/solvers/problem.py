@@ -21,6 +21,7 @@ from moestat.base.types import FloatArray
 from moestat.kernels.records import NO_SUMS, Data, Sums
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
+from moestat.model.recombination import POINTS, recombine
 from moestat.model.units import DataUnits
 from moestat.solvers.metric import region_metric
 from moestat.solvers.squares import (
@@ -35,7 +36,7 @@ __all__ = [
     *("Ran", "Request", "Result", "Run", "Sample", "Target", "Value", "ValueGradient"),
 ]
 
-_PANELS, _NODES = (2048, 256, 32), 4
+_PANELS, _NODES, _CELLS = (2048, 256, 32), 4, (32, 16)
 _STRIDES, _PREVIEWED = (16, 4), 2000
 _PART, _PARTS = 1 << 14, 8  # rows of a part of a pass at most, and of what the number is a multiple
 _PREVIEWED_PART = 1 << 11  # rows of a part of a preview at least
@@ -292,9 +293,11 @@ class Sample:
     def levels(self) -> list[Sample]:
         """The data in growing detail: compressed ones where that saves much, then all of them.
 
-        Compression needs one input and discrete responses.  At 32 panels of 4 nodes it keeps the
-        log-likelihood of 1e5 samples to about 1e-9 for gate slopes up to 30 on the unit interval;
-        steeper ones need the finer levels.  Continuous responses have previews instead:
+        Compression needs one or two inputs and discrete responses.  With one input and 32 panels of
+        4 nodes it keeps the log-likelihood of 1e5 samples to about 1e-9 for gate slopes up to 30 on
+        the unit interval; steeper ones need the finer levels.  With two, fewer and larger cells
+        with more moments would be as exact for smooth densities, but steep boundaries would pass
+        between their points and fit those too well.  Continuous responses have previews instead:
         every 16th and every 4th sample.  With fewer, an atom too many finds a place of its own.
         Weighted rows have none: on a lattice every 4th of them would follow another law.
         """
@@ -313,6 +316,10 @@ class Sample:
                 if self.size >= 4 * panels * _NODES * classes:
                     x, y, weight = gauss_compress(finer.X[0], finer.y, finer.weight, panels, _NODES)
                     finer = Sample(np.ascontiguousarray(x[None, :]), y, weight)
+                    levels.insert(0, finer)
+            if self.X.shape[0] == 2 and self.size >= 12 * _CELLS[0] ** 2 * POINTS * classes:
+                for panels in _CELLS:
+                    finer = Sample(*recombine(*finer.arrays, panels))
                     levels.insert(0, finer)
         else:
             for stride in _STRIDES if np.ptp(self.weight) == 0.0 else ():
