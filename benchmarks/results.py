@@ -11,6 +11,7 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+from llvmlite.binding import get_host_cpu_features
 
 __all__ = ["machine", "markdown", "rows_of", "save", "write_table"]
 
@@ -26,6 +27,7 @@ def machine() -> dict[str, Any]:
         model = lines[0].split(":")[1].strip() if lines else model
     return {
         "processor": model,
+        "vectors": vectors(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
@@ -35,10 +37,20 @@ def machine() -> dict[str, Any]:
     }
 
 
+def vectors() -> str:
+    """The widest vectors that code is compiled for: of the processor, or fewer by `avx2.py`."""
+    host = "AVX-512" if get_host_cpu_features().get("avx512f") else "AVX2"
+    return os.environ.get("BENCHMARK_VECTORS", host)
+
+
+def _named(section: str) -> str:
+    return section + (" (AVX2)" if "BENCHMARK_VECTORS" in os.environ else "")
+
+
 def rows_of(section: str) -> list[dict[str, Any]]:
     """The rows of a section as they were saved last; none if it is new."""
     path = FOLDER / "cpu.json"
-    return json.loads(path.read_text()).get(section, {"rows": []})["rows"]
+    return json.loads(path.read_text()).get(_named(section), {"rows": []})["rows"]
 
 
 def save(section: str, rows: list[dict[str, Any]]) -> None:
@@ -46,7 +58,7 @@ def save(section: str, rows: list[dict[str, Any]]) -> None:
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / "cpu.json"
     record = json.loads(path.read_text()) if path.exists() else {}
-    record[section] = {"machine": machine(), "rows": rows}
+    record[_named(section)] = {"machine": machine(), "rows": rows}
     path.write_text(json.dumps(record, indent=1) + "\n")
     write_table(record)
 
@@ -85,8 +97,11 @@ def write_table(record: dict[str, Any]) -> None:
         "networks": "One full-batch step of a network, n = 16,000, milliseconds of processor time",
     }
     parts = ["# Benchmarks on one core\n"]
-    for section, title in titles.items():
-        if section in record:
+    for name, title in titles.items():
+        for section in (name, f"{name} (AVX2)"):
+            if section not in record:
+                continue
+            title += ", code for AVX2" if section != name else ""
             facts = ", ".join(f"{k} {v}" for k, v in record[section]["machine"].items())
             parts += [f"## {title}\n", markdown(record[section]["rows"]), f"\n{facts}\n"]
     (FOLDER / "cpu.md").write_text("\n".join(parts))
