@@ -1,10 +1,10 @@
 """Compression of classes over two inputs: a few of the rows with the moments of all.
 
 On each cell of a grid the rows of a class are replaced by some of them, with other positive
-weights, that integrate every polynomial up to a total degree as all rows do.  Such weights exist
-(Tchakaloff 1957), and are found by the recombination of Litterer and Lyons (2012): rows are joined
-to twice as many bundles as there are polynomials, half of the bundles are given up, and the rows of
-the others are joined anew.
+weights, that integrate every polynomial up to a total degree as all rows do.  Tchakaloff (1957) has
+such weights; the recombination of Litterer and Lyons (2012) finds them: rows are joined to twice as
+many bundles as there are polynomials, half of the bundles are given up, and the rows of the others
+are joined anew.
 """
 
 from __future__ import annotations

@@ -174,6 +174,18 @@ _WORKS = (
         "Mathematics of Computation 23, 221-230",
     ),
     Reference(
+        "Litterer and Lyons (2012)",
+        "C. Litterer and T. Lyons",
+        "High order recombination and an application to cubature on Wiener space",
+        "The Annals of Applied Probability 22, 1301-1327",
+    ),
+    Reference(
+        "Tchakaloff (1957)",
+        "V. Tchakaloff",
+        "Formules de cubatures mécaniques à coefficients non négatifs",
+        "Bulletin des Sciences Mathématiques 81, 123-134",
+    ),
+    Reference(
         "Holm (1979)",
         "S. Holm",
         "A simple sequentially rejective multiple test procedure",
@@ -234,6 +246,12 @@ _WORKS = (
         "Updating quasi-Newton matrices with limited storage",
         "Mathematics of Computation 35, 773-782",
         "doi 10.1090/S0025-5718-1980-0572855-7",
+    ),
+    Reference(
+        "Nocedal and Wright (2006)",
+        "J. Nocedal and S. J. Wright",
+        "Numerical optimization",
+        "Second edition, Springer",
     ),
     Reference(
         "Nielsen (1999)",
