@@ -213,9 +213,9 @@ class ShortRuns:
         if large:
             rows = max(_TRIED_ROWS * family.n_params, _EXPERT_ROWS * family.n_experts)
             fewer = _some_rows(few, rng, rows)
-        clusters: _Rule = ClusterStarts
+        clusters = {"threads": self.threads}
         if large or (_has_numbers(family) and few.data.size >= _ROWS):
-            clusters = partial(ClusterStarts, steps=_CLUSTER_STEPS)
+            clusters["steps"] = _CLUSTER_STEPS
             tried, agree = self._tried(fewer, rng)
         few = fewer if _is_climbed(family) else few
         if agree:
@@ -267,7 +267,8 @@ class ShortRuns:
         """Ends (k + 1, P) of runs from clusters, best first, and whether all are one optimum."""
         family = problem.family
         asked = family.n_experts + 1
-        points = into_box(family, ClusterStarts(2 * asked, _CLUSTER_STEPS).draw(problem, rng))
+        rule = ClusterStarts(2 * asked, _CLUSTER_STEPS, self.threads)
+        points = into_box(family, rule.draw(problem, rng))
         ends = self._run(problem, _best(self._run(problem, points, _SHORT), asked), _LONG)
         return _best(ends, asked), _reached([height for _, height in ends]) == asked
 
@@ -318,16 +319,15 @@ def _has_classes(family: Family) -> bool:
     return family.likelihood.support is not None
 
 
-_Rule = Callable[[int], StartRule]
-
-
-def _rules(family: Family, count: int, clusters: _Rule) -> list[StartRule]:
+def _rules(family: Family, count: int, clusters: dict[str, int | None]) -> list[StartRule]:
     """Hard clusters find regression lines; for classes soft ones, splits and random gates do."""
-    shares: list[tuple[_Rule, float]] = [(SplitStarts, 0.5), (RandomStarts, 0.5)]
+    hard, soft = (partial(rule, **clusters) for rule in (ClusterStarts, SoftClusterStarts))
+    shares: list[tuple[Callable[[int], StartRule], float]]
+    shares = [(SplitStarts, 0.5), (RandomStarts, 0.5)]
     if _has_classes(family):
-        shares = [(rule, 1 / 3) for rule in (SoftClusterStarts, SplitStarts, RandomStarts)]
+        shares = [(rule, 1 / 3) for rule in (soft, SplitStarts, RandomStarts)]
     elif not family.is_regression:
-        shares = [(clusters, 0.5), (SplitStarts, 0.25), (RandomStarts, 0.25)]
+        shares = [(hard, 0.5), (SplitStarts, 0.25), (RandomStarts, 0.25)]
     counts = [int(np.ceil(share * count)) for _, share in shares]
     counts = np.diff([0, *np.minimum(np.cumsum(counts), count)])
     return [rule(int(c)) for (rule, _), c in zip(shares, counts, strict=True) if c]

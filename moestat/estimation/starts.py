@@ -414,16 +414,21 @@ class ClusterStarts:
         Number of starts.
     steps : int
         Newton steps of each at most.
+    threads : int or None
+        Threads over starts; all cores for None.  The starts do not depend on it.
     """
 
     count: int = 1
     steps: int = _CLUSTER_STEPS
+    threads: int | None = 1
     name: str = "cluster"
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive_int("starts: cluster", self.count)
         positive_int("steps", self.steps)
+        if self.threads is not None:
+            positive_int("threads", self.threads)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
@@ -438,25 +443,27 @@ class ClusterStarts:
         if family.likelihood.support is None:
             mean, deviation = scale.response
             points = np.vstack([points, (some.data.y - mean) / deviation])
-        starts = np.empty((self.count, family.n_params))
-        for start in starts:
+        problems, iterations = [], []
+        for _ in range(self.count):
             origin = scale.centre(family)
             if family.expert.block is not None:
                 origin += scale.noise(family, rng)
             origin = np.clip(family.pin(origin), family.lower, family.upper)
-            some.assign(self.memberships(points, family.n_experts, rng))
+            own = some.again()
+            own.assign(self.memberships(points, family.n_experts, rng))
             steps = newton_steps(
-                some,
+                own,
                 Objective.COMPLETE,
                 origin,
-                some.metric(origin),
+                own.metric(origin),
                 family.lower,
                 family.upper,
                 tolerance=1e-3,
                 max_iterations=self.steps,
             )
-            start[:] = drive([steps], [some], threads=1)[0][0]
-        return starts
+            problems.append(own)
+            iterations.append(steps)
+        return np.array([end[0] for end in drive(iterations, problems, self.threads)])
 
     def memberships(self, points: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
         """One row per atom, 1 for the points (q, n) nearest to its k-means++ seed, else 0."""
@@ -486,6 +493,8 @@ class SoftClusterStarts(ClusterStarts):
         Number of starts.
     steps : int
         Newton steps of each at most.
+    threads : int or None
+        Threads over starts; all cores for None.  The starts do not depend on it.
     """
 
     name: str = "soft cluster"
