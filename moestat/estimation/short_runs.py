@@ -245,7 +245,7 @@ class ShortRuns:
             return few, few, few.data is data
         P = family.n_params
         rows = max(_ROWS, _ROWS_PER_PARAMETER * P, int(_WORK / P**2))
-        if data.size > rows and len(data.levels) > 1:
+        if len(data.levels) > 1:
             return problem.on(data.levels[0]), problem.on(data.levels[-2]), True
         few, some = _some_rows(problem, rng, _ROWS), _some_rows(problem, rng, rows)
         return few, some, some.data is data
