@@ -561,14 +561,14 @@ def fit(
         starts = [ShortRuns(searches=SEARCHES)]
     where = (threads, target, prior)
     own, read = read_data(family, X, y, sample_weight, model)
-    result = None
     if compress == "auto":
         # A generator would have moved on if the data are fitted as they are after all.
         rng = as_generator(rng)
         result = _fit_compressed(own, read, solver, starts, rng.spawn(1)[0], *where)
-    if result is None:
-        (result,) = _fit_read([(own, read)], solver, starts, rng, *where)
-    return replace(result, data=read)
+        if result is not None:
+            return replace(result, data=read)
+    (result,) = _fit_read([(own, read)], solver, starts, rng, *where)
+    return result
 
 
 def _fit_compressed(family: Family, data: Data, *arguments: Any) -> MoEResults | None:

@@ -101,14 +101,15 @@ class ShortRuns:
 
     Starts of several kinds take a few iterations each, on 4000 of the samples (a tenth of them, up
     to 20,000, for densities of a number), and the best of them are continued, for classes on up to
-    1000 samples for each parameter, or on the nodes (`moestat.model.compression`) that stand for
-    more samples with one input. Then rounds of moves try to better the best optimum: one atom is
-    replaced by a copy of another, and the two are pulled apart at random, so that a part of the
-    samples that one atom serves poorly gets a second one. A round's best moves are continued; the
+    1000 samples for each parameter, or, of one input and of large samples of two, on the points
+    (`moestat.model.compression`, `moestat.model.recombination`) that stand for all. Then rounds of
+    moves try to better the best optimum: one atom is replaced by a copy of another, and the two are
+    pulled apart at random, so that a part of the samples that one atom serves poorly gets a second
+    one. A round's best moves are continued; the
     search ends when two rounds have found nothing. Up to three runs, more with fewer than 40,000
-    samples, start the fit to all of them: the best optimum on 100,000 samples or on the nodes, a
+    samples, start the fit to all of them: the best optimum on 100,000 samples or on these points, a
     second run that reached it, and those next in height. Where all samples were looked at, every
-    run that was continued is handed back. There, as on nodes, the whole search is repeated when
+    run that was continued is handed back. There, as on points, the whole search is repeated when
     fewer than three of the runs before the moves reached the best optimum, until three searches
     have ended there or `searches` are over, fewer where samples and parameters are many.
 

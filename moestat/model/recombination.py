@@ -16,7 +16,8 @@ from moestat.compiler.jit import compile_loop
 
 __all__ = ["DEGREE", "POINTS", "recombine"]
 
-DEGREE, POINTS = 3, 10
+DEGREE = 3
+POINTS = (DEGREE + 1) * (DEGREE + 2) // 2
 """Total degree of the polynomials whose sums are kept by default, and how many these are."""
 
 _TAIL, _LOOKED_AT = 1e-3, 10_000

@@ -62,6 +62,13 @@ def test_few_rows_of_a_cell_are_kept_as_they_are():
     assert sorted(share) == list(range(1, 9))
 
 
+def test_a_far_row_does_not_join_all_others_in_one_cell():
+    X, y = inputs("correlated", 20_000), np.zeros(20_000, dtype=np.int64)
+    usual = recombine(X, y, np.ones(20_000), 16)[2].size
+    X[:, 0] = 1e6
+    assert recombine(X, y, np.ones(20_000), 16)[2].size == pytest.approx(usual, rel=0.05)
+
+
 def classes(n: int, slope: float):
     """Two experts of two classes with two inputs: family, truth, X, y."""
     family = moestat.family("multinomial", gate="softmax", n_experts=2, n_features=2, n_classes=2)
