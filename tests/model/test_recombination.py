@@ -62,6 +62,13 @@ def test_few_rows_of_a_cell_are_kept_as_they_are():
     assert sorted(share) == list(range(1, 9))
 
 
+@pytest.mark.parametrize("degree", [3, 6])
+def test_rows_on_a_line_are_told_by_polynomials_of_one_variable(degree):
+    x = np.random.default_rng(6).random(20_000)
+    kept = recombine(np.stack([x, x]), np.zeros(x.size, np.int64), np.ones(x.size), 6, degree)
+    assert 6 * (degree + 1) <= kept[2].size < 6 * (degree + 2)
+
+
 def test_a_far_row_does_not_join_all_others_in_one_cell():
     X, y = inputs("correlated", 20_000), np.zeros(20_000, dtype=np.int64)
     usual = recombine(X, y, np.ones(20_000), 16)[2].size
