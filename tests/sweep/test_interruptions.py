@@ -139,9 +139,11 @@ def test_a_second_runner_is_refused_and_status_tells_of_the_first(start, tmp_pat
     wait_until(lambda: count(out) == 160, 120)
 
 
-def test_a_disk_that_fills_up_stops_the_run_and_keeps_its_results(start, tmp_path):
+def test_a_disk_that_fills_up_stops_the_run_and_keeps_its_results(start, longer_spec, tmp_path):
     import resource
 
+    # Far more cells than are done before the limit is set, however late that is.
+    longer_spec.write_text(longer_spec.read_text().replace("= 40\n", "= 1000\n", 1))
     out = tmp_path / "full.sqlite"
     process = start(out)
     wait_until(lambda: count(out) >= 5)
