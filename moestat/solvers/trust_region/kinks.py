@@ -25,7 +25,8 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.compiler.jit import compile_loop
+from moestat.compiler.jit import compact, compile_loop, device
+from moestat.kernels.views import empty_rows, keep, row
 from moestat.model.family import Family
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers.trust_region.decrease import (
@@ -38,7 +39,15 @@ from moestat.solvers.trust_region.decrease import (
     straight_decrease,
 )
 from moestat.solvers.trust_region.newton_loop import NewtonRun, run_newton
-from moestat.solvers.trust_region.region import NULL_CURVATURE, box_step, free_coordinates
+from moestat.solvers.trust_region.region import (
+    NULL_CURVATURE,
+    box_step,
+    call_find_step,
+    call_take_apart,
+    free_coordinates,
+    region_addresses,
+    region_arrays,
+)
 
 __all__ = [
     *("KinkModel", "OneSided", "has_kinks", "kink_locations", "kinked_steps", "one_sided"),
@@ -87,6 +96,95 @@ def _best_cell(edge, kink_slope, offset, origin, low, high, slope, curvature):
             best = value
             where = point
     return best, where
+
+
+@device(forceinline=False)
+@compact
+def _passed(edge, begin, m, place, also):
+    """How many of m edges from `begin` on lie below a place, `also` those at it."""
+    low, high = 0, m
+    while low < high:
+        middle = (low + high) // 2
+        here = edge[begin + middle]
+        if here < place or (also and here == place):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@device(forceinline=False)
+@compact
+def _cell_at(edge, kink_slope, first, begin, cells, place, slope):
+    """Which of the cells of a location, from `first` on, holds a place.
+
+    On an edge it is the one into which the model falls; its edges begin at `begin`.
+    """
+    right = first + _passed(edge, begin + 1, cells - 1, place, True)
+    if slope < kink_slope[right]:
+        return right
+    return first + _passed(edge, begin + 1, cells - 1, place, False)
+
+
+@compile_loop
+@compact
+def _minimum(addresses, model, kinks, radius, reach, point, chosen, integers, basis, rotations):
+    """Move `point` (P,) to the minimum of the model in the cells around it.
+
+    Returns the decrease that the model predicts from theta on, which is nan if it has no minimum.
+    """
+    at_region, at_step = addresses
+    theta, gradient, hessian, metric, lower, upper = model
+    at, cells, edge, kink_slope, offset = kinks
+    n = theta.size
+    work = empty_rows(5, n)
+    slope, low, high = row(work, 0), row(work, 1), row(work, 2)
+    step, moved = row(work, 3), row(work, 4)
+    for j in range(n):
+        low[j] = lower[j]
+        high[j] = upper[j]
+    for i in range(at.size):
+        j = at[i]
+        low[j] = max(low[j], theta[j] - reach)
+        high[j] = min(high[j], theta[j] + reach)
+    for j in range(n):
+        point[j] = min(max(point[j], low[j]), high[j])
+        moved[j] = point[j] - theta[j]
+    for j in range(n):
+        slope[j] = gradient[j]
+        for i in range(n):
+            slope[j] += hessian[j, i] * moved[i]
+    decrease = 0.0
+    first = 0
+    for i in range(at.size):
+        j = at[i]
+        q = _cell_at(edge, kink_slope, first, first + i, cells[i], point[j], slope[j])
+        chosen[i] = q
+        low[j] = max(low[j], edge[q + i])
+        high[j] = min(high[j], edge[q + i + 1])
+        slope[j] -= kink_slope[q]
+        decrease += offset[q]
+        first += cells[i]
+    region = point, slope, hessian, metric, low, high
+    n_free, used = call_take_apart(at_region, (*region, integers, basis, rotations, step))
+    if used < 0:
+        return math.nan
+    found = n_free, used, integers, basis, rotations, step
+    predicted, _ = call_find_step(at_step, (*region, radius, NULL_CURVATURE, *found))
+    if not math.isfinite(predicted):
+        return math.nan
+    for j in range(n):
+        point[j] = min(max(point[j] + step[j], low[j]), high[j])
+        moved[j] = point[j] - theta[j]
+    for j in range(n):
+        bent = 0.0
+        for i in range(n):
+            bent += hessian[j, i] * moved[i]
+        decrease -= moved[j] * (gradient[j] + 0.5 * bent)
+    for i in range(at.size):
+        decrease += kink_slope[chosen[i]] * moved[at[i]]
+    keep(work)
+    return decrease
 
 
 class _Cell(NamedTuple):
@@ -162,12 +260,9 @@ class _Corners:
 
         `slope` is that of the model without kinks at the place.
         """
-        left = int(self.x.searchsorted(place, "left"))
-        right = int(self.x.searchsorted(place, "right"))
-        q = right if slope < self.kink_slope[right] else left
-        return _Cell(
-            self.edge[q], self.edge[q + 1], float(self.kink_slope[q]), float(self.offset[q])
-        )
+        q = _cell_at(self.edge, self.kink_slope, 0, 0, self.kink_slope.size, place, slope)
+        low, high = self.edge[q : q + 2]
+        return _Cell(float(low), float(high), float(self.kink_slope[q]), float(self.offset[q]))
 
 
 class KinkStep(NamedTuple):
@@ -218,6 +313,12 @@ class KinkModel:
         atoms = np.flatnonzero(self.lower[locations] < self.upper[locations])
         self.at: IntArray = locations[atoms]
         self.corners = [self._corners(problem, level, int(i)) for i in atoms]
+        self._model = theta, here.gradient, here.hessian, metric, self.lower, self.upper
+        cells = np.array([corners.offset.size for corners in self.corners], np.int64)
+        of_all = ("edge", "kink_slope", "offset")
+        values = ([getattr(corners, name) for corners in self.corners] for name in of_all)
+        self._kinks = self.at, cells, *(np.concatenate([*own, np.empty(0)]) for own in values)
+        self._work = np.empty(cells.size, np.int64), *region_arrays(theta.size)
 
     def _corners(self, problem: Problem, level: int, i: int) -> _Corners:
         """The kinks of atom i's location, from one pass over the samples within reach."""
@@ -280,10 +381,10 @@ class KinkModel:
         follow = np.flatnonzero(free)
         root = _damped_root(here, self.metric, follow, radius)
         # The model with the followers at their minimum: slope and curvature of the locations.
-        cross = here.hessian[np.ix_(at, follow)] @ root
+        cross = here.hessian[at][:, follow] @ root
         local = root.T @ here.gradient[follow]
         slope = here.gradient[at] - cross @ local
-        curvature = here.hessian[np.ix_(at, at)] - cross @ cross.T
+        curvature = here.hessian[at][:, at] - cross @ cross.T
         place = self.theta[at]
         for _ in range(_SWEEPS):
             before = place.copy()
@@ -304,25 +405,13 @@ class KinkModel:
 
         The cells are closed: an edge where the model would fall on is a matter of the next step.
         """
-        here, at = self.here, self.at
-        low, high = self.lower.copy(), self.upper.copy()
-        low[at] = np.maximum(low[at], self.theta[at] - reach)
-        high[at] = np.minimum(high[at], self.theta[at] + reach)
-        start = np.minimum(np.maximum(start, low), high)
-        gradient = here.gradient + here.hessian @ (start - self.theta)
-        cells = [
-            corners.cell(float(start[j]), float(gradient[j]))
-            for j, corners in zip(at, self.corners, strict=True)
-        ]
-        low[at] = np.maximum(low[at], [cell.low for cell in cells])
-        high[at] = np.minimum(high[at], [cell.high for cell in cells])
-        kink_slope = np.array([cell.kink_slope for cell in cells])
-        gradient[at] -= kink_slope
-        move = box_step(start, gradient, here.hessian, self.metric, low, high, radius)
-        point = np.minimum(np.maximum(start + move.step, low), high)
-        step = point - self.theta
-        smooth = float(here.gradient @ step + 0.5 * step @ here.hessian @ step)
-        return point, float(kink_slope @ step[at]) + sum(cell.offset for cell in cells) - smooth
+        point = start.copy()
+        decrease = _minimum(
+            region_addresses(), self._model, self._kinks, float(radius), reach, point, *self._work
+        )
+        if not math.isfinite(decrease):
+            raise np.linalg.LinAlgError("the quadratic model is not finite")
+        return point, decrease
 
 
 @cache
@@ -360,8 +449,10 @@ def _damped_root(
     """
     if follow.size == 0:
         return np.empty((0, 0))
-    block = np.ix_(follow, follow)
-    values, vectors = scipy.linalg.eigh(here.hessian[block], metric[block])
+    block = here.hessian[follow][:, follow], metric[follow][:, follow]
+    values, vectors, info = scipy.linalg.lapack.dsygvd(*block)
+    if info:
+        raise np.linalg.LinAlgError("the quadratic model is not finite")
     floor = NULL_CURVATURE * (np.abs(values).max() or 1.0)
     values = np.where(np.abs(values) <= floor, floor, values)
     slope = vectors.T @ here.gradient[follow]

@@ -30,10 +30,11 @@ from moestat.solvers.trust_region.decrease import (
     next_radius,
 )
 from moestat.solvers.trust_region.region import (
-    MOST_ROTATIONS,
     NULL_CURVATURE,
-    find_step,
-    take_apart,
+    call_find_step,
+    call_take_apart,
+    region_addresses,
+    region_arrays,
 )
 
 __all__ = ["NewtonRun", "run_newton"]
@@ -42,8 +43,6 @@ _STATUS = "converged", "stalled", "iteration limit"
 _CONVERGED, _STALLED, _LIMIT, _INDEFINITE, _NOT_FINITE = range(5)
 
 _pass = call_by_address(types.float64)
-_take_apart = call_by_address(types.UniTuple(types.int64, 2))
-_find_step = call_by_address(types.UniTuple(types.float64, 2))
 
 
 @compile_loop
@@ -67,7 +66,7 @@ def _newton_loop(
         for i in range(n):
             here.hessian[j, i] = -here.hessian[j, i]
     model = theta, here.score, here.hessian, metric, lower, upper
-    n_free, used = _take_apart(at_region, (*model, integers, basis, rotations, step))
+    n_free, used = call_take_apart(at_region, (*model, integers, basis, rotations, step))
     radius = 1.0
     progress = 0.0
     passes = 1
@@ -78,7 +77,7 @@ def _newton_loop(
             if progress < LEAST_PROGRESS:
                 return value, _STALLED, iteration, passes
             progress = 0.0
-        predicted, length = _find_step(
+        predicted, length = call_find_step(
             at_step,
             (*model, radius, NULL_CURVATURE, n_free, used, integers, basis, rotations, step),
         )
@@ -117,7 +116,7 @@ def _newton_loop(
                 here.score[j] = there.score[j]
                 for i in range(n):
                     here.hessian[j, i] = there.hessian[j, i]
-            n_free, used = _take_apart(at_region, (*model, integers, basis, rotations, step))
+            n_free, used = call_take_apart(at_region, (*model, integers, basis, rotations, step))
             progress += decrease
         elif radius < SMALLEST_RADIUS:
             return value, _STALLED, iteration + 1, passes
@@ -161,14 +160,13 @@ class NewtonRun(Run):
         """
         family, P = problem.family, self.theta.size
         data = problem.inputs(self, slice(0, problem.data.levels[self.level].size))
-        kind = _addresses(family.loops, data.y.dtype.char)
+        addresses = _address(family.loops, data.y.dtype.char), *region_addresses()
         tables = (family.coefficients, data, *pass_tables(family.coefficients, data, 2))
-        most = MOST_ROTATIONS * P * P
         theta, none = self.theta.copy(), NO_SUMS.information
         here, there = (Sums(np.empty(P), np.empty((P, P)), none) for _ in range(2))
-        arrays = np.empty((2 * P + 3, P)), np.empty((2, most))
+        integers, *arrays = region_arrays(P)
         value, code, iterations, passes = _newton_loop(
-            kind,
+            addresses,
             tables,
             (self.metric, self.lower, self.upper, *arrays),
             (self.max_iterations, float(self.tolerance)),
@@ -176,7 +174,7 @@ class NewtonRun(Run):
             np.empty(P),
             here,
             there,
-            np.empty(P + most, np.int64),
+            integers,
             np.empty((2, P)),
         )
         if code == _INDEFINITE:
@@ -210,16 +208,10 @@ def run_newton(
 
 
 @cache
-def _addresses(loops: Loops, kind: str) -> tuple[int, int, int]:
-    """Where the loops are that one calls: for responses of one kind of number."""
-    vector, matrix, integers = np.empty(0), np.empty((0, 0)), np.empty(0, np.int64)
-    coefficients = Coefficients(np.empty((0, 0), np.int64), integers, (0, 0, 0, 0))
+def _address(loops: Loops, kind: str) -> int:
+    """Where the loop of a pass is: for responses of one kind of number."""
+    vector, matrix = np.empty(0), np.empty((0, 0))
+    coefficients = Coefficients(np.empty((0, 0), np.int64), np.empty(0, np.int64), (0, 0, 0, 0))
     data = Data(matrix, np.empty(0, kind), vector, matrix)
     passing = vector, coefficients, data, 2, NO_SUMS, *pass_tables(coefficients, data, 2)
-    model = vector, vector, matrix, matrix, vector, vector
-    state = integers, matrix, matrix, vector
-    return (
-        address_of(loops.mixture, *passing),
-        address_of(take_apart, *model, *state),
-        address_of(find_step, *model, 1.0, NULL_CURVATURE, 0, 0, *state),
-    )
+    return address_of(loops.mixture, *passing)

@@ -8,23 +8,21 @@ in those predictors can bear, whatever the units of x.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.compiler.jit import compact, compile_loop, device
+from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.views import empty_like, empty_rows, keep, part, row
 from moestat.solvers.trust_region.eigen import cholesky, into_eigenbasis, out_of_eigenbasis
 
 __all__ = [
-    "MOST_ROTATIONS",
-    "NULL_CURVATURE",
-    "BoxStep",
-    "Region",
-    "box_step",
-    "can_descend",
-    "free_coordinates",
+    *("MOST_ROTATIONS", "NULL_CURVATURE", "BoxStep", "Region", "box_step", "call_find_step"),
+    *("call_take_apart", "can_descend", "free_coordinates", "region_addresses", "region_arrays"),
 ]
 
 NULL_CURVATURE = 1e-14
@@ -274,6 +272,29 @@ def find_step(
     return decrease, length
 
 
+call_take_apart = call_by_address(types.UniTuple(types.int64, 2))
+call_find_step = call_by_address(types.UniTuple(types.float64, 2))
+
+
+@cache
+def region_addresses() -> tuple[int, int]:
+    """Where `take_apart` and `find_step` are, for compiled loops that call them."""
+    vector, matrix, integers = np.empty(0), np.empty((0, 0)), np.empty(0, np.int64)
+    model = vector, vector, matrix, matrix, vector, vector
+    state = integers, matrix, matrix, vector
+    return (
+        address_of(take_apart, *model, *state),
+        address_of(find_step, *model, 1.0, NULL_CURVATURE, 0, 0, *state),
+    )
+
+
+def region_arrays(n_params: int) -> tuple[IntArray, FloatArray, FloatArray]:
+    """What `take_apart` fills: integers, basis and rotations of P parameters."""
+    most = MOST_ROTATIONS * n_params * n_params
+    integers = np.empty(n_params + most, np.int64)
+    return integers, np.empty((2 * n_params + 3, n_params)), np.empty((2, most))
+
+
 class BoxStep(NamedTuple):
     """A step (P,), the decrease of the quadratic model and the length in the metric."""
 
@@ -322,13 +343,8 @@ class Region:
     ) -> None:
         self.theta, self.lower, self.upper = theta, lower, upper
         n_params = theta.size
-        most = MOST_ROTATIONS * n_params * n_params
         model = theta, gradient, hessian, metric, lower, upper
-        arrays = (
-            np.empty(n_params + most, np.int64),
-            np.empty((2 * n_params + 3, n_params)),
-            np.empty((2, most)),
-        )
+        arrays = region_arrays(n_params)
         self.n_free, used = take_apart(*model, *arrays, np.empty(n_params))
         if used < 0:
             raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
