@@ -7,6 +7,7 @@ import pytest
 
 import moestat
 from moestat.estimation import short_runs
+from moestat.estimation.short_runs import ShortRuns
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers.problem import Objective, Problem, Sample
 
@@ -57,7 +58,7 @@ def test_runs_that_all_collapse_do_not_agree(monkeypatch):
     monkeypatch.setattr(short_runs, "collapsed_atoms", lambda problem, theta: (0,))
     family, X, y, _ = random_lines(2, 1, 1.0, 5000)
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
-    assert short_runs.ShortRuns()._tried(problem, np.random.default_rng(0))[1] is False
+    assert ShortRuns()._tried(problem, np.random.default_rng(0))[1] is False
 
 
 def crossing_lines(n):
@@ -126,3 +127,17 @@ def test_optima_are_ranked_on_more_rows_than_the_search_looks_at():
     X, y = moestat.sample(family, theta, 100_000, rng=6, design=moestat.Uniform(-2, 2))
     heights = [moestat.fit(family, X, y, rng=seed).log_likelihood for seed in (0, 3, 7)]
     assert heights == pytest.approx(3 * [-224984.276], abs=1e-2)
+
+
+@pytest.mark.parametrize("seed", [16, 21])
+def test_searches_for_classes_with_many_parameters_are_repeated(seed):
+    """A single search ends 24 and 18 units below the fit that starts at the truth."""
+    rng = np.random.default_rng([5, 4, 3, seed])
+    family = moestat.family("multinomial", gate="softmax", n_experts=4, n_features=3, n_classes=5)
+    theta = rng.standard_normal(family.n_params)
+    for name in ("beta1", "a"):
+        theta[family.blocks[name]] *= 2.0
+    X, y = moestat.sample(family, theta, 4000, rng, design=moestat.Uniform(-2, 2))
+    best = moestat.fit(family, X, y, starts=[GivenStarts([theta])]).log_likelihood
+    assert moestat.fit(family, X, y, starts=[ShortRuns()], rng=0).log_likelihood < best - 10.0
+    assert moestat.fit(family, X, y, rng=0).log_likelihood >= best - 0.1
