@@ -135,7 +135,7 @@ CASES = {
     ),
     "moment-squares": (lambda: functions("gelu", 1e12, 1, MomentSquares(), 0.1, 4), 394.0),
     "kinks": (lambda: kinked(3000, Newton(), 5), 300.0),
-    "kinks in moments": (lambda: kinked(3000, MomentNewton(), 4), 420.0),
+    "kinks in moments": (lambda: kinked(5000, MomentNewton(), 6), 255.0),
     "search": (lambda: jumps(400, Search(), 2), 5686.0),
 }
 
