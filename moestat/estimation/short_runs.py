@@ -110,14 +110,14 @@ class ShortRuns:
     (`moestat.model.compression`, `moestat.model.recombination`) that stand for all. Then rounds of
     moves try to better the best optimum: one atom is replaced by a copy of another, and the two are
     pulled apart at random, so that a part of the samples that one atom serves poorly gets a second
-    one. A round's best moves are continued; the
-    search ends when two rounds have found nothing. Up to three runs, more with fewer than 40,000
-    samples, start the fit to all of them: the best optimum on 100,000 samples or on these points, a
-    second run that reached it, and those next in height. Where all samples were looked at, every
-    run that was continued is handed back. There, as on points, the whole search is repeated when
-    fewer than three of the runs before the moves reached the best optimum, until three searches
-    have ended there or `searches` are over, fewer where samples and parameters are many; for
-    classes with more than 70 parameters until two have ended there, three at most.
+    one. A round's best moves are continued; the search ends when two rounds have found nothing. Up
+    to three runs, more with fewer than 40,000 samples, start the fit to all of them: the best
+    optimum on 100,000 samples or on these points, a second run that reached it, and those next in
+    height. Where all samples were looked at, every run that was continued is handed back. There, as
+    on points, the whole search is repeated when fewer than three of the runs before the moves
+    reached the best optimum, until three searches have ended there or `searches` are over, fewer
+    where samples and parameters are many; for classes with more than 70 parameters until two have
+    ended there, three at most.
 
     With more than 4000 samples of a number the search consists of moves alone where all of k + 1 of
     2 (k + 1) runs of k experts from clusters agree, and ends if one round betters nothing. Where
@@ -194,10 +194,10 @@ class ShortRuns:
             found, agreeing = found + more, 0
             ends.append(max(height for _, height in more))
         climbed = _is_climbed(problem.family)
-        if some.data is problem.data and not climbed:
-            return np.array([theta for theta, _ in found])
-        if climbed or not stand_for_all:
+        if not stand_for_all:
             found = _judged(problem, found, rng)
+        elif some.data is problem.data and not climbed:
+            return np.array([theta for theta, _ in found])
         if climbed and problem.family.likelihood.collapse is None:
             best = max(height for _, height in found)
             found = [run for run in found if run[1] >= best - _WORSE]
