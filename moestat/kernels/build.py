@@ -8,16 +8,18 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray
+from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.atom import build_atom
 from moestat.kernels.cpu import mixture_loop, response_loop
 from moestat.kernels.records import NO_SUMS, BySample, Coefficients, Data, Sums
 from moestat.kernels.regression import channel_loop, descent_loop, residual_loop
 from moestat.kernels.terms import build_terms
 
-__all__ = ["Loops", "build_loops", "tables"]
+__all__ = ["Loops", "build_loops", "call_mixture", "mixture_address", "tables"]
 
 Terms = tuple[NDArray[np.int32], ...]
 
@@ -117,6 +119,19 @@ def tables(coefficients: Coefficients, data: Data, order: int) -> tuple[BySample
     widths = tuple(width.tolist())
     terms = build_terms(len(index), widths, layout[0], layout[1], len(data.X), complete, order)
     return _NOT_BY_SAMPLE, terms
+
+
+call_mixture = call_by_address(types.float64)
+"""`Loops.mixture`, called by a compiled loop."""
+
+
+@cache
+def mixture_address(loops: Loops, kind: str) -> int:
+    """Where `Loops.mixture` is, for responses of one kind of number and sums up to any order."""
+    coefficients = Coefficients(np.empty((0, 0), np.int64), np.empty(0, np.int64), (0, 0, 0, 0))
+    data = Data(_NO_ROWS, np.empty(0, kind), _NO_ROW, _NO_ROWS)
+    passing = _NO_ROW, coefficients, data, 1, NO_SUMS, *tables(coefficients, data, 1)
+    return address_of(loops.mixture, *passing)
 
 
 @cache

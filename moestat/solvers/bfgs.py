@@ -17,9 +17,9 @@ from numba import types
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compact, compile_loop
 from moestat.compiler.pointers import address_of, call_by_address
-from moestat.kernels.build import Loops
+from moestat.kernels.build import call_mixture, mixture_address
 from moestat.kernels.build import tables as pass_tables
-from moestat.kernels.records import NO_SUMS, Coefficients, Data, Sums
+from moestat.kernels.records import NO_SUMS, Sums
 from moestat.kernels.views import row
 from moestat.solvers.line_search import DECREASE, FLATTER, HALVINGS, weak_wolfe
 from moestat.solvers.problem import Iteration, Objective, Problem, Ran, Request, Run, ValueGradient
@@ -35,7 +35,6 @@ NEAR = 1e-2
 _MEMORY, _ROUND = 50, 50  # steps that BFGS remembers, and between two curvatures of complete data
 _RIDGE, _STEEPER = 1e-3, 10.0  # of the predictors' metric, and its growth where that is not enough
 
-_pass = call_by_address(types.float64)
 _half = call_by_address(types.none)
 
 
@@ -137,7 +136,7 @@ def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gra
                 point = theta[j] + t * step[j]
                 point = point if point > lower[j] else lower[j]
                 trial[j] = point if point < upper[j] else upper[j]
-            there = -_pass(at_pass, (trial, coefficients, data, 1, sums, by_sample, terms))
+            there = -call_mixture(at_pass, (trial, coefficients, data, 1, sums, by_sample, terms))
             passes += 1
             slope_there = 0.0
             for j in range(n):
@@ -270,7 +269,7 @@ class _BFGSRun(Run):
         factor = own.matrix * np.outer(free, free)
         factor[~free, ~free] = 1.0
         value, steps, passes, own.scale = _bfgs_loop(
-            _addresses(family.loops, data.y.dtype.char),
+            (mixture_address(family.loops, data.y.dtype.char), *_half_addresses()),
             (family.coefficients, data, *pass_tables(family.coefficients, data, 1)),
             (own.matrix, np.linalg.cholesky(factor)),
             (own.moved, own.change, own.along, own.share),
@@ -287,18 +286,11 @@ class _BFGSRun(Run):
 
 
 @cache
-def _addresses(loops: Loops, kind: str) -> tuple[int, int, int]:
-    """Where the loops are that one calls: for responses of one kind of number."""
-    vector, matrix, integers = np.empty(0), np.empty((0, 0)), np.empty(0, np.int64)
-    coefficients = Coefficients(np.empty((0, 0), np.int64), integers, (0, 0, 0, 0))
-    data = Data(matrix, np.empty(0, kind), vector, matrix)
-    passing = vector, coefficients, data, 1, NO_SUMS, *pass_tables(coefficients, data, 1)
+def _half_addresses() -> tuple[int, int]:
+    """Where the two halves of Nocedal's loop are."""
+    vector, matrix = np.empty(0), np.empty((0, 0))
     half = matrix, matrix, vector, 0, vector, vector, vector
-    return (
-        address_of(loops.mixture, *passing),
-        address_of(_before, *half),
-        address_of(_after, *half),
-    )
+    return address_of(_before, *half), address_of(_after, *half)
 
 
 def complete_curvature(problem: Problem, theta: FloatArray, level: int) -> Iteration[FloatArray]:

@@ -128,7 +128,9 @@ def _cell_at(edge, kink_slope, first, begin, cells, place, slope):
 
 @compile_loop
 @compact
-def _minimum(addresses, model, kinks, radius, reach, point, chosen, integers, basis, rotations):
+def _minimum_loop(
+    addresses, model, kinks, radius, reach, point, chosen, integers, basis, rotations
+):
     """Move `point` (P,) to the minimum of the model in the cells around it.
 
     Returns the decrease that the model predicts from theta on, which is nan if it has no minimum.
@@ -406,7 +408,7 @@ class KinkModel:
         The cells are closed: an edge where the model would fall on is a matter of the next step.
         """
         point = start.copy()
-        decrease = _minimum(
+        decrease = _minimum_loop(
             region_addresses(), self._model, self._kinks, float(radius), reach, point, *self._work
         )
         if not math.isfinite(decrease):

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from numba import types
 
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compact, compile_loop
-from moestat.compiler.pointers import address_of, call_by_address
-from moestat.kernels.build import Loops
+from moestat.kernels.build import call_mixture, mixture_address
 from moestat.kernels.build import tables as pass_tables
-from moestat.kernels.records import NO_SUMS, Coefficients, Data, Sums
+from moestat.kernels.records import NO_SUMS, Sums
 from moestat.kernels.views import row
 from moestat.solvers.problem import Evaluation, Iteration, Problem, Ran, Request, Run
 from moestat.solvers.trust_region.decrease import (
@@ -42,8 +39,6 @@ __all__ = ["NewtonRun", "run_newton"]
 _STATUS = "converged", "stalled", "iteration limit"
 _CONVERGED, _STALLED, _LIMIT, _INDEFINITE, _NOT_FINITE = range(5)
 
-_pass = call_by_address(types.float64)
-
 
 @compile_loop
 @compact
@@ -60,7 +55,7 @@ def _newton_loop(
     max_iterations, tolerance = limits
     step, moved = row(work, 0), row(work, 1)
     n = theta.size
-    value = -_pass(at_pass, (theta, coefficients, data, 2, here, by_sample, terms))
+    value = -call_mixture(at_pass, (theta, coefficients, data, 2, here, by_sample, terms))
     for j in range(n):
         here.score[j] = -here.score[j]
         for i in range(n):
@@ -90,7 +85,7 @@ def _newton_loop(
             point = point if point > lower[j] else lower[j]
             trial[j] = point if point < upper[j] else upper[j]
             moved[j] = trial[j] - theta[j]
-        new = -_pass(at_pass, (trial, coefficients, data, 2, there, by_sample, terms))
+        new = -call_mixture(at_pass, (trial, coefficients, data, 2, there, by_sample, terms))
         passes += 1
         for j in range(n):
             there.score[j] = -there.score[j]
@@ -160,7 +155,7 @@ class NewtonRun(Run):
         """
         family, P = problem.family, self.theta.size
         data = problem.inputs(self, slice(0, problem.data.levels[self.level].size))
-        addresses = _address(family.loops, data.y.dtype.char), *region_addresses()
+        addresses = mixture_address(family.loops, data.y.dtype.char), *region_addresses()
         tables = (family.coefficients, data, *pass_tables(family.coefficients, data, 2))
         theta, none = self.theta.copy(), NO_SUMS.information
         here, there = (Sums(np.empty(P), np.empty((P, P)), none) for _ in range(2))
@@ -205,13 +200,3 @@ def run_newton(
             max_iterations=max_iterations,
         )
     )
-
-
-@cache
-def _address(loops: Loops, kind: str) -> int:
-    """Where the loop of a pass is: for responses of one kind of number."""
-    vector, matrix = np.empty(0), np.empty((0, 0))
-    coefficients = Coefficients(np.empty((0, 0), np.int64), np.empty(0, np.int64), (0, 0, 0, 0))
-    data = Data(matrix, np.empty(0, kind), vector, matrix)
-    passing = vector, coefficients, data, 2, NO_SUMS, *pass_tables(coefficients, data, 2)
-    return address_of(loops.mixture, *passing)
