@@ -68,7 +68,7 @@ MINUTES = {
     "mlmoe_figure1": 7,
     "mlmoe_sigmoid_vs_softmax": 4,
     "mlmoe_start_sensitivity": 25,
-    "mlmoe_table1": 4,
+    "mlmoe_table1": 3,
     "quickstart": 1,
 }
 """Minutes of one core, without compiling: of the cells of a store, or what ``run --check`` said."""
