@@ -11,6 +11,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.problem import Evaluation, Problem
+from moestat.solvers.trust_region.decrease import GAIN_LIMIT
 from moestat.solvers.trust_region.kinks import has_kinks, one_sided
 from moestat.solvers.trust_region.region import box_step, free_coordinates
 
@@ -18,12 +19,6 @@ __all__ = [
     *("GAIN_LIMIT", "ZERO_CURVATURE", "Certificate", "Spectrum", "certificate_of", "certify"),
     "spectrum",
 ]
-
-GAIN_LIMIT = 1e-4
-"""A fit is certified when no step can gain more than this many units of log-likelihood.
-
-It then lies within ``sqrt(2 * 1e-4)``, 1.4 percent of a standard error, of the maximum.
-"""
 
 ZERO_CURVATURE = 1e-12
 """Part of the largest curvature below which one counts as zero in `inertia`."""

@@ -13,6 +13,7 @@ from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, R
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.decrease import (
     ACCEPT,
+    GAIN_LIMIT,
     LEAST_PROGRESS,
     PATIENCE,
     PREVIEW_TOLERANCE,
@@ -23,10 +24,14 @@ from moestat.solvers.trust_region.decrease import (
     straight_decrease,
 )
 from moestat.solvers.trust_region.kinks import has_kinks, kinked_steps
-from moestat.solvers.trust_region.large import LARGE, Metric, region_of
+from moestat.solvers.trust_region.large import LARGE, LargeRegion, Metric, region_of
 from moestat.solvers.trust_region.newton_loop import NewtonRun, run_newton
+from moestat.solvers.trust_region.region import Region
 
 __all__ = ["Ended", "Newton", "newton_steps"]
+
+_LOOK = 10
+"""Iterations after which one looks whether they gain: passes over many rows are dear."""
 
 Ended = tuple[FloatArray, Evaluation, str, int, float]
 """Parameters, evaluation, status, iterations, and the reach of steps across kinks."""
@@ -46,7 +51,8 @@ def newton_steps(
     """Minimise one objective from `theta`; returns (theta, evaluation, status, iterations).
 
     The objective is that of one level of the data's detail.  An iteration costs one pass: value,
-    gradient and Hessian at the trial point come together.  On few data it runs as one loop.
+    gradient and Hessian at the trial point come together.  On few data it runs as one loop, which
+    is more patient with steps that gain nothing.
     """
     begin = Request(objective, theta, level)
     if theta.size <= LARGE and NewtonRun.is_for(problem, begin):
@@ -56,10 +62,11 @@ def newton_steps(
     lengths = Metric(metric)
     region = region_of(theta, here.gradient, here.hessian, lengths, lower, upper)
     radius = 1.0
-    progress = 0.0
+    progress, idle = 0.0, 0
     for iteration in range(max_iterations):
-        if iteration % PATIENCE == PATIENCE - 1:
-            if progress < LEAST_PROGRESS:
+        if iteration % _LOOK == _LOOK - 1:
+            idle = idle + _LOOK if progress < LEAST_PROGRESS * _LOOK / PATIENCE else 0
+            if idle >= PATIENCE or (idle and _has_nothing_left(region)):
                 return theta, here, "stalled", iteration
             progress = 0.0
         move = region.step(radius)
@@ -81,6 +88,11 @@ def newton_steps(
         elif radius < SMALLEST_RADIUS:
             return theta, here, "stalled", iteration + 1
     return theta, here, "iteration limit", max_iterations
+
+
+def _has_nothing_left(region: Region | LargeRegion) -> bool:
+    """Whether a certificate would find a maximum."""
+    return bool((region.curvatures >= 0.0).all()) and region.step(1.0).decrease <= GAIN_LIMIT
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import moestat
 from moestat.estimation.priors import Prior
 from moestat.solvers.driver import drive
 from moestat.solvers.newton import newton_steps
-from moestat.solvers.problem import Objective, Problem, Request, Run, Sample
+from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Run, Sample
 from moestat.solvers.trust_region.newton_loop import NewtonRun, run_newton
 
 CASES = {
@@ -62,6 +62,32 @@ def test_steps_are_those_from_pass_to_pass(case, iterations):
     for name in ("gradient", "hessian"):
         expected = getattr(other[1], name)
         assert np.allclose(getattr(one[1], name), expected, atol=1e-6 * np.abs(expected).max())
+
+
+def iterations_at_a_corner(size, sign=1.0):
+    """Iterations from .3 to the corner of ``size |x|``, with curvatures of a sign beside it."""
+    problem, _ = problem_of("lines", n=40_000)
+    ends = np.array([-1.0]), np.array([1.0])
+    steps = newton_steps(
+        problem, Objective.OBSERVED, np.array([0.3]), np.eye(1), *ends, 1e-15, 200
+    )
+    request = next(steps)
+    try:
+        while True:
+            x = request.theta
+            bent = np.array([[sign * size]])
+            here = Evaluation(float(size * abs(x[0])), size * np.sign(x), bent)
+            request = steps.send(here)
+    except StopIteration as stop:
+        assert stop.value[2] == "stalled"
+        return stop.value[3]
+
+
+def test_steps_that_gain_nothing_are_few_at_a_maximum():
+    """Elsewhere the region shrinks until nothing is left of it."""
+    assert iterations_at_a_corner(1e-5) == 9
+    assert iterations_at_a_corner(1e-5, sign=-1.0) > 20
+    assert iterations_at_a_corner(1e-2) > 20
 
 
 def test_given_responsibilities_are_read():

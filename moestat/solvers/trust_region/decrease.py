@@ -12,6 +12,7 @@ from moestat.solvers.problem import Evaluation
 
 __all__ = [
     "ACCEPT",
+    "GAIN_LIMIT",
     "LARGEST_RADIUS",
     "LEAST_PROGRESS",
     "PATIENCE",
@@ -39,6 +40,12 @@ SMALLEST_RADIUS, LARGEST_RADIUS = 1e-10, 1e4
 PATIENCE, LEAST_PROGRESS = 40, 1e-4
 """Iterations after which a solver that has gained less, in log-likelihood, has stalled: at a kink,
 as an M-step or an activation may have one, steps keep bouncing."""
+
+GAIN_LIMIT = 1e-4
+"""A fit is certified when no step can gain more than this many units of log-likelihood.
+
+It then lies within ``sqrt(2 * 1e-4)``, 1.4 percent of a standard error, of the maximum.
+"""
 
 PREVIEW_TOLERANCE = 1e-2
 """A part of the data says no more about the optimum than this, in units of log-likelihood."""

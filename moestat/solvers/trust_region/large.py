@@ -204,6 +204,11 @@ class LargeRegion:
         """Curvatures (F,) and eigenvectors (F, F) over the free coordinates `at`."""
         return self._eigenbasis(self.at)
 
+    @property
+    def curvatures(self) -> FloatArray:
+        """Curvatures (F,) over the free coordinates, relative to the metric."""
+        return self.basis[0]
+
     def _eigenbasis(self, at: IntArray) -> tuple[FloatArray, FloatArray]:
         """Curvatures (F,), ascending, and eigenvectors (F, F), orthonormal in the metric."""
         metric, scaled = self.metric.matrix[np.ix_(at, at)], self.hessian[np.ix_(at, at)]
