@@ -414,13 +414,14 @@ def _moves(problem: Problem, theta: FloatArray, count: int, rng: np.random.Gener
     family = problem.family
     moved = np.empty((count, family.n_params))
     pairs = rng.permutation(list(permutations(range(family.n_experts), 2)))
-    for row, (gone, copied) in zip(moved, cycle(pairs), strict=False):
-        atoms, shared = family.split(theta)
-        atoms = atoms.copy()
+    noise = predictor_noise(problem, rng, count)
+    before, shared = family.split(theta)
+    for row, own, (gone, copied) in zip(moved, noise, cycle(pairs), strict=False):
+        atoms = before.copy()
         atoms[gone] = atoms[copied]
         pair = [gone, copied]
         if family.mass_column is not None:
             atoms[pair, family.mass_column] -= np.log(2.0)
-        atoms[pair] += _MOVE_NOISE * family.split(predictor_noise(problem, rng))[0][pair]
+        atoms[pair] += _MOVE_NOISE * family.split(own)[0][pair]
         row[:] = family.join(atoms, shared)
     return into_box(family, moved)

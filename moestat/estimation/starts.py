@@ -291,34 +291,36 @@ class _Scale:
                 theta[first] = mean
         return theta
 
-    def noise(self, family: Family, rng: np.random.Generator) -> FloatArray:
-        """Parameters (P,) of random predictors around 0.
+    def noise(self, family: Family, rng: np.random.Generator, count: int = 1) -> FloatArray:
+        """Parameters (count, P) of random predictors around 0.
 
         Each channel is standard normal at the centre of the inputs and changes by a normal
         amount, of standard deviation 2, per standard deviation of each input, in units of the
         response where it has them.  A quadratic channel changes so for all its features together.
         """
-        theta = np.empty(family.n_params)
+        drawn = rng.standard_normal((count, family.n_experts * int(family.width.sum())))
+        theta = np.empty((count, family.n_params))
         quadratic = any(channel.products is not None for channel in family.channels)
         centre, spread = self.features if quadratic else self.inputs
+        spread, used = np.maximum(spread, 1e-12), 0
         for (_, c), first in np.ndenumerate(family.index):
-            channel, width = family.channels[c], family.width[c]
+            channel, last = family.channels[c], family.width[c] - 1
             unit = self.predictor[1] if channel.response and not channel.log else 1.0
-            slope = unit * rng.standard_normal(width - 1)
-            at = family.offset[c] - 1 + np.arange(slope.size)
-            slope = slope * 2.0 / np.maximum(spread[at], 1e-12)
+            at = slice(family.offset[c] - 1, family.offset[c] - 1 + last)
+            slope = unit * drawn[:, used : used + last] * 2.0 / spread[at]
             if channel.products is not None:
-                slope /= np.sqrt(slope.size)
-            theta[first] = unit * rng.standard_normal() - slope @ centre[at]
-            theta[first + 1 : first + width] = slope
+                slope /= np.sqrt(last)
+            theta[:, first] = unit * drawn[:, used + last] - slope @ centre[at]
+            theta[:, first + 1 : first + 1 + last] = slope
             if channel.axis is not None:
-                theta[first] *= 2.0 * spread[channel.axis]
+                theta[:, first] *= 2.0 * spread[channel.axis]
+            used += last + 1
         return theta
 
 
-def predictor_noise(problem: Problem, rng: np.random.Generator) -> FloatArray:
-    """Parameters (P,) of random predictors around 0, in the units of a problem."""
-    return _Scale(problem).noise(problem.family, rng)
+def predictor_noise(problem: Problem, rng: np.random.Generator, count: int) -> FloatArray:
+    """Parameters (count, P) of random predictors around 0, in the units of a problem."""
+    return _Scale(problem).noise(problem.family, rng, count)
 
 
 def into_box(family: Family, starts: FloatArray) -> FloatArray:
@@ -351,11 +353,9 @@ class RandomStarts:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         family, scale = problem.family, _Scale(problem)
-        starts = np.empty((self.count, family.n_params))
+        starts = scale.centre(family) + scale.noise(family, rng, self.count)
         positive = (family.lower > 0.0) & (family.lower < family.upper)
-        for start in starts:
-            start[:] = scale.centre(family) + scale.noise(family, rng)
-            start[positive] = np.exp(0.5 * rng.standard_normal(int(positive.sum())))
+        starts[:, positive] = np.exp(0.5 * rng.standard_normal((self.count, int(positive.sum()))))
         return starts
 
 
@@ -390,13 +390,13 @@ class SplitStarts:
         origin = scale.centre(single.family)
         if single.family.expert.block is not None:
             # Zero coefficients of a curved expert are a saddle point.
-            origin += scale.noise(single.family, rng)
+            origin += scale.noise(single.family, rng)[0]
         origin = np.clip(origin, single.family.lower, single.family.upper)
         solver = GaussNewtonBFGS() if family.is_regression else Newton()
         (solution,) = drive([solver.steps(single, origin)], [single], threads=1)
         atom, shared = single.family.split(solution.theta)
         centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
-        return np.array([centre + self.noise * scale.noise(family, rng) for _ in range(self.count)])
+        return centre + self.noise * scale.noise(family, rng, self.count)
 
 
 @dataclass(frozen=True)
@@ -447,7 +447,7 @@ class ClusterStarts:
         for _ in range(self.count):
             origin = scale.centre(family)
             if family.expert.block is not None:
-                origin += scale.noise(family, rng)
+                origin += scale.noise(family, rng)[0]
             origin = np.clip(family.pin(origin), family.lower, family.upper)
             own = some.again()
             own.assign(self.memberships(points, family.n_experts, rng))

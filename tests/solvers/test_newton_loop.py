@@ -68,9 +68,7 @@ def iterations_at_a_corner(size, sign=1.0):
     """Iterations from .3 to the corner of ``size |x|``, with curvatures of a sign beside it."""
     problem, _ = problem_of("lines", n=40_000)
     ends = np.array([-1.0]), np.array([1.0])
-    steps = newton_steps(
-        problem, Objective.OBSERVED, np.array([0.3]), np.eye(1), *ends, 1e-15, 200
-    )
+    steps = newton_steps(problem, Objective.OBSERVED, np.array([0.3]), np.eye(1), *ends, 1e-15, 200)
     request = next(steps)
     try:
         while True:
