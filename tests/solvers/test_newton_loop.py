@@ -77,8 +77,9 @@ def iterations_at_a_corner(size, sign=1.0):
             here = Evaluation(float(size * abs(x[0])), size * np.sign(x), bent)
             request = steps.send(here)
     except StopIteration as stop:
-        assert stop.value[2] == "stalled"
-        return stop.value[3]
+        _, _, status, iterations = stop.value
+    assert status == "stalled"
+    return iterations
 
 
 def test_steps_that_gain_nothing_are_few_at_a_maximum():
