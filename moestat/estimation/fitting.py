@@ -122,7 +122,9 @@ def _default_solver(family: Family) -> Solver:
     return QuasiNewton() if family.n_params > MANY else Newton()
 
 
-def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) -> Solution:
+def _best(
+    solutions: Sequence[Solution], labels: Sequence[str], given_up: int, seconds: float
+) -> Solution:
     """The certified solution of highest likelihood, else the highest, with the batch's record.
 
     A solution with a collapsed atom is set aside when another is not far below: its likelihood
@@ -146,10 +148,10 @@ def _best(solutions: Sequence[Solution], labels: Sequence[str], seconds: float) 
         solutions[winner].certificate,
         seconds=seconds,
         start=labels[winner],
-        n_starts=len(solutions),
+        n_starts=len(solutions) + given_up,
         n_optima=n_optima,
         n_collapsed=int(np.sum(~sound)),
-        agreement=float(np.mean(near)),
+        agreement=float(np.sum(near)) / (len(solutions) + given_up),
     )
     return replace(solutions[winner], certificate=certificate)
 
@@ -188,7 +190,10 @@ class FitJob:
 
 @dataclass
 class BegunFit:
-    """A data set with one iteration, on a problem of its own, from each start."""
+    """A data set with one iteration, on a problem of its own, from each start.
+
+    `given_up` counts runs of a search that ended too low to start one.
+    """
 
     original: Problem
     solver: Solver
@@ -196,11 +201,12 @@ class BegunFit:
     problems: list[Problem] = field(default_factory=list)
     iterations: list[Iteration[Solution]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
+    given_up: int = 0
     prior: Prior | None = None
 
     def end(self, solutions: Sequence[Solution], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration."""
-        best = _best(solutions, self.labels, seconds)
+        best = _best(solutions, self.labels, self.given_up, seconds)
         found = doubts(self.standard, best) if self.standard else []
         if self.prior is not None:
             assert isinstance(self.problems[0], PenalisedProblem)
@@ -262,8 +268,11 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
     for rule in rules:
         seen = 0
         if isinstance(rule, ShortRuns):
-            rule, seen = rule.on(threads), rule.rows(inner)
-        points = standard.draw(rule, child) if standard else rule.draw(inner, child)
+            seen = rule.rows(inner)
+            points, given_up = rule.on(threads).search(inner, child)
+            begun.given_up += given_up
+        else:
+            points = standard.draw(rule, child) if standard else rule.draw(inner, child)
         for j, start in enumerate(into_box(inner.family, points)):
             begun.problems.append(replace(inner.again(), seen=seen))
             begun.iterations.append(begun.solver.steps(begun.problems[-1], start))

@@ -182,6 +182,10 @@ class ShortRuns:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
+        return self.search(problem, rng)[0]
+
+    def search(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, int]:
+        """Starting values, shape (count, P), and how many runs ended too low to start a fit."""
         deadline = time.monotonic() + self.time_limit
         few, some, stand_for_all = self._parts(problem, rng)
         most, enough = self._searches(some) if stand_for_all else (1, 1)
@@ -197,11 +201,12 @@ class ShortRuns:
         if not stand_for_all:
             found = _judged(problem, found, rng)
         elif some.data is problem.data and not climbed:
-            return np.array([theta for theta, _ in found])
+            return np.array([theta for theta, _ in found]), 0
+        runs = len(found)
         if climbed and problem.family.likelihood.collapse is None:
             best = max(height for _, height in found)
             found = [run for run in found if run[1] >= best - _WORSE]
-        return _returned(problem, found)
+        return _returned(problem, found), runs - len(found)
 
     def _searches(self, problem: Problem) -> tuple[int, int]:
         """Searches of a problem that is looked at as a whole: at most, and that must agree."""

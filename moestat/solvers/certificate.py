@@ -57,7 +57,8 @@ class Certificate:
     start : str
         Which start won, e.g. "truth 2".
     n_starts, n_optima : int
-        Starts tried, and distinct log-likelihoods (by more than 0.01) among the certified ones.
+        Starts tried, with the runs of a search that ended too low to start a fit; and distinct
+        log-likelihoods (by more than 0.01) among the certified ones.
     agreement : float
         Share of starts that reached the best log-likelihood to within 0.01.
     collapsed : tuple of int
