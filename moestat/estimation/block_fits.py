@@ -417,7 +417,11 @@ def fit_blocks(
         standard.coordinates,
     )
     for rule in checked_starts(starts) if starts is not None else [ShortRuns(searches=SEARCHES)]:
-        points = small.draw(rule.on(count) if isinstance(rule, ShortRuns) else rule, search)
+        if isinstance(rule, ShortRuns):
+            points, given_up = rule.on(count).search(small.problem, search)
+            begun.given_up += given_up
+        else:
+            points = small.draw(rule, search)
         if starts is None:
             points = _highest(small.problem, points)
         for j, start in enumerate(into_box(inner.family, points)):

@@ -78,14 +78,18 @@ _CLIMBED_WORK, _CLIMBED_SEARCHES = 3e8, 3
 most: 11 of 52 single searches with 80 to 100 parameters ended below the fit that starts at the
 truth, and 3 of 52 so repeated."""
 
+_COUNT, _COUNT_ONCE = 48, 96
+"""Short runs by default, and above that work."""
+
 _CLUSTER_STEPS = 5
 """Newton steps to a start from clusters of 4000 samples or more: the runs go on from there."""
 
 _TRIED_ROWS, _EXPERT_ROWS = 10, 500
 """Rows for each parameter, or each expert, that the first runs of a large search look at."""
 
-_FIRST, _KEPT = 3, 3
-"""Iterations after which a large search goes on with one in so many of its short runs."""
+_FIRST, _KEPT, _KEPT_ONCE = 3, 3, 8
+"""Iterations after which a large search goes on with one in so many of its short runs; and in how
+many of the continued ones goes on where a search for classes is not repeated."""
 
 _MOVE_NOISE = 0.5
 _SAME_OPTIMUM = 1e-2
@@ -125,13 +129,14 @@ class ShortRuns:
     parameter, or 500 for each expert, only, the worse of all runs are dropped early, and one round
     is enough also when all runs that are continued agree. With more than 70 parameters runs climb
     by BFGS, all short ones look at these samples, two thirds of those that are continued end
-    half-way, one round of moves without a better optimum is the last, and for classes runs that
-    ended more than 1 below the best start no fit.
+    half-way, or seven eighths where a search for classes is too large to be repeated; one round of
+    moves without a better optimum is the last, and for classes runs that ended more than 1 below
+    the best start no fit.
 
     Parameters
     ----------
-    count : int
-        Number of short runs.
+    count : int, optional
+        Number of short runs: 48 by default, 96 for classes where n P^2 > 3e8 and P > 70.
     time_limit : float
         No further round of moves begins after so many seconds.
     searches : int
@@ -156,7 +161,7 @@ class ShortRuns:
     True
     """
 
-    count: int = 48
+    count: int | None = None
     time_limit: float = np.inf
     searches: int = 1
     threads: int | None = None
@@ -164,7 +169,8 @@ class ShortRuns:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("n_starts", self.count, maximum=_MOST)
+        if self.count is not None:
+            positive_int("n_starts", self.count, maximum=_MOST)
         positive_int("searches", self.searches)
         if not (isinstance(self.time_limit, float) and self.time_limit == np.inf):
             real_in("time_limit", self.time_limit, 0.0)
@@ -215,8 +221,8 @@ class ShortRuns:
         work = problem.data.size * problem.family.n_params**2
         if not _is_climbed(problem.family):
             return int(np.clip(_WORK / work, 1, self.searches)), _AGREEING
-        repeated = _has_classes(problem.family) and work <= _CLIMBED_WORK
-        return min(_CLIMBED_SEARCHES if repeated else 1, self.searches), 2
+        once = not _has_classes(problem.family) or _is_searched_once(problem)
+        return min(1 if once else _CLIMBED_SEARCHES, self.searches), 2
 
     def _search(
         self, few: Problem, some: Problem, deadline: float, rng: np.random.Generator
@@ -236,7 +242,8 @@ class ShortRuns:
         if agree:
             short = tried[:2]
         else:
-            drawn = [rule.draw(few, rng) for rule in _rules(family, self.count, clusters)]
+            count = self.count or (_COUNT_ONCE if _is_searched_once(some) else _COUNT)
+            drawn = [rule.draw(few, rng) for rule in _rules(family, count, clusters)]
             points = into_box(family, np.vstack([tried, *drawn]))
             short = _best(self._short(few, points, large), begun)
         found = self._continued(some, short)
@@ -276,7 +283,8 @@ class ShortRuns:
         if not _is_climbed(problem.family):
             return self._run(problem, points, _LONG)
         half = self._run(problem, points, _HALF)
-        return self._run(problem, _best(half, -(-len(points) // _KEPT)), _LONG)
+        kept = _KEPT_ONCE if _is_searched_once(problem) else _KEPT
+        return self._run(problem, _best(half, -(-len(points) // kept)), _LONG)
 
     def _tried(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, bool]:
         """Ends (k + 1, P) of runs from clusters, best first, and whether all are one optimum."""
@@ -328,6 +336,13 @@ def _reached(heights: Sequence[float], best: float | None = None) -> int:
 def _is_climbed(family: Family) -> bool:
     """Whether runs need no Hessians."""
     return family.n_params > MANY and not (family.is_regression or family.has_jumps)
+
+
+def _is_searched_once(problem: Problem) -> bool:
+    """Whether runs to classes cost so much that more of them begin and few are continued."""
+    family = problem.family
+    work = problem.data.size * family.n_params**2
+    return _is_climbed(family) and _has_classes(family) and work > _CLIMBED_WORK
 
 
 def _has_classes(family: Family) -> bool:

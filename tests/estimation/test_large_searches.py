@@ -147,3 +147,13 @@ def test_searches_for_classes_with_many_parameters_are_repeated(seed):
     assert once.certificate.agreement == pytest.approx(1.0 / once.certificate.n_starts)
     with pytest.warns(DisagreementWarning, match="only one of 28 runs"):
         assert moestat.fit(family, X, y, rng=0).log_likelihood >= best - 0.1
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
+def test_a_large_search_for_classes_begins_many_runs():
+    """With half as many, and a third of those that are continued, it ends 142 below."""
+    family = moestat.family("multinomial", gate="softmax", n_experts=6, n_features=6, n_classes=5)
+    theta = family.pin(1.5 * np.random.default_rng(6).standard_normal(family.n_params))
+    X, y = moestat.sample(family, theta, 20_000, rng=6, design=moestat.Uniform(-2, 2))
+    best = moestat.fit(family, X, y, starts=[GivenStarts([theta])]).log_likelihood
+    assert moestat.fit(family, X, y, rng=0).log_likelihood > best - 20.0
