@@ -486,7 +486,7 @@ def fit(
         parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other
         solvers stay in the smooth piece where they start, and their fits are not certified.
     starts : sequence of StartRule, optional
-        By default `moestat.estimation.short_runs.ShortRuns`: short runs (48), the best of them
+        By default `moestat.estimation.short_runs.ShortRuns`: 48 short runs, the best of them
         continued, all of it up to eight times where they do not agree on a best optimum.
     n_starts : int, optional
         Number of short runs of one search, in place of `starts`.

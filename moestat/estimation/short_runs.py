@@ -78,8 +78,9 @@ _CLIMBED_WORK, _CLIMBED_SEARCHES = 3e8, 3
 most: 11 of 52 single searches with 80 to 100 parameters ended below the fit that starts at the
 truth, and 3 of 52 so repeated."""
 
-_COUNT, _COUNT_ONCE = 48, 96
-"""Short runs by default, and above that work."""
+_BEGUN_ONCE, _KEPT_ONCE = 8, 2
+"""Above that work so many short runs are continued half-way, and of these as many to their ends:
+half-way they are about in the order of their ends."""
 
 _CLUSTER_STEPS = 5
 """Newton steps to a start from clusters of 4000 samples or more: the runs go on from there."""
@@ -87,9 +88,8 @@ _CLUSTER_STEPS = 5
 _TRIED_ROWS, _EXPERT_ROWS = 10, 500
 """Rows for each parameter, or each expert, that the first runs of a large search look at."""
 
-_FIRST, _KEPT, _KEPT_ONCE = 3, 3, 8
-"""Iterations after which a large search goes on with one in so many of its short runs; and in how
-many of the continued ones goes on where a search for classes is not repeated."""
+_FIRST, _KEPT = 3, 3
+"""Iterations after which a large search goes on with one in so many of its short runs."""
 
 _MOVE_NOISE = 0.5
 _SAME_OPTIMUM = 1e-2
@@ -129,14 +129,15 @@ class ShortRuns:
     parameter, or 500 for each expert, only, the worse of all runs are dropped early, and one round
     is enough also when all runs that are continued agree. With more than 70 parameters runs climb
     by BFGS, all short ones look at these samples, two thirds of those that are continued end
-    half-way, or seven eighths where a search for classes is too large to be repeated; one round of
-    moves without a better optimum is the last, and for classes runs that ended more than 1 below
-    the best start no fit.
+    half-way, one round of moves without a better optimum is the last, and for classes runs that
+    ended more than 1 below the best start no fit. A search for classes that is too large to be
+    repeated (n P^2 > 3e8) continues 8 of the short runs and, where these do not agree half-way,
+    8 of as many again, and the best two of all to their ends.
 
     Parameters
     ----------
-    count : int, optional
-        Number of short runs: 48 by default, 96 for classes where n P^2 > 3e8 and P > 70.
+    count : int
+        Number of short runs.
     time_limit : float
         No further round of moves begins after so many seconds.
     searches : int
@@ -161,7 +162,7 @@ class ShortRuns:
     True
     """
 
-    count: int | None = None
+    count: int = 48
     time_limit: float = np.inf
     searches: int = 1
     threads: int | None = None
@@ -169,8 +170,7 @@ class ShortRuns:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.count is not None:
-            positive_int("n_starts", self.count, maximum=_MOST)
+        positive_int("n_starts", self.count, maximum=_MOST)
         positive_int("searches", self.searches)
         if not (isinstance(self.time_limit, float) and self.time_limit == np.inf):
             real_in("time_limit", self.time_limit, 0.0)
@@ -239,14 +239,19 @@ class ShortRuns:
             clusters["steps"] = _CLUSTER_STEPS
             tried, agree = self._tried(fewer, rng)
         few = fewer if _is_climbed(family) else few
-        if agree:
-            short = tried[:2]
-        else:
-            count = self.count or (_COUNT_ONCE if _is_searched_once(some) else _COUNT)
-            drawn = [rule.draw(few, rng) for rule in _rules(family, count, clusters)]
+
+        def short(best: int) -> FloatArray:
+            drawn = [rule.draw(few, rng) for rule in _rules(family, self.count, clusters)]
             points = into_box(family, np.vstack([tried, *drawn]))
-            short = _best(self._short(few, points, large), begun)
-        found = self._continued(some, short)
+            return _best(self._short(few, points, large), best)
+
+        if _is_searched_once(some):
+            half = self._run(some, short(_BEGUN_ONCE), _HALF)
+            if _reached([height for _, height in half]) < _KEPT_ONCE:
+                half += self._run(some, short(_BEGUN_ONCE), _HALF)
+            found = self._run(some, _best(half, _KEPT_ONCE), _LONG)
+        else:
+            found = self._continued(some, tried[:2] if agree else short(begun))
         first = [height for _, height in found]
         agree = agree or (large and _reached(first) == len(first) >= family.n_experts)
         idle, most_idle = 0, 1 if agree or _is_climbed(family) else _IDLE
@@ -283,8 +288,7 @@ class ShortRuns:
         if not _is_climbed(problem.family):
             return self._run(problem, points, _LONG)
         half = self._run(problem, points, _HALF)
-        kept = _KEPT_ONCE if _is_searched_once(problem) else _KEPT
-        return self._run(problem, _best(half, -(-len(points) // kept)), _LONG)
+        return self._run(problem, _best(half, -(-len(points) // _KEPT)), _LONG)
 
     def _tried(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, bool]:
         """Ends (k + 1, P) of runs from clusters, best first, and whether all are one optimum."""
@@ -339,7 +343,7 @@ def _is_climbed(family: Family) -> bool:
 
 
 def _is_searched_once(problem: Problem) -> bool:
-    """Whether runs to classes cost so much that more of them begin and few are continued."""
+    """Whether runs to classes cost so much that their search, moves and all, is not repeated."""
     family = problem.family
     work = problem.data.size * family.n_params**2
     return _is_climbed(family) and _has_classes(family) and work > _CLIMBED_WORK

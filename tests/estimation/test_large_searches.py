@@ -150,8 +150,8 @@ def test_searches_for_classes_with_many_parameters_are_repeated(seed):
 
 
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
-def test_a_large_search_for_classes_begins_many_runs():
-    """With half as many, and a third of those that are continued, it ends 142 below."""
+def test_a_large_search_for_classes_begins_again_where_runs_do_not_agree():
+    """Else it ends 142 below."""
     family = moestat.family("multinomial", gate="softmax", n_experts=6, n_features=6, n_classes=5)
     theta = family.pin(1.5 * np.random.default_rng(6).standard_normal(family.n_params))
     X, y = moestat.sample(family, theta, 20_000, rng=6, design=moestat.Uniform(-2, 2))
