@@ -1,14 +1,20 @@
-"""``python -m moestat.verify``, and the console script ``moestat-verify``."""
+"""``moestat-verify`` and ``python -m moestat.verify``: pointers to a clone's experiments."""
 
-from moestat.sweep.threads import one_thread
+import runpy
+import sys
+from pathlib import Path
 
 
 def main() -> None:
-    """Run the command line, with one computing thread per process."""
-    with one_thread():  # before anything imports NumPy
-        from moestat.papers.verify.cli import app
-
-        app(prog_name="moestat-verify")
+    """Run ``python -m experiments.verify`` of the clone that this package is imported from."""
+    clone = Path(__file__).resolve().parents[1]
+    if not (clone / "experiments" / "verify").is_dir():
+        sys.exit(
+            "error: the papers' claims are verified in a clone of moestat, not in an installed"
+            " package; there: python -m experiments.verify"
+        )
+    sys.path.insert(0, str(clone))
+    runpy.run_module("experiments.verify", run_name="__main__")
 
 
 if __name__ == "__main__":

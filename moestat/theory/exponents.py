@@ -1,7 +1,7 @@
 """The rate calculator: a family and the sizes of its Voronoi cells in, predicted exponents out.
 
 What it returns is what the papers state, exponents of n with log factors left out; whether a
-statement holds is another matter, see `moestat.papers.claims`.
+statement holds is another matter, which the claims of the five papers judge.
 """
 
 from __future__ import annotations

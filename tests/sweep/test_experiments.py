@@ -48,6 +48,8 @@ def test_a_package_without_any(installed):
 
 def test_a_wheel_takes_the_checkout_s_experiments_where_the_package_looks():
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    included = table["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert included == {"experiments": "moestat/_experiments"}
+    wheel = table["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert "experiments" in wheel["only-include"]
+    assert wheel["sources"] == {"experiments": "moestat/_experiments"}
+    assert wheel["exclude"] == ["/experiments/**/*.py"]
     assert {path.parent for path in shipped().values()} == {ROOT / "experiments"}

@@ -10,11 +10,11 @@ import typer
 from typer.testing import CliRunner
 
 import moestat
+from experiments.explorer import CASES, run_case
+from experiments.explorer.__main__ import main
+from experiments.explorer.report import as_expected
 from moestat.base.registry import UnknownNameError
 from moestat.metrics.distances import regression_error
-from moestat.papers.explorer import CASES, run_case
-from moestat.papers.explorer.__main__ import main
-from moestat.papers.explorer.report import as_expected
 from moestat.theory.explorer import deviation_loss, explore
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.papers.explorer import CASES
+from experiments.explorer import CASES
 from moestat.theory.explorer._coordinates import LEAST_SHARE, Coordinates, stick
 from moestat.theory.explorer._descent import descend
 from moestat.theory.explorer._exact import exact_root

@@ -1,0 +1,148 @@
+"""Facts behind the verdicts on Yan et al. (2025)."""
+
+from __future__ import annotations
+
+from experiments.claims.checks import Identity, Sequence, Witness
+from experiments.claims.fact import Fact
+from experiments.claims.rules import EVERYWHERE, SPECIAL
+
+__all__ = ["FACTS"]
+
+FACTS = (
+    Fact(
+        "zero-gate",
+        "No expert is strongly identifiable",
+        "attention",
+        ("Definition 1", "Theorem 1"),
+        "Definition 1 as printed: the first family is taken at A = b = 0.",
+        "F = sigma(x'Ax + b'x + c) E.  At A = b = 0 the gate is constant, d2F/db db' ="
+        " sigma''(c) xx' E and dF/dA = sigma'(c) xx' E: proportional, whatever E is.",
+        "Every expert, every c.",
+        "Leave d2F/db2 out of the family, or bound A away from 0; for A free the rate then is that"
+        " of the sequence opposite-slopes, distance ~ loss^2.",
+        (Identity("attention-zero-gate"), Sequence("opposite-slopes")),
+        EVERYWHERE,
+    ),
+    Fact(
+        "opposite-gates",
+        "No expert is weakly, partial-strongly or partial-weakly identifiable",
+        "attention",
+        ("Definitions 2, 3, 4", "Theorems 3, 4, 5"),
+        "The definitions as printed: any distinct (A_i, b_i, c_i, eta_i), so that two may differ in"
+        " their gates only.",
+        "sigma'(s) = sigma'(-s): dF/dc at (A, b, c, eta) and at (-A, -b, -c, eta) are one"
+        " function.",
+        "Every expert.",
+        "Ask for linear independence at atoms with distinct eta only, and see eight-atoms.",
+        (Identity("attention-opposite-gates"),),
+        EVERYWHERE,
+    ),
+    Fact(
+        "eight-atoms",
+        "GELU and ReLU networks fail even with all experts distinct",
+        "attention",
+        ("Examples after Definitions 1 to 4",),
+        "The kindest reading: all eta_i distinct, and first derivatives only.",
+        "phi'(z) + phi'(-z) = 1 for GELU and ReLU, and sigma(s) + sigma(-s) = 1.  So the sum of"
+        " (1/lambda) dF/dbeta over the four atoms (+-s, +-(alpha, beta)) is 1, for any s, alpha,"
+        " beta, and with lambdas that make all experts distinct; two such sums cancel.",
+        "Every s, alpha, beta: a combination of eight atoms.",
+        "Fix the sign of alpha and of the gate, or bound them to a half-space; leave lambda out"
+        " (see"
+        " shared-weights).",
+        (Identity("attention-eight-atoms-gelu"), Identity("attention-eight-atoms-relu")),
+        EVERYWHERE,
+    ),
+    Fact(
+        "shared-weights",
+        "An output weight is linear, so two atoms share it in many ways",
+        "attention",
+        ("Table 1, ReLU and GELU", "Sec. 4.1.1", "App. C.1.2"),
+        "Networks lambda phi(alpha' x + beta) with alpha, lambda not 0, N = N* + 1.",
+        "Two atoms with the gate and the neuron of the true one and weights lambda_1 + lambda_2 ="
+        " lambda* (sigmoid), or 2 lambda* at half the mass (softmax, and sigmoid at A = b = 0).",
+        "Every truth, sparse and dense, sigmoid and softmax.",
+        "Fix lambda = 1, or merge atoms with one gate and neuron before the error is taken.",
+        tuple(
+            Witness(f"shared-weights{name}")
+            for name in (
+                *("", "-dense", "-dense-truth", "-partial", "-partial-dense"),
+                *("-partial-dense-truth", "-softmax-sparse", "-softmax-dense"),
+            )
+        ),
+        EVERYWHERE,
+    ),
+    Fact(
+        "polynomial-split",
+        "Polynomial experts split under one gate",
+        "attention",
+        ("Table 1, polynomial", "Theorem 2", "Lemma 2", "Theorems 3 to 5 for polynomials"),
+        "E = (alpha' x + beta)^p, N = N* + 1.",
+        "Under the true gate eta_1 + eta_2 = eta* for p = 1, and t eta*, u eta* with t^p + u^p = 1"
+        " for any p (sums of 2 at half the mass under softmax).  Two such measures have one"
+        " regression function and stay apart in every loss, so that by Le Cam's two points the"
+        " minimax risk stays above a constant.",
+        "Every truth, sparse and dense, sigmoid and softmax, full and partial score.",
+        "None within the class: slower than any rate is right, and convergence fails altogether.",
+        tuple(
+            Witness(name)
+            for name in (
+                *("linear-split", "linear-split-dense", "linear-split-partial"),
+                *("linear-split-partial-dense", "linear-split-softmax-sparse"),
+                *("linear-split-softmax-dense", "square-split"),
+                *("square-split-softmax-sparse", "square-split-softmax-dense"),
+            )
+        ),
+        EVERYWHERE,
+    ),
+    Fact(
+        "complements",
+        "Gates that add up to 1 represent an expert in many ways",
+        "attention",
+        ("Sec. 3, before Proposition 1", "Proposition 2", "Proposition 4"),
+        "The dense regime, N* = 2, N = 3, any expert; the atoms differ in their gates.",
+        "sigma(s) E + sigma(-s) E = E = (.2 + .3 + .5) E, with three constant gates on the right.",
+        "Truths with two atoms of one expert and opposite scores, of measure zero.  (With"
+        " networks or lines every truth has such a partner: see shared-weights, polynomial-split.)",
+        "Assume distinct eta_j*, and scores of which none is minus another.",
+        (Witness("complements"), Witness("complements-partial")),
+        SPECIAL,
+    ),
+    Fact(
+        "linear-flip",
+        "A line under a gate is the line less the line under the opposite gate",
+        "attention",
+        ("Sec. 3, before Proposition 1", "Corollary 1"),
+        "Linear experts, dense regime, N* = 1, N = 2.",
+        "sigma(s) g = g - sigma(-s) g: the misfit of the best approximations by more atoms is 0.",
+        "Every truth.",
+        "Say that the limit is the true function, and score the distance to the set.",
+        (Witness("linear-flip"),),
+        EVERYWHERE,
+    ),
+    Fact(
+        "junction",
+        "The distance to the set of exact representations is not bounded by that of the functions",
+        "attention",
+        ("Theorem 3, second display", "Theorem 5, second display"),
+        "ReLU networks without output weight, dense regime; loss to the nearest exact"
+        " representation.",
+        "Near the extra expert 0 under the true gate: a share eps of the expert under a gate eps"
+        " away costs eps, and the functions differ by eps^2.",
+        "Truths with a ReLU or linear expert, all of them, at a corner of the set.",
+        "Exponent 2 for gates of atoms whose expert is 0.",
+        (Sequence("junction"), Sequence("junction-partial")),
+        EVERYWHERE,
+    ),
+    Fact(
+        "attention-row",
+        "A row of attention is a mixture of experts with quadratic scores",
+        "attention",
+        ("Sec. 2.3",),
+        "X the concatenated tokens, M_ij = E_i B E_j', P_j = E_j W_V.",
+        "sum_j sigma(x_i B x_j') x_j W_V = sum_j sigma(X M_ij X') X P_j by substitution.",
+        "Every X, B, W_V; the scores have b = c = 0 and rank at most d.",
+        "",
+        (Identity("attention-row"),),
+    ),
+)

@@ -1,0 +1,111 @@
+"""A claim of a paper, joined to what tests it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from experiments.claims import rules
+from experiments.claims.checks import Check
+
+__all__ = ["PAPERS", "Claim"]
+
+PAPERS: Mapping[str, str] = {
+    "mlmoe": "Rethinking Multinomial Logistic Mixture of Experts with Sigmoid Gating Function",
+    "attention": "Sigmoid Self-Attention is Better than Softmax Self-Attention: A"
+    " Mixture-of-Experts Perspective",
+    "compete": "CompeteSMoE: Statistically Guaranteed Mixture of Experts Training via Competition",
+    "compete-v1": "CompeteSMoE: Effective Training of Sparse Mixture of Experts via Competition",
+    "expert-count": "On the Impact of Expert Count in Mixture of Experts",
+}
+"""Short name -> title."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A theorem, proposition, lemma, remark or table entry, and how it is tested.
+
+    Parameters
+    ----------
+    id : str
+        ``paper.place``, such as ``mlmoe.theorem-1``.
+    place : str
+        Where it is printed.
+    statement : str
+        What it says, in one sentence.
+    family : str
+        Likelihood, gate and experts; empty where moestat has none.
+    loss : str
+        The Voronoi loss, or the distance, that it is on.
+    predicted : mapping of str to Fraction
+        Exponent of n by what is estimated: ``loss``, ``density``, ``exact`` and ``over`` for the
+        atoms in cells of one and of several, ``over 2`` in cells of two.  0 is slower than any
+        power.
+    checks : tuple of Check
+        Where the evidence comes from, with the rules that read it.
+    proved, fails, vacuous, misprint : tuple of str
+        Facts that prove the claim, that refute it with the scope that they state, that show its
+        condition to be met by nothing, and that show it to be misprinted.
+    untested : str
+        Why there is neither fact nor check, where there is none.
+    note : str
+        What a reader should know.
+    """
+
+    id: str
+    place: str
+    statement: str
+    family: str = ""
+    loss: str = ""
+    predicted: Mapping[str, Fraction] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    proved: tuple[str, ...] = ()
+    fails: tuple[str, ...] = ()
+    vacuous: tuple[str, ...] = ()
+    misprint: tuple[str, ...] = ()
+    untested: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.paper not in PAPERS:
+            raise ValueError(f"id must begin with a paper, {', '.join(PAPERS)}: got {self.id!r}")
+        if bool(self.checks or self.facts) == bool(self.untested):
+            raise ValueError(f"{self.id} must have facts or checks, or a reason why it has none")
+
+    @property
+    def paper(self) -> str:
+        """Short name of the paper."""
+        return self.id.partition(".")[0]
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Names of the facts that bear on the claim."""
+        return (*self.vacuous, *self.misprint, *self.fails, *self.proved)
+
+    def role(self, fact: str, scope: str) -> str:
+        """What a fact with this scope says about the claim, once it is confirmed.
+
+        Parameters
+        ----------
+        fact : str
+            One of `facts`.
+        scope : str
+            Where the fact's witness exists.
+
+        Returns
+        -------
+        str
+            A verdict.
+
+        Examples
+        --------
+        >>> claim = Claim("mlmoe.x", "Sec. 1", "Said.", fails=("opposite-scores",))
+        >>> claim.role("opposite-scores", "fails at special truths")
+        'fails at special truths'
+        """
+        if fact in self.vacuous:
+            return rules.VACUOUS
+        if fact in self.misprint:
+            return rules.MISPRINT
+        return scope if fact in self.fails else rules.PROVED

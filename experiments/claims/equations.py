@@ -1,0 +1,298 @@
+"""Printed equations between derivatives of one atom, evaluated at random points.
+
+First derivatives come from complex steps, second ones from central differences of these, so that
+nothing about the equations is built in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import erf
+
+from experiments.claims.evidence import IdentityEvidence
+from moestat.base.registry import Registry
+from moestat.model.family import family
+
+__all__ = ["EQUATIONS", "Equation"]
+
+_POINTS = 40
+_STEP, _IMAGINARY = 1e-4, 1e-30
+Point = Mapping[str, float]
+Function = Callable[[Any, Mapping[str, Any]], Any]
+
+
+def _first(function: Function, name: str, x: Any, point: Point) -> Any:
+    """The derivative in one parameter, to rounding."""
+    moved = {**point, name: point[name] + 1j * _IMAGINARY}
+    return np.imag(function(x, moved)) / _IMAGINARY
+
+
+def _second(function: Function, first: str, second: str, x: Any, point: Point) -> Any:
+    """The derivative in two parameters, to about 1e-9."""
+
+    def at(step: float) -> Any:
+        return _first(function, first, x, {**point, second: point[second] + step})
+
+    # Fourth order: the error of the plain difference would be that of a wrong equation's sixth
+    # digit.
+    near, far = at(_STEP) - at(-_STEP), at(2.0 * _STEP) - at(-2.0 * _STEP)
+    return (8.0 * near - far) / (12.0 * _STEP)
+
+
+@dataclass(frozen=True)
+class Equation:
+    """An equation as printed.
+
+    Parameters
+    ----------
+    name : str
+        Name in the registry.
+    parameters : tuple of str
+        Parameters, drawn from [0.5, 1.5].
+    sides : callable
+        ``sides(x, point)``: values of both sides.
+    text : str
+        The equation.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    sides: Callable[[Any, Point], tuple[Any, Any]]
+    text: str
+
+    def evidence(self) -> IdentityEvidence:
+        """The largest relative difference of the two sides."""
+        rng = np.random.default_rng(0)
+        worst = 0.0
+        for _ in range(3):
+            point = {name: float(rng.uniform(0.5, 1.5)) for name in self.parameters}
+            left, right = self.sides(rng.uniform(-1.0, 1.0, _POINTS), point)
+            scale = max(np.max(np.abs(left)), np.max(np.abs(right)))
+            worst = max(worst, float(np.max(np.abs(left - right)) / scale))
+        return IdentityEvidence(worst)
+
+
+def _sigmoid(s: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-s))
+
+
+def _inner(x: Any, p: Mapping[str, Any]) -> Any:
+    return _sigmoid((p["alpha"] * x + p["beta"]) / p["tau"]) * _sigmoid(p["a"] * x + p["b"])
+
+
+def _euclidean(x: Any, p: Mapping[str, Any]) -> Any:
+    away = np.sign(np.real(p["alpha"]) - x) * (p["alpha"] - x)
+    return _sigmoid((away + p["beta"]) / p["tau"]) * _sigmoid(p["a"] * x + p["b"])
+
+
+def _quadratic(x: Any, p: Mapping[str, Any]) -> Any:
+    return _sigmoid(p["A"] * x**2 + p["b"] * x + p["c"]) * (p["alpha"] * x + p["beta"])
+
+
+def _any_expert(x: Any, p: Mapping[str, Any]) -> Any:
+    """A quadratic gate before an expert of no named family."""
+    answer = np.sin(p["eta"] * x) + x**3 + 0.5
+    return _sigmoid(p["A"] * x**2 + p["b"] * x + p["c"]) * answer
+
+
+def _zero_gate(x: Any, p: Point) -> tuple[Any, Any]:
+    at = {**p, "A": 0.0, "b": 0.0}
+    mass = _sigmoid(p["c"])
+    return _second(_any_expert, "b", "b", x, at), (1.0 - 2.0 * mass) * _first(
+        _any_expert, "A", x, at
+    )
+
+
+def _opposite_gates(x: Any, p: Point) -> tuple[Any, Any]:
+    turned = {**p, **{name: -p[name] for name in ("A", "b", "c")}}
+    return _first(_any_expert, "c", x, p), _first(_any_expert, "c", x, turned)
+
+
+def _gelu(z: Any) -> Any:
+    return 0.5 * z * (1.0 + erf(z / np.sqrt(2.0)))
+
+
+def _relu(z: Any) -> Any:
+    return z * (np.real(z) > 0.0)
+
+
+def _eight_atoms(unit: Callable[[Any], Any]) -> Callable[[Any, Point], tuple[Any, Any]]:
+    """Four gated units around one gate and one unit against four around another."""
+
+    def gated(x: Any, p: Mapping[str, Any]) -> Any:
+        score = p["A"] * x**2 + p["b"] * x + p["c"]
+        return _sigmoid(score) * p["weight"] * unit(p["alpha"] * x + p["beta"])
+
+    def four(x: Any, p: Point, own: int) -> Any:
+        names = ("A", "b", "c", "alpha", "beta")
+        at = {name: p[f"{name}{own}"] for name in names}
+        total, weights = 0.0, iter((1.0, 1.3, 0.7, 1.9))
+        for gate in (1.0, -1.0):
+            for side in (1.0, -1.0):
+                # Every atom has a weight of its own, so that all eight experts are distinct.
+                turned = {"alpha": side * at["alpha"], "beta": side * at["beta"]}
+                gates = {name: gate * at[name] for name in ("A", "b", "c")}
+                point = {**gates, **turned, "weight": (1.0 + own) * next(weights)}
+                total = total + _first(gated, "beta", x, point) / point["weight"]
+        return total
+
+    return lambda x, p: (four(x, p, 1), four(x, p, 2))
+
+
+def _network(x: Any, p: Mapping[str, Any]) -> Any:
+    return p["W2"] * np.log1p(np.exp(p["W1"] * x + p["b"]))
+
+
+def _output_weight(x: Any, p: Point) -> tuple[Any, Any]:
+    return _second(_network, "W2", "b", x, p), _first(_network, "b", x, p) / p["W2"]
+
+
+def _attention_row(x: Any, p: Point) -> tuple[Any, Any]:
+    """The first row of sigmoid attention, and the mixture of Sec. 2.3 on all tokens in one."""
+    tokens, width = 3, 2
+    rng = np.random.default_rng(int(1e9 * p["seed"]))
+    X = rng.normal(size=(tokens, width))
+    B, V = rng.normal(size=(2, width, width))
+    row = _sigmoid(X @ B @ X.T)[0] @ (X @ V)
+    flat = X.reshape(1, -1)
+    pick = [np.eye(tokens * width)[:, width * i : width * (i + 1)] for i in range(tokens)]
+    mixture = sum(
+        _sigmoid(flat @ pick[0] @ B @ pick[j].T @ flat.T) * (flat @ pick[j] @ V)
+        for j in range(tokens)
+    )
+    return row, np.ravel(mixture)
+
+
+def _temperature(function: Function, printed: bool) -> Callable[[Any, Point], tuple[Any, Any]]:
+    def sides(x: Any, p: Point) -> tuple[Any, Any]:
+        alpha, beta = (_first(function, name, x, p) for name in ("alpha", "beta"))
+        last = p["beta"] * beta if printed else p["beta"] / p["tau"] * beta
+        return _first(function, "tau", x, p), -p["alpha"] / p["tau"] * alpha - last
+
+    return sides
+
+
+def _absorbed(x: Any, p: Point) -> tuple[Any, Any]:
+    """An atom with a temperature, and one without at (alpha, beta) / tau."""
+    moved = {**p, "alpha": p["alpha"] / p["tau"], "beta": p["beta"] / p["tau"], "tau": 1.0}
+    return _inner(x, p), _inner(x, moved)
+
+
+def _plain_gate(x: Any, p: Point) -> tuple[Any, Any]:
+    """Class probabilities under plain sigmoid gates, and under modified ones with gamma = 0."""
+    gates = [_sigmoid(p[f"alpha{i}"] * x + p[f"beta{i}"]) for i in (1, 2)]
+    experts = [_sigmoid(p[f"a{i}"] * x) for i in (1, 2)]
+    plain = sum(g * e for g, e in zip(gates, experts, strict=True)) / sum(gates)
+    modified = family("multinomial", gate="sigmoid", n_experts=2, n_classes=2)
+    blocks = {name: [p[f"{name}1"], p[f"{name}2"]] for name in ("alpha", "beta")}
+    theta = modified.pack({**blocks, "gamma": [0, 0], "a": [[p["a1"]], [p["a2"]]], "b": [[0], [0]]})
+    return plain, modified.probabilities(theta, x)[:, 0]
+
+
+def _mixed(left: tuple[str, str], right: tuple[str, str]) -> Callable[..., tuple[Any, Any]]:
+    def sides(x: Any, p: Point) -> tuple[Any, Any]:
+        return _second(_quadratic, *left, x, p), _second(_quadratic, *right, x, p)
+
+    return sides
+
+
+_GATED = ("alpha", "beta", "tau", "a", "b")
+_QUADRATIC = ("A", "b", "c", "alpha", "beta")
+
+EQUATIONS: Registry[Equation] = Registry("equation")
+for _equation in (
+    Equation(
+        "mlmoe-8",
+        _GATED,
+        _temperature(_inner, printed=True),
+        "du/dtau = -(1/tau) alpha' du/dalpha - beta du/dbeta",
+    ),
+    Equation(
+        "mlmoe-8-with-1/tau",
+        _GATED,
+        _temperature(_inner, printed=False),
+        "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta)",
+    ),
+    Equation(
+        "mlmoe-absorbed-temperature",
+        _GATED,
+        _absorbed,
+        "sigma((alpha x + beta) / tau) = sigma(alpha' x + beta') at (alpha', beta') = (alpha,"
+        " beta) / tau, with the same expert",
+    ),
+    Equation(
+        "mlmoe-plain-gate",
+        ("alpha1", "beta1", "a1", "alpha2", "beta2", "a2"),
+        _plain_gate,
+        "the plain sigmoid gate is the modified one with gamma = 0",
+    ),
+    Equation(
+        "mlmoe-11",
+        _GATED,
+        _temperature(_euclidean, printed=True),
+        "du/dtau = -(1/tau) alpha' du/dalpha - beta du/dbeta, Euclidean score",
+    ),
+    Equation(
+        "mlmoe-11-with-1/tau",
+        _GATED,
+        _temperature(_euclidean, printed=False),
+        "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta), Euclidean score",
+    ),
+    Equation(
+        "attention-8-first",
+        _QUADRATIC,
+        _mixed(("A", "c"), ("b", "b")),
+        "d2F/dA dc = d2F/db db'",
+    ),
+    Equation(
+        "attention-8-second",
+        _QUADRATIC,
+        _mixed(("A", "beta"), ("b", "alpha")),
+        "d2F/dA dbeta = d2F/db dalpha",
+    ),
+    Equation(
+        "attention-8-third",
+        _QUADRATIC,
+        _mixed(("b", "beta"), ("c", "alpha")),
+        "d2F/db dbeta = d2F/dc dalpha",
+    ),
+    Equation(
+        "attention-zero-gate",
+        ("c", "eta"),
+        _zero_gate,
+        "sigma'(c) d2F/db2 = sigma''(c) dF/dA at A = b = 0, for any expert",
+    ),
+    Equation(
+        "attention-opposite-gates",
+        ("A", "b", "c", "eta"),
+        _opposite_gates,
+        "dF/dc at (A, b, c, eta) = dF/dc at (-A, -b, -c, eta), for any expert",
+    ),
+    *(
+        Equation(
+            f"attention-eight-atoms-{name}",
+            tuple(f"{block}{own}" for own in (1, 2) for block in ("A", "b", "c", "alpha", "beta")),
+            _eight_atoms(unit),
+            "sum over +-s, +-(alpha, beta) of (1/lambda) dF/dbeta = 1 ="
+            " the same with another s, alpha, beta",
+        )
+        for name, unit in (("gelu", _gelu), ("relu", _relu))
+    ),
+    Equation(
+        "attention-row",
+        ("seed",),
+        _attention_row,
+        "a row of sigmoid attention = sum_j sigma(X M_ij X') X P_j on the concatenated tokens",
+    ),
+    Equation(
+        "compete-output-weight",
+        ("W2", "W1", "b"),
+        _output_weight,
+        "d2g/dW2 db = (1/W2) dg/db, while d2g/dW2^2 = 0, for g = W2 softplus(W1 x + b)",
+    ),
+):
+    EQUATIONS.register(_equation)

@@ -1,0 +1,119 @@
+"""Facts behind the verdicts on Nguyen et al. (2025) and Pham et al. (2024)."""
+
+from __future__ import annotations
+
+from experiments.claims.checks import Identity, Inequality, Order, Sequence, Witness
+from experiments.claims.fact import Fact
+from experiments.claims.rules import EVERYWHERE, SPECIAL
+
+__all__ = ["FACTS"]
+
+FACTS = (
+    Fact(
+        "lost-masses",
+        "Eqs. (3) and (13) lack the factor exp(c_i) that the losses and the proofs carry",
+        "compete",
+        ("eq. (3)", "eq. (13)", "eqs. (6), (14)", "App. K, the decomposition of T_n"),
+        "Unit masses as eq. (3) prints them, against the loss as eq. (6) and (14) print it.",
+        "Every atom of the truth twice has the truth's density and, with unit masses, total mass 2"
+        " N*: the loss is N*.",
+        "Every truth, for N >= 2 N*.",
+        "Put exp(c_i) into eqs. (3), (4) and (13), as the proofs do; moestat judges these.",
+        (Witness("doubled-lines"), Witness("doubled-networks")),
+    ),
+    Fact(
+        "output-weight",
+        "A network with an output weight is not algebraically independent",
+        "compete",
+        ("Sec. 3, Problem setting",),
+        "The condition as printed, at any parameter of g = W2 softplus(W1 x + b).",
+        "g is linear in W2: d2g/dW2^2 = 0, and d2g/dW2 db = (1/W2) dg/db.",
+        "Every parameter.",
+        "Fix W2, or ask for independence of the second derivatives that are left and of products.",
+        (Identity("compete-output-weight"),),
+        EVERYWHERE,
+    ),
+    Fact(
+        "flat-competitor",
+        "An expert that answers with a constant loses the competition's advantage",
+        "compete",
+        ("Theorem J.1", "App. J, remarks (i), (ii)"),
+        "Masses free, as in the proof; linear experts; N* = 2, N = 3.",
+        "a_1* = 0: its weight exp(c)(1 + exp(b)) is constant in x.  Two atoms b +- eps, nu - eps^2,"
+        " each with half of that weight, keep mass, mean and variance: the distance is eps^4, the"
+        " loss eps^2, and b is estimated at n^(-1/8) at best.",
+        "Truths with a_j* = 0 for one j, of measure zero.",
+        "Assume a_j* is not 0 for every j.",
+        (Sequence("flat-competitor"),),
+        SPECIAL,
+    ),
+    Fact(
+        "orders",
+        "rbar(m) = 2 m for the polynomial systems of Gaussian mixtures of lines",
+        "compete",
+        ("Sec. 3, remark (ii)", "App. J, remark (iii)"),
+        "rbar(m) as in Nguyen et al. (2023); second-hand in this paper.",
+        "Gauss-Hermite nodes match 2 m - 1 moments with m atoms, and m + 1 normals change sign at"
+        " most 2 m times: docs/rbar.md.  Computed for m = 2 to 5.",
+        "Every truth.",
+        "",
+        tuple(Order(m, 2 * m) for m in (2, 3, 4, 5)),
+    ),
+    Fact(
+        "gauss-hermite",
+        "Under a softmax gate m atoms at Gauss-Hermite nodes stand for one line",
+        "compete",
+        ("Sec. 3, remark (ii)", "App. J, remark (iii)"),
+        "Linear experts under the softmax gate, as in Nguyen et al. (2023); cells of m.",
+        "N(b, nu) is N(b, nu - eps^2) blurred by N(0, eps^2); m-point Gauss-Hermite quadrature in"
+        " place of the blur keeps 2 m - 1 moments.  So m atoms b + eps z_i, nu - eps^2 under the"
+        " line's gate, with the quadrature's weights, are at a distance of order eps^(2 m) while"
+        " intercepts are off by eps: by Le Cam's two points no estimator is faster than"
+        " n^(-1/(4 m)) at all truths near one.",
+        "Every truth, k >= k* + m - 1.",
+        "",
+        tuple(Sequence(f"gauss-hermite-{m}", power=2 * m) for m in (2, 3, 4)),
+    ),
+    Fact(
+        "entropy-of-lines",
+        "Densities of competing normal experts are Lipschitz in the parameters",
+        "compete",
+        ("Lemma K.2",),
+        "Bounded inputs, experts with bounded derivatives in their parameters, variances between"
+        " two positive bounds, as the proof has it; with or without masses.",
+        "Weights are shares of exp(c + log(1 + exp(g))), so that sum_i |dw_i| <= max (|dc| + |dg|);"
+        " normal densities are at most (2 pi nu)^(-1/2), with slopes of at most that times"
+        " e^(-1/2) nu^(-1/2) in the mean and 1/(2 nu) in the variance: |p - p'| <= C |theta -"
+        " theta'|, and a grid of mesh eps is a cover.  With the envelope B(y) of the proof, which"
+        " has normal tails, the brackets [max(p - eps, 0), min(p + eps, B)] have squared L2 width"
+        " of at most 2 eps times the integral of B.",
+        "Every such set.",
+        "",
+        (Inequality("lemma-k.2", "compete"),),
+    ),
+    Fact(
+        "interchanged-drops",
+        "App. C.1 interchanges two drops of Table 10",
+        "compete",
+        ("App. C.1", "Table 10"),
+        "The table's accuracies are taken as right.",
+        "53.21 - 52.90 = 0.31 without the diversity loss, 53.21 - 52.71 = 0.50 without competition;"
+        " the text has 0.49 and 0.30, in this order.",
+        "The one table.",
+        "Exchange the two numbers.",
+        (Identity("compete-table-10", claimed=False),),
+    ),
+    Fact(
+        "never-active",
+        "An expert outside the top K at every input is not seen",
+        "compete-v1",
+        ("Theorem 4.2",),
+        "k = k* = 3, K = 2; distinct atoms, experts differentiable and not 0.",
+        "|a x + b| of one expert stays below those of two others on the inputs: its parameters can"
+        " move without a trace.",
+        "A set of truths of positive measure.",
+        "Assume that every expert is among the top K on a set of inputs of positive measure.",
+        (Witness("never-active"),),
+        SPECIAL,
+    ),
+)

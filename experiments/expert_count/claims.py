@@ -1,0 +1,185 @@
+"""Claims of Duy et al. (n.d.), on gradient descent of patch-wise networks behind a top-1 router.
+
+`moestat.networks` trains that system.  Inequalities with stated constants are evaluated by
+`experiments.expert_count.trials`.  Statements of an order, with constants that no run at one d
+can tell, are listed so that none is passed over.
+"""
+
+from __future__ import annotations
+
+from experiments.claims.checks import Contrast, Inequality
+from experiments.claims.claim import Claim
+
+__all__ = ["CLAIMS"]
+
+_TRAINING = "of an order in d and sigma0, on the path of gradient descent"
+_DECIDES = "a proof with its constants would decide it, runs at one d do not"
+_MAIN = (
+    (
+        "theorem-1",
+        "Theorem 1",
+        "For M between K log K log log d and sigma0^-0.075, training error is 0, test error is"
+        " o(1), each expert is good on one cluster, and the router finds it.",
+        f"a statement {_TRAINING}, and on test errors; at the experiments' K and d its range of M"
+        " is empty with all constants 1, see expert-count.range",
+    ),
+    (
+        "theorem-2",
+        "Theorem 2",
+        "Beyond some number of experts the test error stays above a constant.",
+        "the paper states it as what it plans to prove",
+    ),
+    (
+        "proposition-3",
+        "Proposition 3",
+        "In the second stage experts see the label signal only, the router the cluster centre"
+        " only.",
+        f"a statement {_TRAINING}; {_DECIDES}",
+    ),
+)
+_LEMMAS = (
+    "Routing probabilities change by at most M^2 times the change of the scores.",
+    "With equal weights across patches experts specialise: error o(1) on their own cluster.",
+    "With independent weights across patches they do not: error of order 1 / K on each.",
+    "Sums of the signals over a cluster deviate from their means by order sqrt(n).",
+    "Noise patches are almost orthogonal to the signals, to order d^(-1/2).",
+    "At the start each expert has one best unit and cluster, by a margin; each cluster an expert.",
+    "At the start all inner products are of order sigma0.",
+    "The router's gradients add up to 0 over the experts.",
+    "Gradients deviate from their means by order n^(-1/2).",
+    "In the first stage weights, outputs and gates stay small, of order sigma0^0.5 and sigma0^1.5.",
+    "In the first stage an example is routed to each expert with 1 / M, to order sigma0^1.5.",
+    "The update of the experts' weights along signals and noise in the first stage.",
+    "In the first stage only the best unit grows along its own signal.",
+    "An expert needs order eta^-1 M^4 sigma0^0.8 steps to find its signal: in time only for M of"
+    " order sigma0^-0.075.",
+    "From then on its best unit grows steadily along its signal; all else stays small.",
+    "In the second stage outputs are bounded and the gate of the chosen expert at least 1 / M.",
+    "Gates and routing change by at most the order of the change of the scores.",
+    "In the second stage the best unit goes on growing along its signal; all else stays small.",
+    "In the second stage outputs hardly depend on the noise patches.",
+    "In the second stage scores hardly depend on anything but the cluster centre.",
+    "Gates and routing of experts of one cluster differ by the order of their scores' difference.",
+    "Experts of one cluster keep scores within order sigma0^1.5 of each other.",
+    "The router leaves wrong experts whose score is near the largest.",
+    "Proposition 3 holds throughout the second stage; at its end wrong experts' scores are lower.",
+    "Routing probabilities of two experts differ by at most M^2 times the difference of scores.",
+    "An expert whose score is below the largest by 1 is never chosen.",
+    "The order in which two sequences with quadratic growth pass a level.",
+)
+_TRIED = {2, 3, 6, 27}
+_PROVED = {
+    **dict.fromkeys((1, 17, 21, 25, 26), "noisy-routing"),
+    **dict.fromkeys((4, 5, 7, 9), "concentration"),
+    8: "router-gradients",
+    **dict.fromkeys((10, 11, 16), "short-steps"),
+}
+_NOTES = {
+    2: "The error is compared with that of independent weights; o(1) is of an order.",
+    3: "The order 1 / K is taken as 1 / (2 K).",
+    6: "The constants of M and J are taken as 1.",
+    17: "With constants 1.",
+    21: "With constants 1; the second bound is Lemma 25.",
+    27: "The constant is taken as 4; a limit in continuous time has 1 + G.",
+}
+_FURTHER = (
+    (
+        "equation-76",
+        "(76)",
+        "Each expert has y f <= 0 on the training examples of its cluster.",
+        "Its sign is reversed: the proof, (77), shows y f > 0, as zero training error needs.",
+    ),
+    (
+        "range",
+        "Theorem 1",
+        "With all constants 1, at K = 4 and d = 50, some allowed sigma0 leaves a range of M.",
+        "Not printed so: the theorem leaves its constants open, and other ones may leave a range.",
+    ),
+    (
+        "stages",
+        "Main Results",
+        "With all constants 1, the router learning stage ends after the exploration stage, for an M"
+        " of the experiments.",
+        "Not printed so: the paper leaves the constants open.  T1 = sigma0^(1/2) / eta and"
+        " T2 = 1 / (eta M^2), at sigma0 = .05.",
+    ),
+)
+
+
+def _lemma(number: int, statement: str) -> Claim:
+    name, fact = f"lemma-{number}", _PROVED.get(number)
+    tried = (Inequality(name),) if number in _TRIED and not fact else ()
+    return Claim(
+        f"expert-count.{name}",
+        f"Lemma {number}",
+        statement,
+        checks=tried,
+        proved=(fact,) if fact else (),
+        untested="" if tried or fact else f"a statement {_TRAINING}; {_DECIDES}",
+        note=_NOTES.get(number, ""),
+    )
+
+
+_COUNTS = (4, 8, 16, 32, 64)
+_UNSTATED = "The paper states neither n, T nor sigma0; the runs have those of Chen et al. (2022)."
+
+
+def _contrasts(
+    metric: str, *pairs: tuple[tuple[str, int], tuple[str, int]]
+) -> tuple[Contrast, ...]:
+    """The metric is larger in the first runs of each pair."""
+    return tuple(Contrast("expert_count_figure1", metric, *pair) for pair in pairs)
+
+
+def _peak(curve: str, best: int) -> tuple[Contrast, ...]:
+    """The accuracy of a curve is largest at one number of experts."""
+    others = (m for m in _COUNTS if m != best)
+    return _contrasts("test_accuracy", *(((curve, best), (curve, m)) for m in others))
+
+
+_FIGURES = (
+    (
+        "figure-1.mlp",
+        "Figure 1",
+        "With MLP experts and P = 4 accuracy is highest at M = 16.",
+        _peak("MLP, P = 4", 16),
+    ),
+    (
+        "figure-1.cnn",
+        "Figure 1",
+        "With CNN experts and P = 4 accuracy is highest at M = 8.",
+        _peak("CNN, P = 4", 8),
+    ),
+    (
+        "figure-1.patches",
+        "Figure 1",
+        "With MLP experts accuracy is lower at P = 8 than at P = 4.",
+        _contrasts("test_accuracy", *((("MLP, P = 4", m), ("MLP, P = 8", m)) for m in _COUNTS)),
+    ),
+    (
+        "figure-2",
+        "Figure 2",
+        "Dispatch entropy is higher where M is beyond its best value.",
+        _contrasts(
+            "entropy",
+            (("MLP, P = 4", 64), ("MLP, P = 4", 16)),
+            (("CNN, P = 4", 64), ("CNN, P = 4", 8)),
+        ),
+    ),
+)
+
+CLAIMS = (
+    *(
+        Claim(f"expert-count.{name}", place, statement, untested=why)
+        for name, place, statement, why in _MAIN
+    ),
+    *(_lemma(number, statement) for number, statement in enumerate(_LEMMAS, start=1)),
+    *(
+        Claim(f"expert-count.{name}", place, statement, checks=(Inequality(name),), note=note)
+        for name, place, statement, note in _FURTHER
+    ),
+    *(
+        Claim(f"expert-count.{name}", place, statement, checks=checks, note=_UNSTATED)
+        for name, place, statement, checks in _FIGURES
+    ),
+)

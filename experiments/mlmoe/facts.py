@@ -1,0 +1,189 @@
+"""Facts behind the verdicts on Pham et al. (2026)."""
+
+from __future__ import annotations
+
+from experiments.claims.checks import Identity, Inequality, Witness
+from experiments.claims.fact import Fact
+from experiments.claims.rules import EVERYWHERE, SPECIAL
+
+__all__ = ["FACTS"]
+
+_READING = "The class is that of Sec. 3 with A.1 to A.4; masses exp(gamma) as printed in eq. (4)."
+
+FACTS = (
+    Fact(
+        "opposite-scores",
+        "Two gates with opposite scores see one number only",
+        "mlmoe",
+        ("Proposition 1", "Theorem 1"),
+        _READING,
+        "s_2 = -s_1 and sigma(-s) = exp(-s) sigma(s), so the two gates are a softmax in"
+        " gamma_1 - gamma_2 + s_1: (gamma_1 - e, beta_1 + e, beta_2 - e) has the same density for"
+        " every e.",
+        "Truths with k* = 2 and s_2 = -s_1, of measure zero; Table 2's sigmoid truth is one of"
+        " them.  Only gate parameters move, so that nothing follows for the experts.",
+        "Assume s_i is not -s_j for i different from j.",
+        (Witness("opposite-scores"),),
+        SPECIAL,
+    ),
+    Fact(
+        "constant-gate",
+        "A gate without slope shows the product of mass and gate only",
+        "mlmoe",
+        ("Assumption A.4", "Proposition 1", "Theorem 1"),
+        _READING,
+        "alpha_1 = 0: the first gate is the constant exp(gamma_1) sigma(beta_1), kept by"
+        " (beta_1 + e, gamma_1 + log sigma(beta_1) - log sigma(beta_1 + e)).",
+        "Truths with alpha_j* = 0 for one j, of measure zero, which A.4 allows as long as another"
+        " alpha is not 0.",
+        "Assume alpha_j* is not 0 for every j.",
+        (Witness("constant-gate"),),
+        SPECIAL,
+    ),
+    Fact(
+        "common-factor",
+        "A common factor of the masses cancels in the gates",
+        "mlmoe",
+        ("Assumption A.3", "Proposition 1", "Theorem 1"),
+        "A.3 sets gamma_k* = 0 for the truth; the class of fitted measures is read as printed,"
+        " without such a condition, and the loss takes masses as given.",
+        "gamma_i + t for all i, any t: the gates are ratios, the density stays, and the first sum"
+        " of"
+        " eq. (4) is |exp(t) - 1| times the total mass.",
+        "Every truth.",
+        "Pin one gamma of the fitted measure too, or scale its masses to the truth's total: moestat"
+        " does the latter in every other check.",
+        (Witness("common-factor"),),
+        EVERYWHERE,
+    ),
+    Fact(
+        "constant-experts",
+        "A true expert without slopes is a mean of two others",
+        "mlmoe",
+        ("Theorem 1", "eq. (5)", "Theorem 3", "Table 1", "Sec. 3, on the softmax gate"),
+        _READING,
+        "a_1* = 0: its class probabilities p are a constant vector, p = (p + d)/2 + (p - d)/2, two"
+        " experts with slopes 0 under the true gate at half the mass each, for any gate.",
+        "Truths with a_j* = 0 for one j, of measure zero, which A.1 to A.4 allow; k >= k* + 1.",
+        "Assume a_j* is not 0 for every j, for the sigmoid gates as Regime 1 does for softmax.",
+        (
+            Witness("mixed-constants-sigmoid"),
+            Witness("mixed-constants-sigmoid-euclidean"),
+            Witness("mixed-constants-sigmoid-inner"),
+            Witness("mixed-constants-softmax"),
+        ),
+        SPECIAL,
+    ),
+    Fact(
+        "shared-gate",
+        "Of two true experts without slopes under one gate the mean alone is seen",
+        "mlmoe",
+        ("Proposition 1", "Theorem 1", "eq. (5)", "Theorem 3", "Table 1, exact-specified experts"),
+        _READING + "  A.2 asks for distinct experts; gates may coincide, as long as one slope is"
+        " not 0.",
+        "a_1* = a_2* = 0 and equal (alpha, beta): the two experts enter by exp(gamma_1) p_1 +"
+        " exp(gamma_2) p_2 only, and with equal masses p_1 + d, p_2 - d has the same density for"
+        " any d.  All Voronoi cells hold one atom.",
+        "Truths with two such experts, k = k*, of measure zero; for softmax they are in Regime 2.",
+        "Assume a_j* is not 0 for every j, or distinct gates.",
+        (
+            Witness("shared-gate-sigmoid"),
+            Witness("shared-gate-sigmoid-euclidean"),
+            Witness("shared-gate-sigmoid-inner"),
+            Witness("shared-gate-softmax"),
+        ),
+        SPECIAL,
+    ),
+    Fact(
+        "temperature-scale",
+        "Under an inner product with a temperature, (alpha, beta, tau) has a free scale",
+        "mlmoe",
+        ("Sec. 4.1", "Theorem 2", "Lemma 1, App. A.2", "Table 1"),
+        "The class is that of Sec. 4.1, with a compact set that holds a neighbourhood of the"
+        " truth.",
+        "(alpha, beta, tau) times any common factor is the same density.  Two such measures are"
+        " at a"
+        " positive distance in D2r for every r, so that by Le Cam's two points the minimax risk"
+        " stays above a constant, which is more than the n^(-1/2) of Theorem 2.  The conclusion of"
+        " Lemma 1 is then true, so the implication is, too.",
+        "Every truth.  Experts do not move: slow experts do not follow from it.",
+        "Set tau = 1, or one norm.  Then Theorem 2's reason is gone, see the explorer's case"
+        " mlmoe-2-identified.",
+        (Witness("temperature-scale"),),
+        EVERYWHERE,
+    ),
+    Fact(
+        "positions-outside",
+        "A position outside the inputs shows |alpha| + beta only, for one input",
+        "mlmoe",
+        ("Sec. 4.2", "Theorem 3"),
+        "d = 1 and a bounded set of inputs; positions alpha anywhere in a compact set.",
+        "For alpha left of all inputs |alpha - x| = x - alpha, so (alpha + t, beta + t) is the same"
+        " density; for alpha right of them (alpha + t, beta - t).",
+        "d = 1 only: for d >= 2 |alpha - x| is not linear on any open set.  There the truths with a"
+        " position outside are a set of positive measure; Table 4's truth is one of them.",
+        "Assume alpha_j* within the interior of the inputs' support, or d >= 2.",
+        (Witness("positions-outside"),),
+        SPECIAL,
+    ),
+    Fact(
+        "absorbed-temperature",
+        "With an inner product the temperature is absorbed, experts and densities are the same",
+        "mlmoe",
+        ("Table 1, rows Sigmoid: No Temperature, and Temp & Inner Product", "Sec. 4.1"),
+        "Both rows are read as statements on the worst truth of one set of densities.",
+        "(alpha, beta, tau) has the density of (alpha / tau, beta / tau) without a temperature, and"
+        " the same experts.  So both models are one set of densities with one set of experts, and"
+        " the two rows of exact-specified experts, (log n / n)^(1/2) and slower than any power,"
+        " cannot both be right.",
+        "The sets are one at every truth; the row without temperature is the one that is wrong"
+        " where experts do not converge: at the truths of shared-gate, of measure zero.",
+        "Assume a_j* is not 0 for every j.  Then say that parameters of the gate are slow, and"
+        " leave the row without temperature for the experts; certified fits agree with that row.",
+        (Identity("mlmoe-absorbed-temperature"),),
+        SPECIAL,
+    ),
+    Fact(
+        "class-holds-truth",
+        "The class of at most k atoms holds the truth, with or without masses",
+        "mlmoe",
+        ("Sec. 3, Benefits of the modified sigmoid gate", "eq. (2)", "Proposition 2"),
+        "The class of eq. (2) has any number k' <= k of atoms.",
+        "The plain gate is the modified one with gamma = 0, which is a compact set of masses, and"
+        " k' = k* is allowed: the truth is in the class, and Proposition 2 holds there as it"
+        " stands.  What is lost without masses is the limit of a measure two of whose atoms run"
+        " into one; no estimator has to go there.",
+        "Every truth.",
+        "Say that fits with exactly k > k* atoms do not converge.",
+        (Identity("mlmoe-plain-gate"),),
+        EVERYWHERE,
+    ),
+    Fact(
+        "temperature-equation",
+        "Eq. (8) lacks a 1/tau",
+        "mlmoe",
+        ("eq. (8)", "eq. (11)", "App. A.2"),
+        "u = sigma((alpha x + beta)/tau) f(a x + b).",
+        "du/dtau = -(1/tau)(alpha' du/dalpha + beta du/dbeta), by Euler's theorem on homogeneous"
+        " functions.  The proof in App. A.2 uses this one.",
+        "Every parameter.",
+        "Put the second term into the bracket.",
+        (Identity("mlmoe-8", claimed=False), Identity("mlmoe-8-with-1/tau")),
+    ),
+    Fact(
+        "entropy-of-classes",
+        "Densities of classes are Lipschitz in the parameters, so that grids of them are covers",
+        "mlmoe",
+        ("Lemma 2, App. B.1",),
+        "Bounded parameters and inputs |x| <= B; the model of Sec. 3.",
+        "Shares of exp(l_i) obey sum_i |dpi_i| = E|dl - E dl| <= max |dl|.  With l = gamma + log"
+        " sigma(alpha x + beta) and with the experts' own scores, sum_s |p - p'| <= max_i (|dgamma|"
+        " + B |dalpha| + |dbeta|) + max_is (B |da| + |db|): Lipschitz with constant 1.  A grid of"
+        " mesh eps on a bounded set of P parameters has of order eps^-P points, so that log N <= P"
+        " log(C/eps); [p - eps, p + eps], cut at 0, are brackets of width 2 K eps in L1, and"
+        " squared Hellinger distances are at most half of that in L1.",
+        "Every bounded set.",
+        "",
+        (Inequality("lemma-2", "mlmoe"),),
+    ),
+)

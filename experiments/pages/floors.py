@@ -1,0 +1,509 @@
+"""The microscopes with floored masses: quantiles of errors by cell size, beside theory and search.
+
+    python -m experiments.pages.floors STORE [STORE ...]
+
+writes microscope_floors.md, its pictures and those of floors_gates into `figures` (or the folder of
+--out): for each truth and cell size the 90% quantile and the median of the errors in a block, their
+slopes over the last four decades with percentile intervals of a bootstrap over replicates, shares
+of light atoms, of fits on bounds and of certified ones, and the weighted powers sum w |d|^r that
+the losses hold.
+
+The lines of search are the modulus of continuity: the explorer's least distance falls like the
+r-th power of the largest deviation, so at a distance n^(-1/2) deviations are of order n^(-1/(2 r)).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from experiments.folders import FIGURES
+from experiments.pages import floors_gates
+from moestat.base.types import FloatArray
+from moestat.metrics.losses import make_loss, voronoi_terms
+from moestat.rates.local_slopes import lightest_weight
+from moestat.rates.style import caption, marks, plain_axes, style, wrapped
+from moestat.sweep.record import DONE, Record
+from moestat.sweep.spec import Curve, Spec
+from moestat.sweep.store import open_store
+
+__all__ = ["Cell", "QuantileSlope", "quantile_slope"]
+
+_LATE = 1e-4
+_BOOTSTRAP = 1000
+_NODES = 12
+"""Nodes per input at which experts are evaluated."""
+_FEWEST = 5
+_LIGHT = 0.05
+"""An atom with less than this mean share of the gates is called light."""
+_QUIET = 0.01
+"""An expert that answers less than this at every node is called near 0."""
+_SIZES = {2: "cells of two", 3: "cells of three", 4: "cells of four"}
+_DRAWN = {"b": "microscope_floors", "a": "microscope_floors_a", "nu": "microscope_floors_nu"}
+"""Blocks with a picture, and the names of these."""
+_CAPTION = (
+    "Markers: 90% quantiles over data sets of the worst error in a cell; dotted: medians;"
+    " numbers: slopes of the quantiles over the last four decades with 95% bootstrap intervals;"
+    " dashed and grey: slopes of the theorem and of the explorer's least distance."
+)
+
+# Block -> theory's power of n by cell size; None where the theorem has the same for any size.
+_GAUSSIAN = {
+    "b": {2: -1 / 8, 3: -1 / 12, 4: -1 / 16},
+    "a": {2: -1 / 4, 3: -1 / 6, 4: -1 / 8},
+    "nu": {2: -1 / 4, 3: -1 / 6, 4: -1 / 8},
+    "beta1": {2: -1 / 8, 3: -1 / 12, 4: -1 / 16},
+    "expert": {2: -1 / 8, 3: -1 / 12, 4: -1 / 16},
+}
+_GATES = (
+    "In cells of k = 3 the gate slope errs by n^(-1/4), although the theorem's bound allows"
+    " n^(-1/8):"
+    "  slopes beta1 +- h in a cell give it cosh(h x) times its total weight, and since the other"
+    " cell"
+    " has no such factor, h^2 is at most of the order of the distance.  With k = 4 as two cells"
+    " of two,"
+    " and with a single true expert, every cell can have this factor, which then cancels: the case"
+    " softmax-22 of the explorer has distance 0, and gate slopes do not converge.  So the bound is"
+    " loose where one cell has several atoms, and fails where all have."
+)
+_QUIETED = (
+    "A sigmoid gate is not normalised, so that an extra expert costs nothing when it answers 0,"
+    " which GELU networks do at alpha = beta = 0, whatever their gate.  A floor on the gate leaves"
+    " this open, and most fits under sigmoid-quadratic gates end there: no error in their cells of"
+    " two falls, and none has to.  The rows `no expert near 0` are of the fits that are left."
+)
+_SEARCH = {2: 4, 3: 6, 4: 8}
+"""Orders of the explorer's cases softmax-2-order, -3-order and -4-order (3.99, 5.88, 7.93)."""
+_ORDERS = (
+    "Least distances found by the explorer fall like the power 3.99, 5.88 and 7.93 of the largest"
+    " deviation in cells of two, three and four (theory_explorer.md; theory 4, 6, 8)."
+)
+
+
+@dataclass(frozen=True)
+class QuantileSlope:
+    """The slope of a quantile of errors.
+
+    Parameters
+    ----------
+    slope : float
+        Of the log quantile on log n.
+    low, high : float
+        Percentile interval, 95%, of a bootstrap over replicates at every size.
+    """
+
+    slope: float
+    low: float
+    high: float
+
+
+def quantile_slope(
+    n: Any, error: Any, level: float, rng: np.random.Generator, late: float = _LATE
+) -> QuantileSlope | None:
+    """The slope of a quantile of errors over the last decades of n.
+
+    Parameters
+    ----------
+    n, error : array_like of shape (N,)
+        Sample size and positive error of each estimate.
+    level : float
+        Level of the quantile, between 0 and 1.
+    rng : numpy.random.Generator
+        Draws the bootstrap's replicates.
+    late : float
+        Share of the largest size from which on sizes enter.
+
+    Returns
+    -------
+    QuantileSlope or None
+        None where fewer than two sizes have at least five errors.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> n = np.repeat([1e10, 1e12, 1e14], 200)
+    >>> found = quantile_slope(n, n**-0.125 * rng.exponential(size=600), 0.9, rng)
+    >>> round(found.slope, 2), found.low < -0.125 < found.high
+    (-0.15, True)
+    """
+    sizes, values = np.asarray(n, float), np.asarray(error, float)
+    groups = [values[sizes == each] for each in np.unique(sizes)]
+    kept = [
+        (size, group)
+        for size, group in zip(np.unique(sizes), groups, strict=True)
+        if size >= 0.999 * late * sizes.max() and group.size >= _FEWEST
+    ]
+    if len(kept) < 2:
+        return None
+    x = np.log([size for size, _ in kept])
+
+    def slope(quantiles: FloatArray) -> FloatArray:
+        centred = x - x.mean()
+        return np.log(quantiles) @ centred / (centred @ centred)
+
+    point = slope(np.array([np.quantile(group, level) for _, group in kept]))
+    drawn = [
+        np.quantile(rng.choice(group, (_BOOTSTRAP, group.size)), level, axis=1) for _, group in kept
+    ]
+    low, high = np.quantile(slope(np.stack(drawn, axis=1)), [0.025, 0.975])
+    return QuantileSlope(float(point), float(low), float(high))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One Voronoi cell of one estimate.
+
+    Parameters
+    ----------
+    n : float
+        Sample size.
+    size : int
+        Fitted atoms in it.
+    errors : mapping of str to float
+        Largest error by block.
+    powers : mapping of str to float
+        Sum of weight times error to the power of the loss, by block.
+    """
+
+    n: float
+    size: int
+    errors: dict[str, float]
+    powers: dict[str, float]
+
+
+def cells_of(spec: Spec, curve: Curve, records: Sequence[Record]) -> list[Cell]:
+    """The cells of several atoms of all estimates of a curve."""
+    fitted, loss, target = spec.fitted_family(curve), make_loss(curve.loss), spec.target(curve)
+    out = []
+    for record in records:
+        measure = fitted.measure(np.array(record.params))
+        terms = voronoi_terms(measure, target, loss)
+        for j, cell in enumerate(record.losses["cells"]):
+            if cell["size"] > 1:
+                errors = {**cell["errors"], "expert": cell["expert_error"]}
+                powers = {name: float(row[j]) for name, row in terms.block_errors.items()}
+                out.append(Cell(record.n, cell["size"], errors, powers))
+    return out
+
+
+def _shares(spec: Spec, curve: Curve, records: Sequence[Record]) -> str:
+    """Shares of estimates with a light atom, on a bound, and certified."""
+    fitted = spec.fitted_family(curve)
+    largest = max(record.n for record in records)
+    late = [record for record in records if record.n >= 0.999 * _LATE * largest]
+    light = [
+        lightest_weight(fitted, np.array(record.params), spec.design) < _LIGHT for record in late
+    ]
+    bound = [bool(record.certificate["active"]) for record in late]
+    sure = [record.certified for record in late]
+    told = [f"{np.mean(each):.0%}" for each in (light, bound, sure)]
+    quiet = [_has_quiet(spec, curve, record) for record in late] if fitted.is_regression else None
+    return " | ".join([*told, "" if quiet is None else f"{np.mean(quiet):.0%}"])
+
+
+def _has_quiet(spec: Spec, curve: Curve, record: Record) -> bool:
+    """Whether an expert of a least-squares fit answers next to nothing at every node."""
+    fitted = spec.fitted_family(curve)
+    nodes = np.ascontiguousarray(spec.design.quadrature(fitted.n_features, _NODES)[0])
+    answers = fitted.predictors(np.array(record.params), nodes)[:, 0]
+    return bool(np.abs(answers).max(axis=1).min() < _QUIET)
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """All cells of one size at one truth."""
+
+    truth: str
+    curve: str
+    size: int
+    cells: list[Cell]
+    gate: str
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether it is of Gaussian experts under the softmax gate."""
+        return self.gate == "gaussian, softmax"
+
+    def theory(self, block: str) -> float | None:
+        """The theorem's power of n; one of several cells is of order 1/4 for all other gates."""
+        if not self.gaussian:
+            return -1 / 4
+        return _GAUSSIAN.get(block, {}).get(self.size)
+
+    def series(self, block: str, powers: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Sizes and positive errors of a block."""
+        held = [(c.n, (c.powers if powers else c.errors).get(block)) for c in self.cells]
+        pairs = [(n, value) for n, value in held if value is not None and value > 0.0]
+        return np.array([n for n, _ in pairs]), np.array([value for _, value in pairs])
+
+
+def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str], list[str]]:
+    """The panels of several stores, a line of shares per curve, and the floors of weights."""
+    panels, lines, floors = [], [], []
+    for path in paths:
+        with open_store(path) as store:
+            records = [record for record in store.records() if record.status == DONE]
+            spec = store.spec
+        for curve in spec.curves:
+            own = [record for record in records if record.curve == curve.name]
+            if not own:
+                continue
+            lines.append(
+                f"| {path.stem} | {curve.name} | {len(own)} | {_shares(spec, curve, own)} |"
+            )
+            cells = cells_of(spec, curve, own)
+            fitted = spec.fitted_family(curve)
+            if fitted.gate.name == "competition-free":
+                floors.append(f"{least_weight(spec, curve):.2g} ({curve.name})")
+            gate = f"{fitted.likelihood.name}, {fitted.gate.name}"
+            groups = {curve.name: cells}
+            if fitted.is_regression and not fitted.gate.normalised:
+                loud = [each for each in own if not _has_quiet(spec, curve, each)]
+                groups[f"{curve.name}, no expert near 0"] = cells_of(spec, curve, loud)
+            panels += [
+                _Panel(curve.truth, name, size, chosen, gate)
+                for name, group in groups.items()
+                for size in _SIZES
+                if len(chosen := [cell for cell in group if cell.size == size]) >= _FEWEST
+            ]
+    told = f"Under competition no mean weight within the box is below {', '.join(floors)}."
+    return panels, lines, [told, ""] if floors else []
+
+
+def _rng() -> np.random.Generator:
+    """A generator of its own for each slope, so that picture and table have one interval."""
+    return np.random.default_rng(23)
+
+
+def draw(panels: Sequence[_Panel]) -> list[Figure]:
+    """A picture of each block, a panel for each cell size."""
+    shown = [panel for panel in panels if panel.gaussian]
+    sizes = sorted({panel.size for panel in shown})
+    figures = []
+    with style():
+        for block in _DRAWN:
+            figure = Figure(figsize=(4.6 * len(sizes), 5.0), layout="constrained")
+            figure.suptitle(f"Errors of {block}, masses floored: Gaussian experts under softmax")
+            axes = figure.subplots(1, len(sizes), squeeze=False)[0]
+            for ax, size in zip(axes, sizes, strict=True):
+                _picture(ax, [panel for panel in shown if panel.size == size], block, size)
+            axes[0].set_ylabel(f"error of {block}")
+            caption(figure, _CAPTION)
+            figures.append(figure)
+    return figures
+
+
+def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
+    ends, at = None, 1.0
+    for index, panel in enumerate(panels):
+        n, error = panel.series(block)
+        (distinct, high), (_, middle) = (_quantiles(n, error, level) for level in (0.9, 0.5))
+        slope = quantile_slope(n, error, 0.9, _rng())
+        told = "" if slope is None else f": {slope.slope:.3f} [{slope.low:.3f}, {slope.high:.3f}]"
+        drawing = {k: v for k, v in marks(index).items() if k not in ("elinewidth", "capsize")}
+        ax.plot(distinct, high, label=wrapped(f"{panel.curve}{told}", 3.6, 9.0), **drawing)
+        ax.plot(distinct, middle, ":", color=drawing["color"], linewidth=0.9)
+        if ends is None and distinct.size:
+            ends, at = (distinct[0], distinct[-1]), high[-1]
+    if ends is not None and panels:
+        exponent = panels[0].theory(block)
+        line = np.geomspace(*ends, 20)
+        if exponent is not None:
+            ax.plot(
+                line, 1.3 * at * (line / ends[1]) ** exponent, "--", color="#666666", linewidth=1.0,
+                zorder=1, label=f"theorem: {exponent:.3f}",
+            )  # fmt: skip
+        if size in _SEARCH and panels[0].gaussian:
+            power = -0.5 / _SEARCH[size] * (1.0 if block == "b" else 2.0)
+            ax.plot(
+                line, 1.7 * at * (line / ends[1]) ** power, color="#888888", linewidth=1.0,
+                label=f"least distance found: {power:.3f}",
+            )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("sample size $n$")
+    plain_axes(ax)
+    ax.legend(title=_SIZES[size], fontsize="small", frameon=False, loc="lower left",
+              bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2)  # fmt: skip
+
+
+def least_weight(spec: Spec, curve: Curve) -> float:
+    """The least mean weight under competition of an atom anywhere in the box of a curve.
+
+    Weights grow in the atom's own log-mass and intercept and fall in the others', so that those
+    are at their ends; slopes are searched at three values each.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    curve : Curve
+        A curve of two or more linear experts, d = 1, under competition with free masses.
+
+    Returns
+    -------
+    float
+        The mean over the design.
+    """
+    fitted = spec.fitted_family(curve)
+    x, mass = spec.design.quadrature(1, 32)
+    box = {name: fitted.box[name] for name in ("c", "a", "b")}
+    slopes = np.linspace(*box["a"], 3)
+
+    def least(own: float, others: Sequence[float]) -> float:
+        def answer(c: float, a: FloatArray, b: float) -> FloatArray:
+            return np.exp(c) * (1.0 + np.exp(a[..., None] * x[0] + b))
+
+        light = answer(own, slopes, box["b"][0])
+        heavy = np.zeros((1, x.shape[1]))
+        for c in others:
+            more = answer(c, slopes, box["b"][1])
+            heavy = (heavy[:, None] + more[None]).reshape(-1, x.shape[1])
+        return float(np.min((light[:, None] / (light[:, None] + heavy[None])) @ mass))
+
+    low, high = box["c"]
+    free = fitted.n_experts - 1  # the last log-mass is pinned to 0
+    return min(least(low, [high] * (free - 1) + [0.0]), least(0.0, [high] * free))
+
+
+def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str] = ()) -> str:
+    """The page: tables of slopes, of weighted powers and of shares."""
+    lines = [
+        "# The microscopes with floored masses",
+        "",
+        "Slopes of log quantile on log n over the last four decades, with 95% percentile"
+        " intervals of a"
+        " bootstrap over replicates.  Errors are those of the worst atom of a cell; all fits enter."
+        "  The boxes were fixed by the rule in the specs before any run.",
+        "",
+        *(f"![90% quantiles of errors of {b}](<{name}.png>)\n" for b, name in _DRAWN.items()),
+        "",
+        _ORDERS,
+        "",
+        _GATES,
+        "",
+        *_pictures(panels),
+        *weights,
+        *([_QUIETED, ""] if any(", no expert near 0" in panel.curve for panel in panels) else []),
+        "| truth and fit | cell | block | cells per n | theorem | 90% quantile | median |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    powers = [
+        "",
+        "## Weighted powers",
+        "",
+        "The sums of w |d|^r over a cell that the losses hold; the theorem is -1/2.",
+        "",
+        "| truth and fit | cell | block | 90% quantile | median |",
+        "|---|---|---|---|---|",
+    ]
+    for panel in panels:
+        for block in panel.cells[0].errors:
+            n, error = panel.series(block)
+            if not n.size:
+                continue
+            counts = [int(np.sum(n == each)) for each in np.unique(n)]
+            theory = panel.theory(block)
+            told = "" if theory is None else f"{theory:.4f}"
+            lines.append(
+                f"| {panel.curve} | {panel.size} | {block} | {min(counts)} to {max(counts)} |"
+                f" {told} | {_told(n, error, 0.9)} | {_told(n, error, 0.5)} |"
+            )
+            n, power = panel.series(block, powers=True)
+            if n.size:
+                powers.append(
+                    f"| {panel.curve} | {panel.size} | {block} | {_told(n, power, 0.9)} |"
+                    f" {_told(n, power, 0.5)} |"
+                )
+    lines += powers
+    lines += _locals(panels)
+    lines += [
+        "",
+        "## Shares over the last four decades",
+        "",
+        f"A light atom has a mean gate weight below {_LIGHT:g}; an expert near 0 (least squares"
+        f" only) answers less than {_QUIET:g} at every node.",
+        "",
+        "| experiment | curve | fits | with a light atom | on a bound | certified |"
+        " with an expert near 0 |",
+        "|---|---|---|---|---|---|---|",
+        *shares,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _pictures(panels: Sequence[_Panel]) -> list[str]:
+    """Links to the pictures of the other gates, four gates a picture."""
+    gates = {panel.gate for panel in panels if not panel.gaussian and panel.size == 2}
+    names = floors_gates.picture_names(-(-len(gates) // floors_gates.MOST_PANELS))
+    return [f"![Errors of experts under the other gates](<{name}>)\n" for name in names]
+
+
+def _locals(panels: Sequence[_Panel]) -> list[str]:
+    """Slopes of the 90% quantile from each size to the next, for the block that errs the most."""
+    shown = [(panel, "b" if panel.gaussian else "expert") for panel in panels]
+    held = [(panel, block, *_quantiles(*panel.series(block), 0.9)) for panel, block in shown]
+    sizes = sorted({float(n) for *_, at, _ in held for n in at})
+    steps = list(pairwise(sizes))
+    lines = [
+        "",
+        "## Local slopes",
+        "",
+        "Of the 90% quantile, from one size to the next, of intercepts b of Gaussian experts under"
+        " softmax and of experts elsewhere.",
+        "",
+        "| truth and fit | cell | theorem | "
+        + " | ".join(f"{low:.0e} to {high:.0e}" for low, high in steps)
+        + " |",
+        "|---|---|---|" + "---|" * len(steps),
+    ]
+    for panel, block, at, height in held:
+        place = dict(zip(at.tolist(), height.tolist(), strict=True))
+        told = [
+            f"{np.log(place[high] / place[low]) / np.log(high / low):.3f}"
+            if low in place and high in place
+            else ""
+            for low, high in steps
+        ]
+        row = f"| {panel.curve} | {panel.size} | {panel.theory(block):.4f} | {' | '.join(told)} |"
+        lines += [row] if any(told) else []
+    return lines
+
+
+def _quantiles(n: FloatArray, error: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Sizes with enough errors, and a quantile of the errors at each."""
+    sizes = np.array([each for each in np.unique(n) if np.sum(n == each) >= _FEWEST])
+    return sizes, np.array([np.quantile(error[n == each], level) for each in sizes])
+
+
+def _told(n: FloatArray, error: FloatArray, level: float) -> str:
+    slope = quantile_slope(n, error, level, _rng())
+    if slope is None:
+        return "too few"
+    return f"{slope.slope:.3f} [{slope.low:.3f}, {slope.high:.3f}]"
+
+
+def main() -> None:
+    """Read the stores named on the command line and write pictures and page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stores", type=Path, nargs="+")
+    parser.add_argument("--out", type=Path, default=FIGURES)
+    given = parser.parse_args()
+    panels, shares, weights = read(given.stores)
+    base = given.out / "microscope_floors"
+    for name, figure in zip(_DRAWN.values(), draw(panels), strict=True):
+        figure.savefig(given.out / f"{name}.png", dpi=110)
+    base.with_suffix(".md").write_text(page(panels, shares, weights), encoding="utf-8")
+    floors_gates.write(base.with_suffix(".md"))
+    print(base.with_suffix(".md"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,518 @@
+"""Verification: every fact and claim with its evidence, outcomes and verdict."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from experiments.catalogue import CLAIMS, FACTS
+from experiments.claims import evidence as kinds
+from experiments.claims.checks import (
+    Bound,
+    Check,
+    Contrast,
+    Exponent,
+    Floored,
+    Orbit,
+    Replayed,
+    Slope,
+    TunedContrast,
+)
+from experiments.claims.claim import PAPERS, Claim
+from experiments.claims.evidence import Evidence, Missing
+from experiments.claims.fact import Fact
+from experiments.claims.rules import OPEN_VERDICT, REFUTES, VERDICTS, Outcome, decide
+from experiments.verify.analyses import analyse
+from experiments.verify.contrasts import contrast_evidence
+from experiments.verify.slopes import slope_evidence
+from experiments.verify.sweeps import CurveRecords, gather_curves
+from experiments.verify.tables import command, floored_slope, page_slope, replayed_slope
+from experiments.verify.words import shown, why_open
+from moestat.base.validate import positive_int
+from moestat.sweep.errors import SweepError
+from moestat.sweep.executors import EXECUTORS, Lost
+from moestat.sweep.experiments import find_spec
+from moestat.sweep.spec import load_spec
+
+__all__ = ["CheckResult", "ClaimResult", "FactResult", "Verification", "verify", "verify_fact"]
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """A check, its evidence and what the rule made of it.
+
+    Parameters
+    ----------
+    check : Check
+        The check.
+    evidence : Evidence
+        What was found, or `Missing`.
+    source : str
+        Where the evidence is from.
+    """
+
+    check: Check
+    evidence: Evidence
+    source: str
+
+    @property
+    def outcome(self) -> str:
+        """``"supports"``, ``"refutes"`` or ``"open"``."""
+        return self.check.judge(self.evidence)
+
+    @property
+    def text(self) -> str:
+        """The evidence in a few words."""
+        return shown(self.evidence)
+
+    @property
+    def shortfall(self) -> str:
+        """Why the outcome is open; empty otherwise."""
+        return why_open(self.check, self.evidence, self.outcome)
+
+    @property
+    def truth(self) -> str:
+        """The truth that a measurement is at; empty for what is not at one."""
+        if isinstance(self.check, Slope):
+            spec = load_spec(find_spec(self.check.experiment))
+            return f"{self.check.experiment}, {spec.curve(self.check.curve).truth}"
+        if isinstance(self.check, Floored):
+            return f"floored masses, {self.check.curve.partition(',')[0]}"
+        return self.check.case if isinstance(self.check, (Bound, Exponent, Orbit)) else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        missing = isinstance(self.evidence, Missing)
+        return {
+            "check": self.check.name,
+            "kind": type(self.check).__name__.lower(),
+            "required": self.check.required,
+            "outcome": self.outcome,
+            "evidence": None if missing else asdict(self.evidence),
+            "text": self.text,
+            "shortfall": self.shortfall,
+            "source": self.source,
+            "note": self.check.note,
+            "about": self.check.about,
+        }
+
+
+@dataclass(frozen=True)
+class FactResult:
+    """A fact with the evidence that reproduces it.
+
+    Parameters
+    ----------
+    fact : Fact
+        The fact.
+    checks : tuple of CheckResult
+        One per check of the fact.
+    """
+
+    fact: Fact
+    checks: tuple[CheckResult, ...]
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether every check sees it."""
+        return self.fact.confirmed([result.outcome for result in self.checks])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        fact = self.fact
+        return {
+            "fact": fact.name,
+            "title": fact.title,
+            "paper": fact.paper,
+            "scope": fact.scope,
+            "confirmed": self.confirmed,
+            "checks": [result.as_dict() for result in self.checks],
+        }
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim with its verdict.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    checks : tuple of CheckResult
+        One per check of the claim.
+    facts : tuple of FactResult
+        One per fact that bears on it.
+    """
+
+    claim: Claim
+    checks: tuple[CheckResult, ...]
+    facts: tuple[FactResult, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """A key of `experiments.claims.rules.VERDICTS`."""
+        outcomes = [
+            Outcome(each.outcome, each.check.required, each.check.strength, each.check.scope)
+            for each in self.checks
+        ]
+        return decide(outcomes, self.roles)
+
+    @property
+    def roles(self) -> list[str]:
+        """What the confirmed facts say about the claim."""
+        return [
+            self.claim.role(each.fact.name, each.fact.scope)
+            for each in self.facts
+            if each.confirmed
+        ]
+
+    @property
+    def n_truths(self) -> int:
+        """Distinct truths at which a measurement supports the claim."""
+        supporting = (each for each in self.checks if each.outcome == "supports")
+        return len({each.truth for each in supporting} - {""})
+
+    @property
+    def reason(self) -> str:
+        """Why the claim is open; empty otherwise."""
+        if self.verdict != OPEN_VERDICT:
+            return ""
+        if self.claim.untested:
+            return self.claim.untested
+        lost = [f"the fact {each.fact.name} was not seen" for each in self.facts]
+        open_ = [r for r in self.checks if r.shortfall and r.check.required] or self.checks
+        return "; ".join([*lost, *(f"{r.check.name}: {r.shortfall}" for r in open_ if r.shortfall)])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        claim = self.claim
+        return {
+            "id": claim.id,
+            "paper": claim.paper,
+            "place": claim.place,
+            "statement": claim.statement,
+            "family": claim.family,
+            "loss": claim.loss,
+            "predicted": {what: str(power) for what, power in claim.predicted.items()},
+            "verdict": self.verdict,
+            "truths": self.n_truths,
+            "reason": self.reason,
+            "note": claim.note,
+            "facts": list(claim.facts),
+            "checks": [result.as_dict() for result in self.checks],
+        }
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All claims that were asked for, and the facts behind them.
+
+    Parameters
+    ----------
+    quick : bool
+        Whether short searches were enough.
+    seconds : float
+        How long it took.
+    results : tuple of ClaimResult
+        One per claim, in the order of the papers.
+    facts : tuple of FactResult
+        One per fact, likewise.
+    """
+
+    quick: bool
+    seconds: float
+    results: tuple[ClaimResult, ...]
+    facts: tuple[FactResult, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Verdict -> number of claims."""
+        found = Counter(result.verdict for result in self.results)
+        return {verdict: found[verdict] for verdict in VERDICTS}
+
+    @property
+    def broken(self) -> list[str]:
+        """Checks whose evidence could not be had because something went wrong."""
+        return [
+            f"{result.claim.id}, {each.check.name}: {each.evidence.why}"
+            for result in self.results
+            for each in result.checks
+            if isinstance(each.evidence, Missing) and each.evidence.broken
+        ]
+
+    @property
+    def without_store(self) -> dict[str, int]:
+        """Experiment -> number of its slopes and contrasts that could not be had."""
+        lost = {
+            each.check.name: each.check.experiment
+            for result in self.results
+            for each in result.checks
+            if isinstance(each.check, (Slope, *_CONTRASTS)) and isinstance(each.evidence, Missing)
+        }
+        return dict(Counter(lost.values()))
+
+    def evidence(self) -> dict[str, Any]:
+        """What was found, by check; `restored` makes a verification of it."""
+        found = [*self.facts, *self.results]
+        results = {each.check.name: each for one in found for each in one.checks}
+        return {
+            "quick": self.quick,
+            "checks": {
+                name: {
+                    "kind": type(each.evidence).__name__,
+                    "evidence": asdict(each.evidence),
+                    "source": each.source,
+                }
+                for name, each in sorted(results.items())
+            },
+        }
+
+    @classmethod
+    def restored(cls, kept: Mapping[str, Any]) -> Verification:
+        """All claims judged from kept evidence, as `evidence` gives it; nothing is computed."""
+
+        def result(check: Check) -> CheckResult:
+            entry = kept["checks"].get(check.name)
+            if entry is None:
+                return CheckResult(check, Missing("not in the kept evidence"), "")
+            values = {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in entry["evidence"].items()
+            }
+            return CheckResult(check, getattr(kinds, entry["kind"])(**values), entry["source"])
+
+        return _put_together(CLAIMS.values(), FACTS.values(), result, kept["quick"], 0.0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        from moestat import __version__
+
+        return {
+            "version": __version__,
+            "mode": "quick" if self.quick else "full",
+            "seconds": round(self.seconds, 1),
+            "papers": dict(PAPERS),
+            "counts": self.counts,
+            "broken": self.broken,
+            "without_store": self.without_store,
+            "facts": [result.as_dict() for result in self.facts],
+            "claims": [result.as_dict() for result in self.results],
+        }
+
+
+def verify(
+    claims: Iterable[str] | None = None,
+    *,
+    quick: bool = True,
+    folder: str | Path = "figures",
+    workers: int = 1,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Verification:
+    """Gather the evidence of claims and of the facts behind them, and let the rules decide.
+
+    No sweep is run.  Slopes come from the stores in `folder`, and where there is none from the
+    page of the experiment; what neither has is missing, with the command that makes it.
+
+    Parameters
+    ----------
+    claims : iterable of str, optional
+        Ids of claims, or beginnings of ids such as ``mlmoe.theorem``; all claims by default.
+    quick : bool
+        Whether to search with fewer starts, and not at all for claims that facts decide.
+    folder : str or Path
+        Where the stores and pages of the experiments are.
+    workers : int
+        Worker processes.
+    tell : callable
+        Told a line about what is done.
+
+    Returns
+    -------
+    Verification
+        One result per claim.
+
+    Raises
+    ------
+    ValueError
+        If no claim has such an id, or `workers` is not a positive integer.
+    SweepError
+        If there is no such folder.
+
+    Examples
+    --------
+    >>> found = verify(["mlmoe.equation-8", "expert-count.theorem-1"])
+    >>> [result.verdict for result in found.results]
+    ['misprint', 'proved', 'open']
+    """
+    began = time.monotonic()
+    chosen = _chosen(claims)
+    workers = positive_int("workers", workers)
+    place = Path(folder)
+    slopes = [check for claim in chosen for check in claim.checks if isinstance(check, Slope)]
+    if slopes and not place.is_dir():
+        raise SweepError(f"there is no folder {str(place)!r} for the stores")
+    named = {name for claim in chosen for name in claim.facts}
+    facts = [fact for fact in FACTS.values() if claims is None or fact.name in named]
+    cheap = [check for fact in facts for check in fact.checks]
+    cheap += [
+        c for claim in chosen for c in claim.checks if not isinstance(c, (*_READ, *_SEARCHES))
+    ]
+    still = _unsampled(cheap, quick, workers, tell)
+    searches = [
+        check
+        for claim in chosen
+        for check in claim.checks
+        if isinstance(check, _SEARCHES) and not (quick and _decided(claim, still))
+    ]
+    still |= _unsampled(searches, quick, workers, tell)
+    sampled = _sampled(slopes, place)
+
+    def result(check: Check) -> CheckResult:
+        if isinstance(check, Slope):
+            return _measured(check, sampled[check.experiment], place)
+        if isinstance(check, _CONTRASTS):
+            return CheckResult(check, *contrast_evidence(check, place))
+        if isinstance(check, Floored):
+            return CheckResult(check, *floored_slope(check, place))
+        if isinstance(check, Replayed):
+            return CheckResult(check, *replayed_slope(check, place))
+        return CheckResult(check, still.get(check.name, _LEFT_OUT), "computed")
+
+    return _put_together(chosen, facts, result, quick, began)
+
+
+def verify_fact(name: str) -> FactResult:
+    """Reproduce one fact alone; no store is read.
+
+    Parameters
+    ----------
+    name : str
+        Name of the fact.
+
+    Returns
+    -------
+    FactResult
+        The fact with its evidence.
+
+    Raises
+    ------
+    ValueError
+        If there is no such fact.
+
+    Examples
+    --------
+    >>> verify_fact("router-gradients").confirmed
+    True
+    """
+    if name not in FACTS:
+        raise ValueError(f"unknown fact {name!r}; known: {', '.join(FACTS)}")
+    fact = FACTS[name]
+    checks = (CheckResult(check, analyse(check, True), "computed") for check in fact.checks)
+    return FactResult(fact, tuple(checks))
+
+
+def _put_together(
+    claims: Iterable[Claim],
+    facts: Iterable[Fact],
+    result: Callable[[Check], CheckResult],
+    quick: bool,
+    began: float,
+) -> Verification:
+    seen = {fact.name: FactResult(fact, tuple(map(result, fact.checks))) for fact in facts}
+    results = tuple(
+        ClaimResult(claim, tuple(map(result, claim.checks)), tuple(seen[n] for n in claim.facts))
+        for claim in claims
+    )
+    seconds = time.monotonic() - began if began else 0.0
+    return Verification(quick, seconds, results, tuple(seen.values()))
+
+
+def _chosen(names: Iterable[str] | None) -> list[Claim]:
+    if names is None:
+        return list(CLAIMS.values())
+    beginnings = list(names)
+    for beginning in beginnings:
+        if not any(name.startswith(beginning) for name in CLAIMS):
+            raise ValueError(
+                f"no claim has an id that begins with {beginning!r}; papers: {', '.join(PAPERS)}"
+            )
+    return [claim for name, claim in CLAIMS.items() if name.startswith(tuple(beginnings))]
+
+
+_SEARCHES = (Bound, Exponent, Orbit)
+"""Checks that search, which is slow."""
+_CONTRASTS = (Contrast, TunedContrast)
+_READ = (Slope, Floored, *_CONTRASTS, Replayed)
+"""Checks that read what a sweep found."""
+_LEFT_OUT = Missing("left out, since facts decide the claim without it; --full runs it")
+
+
+def _decided(claim: Claim, still: Mapping[str, Evidence]) -> bool:
+    """Whether a confirmed fact, or a refutation without samples, settles a claim."""
+    facts = (FACTS[name] for name in claim.facts)
+    if any(fact.confirmed([c.judge(still[c.name]) for c in fact.checks]) for fact in facts):
+        return True
+    return any(c.judge(still[c.name]) == REFUTES for c in claim.checks if c.name in still)
+
+
+def _measured(
+    check: Slope, found: Mapping[str, CurveRecords] | Missing | None, folder: Path
+) -> CheckResult:
+    if isinstance(found, Missing):
+        return CheckResult(check, found, "")
+    if found is None:
+        return CheckResult(check, *page_slope(check, folder))
+    records = found[check.curve]
+    if not records.records:
+        return CheckResult(check, Missing(f"no cell of it: {command(check.experiment)}"), "")
+    evidence = slope_evidence(check, records.curve, records.records)
+    return CheckResult(check, evidence, records.source)
+
+
+def _unsampled(
+    checks: Sequence[Check], quick: bool, workers: int, tell: Callable[[str], None]
+) -> dict[str, Evidence]:
+    """Evidence by the check's name, each analysis once."""
+    distinct = {check.name: check for check in checks}
+    names, todo = list(distinct), list(distinct.values())
+    out: dict[str, Evidence] = {}
+    executor = EXECUTORS["process" if workers > 1 else "serial"]
+    if todo:
+        tell(f"{len(todo)} analyses without samples: {', '.join(_kinds(todo))}")
+    for result in executor.run(partial(_analysed, todo, quick), range(len(todo)), workers):
+        if isinstance(result, Lost):
+            out[names[result.task]] = Missing(result.message, broken=True)
+        else:
+            out[names[result[0]]] = result[1]
+    return out
+
+
+def _kinds(checks: Sequence[Check]) -> list[str]:
+    """How many checks there are of each kind, in words."""
+    counts = Counter(type(check).__name__.lower() for check in checks)
+    return [f"{count} {kind}" for kind, count in counts.items()]
+
+
+def _analysed(checks: Sequence[Check], quick: bool, position: int) -> tuple[int, Evidence]:
+    return position, analyse(checks[position], quick)
+
+
+def _sampled(
+    checks: Sequence[Slope], folder: Path
+) -> dict[str, dict[str, CurveRecords] | Missing | None]:
+    """By experiment the records of its curves; None without a store."""
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for check in checks:
+        wanted[check.experiment].add(check.curve)
+    out: dict[str, dict[str, CurveRecords] | Missing | None] = {}
+    for experiment, curves in wanted.items():
+        try:
+            out[experiment] = gather_curves(experiment, curves, folder)
+        except SweepError as error:
+            out[experiment] = Missing(str(error), broken=True)
+    return out

@@ -1,0 +1,78 @@
+"""Facts: every one reproduces alone, and a witness that is no witness is not seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.catalogue import FACTS
+from experiments.claims.checks import Witness
+from experiments.claims.evidence import PairEvidence
+from experiments.claims.fact import Fact
+from experiments.claims.witnesses import PAIRS
+from experiments.verify import verify_fact
+from moestat import Uniform, family, total_variation, voronoi_loss
+from moestat.metrics.losses import voronoi_terms
+
+
+@pytest.mark.parametrize("name", sorted(FACTS))
+def test_every_fact_is_reproduced_alone(name):
+    assert verify_fact(name).confirmed
+
+
+def test_a_pair_with_two_densities_confirms_nothing():
+    check = Witness("opposite-scores")
+    near = PAIRS["opposite-scores"]
+    moved = replace(near, other_blocks={**near.other_blocks, "gamma": [0.0, 0.0]}, draw=None)
+    assert check.judge(near.evidence()) == "supports"
+    assert check.judge(moved.evidence()) == "open"
+
+
+def test_both_conventions_of_masses_are_known_for_opposite_scores():
+    pair = PAIRS["opposite-scores"]
+    measures = [
+        pair.other.measure(pair.other.pack(pair.other_blocks)),
+        pair.truth.measure(pair.truth.pack(pair.true_blocks)),
+    ]
+    assert voronoi_loss(*measures, pair.loss) == pytest.approx(1.130, abs=5e-4)
+    assert voronoi_loss(*measures, "D1") == pytest.approx(1.331, abs=5e-4)
+
+
+def test_positions_outside_are_flat_for_one_input_only():
+    fitted = family("multinomial", gate="sigmoid-euclidean", n_experts=2, n_classes=2, n_features=2)
+    blocks = {
+        **{"gamma": [0.3, 0.0], "beta": [-1.5, -2.0], "tau": 1.0},
+        "a": [[[2.0, 0.5], [0.0, 0.0]], [[-1.0, 1.0], [0.0, 0.0]]],
+        "b": [[0.5, 0.0], [0.3, 0.0]],
+    }
+    near = {"alpha": [[-2.0, 0.0], [3.0, 0.0]], **blocks}
+    far = {"alpha": [[-2.5, 0.0], [3.5, 0.0]], **blocks, "beta": [-2.0, -2.5]}
+    theta = [fitted.pack(each) for each in (near, far)]
+    apart = total_variation(fitted, theta[0], fitted, theta[1], Uniform(-1.0, 1.0))
+    assert apart.value > 1e-4
+
+
+def test_a_fact_needs_a_scope_that_is_known_and_a_check():
+    fact = FACTS["opposite-scores"]
+    with pytest.raises(ValueError, match="scope must be one of"):
+        replace(fact, scope="sometimes")
+    with pytest.raises(ValueError, match="needs a check"):
+        replace(fact, checks=())
+    assert isinstance(fact, Fact)
+
+
+def test_the_worst_of_several_truths_decides():
+    worst = PairEvidence(1e-17, 0.0, 0.5, n_truths=5)
+    assert Witness("common-factor").judge(worst) == "supports"
+    assert PAIRS["common-factor"].evidence().n_truths == 5
+
+
+def test_experts_that_share_a_gate_differ_in_cells_of_one():
+    for gate in ("sigmoid", "sigmoid-euclidean", "sigmoid-inner", "softmax"):
+        pair = PAIRS[f"shared-gate-{gate}"]
+        measures = [
+            pair.other.measure(pair.other.pack(pair.other_blocks)),
+            pair.truth.measure(pair.truth.pack(pair.true_blocks)),
+        ]
+        assert voronoi_terms(*measures, pair.loss, **pair.options).cell_sizes.tolist() == [1, 1, 1]

@@ -1,0 +1,90 @@
+"""Claims on training name runs that are there, and the arithmetic of the papers' tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.catalogue import FACTS
+from experiments.claims.checks import Identity, TunedContrast
+from experiments.claims.equations import EQUATIONS
+from experiments.compete.training_claims import CLAIMS
+from experiments.verify.contrasts import contrast_evidence
+from moestat.sweep.experiments import find_spec
+from moestat.sweep.pages import write_page
+from moestat.sweep.record import Record
+from moestat.sweep.spec import parse_spec
+from moestat.sweep.store import create_store, open_store
+from moestat.sweep.training.analysis import METRICS
+
+CONTRASTS = [
+    check for claim in CLAIMS for check in claim.checks if isinstance(check, TunedContrast)
+]
+
+
+@pytest.mark.parametrize("experiment", sorted({check.experiment for check in CONTRASTS}))
+def test_contrasts_are_of_runs_that_are_there(experiment):
+    spec = parse_spec(find_spec(experiment).read_text())
+    assert spec.axis == "choice"
+    names = {curve.name for curve in spec.curves}
+    for check in CONTRASTS:
+        if check.experiment == experiment:
+            assert check.metric in METRICS
+            assert {check.larger, check.smaller} <= names
+
+
+def _put(store, curve, x, validation, overlap):
+    """Three runs at a point of the grid."""
+    for replicate, value in enumerate(overlap):
+        losses = {
+            "excess": 0.1,
+            "test_loss": 0.2,
+            "overlap": value,
+            "validation_loss": validation,
+            "curve": {"step": [0, 500], "loss": [1.0, validation]},
+        }
+        key = f"{curve} | choice={x} | replicate={replicate}"
+        store.put([Record(key, curve, x, replicate, "done", losses=losses)])
+
+
+def test_methods_are_compared_each_at_its_best_point(tmp_path):
+    check = TunedContrast("compete_clusters", "overlap", "CompeteSMoE v2", "SMoE")
+    spec = parse_spec(find_spec("compete_clusters").read_text())
+    assert "replicates that it takes" in contrast_evidence(check, tmp_path)[0].why
+    with create_store(tmp_path / "compete_clusters.sqlite", spec) as store:
+        _put(store, "SMoE", 1, 0.3, [0.9, 0.9, 0.9])
+        _put(store, "SMoE", 2, 0.2, [0.2, 0.3, 0.1])
+        _put(store, "CompeteSMoE v2", 1, 0.2, [0.6, 0.8, 0.4])
+        _put(store, "CompeteSMoE v2", 2, 0.3, [0.0, 0.0, 0.0])
+    stored, _ = contrast_evidence(check, tmp_path)
+    assert stored.difference == pytest.approx(0.4)
+    assert check.judge(stored) == "supports"
+    with open_store(tmp_path / "compete_clusters.sqlite") as store:
+        write_page(store)
+    (tmp_path / "compete_clusters.sqlite").unlink()
+    read, source = contrast_evidence(check, tmp_path)
+    assert source.startswith("compete_clusters.md")
+    assert read.interval == pytest.approx(stored.interval)
+
+
+@pytest.mark.parametrize(
+    ("claim", "outcome"),
+    [
+        ("compete.table-3.averages", "supports"),
+        ("compete-v1.table-9", "supports"),
+    ],
+)
+def test_arithmetic_of_the_tables(claim, outcome):
+    (found,) = (each for each in CLAIMS if each.id == claim)
+    outcomes = []
+    for check in found.checks:
+        assert isinstance(check, Identity)
+        outcomes.append(check.judge(EQUATIONS[check.equation].evidence()))
+    assert outcomes == [outcome]
+
+
+def test_the_drops_of_table_10_are_a_misprint_that_arithmetic_confirms():
+    (found,) = (each for each in CLAIMS if each.id == "compete.table-10.text")
+    fact = FACTS[found.misprint[0]]
+    outcomes = [check.judge(EQUATIONS[check.equation].evidence()) for check in fact.checks]
+    assert outcomes
+    assert fact.confirmed(outcomes)

@@ -1,0 +1,391 @@
+"""Verification: evidence to verdicts, the command line and its JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from experiments.catalogue import CLAIMS, FACTS
+from experiments.claims.checks import Condition, Floored, Identity, Slope, Witness
+from experiments.claims.claim import Claim
+from experiments.claims.evidence import Missing, PairEvidence, SlopeEvidence
+from experiments.claims.rules import VERDICTS
+from experiments.folders import FIGURES
+from experiments.verify import (
+    CheckResult,
+    ClaimResult,
+    FactResult,
+    Verification,
+    verification,
+    verify,
+)
+from experiments.verify.analyses import analyse
+from experiments.verify.cli import CLAIMS_PAGE, EVIDENCE, FACTS_PAGE, app
+from experiments.verify.page import facts_markdown, markdown
+from experiments.verify.slopes import slope_evidence
+from experiments.verify.sweeps import records_digest
+from experiments.verify.tables import floored_slope, page_digest, page_slope
+from experiments.verify.words import shown, why_open
+from moestat.sweep.experiments import find_spec
+from moestat.sweep.record import Record
+from moestat.sweep.runner import open_cells, run_cells
+from moestat.sweep.spec import load_spec
+from moestat.sweep.store import create_store
+
+HALF = Fraction(-1, 2)
+CURVE = SimpleNamespace(require_certificate=True)
+CHEAP = [
+    *("mlmoe.equation-8", "mlmoe.equation-11", "mlmoe.assumption-3"),
+    *("attention.definition-2.strong", "expert-count.theorem"),
+]
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+def record(n, replicate, loss, certified=True, **losses):
+    cells = [{"size": 2, "mass_error": loss, "errors": {"a": 2 * loss}, "expert_error": 3 * loss}]
+    losses = {"hellinger": n**-0.5, "also": {"D9": loss}, "cells": cells, **losses}
+    key = f"{n}|{replicate}"
+    return Record(key, "c", n, replicate, "done", loss=loss, certified=certified, losses=losses)
+
+
+def curve_of(power, wobble=1.1):
+    sizes = [10**k for k in range(6, 13)]
+    return [record(n, j, n**power * wobble ** (j - 1)) for n in sizes for j in range(3)]
+
+
+def slope(quantity="loss", kind=Slope):
+    return kind("microscope_mlmoe", "sigmoid, k = 2", quantity, HALF)
+
+
+@pytest.mark.parametrize("quantity", ["loss", "D9", (2, "mass"), (2, "a"), (2, "expert")])
+def test_slopes_are_of_the_last_four_decades(quantity):
+    found = slope_evidence(slope(quantity), CURVE, curve_of(-0.5))
+    assert found.slope == pytest.approx(-0.5)
+    assert found.n == (1e8, 1e12)
+    assert (found.n_fits, found.n_certified, found.n_left_out, found.n_failed) == (15, 15, 0, 0)
+
+
+def test_what_does_not_enter_a_slope_is_counted():
+    records = curve_of(-0.5)
+    records[-1] = replace(records[-1], certified=False)
+    records.append(Record("f", "c", 10**12, 9, "failed"))
+    found = slope_evidence(slope(), CURVE, records)
+    assert (found.n_fits, found.n_left_out, found.n_failed) == (14, 1, 1)
+    free = SimpleNamespace(require_certificate=False)
+    found = slope_evidence(slope(), free, records)
+    assert (found.n_fits, found.n_certified) == (15, 14)
+
+
+def test_a_slope_that_is_not_there():
+    assert isinstance(slope_evidence(slope(), CURVE, []), Missing)
+    assert isinstance(slope_evidence(slope((3, "a")), CURVE, curve_of(-0.5)), Missing)
+    assert isinstance(slope_evidence(slope("nowhere"), CURVE, curve_of(-0.5)), Missing)
+
+
+def test_claims_that_need_no_samples(tmp_path):
+    found = verify([*CHEAP, "expert-count.lemma-8"], folder=tmp_path)
+    verdicts = {result.claim.id: result.verdict for result in found.results}
+    assert verdicts["mlmoe.equation-8"] == "misprint"
+    assert verdicts["mlmoe.equation-8.intended"] == "proved"
+    assert verdicts["mlmoe.equation-11"] == "proved"
+    assert verdicts["mlmoe.assumption-3"] == "fails everywhere"
+    assert verdicts["attention.definition-2.strong"] == "vacuous"
+    assert verdicts["expert-count.theorem-1"] == "open"
+    assert verdicts["expert-count.lemma-8"] == "proved"
+    assert sum(found.counts.values()) == len(found.results)
+    assert found.broken == []
+
+
+def test_a_claim_that_facts_decide_needs_no_search(monkeypatch, tmp_path):
+    asked = []
+
+    def recorded(check, quick):
+        asked.append(check.name)
+        return Missing("not run") if "explorer" in check.name else analyse(check, quick)
+
+    monkeypatch.setattr(verification, "analyse", recorded)
+    (result, *_) = verify(["mlmoe.theorem-3"], folder=tmp_path).results
+    assert result.verdict == "fails at special truths"
+    assert "pair, positions-outside" in asked
+    assert "explorer, mlmoe-3" not in asked
+    assert "left out" in result.checks[0].text
+    verify(["mlmoe.theorem-3"], quick=False, folder=tmp_path)
+    assert {"explorer, mlmoe-3", "explorer, mlmoe-3-table-4"} <= set(asked)
+
+
+def result_of(evidence, fact_distance=None):
+    claim = Claim(
+        *("mlmoe.made", "made", "Made."),
+        checks=(slope(),),
+        fails=() if fact_distance is None else ("opposite-scores",),
+    )
+    facts = ()
+    if fact_distance is not None:
+        fact = FACTS["opposite-scores"]
+        pair = PairEvidence(fact_distance, 0.0, 1.0)
+        facts = (FactResult(fact, tuple(CheckResult(c, pair, "") for c in fact.checks)),)
+    return ClaimResult(claim, (CheckResult(claim.checks[0], evidence, ""),), facts)
+
+
+def test_verdicts_follow_the_evidence():
+    good = SlopeEvidence(-0.5, (-0.55, -0.45), (1e10, 1e14), 30, 30, 0, 0)
+    wide = replace(good, interval=(-0.9, -0.1))
+    assert result_of(good).verdict == "consistent"
+    assert result_of(good).n_truths == 1
+    assert result_of(good).reason == ""
+    assert "too few fits" in result_of(wide).reason
+    assert result_of(Missing("no store")).reason.endswith("no store")
+    assert result_of(good, fact_distance=1e-17).verdict == "fails at special truths"
+    unseen = result_of(wide, fact_distance=0.1)  # a witness that fails decides nothing
+    assert unseen.verdict == "open"
+    assert "opposite-scores was not seen" in unseen.reason
+
+
+def test_analyses_that_fail_are_broken_and_those_without_a_library_are_not(monkeypatch):
+    found = analyse(Witness("no-such-pair"), quick=True)
+    assert found.broken
+    assert "no-such-pair" in found.why
+
+    def without(*_):
+        raise ImportError("needs sympy")
+
+    monkeypatch.setattr("experiments.verify.analyses._evidence", without)
+    assert analyse(Identity("mlmoe-8"), quick=True) == Missing("needs sympy")
+
+
+def test_a_condition_is_checked_as_printed():
+    check = Condition("algebraic", {"name": "ffn", "hidden": 1})
+    found = analyse(check, quick=True)
+    assert found.rank < found.n_functions
+    assert check.judge(found) == "refutes"
+    assert "W2" in shown(found)
+
+
+def small_store(experiment, folder, curves):
+    """A store with made results of the late cells of some curves."""
+    spec = load_spec(find_spec(experiment))
+    with create_store(folder / f"{experiment}.sqlite", spec) as store:
+        cells = [
+            cell
+            for cell in open_cells(spec, store)
+            if cell.curve in curves and cell.n > 0.9e10 and cell.replicate < 4
+        ]
+        list(
+            run_cells(
+                spec, store, cells, executor="serial", cell_function=lambda text, cell: made(cell)
+            )
+        )
+
+
+def made(cell):
+    loss = cell.n**-0.5 * (1.0 + 0.05 * math.sin(cell.replicate + math.log(cell.n)))
+    losses = {"hellinger": loss, "also": {}, "cells": []}
+    return Record(
+        *(cell.key, cell.curve, cell.n, cell.replicate, "done"),
+        loss=loss,
+        certified=True,
+        losses=losses,
+        identity=cell.identity,
+    )
+
+
+def test_stores_that_are_there_are_used_and_named_by_their_digest(tmp_path):
+    small_store("microscope_mlmoe", tmp_path, ("sigmoid, k = 2", "sigmoid, k = 3"))
+    (result,) = verify(["mlmoe.proposition-2"], folder=tmp_path).results
+    assert result.verdict == "consistent"
+    for check in result.checks:
+        assert re.fullmatch(
+            r"microscope_mlmoe.sqlite, 20 of 240 cells, digest [0-9a-f]{12}", check.source
+        )
+
+
+def test_the_digest_of_records_knows_what_they_say_and_not_their_order():
+    records = curve_of(-0.5)
+    changed = [replace(records[0], loss=records[0].loss * 1.01), *records[1:]]
+    assert records_digest(records) == records_digest(records[::-1])
+    assert records_digest(records) != records_digest(changed)
+
+
+def test_a_store_of_another_spec_is_said(tmp_path):
+    spec = load_spec(find_spec("quickstart"))
+    with create_store(tmp_path / "microscope_mlmoe.sqlite", spec):
+        pass
+    result = invoke("--claim", "mlmoe.proposition-2", "--stores", tmp_path, "--json")
+    assert result.exit_code == 1
+    assert "holds no cell of the experiment microscope_mlmoe" in result.stderr
+    claim = json.loads(result.stdout)["claims"][0]
+    assert claim["verdict"] == "open"
+    assert claim["checks"][0]["evidence"] is None
+
+
+def test_without_a_store_the_page_of_the_experiment_is_read(tmp_path):
+    row = "| Hellinger | 1 | 1e-7 | -0.503 | [-0.514, -0.491] | -1/2 | 1e+09 |"
+    text = f"# T\n\n## sigmoid, k = 2\n\n230 of 240 estimates are certified.\n\n{row}\n\n## x\n"
+    (tmp_path / "microscope_mlmoe.md").write_text(text)
+    check = slope("hellinger")
+    found, source = page_slope(check, tmp_path)
+    assert (found.slope, found.interval) == (-0.503, (-0.514, -0.491))
+    assert (found.n_certified, found.n_fits) == (230, 240)
+    assert source == f"microscope_mlmoe.md, digest {page_digest(tmp_path / 'microscope_mlmoe.md')}"
+    missing, _ = page_slope(replace(check, curve="sigmoid, k = 3"), tmp_path)
+    assert "python -m moestat.sweep run microscope_mlmoe" in missing.why
+
+
+def test_slopes_of_gaussian_experiments_are_read_from_their_page():
+    check = Slope("gaussian_exact_v1", "top 1, k = 2", "hellinger", HALF)
+    found, source = page_slope(check, FIGURES)
+    shown_there = (FIGURES / "gaussian_theorems.md").read_text(encoding="utf-8")
+    assert f"| top 1, k = 2 | hellinger | -1/2 | {shown(found)} |" in shown_there
+    assert source.startswith("gaussian_theorems.md, digest ")
+
+
+def test_quantiles_of_floored_microscopes_are_read_from_their_page(tmp_path):
+    check = Floored("first, k = 3", 2, "b", Fraction(-1, 8))
+    row = "| first, k = 3 | 2 | b | 100 to 100 | -0.1250 | -0.133 [-0.145, -0.107] | -0.1 [-1, 0] |"
+    (tmp_path / "microscope_floors.md").write_text(f"# T\n\n{row}\n")
+    found, source = floored_slope(check, tmp_path)
+    assert (found.slope, found.interval) == (-0.133, (-0.145, -0.107))
+    assert check.judge(found) == "supports"
+    assert check.judge(replace(found, interval=(-0.3, -0.2))) == "open"  # faster is off, too
+    assert source.startswith("microscope_floors.md, digest ")
+    missing, _ = floored_slope(replace(check, size=3), tmp_path)
+    assert "experiments.pages.floors" in missing.why
+
+
+def test_without_store_or_page_the_command_is_said(tmp_path):
+    found = verify(["mlmoe.proposition-2"], folder=tmp_path)
+    assert found.results[0].verdict == "open"
+    assert found.without_store == {"microscope_mlmoe": 2}
+    assert "python -m moestat.sweep run microscope_mlmoe --out" in markdown(found)
+    assert found.broken == []
+
+
+SCHEMA = {
+    "version": str,
+    "mode": str,
+    "seconds": float,
+    "papers": dict,
+    "counts": dict,
+    "broken": list,
+    "without_store": dict,
+    "facts": list,
+    "claims": list,
+}
+CLAIM = {
+    **dict.fromkeys(("id", "paper", "place", "statement", "family", "loss"), str),
+    **dict.fromkeys(("verdict", "reason", "note"), str),
+    "predicted": dict,
+    "truths": int,
+    "facts": list,
+    "checks": list,
+}
+CHECK = {
+    **dict.fromkeys(
+        ("check", "kind", "outcome", "text", "shortfall", "source", "note", "about"), str
+    ),
+    "required": bool,
+}
+
+
+def test_json(tmp_path):
+    names = [option for name in CHEAP for option in ("--claim", name)]
+    result = invoke(*names, "--stores", tmp_path, "--json", "--workers", 1)
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert {key: type(value) for key, value in found.items()} == SCHEMA
+    assert set(found["counts"]) == set(VERDICTS)
+    for claim in found["claims"]:
+        assert {key: type(value) for key, value in claim.items()} == CLAIM
+        for check in claim["checks"]:
+            evidence = check.pop("evidence")
+            assert evidence is None or isinstance(evidence, dict)
+            assert {key: type(value) for key, value in check.items()} == CHECK
+
+
+def test_the_pages_list_every_claim_and_fact_once_and_come_back_from_the_evidence(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(verification, "analyse", lambda check, quick: Missing("not run"))
+    result = invoke("--stores", tmp_path, "--workers", 1)
+    assert result.exit_code == 0
+    page = (tmp_path / CLAIMS_PAGE).read_text(encoding="utf-8")
+    facts = (tmp_path / FACTS_PAGE).read_text(encoding="utf-8")
+    for claim in CLAIMS.values():
+        assert page.count(f"- `{claim.id}`: ") == 1
+    for name in FACTS:
+        assert facts.count(f"python -m experiments.verify fact {name}`") == 1
+    kept = json.loads((tmp_path / EVIDENCE).read_text(encoding="utf-8"))
+    assert markdown(Verification.restored(kept)) == page
+
+
+def test_a_fact_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke("fact", "router-gradients")
+    assert result.exit_code == 0
+    assert "**supports**" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+    assert "unknown fact 'x'; known: opposite-scores" in invoke("fact", "x").stderr
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return json.loads((FIGURES / EVIDENCE).read_text(encoding="utf-8"))
+
+
+def test_the_shipped_pages_are_those_of_their_evidence_under_the_present_rules(shipped):
+    found = Verification.restored(shipped)
+    assert (FIGURES / CLAIMS_PAGE).read_text(encoding="utf-8") == markdown(found)
+    assert (FIGURES / FACTS_PAGE).read_text(encoding="utf-8") == facts_markdown(found)
+
+
+def test_the_shipped_evidence_is_of_every_check_and_of_the_present_files(shipped):
+    owners = (*CLAIMS.values(), *FACTS.values())
+    assert {check.name for owner in owners for check in owner.checks} == set(shipped["checks"])
+    for entry in shipped["checks"].values():
+        name, _, digest = entry["source"].partition(", digest ")
+        if name.endswith(".md"):
+            assert page_digest(FIGURES / name) == digest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--claim", "nowhere"), "no claim has an id that begins with 'nowhere'"),
+        (("--claim", "mlmoe.proposition-2", "--stores", "nowhere"), "there is no folder"),
+        (("--out", "nowhere"), "there is no directory nowhere"),
+        (("--claim", "mlmoe.equation", "--out", "."), "the pages are of all claims"),
+    ],
+)
+def test_bad_input(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_open_outcomes_say_why():
+    good = SlopeEvidence(-0.3, (-0.35, -0.25), (1e10, 1e14), 30, 30, 0, 0)
+    cases = {
+        "slower than predicted": good,
+        "only 10 of 30": replace(good, n_certified=10),
+        "too few fits": replace(good, interval=(-0.9, 0.2)),
+        "may be 0": replace(good, interval=(-0.1, 0.1)),
+        "no interval": replace(good, interval=(math.nan, math.nan)),
+    }
+    for words, evidence in cases.items():
+        told = why_open(slope(), evidence, "open")
+        assert words in told or words == "no interval"
+        assert told
+    assert why_open(slope(), good, "supports") == ""
