@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
-from moestat.estimation.inference.delta import delta_method
+from moestat.estimation.inference.delta import gradients, standard_errors
 from moestat.model.family import Family
 
 __all__ = ["Prediction", "predict_with_errors"]
@@ -33,6 +33,10 @@ class Prediction:
         Standard errors; NaN where a parameter without one matters.
     noise : float or None
         Variance of the errors of a regression function.
+    index : pandas.Index, optional
+        What the rows are called.
+    labels : sequence, optional
+        Labels of the classes; their numbers from 1 by default.
     """
 
     family: Family = field(repr=False)
@@ -41,6 +45,8 @@ class Prediction:
     predicted: FloatArray
     se: FloatArray
     noise: float | None = field(default=None, repr=False)
+    index: Any = field(default=None, repr=False)
+    labels: Any = field(default=None, repr=False)
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Intervals of level ``1 - alpha`` for the mean (n, 2) or the probabilities (n, K, 2).
@@ -83,7 +89,8 @@ class Prediction:
         """A pandas frame, one row per input, with statsmodels' column names.
 
         Columns are ``mean, mean_se, mean_ci_lower, mean_ci_upper, obs_ci_lower, obs_ci_upper``;
-        for classes ``p[s], se[s], ci_lower[s], ci_upper[s]`` of each class s = 1..K.
+        for classes ``p[s], se[s], ci_lower[s], ci_upper[s]`` of each class s, by its label.  Rows
+        have the index of the frame they were predicted for.
         """
         import pandas as pd
 
@@ -98,21 +105,28 @@ class Prediction:
                 "obs_ci_lower": new[:, 0],
                 "obs_ci_upper": new[:, 1],
             }
-            return pd.DataFrame(columns)
+            return pd.DataFrame(columns, index=self.index)
         parts = {}
-        for s in range(self.predicted.shape[1]):
-            label = f"[{s + 1}]"
+        count = self.predicted.shape[1]
+        for s, name in enumerate(range(1, count + 1) if self.labels is None else self.labels):
+            label = f"[{name}]"
             parts[f"p{label}"] = self.predicted[:, s]
             parts[f"se{label}"] = self.se[:, s]
             parts[f"ci_lower{label}"] = ci[:, s, 0]
             parts[f"ci_upper{label}"] = ci[:, s, 1]
-        return pd.DataFrame(parts)
+        return pd.DataFrame(parts, index=self.index)
 
 
 def predict_with_errors(
-    family: Family, theta: FloatArray, covariance: FloatArray, X: Any, noise: float | None = None
+    family: Family,
+    theta: FloatArray,
+    covariance: FloatArray,
+    X: Any,
+    noise: float | None = None,
+    index: Any = None,
+    labels: Any = None,
 ) -> Prediction:
-    """Conditional means or class probabilities with standard errors.
+    """Conditional means or class probabilities with standard errors, in memory O(n).
 
     Parameters
     ----------
@@ -126,6 +140,8 @@ def predict_with_errors(
         Inputs.
     noise : float, optional
         Variance of the errors of a regression function.
+    index, labels : optional
+        Of `Prediction`.
 
     Examples
     --------
@@ -137,12 +153,14 @@ def predict_with_errors(
     >>> p.predicted.round(3).tolist(), p.se.round(4).tolist()
     ([-1.006], [0.0278])
     """
+    X = np.asarray(X, dtype=np.float64)
     classes = family.likelihood.support is not None
-    value = family.probabilities if classes else family.mean
-    predicted = np.asarray(value(theta, X))
-    _, spread = delta_method(lambda t: np.asarray(value(t, X)).ravel(), theta, covariance)
-    se = np.sqrt(np.diag(spread)).reshape(predicted.shape)
-    return Prediction(family, theta, np.asarray(X, dtype=np.float64), predicted, se, noise)
+    predicted = np.asarray((family.probabilities if classes else family.mean)(theta, X))
+    scale, se = float(np.abs(predicted).max(initial=1.0)), np.empty_like(predicted)
+    for rows, _, gradient in gradients(family, theta, X):
+        errors = standard_errors(gradient, covariance, scale)
+        se[rows] = errors.T if classes else errors[0]
+    return Prediction(family, theta, X, predicted, se, noise, index, labels)
 
 
 def _normal_quantile(alpha: float) -> float:

@@ -19,7 +19,7 @@ from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
 from moestat.model.counts import decode
 from moestat.model.counts import encode as encode_counts
-from moestat.model.reference import log1p_exp
+from moestat.model.reference import log1p_exp, log_sigmoid
 from moestat.model.reference import log_gamma as reference_log_gamma
 
 
@@ -105,9 +105,7 @@ def make(trials: int = 1) -> Likelihood:
 
 
 def _probability(eta: FloatArray) -> FloatArray:
-    from scipy.special import expit
-
-    return expit(eta)
+    return np.exp(log_sigmoid(eta))
 
 
 LIKELIHOOD = make()
