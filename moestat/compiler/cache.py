@@ -2,8 +2,9 @@
 
 numba keys its disk cache on the file of the *outermost* function only: it sees neither an edit of
 an inlined function nor a change of compiler options.  The directory's name is therefore a digest
-of every source that can be inlined into a kernel, of the compiler options and of the versions that
-generate the code.  Stale code cannot be found, because its directory has another name.
+of every source of the package that can be inlined into a kernel, of the compiler options and of the
+versions that generate the code.  Stale code cannot be found, because its directory has another
+name; what is inlined from elsewhere is part of a loop's name (`moestat.compiler.identity`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import llvmlite
 import numba
 import numpy as np
 
-__all__ = ["cache_directory", "numba_cache_at"]
+__all__ = ["cache_directory", "kernel_sources", "numba_cache_at"]
 
 _KERNEL_SOURCES = (
     "compiler",
@@ -38,13 +39,17 @@ _KERNEL_SOURCES = (
 )
 
 
-def _source_files(root: Path) -> Iterator[Path]:
+_ROOT = Path(__file__).parents[1]
+
+
+def kernel_sources() -> Iterator[Path]:
+    """Every file of the package that can be inlined into a kernel."""
     for name in _KERNEL_SOURCES:
-        path = root / name
+        path = _ROOT / name
         yield from sorted(path.rglob("*.py")) if path.is_dir() else (path,)
 
 
-def _digest(root: Path, *options: str) -> str:
+def _digest(*options: str) -> str:
     """Digest of everything that determines the machine code of a kernel."""
     digest = hashlib.sha256()
     facts = (
@@ -55,8 +60,8 @@ def _digest(root: Path, *options: str) -> str:
         *options,
     )
     digest.update("\0".join(facts).encode())
-    for path in _source_files(root):
-        digest.update(path.relative_to(root).as_posix().encode())
+    for path in kernel_sources():
+        digest.update(path.relative_to(_ROOT).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:20]
 
@@ -78,7 +83,7 @@ def cache_directory(*options: str) -> Path:
         numba would put the code beside the sources then, where an edit of an inlined function
         goes unseen.
     """
-    digest = _digest(Path(__file__).parents[1], *options)
+    digest = _digest(*options)
     base = os.environ.get("MOESTAT_CACHE_DIR")
     if base is None:
         base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "moestat"

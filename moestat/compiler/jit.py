@@ -13,7 +13,6 @@ Code is made in one of two ways, which agree to rounding: by the short one of
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ import numba
 from numba.extending import lower_builtin, type_callable
 
 from moestat.compiler.cache import cache_directory, numba_cache_at
+from moestat.compiler.identity import named
 from moestat.compiler.layout import COMPACT
 from moestat.compiler.notice import announce
 
@@ -74,35 +74,12 @@ OPTIONS: dict[str, Any] = {
 """How loops are compiled, besides the cache."""
 
 
-def _name_by_closure(function: Callable[..., Any]) -> None:
-    """Give functions of one source line names of their own, by what they close over.
-
-    numba numbers the functions of a process, and a symbol of machine code is a name with such a
-    number.  Two closures of one line, cached by two processes, could otherwise meet in a third
-    under one symbol, and one would run in place of the other.
-    """
-    names, cells = function.__code__.co_freevars, function.__closure__ or ()
-    if not cells or "__closed_over__" in function.__qualname__:
-        return
-    parts = [f"{name}={_content(c.cell_contents)}" for name, c in zip(names, cells, strict=True)]
-    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-    function.__qualname__ += f"__closed_over__{digest}"
-
-
-def _content(value: Any) -> str:
-    if callable(value):
-        return f"{value.__module__}.{value.__qualname__}"
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return repr(value)
-    raise TypeError(f"a compiled function must not close over {value!r}")
-
-
 def compact(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a function, below its other decorator, whose time is in compiling it, not in running it.
 
     That is so of what runs once in a pass, over a few dozen numbers.
     """
-    COMPACT.add(function)
+    COMPACT.add(function.__code__)
     return function
 
 
@@ -118,7 +95,6 @@ def device(function: Callable[..., Any] | None = None, *, forceinline: bool = Tr
     """
     if function is None:
         return lambda decorated: device(decorated, forceinline=forceinline)
-    _name_by_closure(function)
     _path.register_part(function, forceinline, FASTMATH, _ERROR_MODEL)
     return function
 
@@ -168,9 +144,8 @@ def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     callable
         The numba dispatcher.
     """
-    _name_by_closure(function)
     with numba_cache_at(kernel_cache()):
-        return numba.njit(cache=True, **OPTIONS)(function)
+        return numba.njit(cache=True, **OPTIONS)(named(function))
 
 
 announce()

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba.extending import register_jitable
+from numba.extending import overload
+
+from moestat.compiler.identity import named
 
 __all__ = ["loop_options", "register_part"]
 
@@ -20,14 +22,18 @@ def register_part(
 
     Without numba's runtime there is no counting of references.
     """
-    register_jitable(
-        _nrt=False,
-        forceinline=forceinline,
-        fastmath=set(fastmath),
-        error_model=error_model,
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-    )(function)
+    options = {
+        "_nrt": False,
+        "forceinline": forceinline,
+        "fastmath": set(fastmath),
+        "error_model": error_model,
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+    }
+
+    @overload(function, jit_options=options, strict=False)
+    def implementation(*args: Any) -> Any:
+        return named(function)
 
 
 def loop_options() -> dict[str, Any]:

@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 
 from moestat.compiler.jit import primitive
-from moestat.compiler.layout import DATA, ITEMSIZE, SHAPE, STRIDES, UNOWNED
+from moestat.compiler.layout import DATA, ITEMSIZE, SHAPE, STRIDES
 
 __all__ = ["empty_like", "empty_rows", "keep", "part", "row"]
 
@@ -79,9 +79,6 @@ def part(array: Any, start: int, stop: int) -> Any:
 def row(array: Any, i: int) -> Any:
     """``array[i]`` of an array with two axes or more, for i >= 0."""
     return array[i]
-
-
-UNOWNED.update((part, row))
 
 
 def keep(array: Any) -> None:

@@ -14,7 +14,7 @@ from numba.core.interpreter import Interpreter
 
 import moestat
 from moestat import family
-from moestat.compiler.layout import UNOWNED
+from moestat.kernels.views import part, row
 
 _FAMILIES = (
     ("multinomial", "sigmoid", "linear"),
@@ -36,8 +36,8 @@ def _loops():
         parts = (
             ("mixture",) if likelihood != "least-squares" else ("residuals", "channels", "descent")
         )
-        for part in parts:
-            getattr(loops, part)
+        for name in parts:
+            getattr(loops, name)
     return {
         loop.py_func.__qualname__ + loop.py_func.__module__: loop.py_func
         for loop in gc.get_objects()
@@ -68,7 +68,7 @@ def _used_after_free(function):
                 made = set()
                 if isinstance(value, ir.Var):
                     made = arrays.get(value.name, set())
-                elif _is_call(value) and constant(value.func) in UNOWNED:
+                elif _is_call(value) and constant(value.func) in (part, row):
                     viewed = value.args[0].name
                     made = {viewed} | arrays.get(viewed, set())
                 if not made <= arrays.get(name, set()):

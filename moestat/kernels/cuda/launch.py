@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.compiler.identity import identity
 from moestat.kernels.atom import Layout, build_atom
 from moestat.kernels.cuda import mixture, regression
 from moestat.kernels.cuda.assembly import assemble
@@ -139,10 +140,8 @@ def _summed(counts: Any, partial: Any, n_problems: int) -> Any:
 
 
 def _name_of(*parts: Any) -> str:
-    """What tells kernels with other parts apart: names of functions, and flags."""
-    return " ".join(
-        f"{part.__module__}.{part.__qualname__}" if callable(part) else str(part) for part in parts
-    )
+    """What tells kernels with other parts apart: identities of functions, and flags."""
+    return " ".join(identity(part) if callable(part) else str(part) for part in parts)
 
 
 class Mixture:
