@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from moestat.base.validate import short
+from moestat.base.validate import did_you_mean, short
 
 __all__ = ["Maker", "Registry", "UnknownNameError", "configured", "made", "table_of"]
 
@@ -55,7 +55,7 @@ class Registry(Mapping[str, T], Generic[T]):
         try:
             return self._members[name]
         except (KeyError, TypeError):
-            known = ", ".join(repr(known) for known in self._members)
+            known = ", ".join(map(repr, self)) + did_you_mean(name, self)
             raise UnknownNameError(f"unknown {self.kind} {short(name)}; known: {known}") from None
 
     def __iter__(self) -> Iterator[str]:

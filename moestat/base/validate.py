@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 
 __all__ = [
+    "UnknownArgumentError",
     "as_design",
     "as_floats",
     "as_generator",
@@ -19,7 +21,9 @@ __all__ = [
     "as_path",
     "as_plain_array",
     "as_weights",
+    "check_keywords",
     "check_kind",
+    "did_you_mean",
     "positive_int",
     "real_in",
     "short",
@@ -167,10 +171,53 @@ def check_kind(name: str, value: Any, kind: type | tuple[type, ...] | str, words
         raise ValueError(f"{name} must be {words}, got {short(value)}")
 
 
+_ELSEWHERE = {
+    "n_components": "n_experts",
+    "components": "n_experts",
+    "n_clusters": "n_experts",
+    "k": "n_experts",
+    "random_state": "rng",
+    "seed": "rng",
+    "n_init": "n_starts",
+    "n_jobs": "threads",
+    "weights": "sample_weight",
+    "freq_weights": "sample_weight",
+    "disp": "verbose",
+}
+"""What other packages call arguments of this one."""
+
+
+class UnknownArgumentError(TypeError, ValueError):
+    """An argument that a function does not have."""
+
+
+def did_you_mean(given: Any, known: Iterable[str]) -> str:
+    """``"; did you mean 'gaussian'?"`` where something known is spelt alike, else nothing."""
+    names = list(known)
+    meant = [_ELSEWHERE[given]] if given in _ELSEWHERE and _ELSEWHERE[given] in names else []
+    meant += get_close_matches(given, names, 1) if isinstance(given, str) else []
+    return f"; did you mean {meant[0]!r}?" if meant else ""
+
+
+def check_keywords(function: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise unless all arguments that were given are known to the function of this name."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise UnknownArgumentError(
+                f"{function} has no argument {short(name)}{did_you_mean(name, names) or '.'} Its"
+                f" arguments are {', '.join(names)}"
+            )
+
+
 def as_generator(rng: Any) -> np.random.Generator:
-    """A numpy Generator from a Generator, a seed or None."""
+    """A numpy Generator from a Generator, a RandomState, a seed or None."""
+    if isinstance(rng, np.random.RandomState):
+        rng = rng.randint(2**32, size=4, dtype=np.uint32)
     if isinstance(rng, np.random.Generator):
-        return rng
+        if hasattr(rng.bit_generator.seed_seq, "spawn"):
+            return rng
+        rng = rng.integers(2**32, size=4, dtype=np.uint32)
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):

@@ -16,7 +16,7 @@ from moestat.base.registry import configured
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_generator, check_kind, positive_int
 from moestat.estimation.blocks import Block, Blocks
-from moestat.estimation.data import Data, holding_constants
+from moestat.estimation.data import Data, check_options, holding_constants
 from moestat.estimation.fitting import (
     LARGEST,
     SEARCHES,
@@ -33,7 +33,7 @@ from moestat.model.family import Family, family
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.units import DataUnits
 from moestat.solvers import Newton
-from moestat.solvers.driver import libraries
+from moestat.solvers.driver import ONE_THREAD
 from moestat.solvers.problem import Answer, Objective, Problem, Request, Sample, Value
 from moestat.solvers.trust_region.kinks import has_kinks
 
@@ -67,7 +67,9 @@ class _Reader:
         if self.labels is not None:
             y = np.searchsorted(self.labels, y) + 1
         response = self.family.likelihood.encode(y, self.family.n_classes)
-        X[list(self.family.held)] = 0.0
+        if self.family.held:
+            X = X.copy()  # it may be the caller's own
+            X[list(self.family.held)] = 0.0
         found = Sample(X, response, weight)
         return found if self.units is None else found.within(self.units)
 
@@ -379,6 +381,7 @@ def fit_blocks(
     >>> result.nobs, result.certificate.certified
     (3000.0, True)
     """
+    check_options(options, fit_blocks)
     check_kind("blocks", blocks, "map", "a moestat.Blocks, such as Blocks.from_arrays(X, y)")
     count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
     by_name = not isinstance(model, Family)
@@ -388,7 +391,7 @@ def fit_blocks(
     began, generator = time.perf_counter(), as_generator(rng)
     looks, search = generator.spawn(2)
     sizes = None if by_name else model.n_features
-    with libraries().limit(limits=1, user_api="blas"):
+    with ONE_THREAD:
         seed = int(looks.integers(2**63))
         known = _survey(blocks, likelihood.support is not None, sizes, seed, count)
     classes = known.labels

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
 from moestat.base.registry import configured
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_design, as_numbers, as_plain_array, as_weights
+from moestat.base.validate import (
+    as_design,
+    as_numbers,
+    as_plain_array,
+    as_weights,
+    check_keywords,
+)
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.model.family import Family, family
 from moestat.model.likelihoods import LIKELIHOODS
 
-__all__ = ["Data", "check_present", "holding_constants", "read_data", "read_inputs", "spans"]
+__all__ = [
+    "Data",
+    "check_options",
+    "check_present",
+    "holding_constants",
+    "read_data",
+    "read_inputs",
+    "spans",
+]
+
+
+_OF_DATA = ("likelihood", "n_features", "n_classes")
+"""Arguments of `moestat.family` that the data say."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +66,20 @@ class Data:
     response: str | None = None
     classes: Any = None
     formula: Any = None
+
+
+def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
+    """Raise unless what was given are arguments of these functions or of `moestat.family`.
+
+    The first function is the one that was called.
+    """
+    known = [
+        name
+        for function in (*functions, family)
+        for name, parameter in signature(function).parameters.items()
+        if parameter.kind is not Parameter.VAR_KEYWORD and name not in _OF_DATA
+    ]
+    check_keywords(functions[0].__name__, given, dict.fromkeys(known))
 
 
 def read_data(

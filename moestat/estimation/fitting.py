@@ -20,7 +20,7 @@ from moestat.base.validate import (
     short,
 )
 from moestat.base.warnings import SeparationWarning, warn_caller
-from moestat.estimation.data import Data, read_data, spans
+from moestat.estimation.data import Data, check_options, read_data, spans
 from moestat.estimation.doubts import doubts
 from moestat.estimation.priors import Prior
 from moestat.estimation.results import MoEResults
@@ -31,7 +31,7 @@ from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
 from moestat.solvers import Newton, QuasiNewton, Search, Solution, Solver
 from moestat.solvers.certificate import GAIN_LIMIT
-from moestat.solvers.driver import Cores, attempt, libraries
+from moestat.solvers.driver import ONE_THREAD, Cores, attempt
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 from moestat.solvers.quasi_newton import MANY
@@ -435,7 +435,7 @@ def _fit_read(
     started: list[BegunFit | Exception] = []
     children = as_generator(rng).spawn(len(read))
     # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
-    with libraries().limit(limits=1, user_api="blas"):
+    with ONE_THREAD:
         for position, ((own, data), child) in enumerate(zip(read, children, strict=True)):
             job = FitJob(own, data.X, data.y, solver, starts, data.weight, child, prior)
             with _naming(position, len(read)):
@@ -559,6 +559,7 @@ def fit(
     >>> named.predict(frame[["age"]])[:3].tolist(), named.params.index[3]
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
+    check_options(model, fit)
     if compress is not None and not (isinstance(compress, str) and compress == "auto"):
         raise ValueError(f'compress must be "auto" or None, got {short(compress)}')
     if n_starts is not None or time_limit is not None:

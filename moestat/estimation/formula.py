@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_weights
+from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
 from moestat.estimation.formula_inputs import (
     FormulaInputs,
@@ -95,6 +96,7 @@ def fit_formula(
     for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
         if name in options:
             raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")
+    check_options(options, fit_formula, fit)
     if not isinstance(family, (str, Mapping)):
         raise ValueError(
             'family must be the name of a likelihood such as "gaussian", got'

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -29,7 +30,7 @@ from moestat.solvers.problem import (
     Value,
 )
 
-__all__ = ["Cores", "attempt", "drive", "libraries"]
+__all__ = ["ONE_THREAD", "Cores", "attempt", "drive"]
 
 _WORTH_A_THREAD, _OF_A_ROW, _LIKELY_PASSES = 10_000_000, 300, 10
 """Work from which on threads share a batch: handing a smaller pass over costs more.
@@ -132,9 +133,31 @@ def drive(
 
 
 @cache
-def libraries() -> ThreadpoolController:
+def _libraries() -> ThreadpoolController:
     """The libraries with threads of their own: looking for them takes milliseconds."""
     return ThreadpoolController()
+
+
+class _OneThread:
+    """One thread for BLAS while any thread is within; the limit is the process's, as it was."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._limit = Lock(), 0, None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._limit is not None:
+                self._limit.restore_original_limits()
+
+
+ONE_THREAD = _OneThread()
 
 
 def attempt(
@@ -155,7 +178,7 @@ def attempt(
             pending.append((i, request))
 
     # The solvers' own algebra is P by P: BLAS threads would only wait for each other.
-    with libraries().limit(limits=1, user_api="blas"):
+    with ONE_THREAD:
         for group in target.groups(problems):
             with target.session([problems[i] for i in group]) as answer:
                 for i in group:

@@ -10,9 +10,9 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int
-from moestat.estimation.data import Data, read_data
+from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit
-from moestat.estimation.inference.found import check_likelihood, found
+from moestat.estimation.inference.found import check_likelihood
 from moestat.estimation.results import MoEResults
 from moestat.model.family import Family
 
@@ -21,7 +21,7 @@ __all__ = ["CRITERIA", "Selection", "classification_entropy", "select"]
 CRITERIA = ("aic", "bic", "hq", "icl", "cv")
 """Akaike, Schwarz, Hannan and Quinn, integrated completed likelihood, cross-validation."""
 
-_SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "compress")
+_SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "compress", "prior")
 """Arguments of `moestat.fit` that do not say what the model is."""
 
 
@@ -185,6 +185,7 @@ def select(
     >>> select("gaussian", X, y, k=(1, 2), equal=("nu",), rng=0).chosen("bic")
     2
     """
+    check_options(options, select, fit)
     solving = {name: options.pop(name) for name in list(options) if name in _SOLVING}
     if "n_experts" in options:
         raise ValueError("n_experts: select has k, the numbers of experts to compare")
@@ -209,7 +210,7 @@ def select(
         result = fit(model, X, y, sample_weight=sample_weight, rng=own, **solving)
         results[size] = result
         n, p, top = result.nobs, model.n_free_params, result.log_likelihood
-        entropy = classification_entropy(_assignments(result), result.weight)
+        entropy = classification_entropy(result.responsibilities.T, result.weight)
         entries = {
             "k": size,
             "llf": top,
@@ -225,12 +226,6 @@ def select(
             columns[name].append(float(value))
     table = {name: np.array(values) for name, values in columns.items()}
     return Selection(results, table, criterion)
-
-
-def _assignments(result: MoEResults) -> FloatArray:
-    """Posterior probabilities (k, n) of the experts at the rows of the fit."""
-    inner = found(result)
-    return inner.family.rowwise(inner.theta, inner.data.X, inner.data.y)[1]
 
 
 def _folds(n: int, count: int, rng: np.random.Generator) -> IntArray:

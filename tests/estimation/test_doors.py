@@ -1,0 +1,72 @@
+"""The doors of the package: what is asked for by a wrong name, and what a call leaves behind."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import moestat
+from moestat.estimation.short_runs import ShortRuns
+
+x = np.linspace(-1, 1, 60)
+y = np.abs(x) + 0.1 * np.sin(9 * x)
+QUICK = {"starts": [ShortRuns(2)], "rng": 0}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda **k: moestat.fit("gaussian", x, y, **k), "fit has no"),
+        (
+            lambda **k: moestat.fit_formula("y ~ x", {"x": x, "y": y}, **k),
+            "fit_formula has no",
+        ),
+        (
+            lambda **k: moestat.fit_blocks("gaussian", moestat.Blocks.from_arrays(x, y), **k),
+            "fit_blocks has no",
+        ),
+        (lambda **k: moestat.select("gaussian", x, y, **k), "select has no"),
+    ],
+)
+def test_wrong_arguments_name_the_function_that_was_called_and_what_was_meant(call, message):
+    for name, meant in {"random_state": "rng", "gat": "gate", "expertt": "expert"}.items():
+        with pytest.raises(TypeError, match=f"{message} argument '{name}'; did you mean '{meant}'"):
+            call(**{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [({"gate": "sofmax"}, "softmax"), ({"expert": "polinomial"}, "polynomial")],
+)
+def test_names_that_are_spelt_alike_are_proposed(options, meant):
+    with pytest.raises(ValueError, match=f"known: .*; did you mean '{meant}'"):
+        moestat.fit("gaussian", x, y, **options)
+
+
+def test_generators_of_any_kind_are_taken():
+    for rng in (np.random.RandomState(0), np.random.Generator(np.random.PCG64(0)), 0, None):
+        moestat.fit("gaussian", x, y, n_experts=1, starts=[ShortRuns(2)], rng=rng)
+    one, other = (
+        moestat.fit("gaussian", x, y, starts=[ShortRuns(4)], rng=np.random.RandomState(3)).theta
+        for _ in range(2)
+    )
+    assert np.array_equal(one, other)
+
+
+def test_fits_in_threads_leave_blas_as_it_was():
+    def blas():
+        return [i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"]
+
+    with threadpool_limits(2, "blas"):
+        before = blas()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: moestat.fit("gaussian", x, y, **QUICK).llf, range(8)))
+        assert blas() == before
+
+
+def test_selection_takes_a_prior():
+    chosen = moestat.select("gaussian", x, y, k=(1, 2), prior=moestat.Prior(), rng=0)
+    assert chosen.best.prior == moestat.Prior()
