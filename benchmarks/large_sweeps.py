@@ -25,8 +25,8 @@ import numpy as np
 from results import save
 
 from moestat.sweep import create_store, open_cells, parse_spec
-from moestat.sweep.plan import Cell
-from moestat.sweep.record import DONE, Record, machine, versions
+from moestat.sweep.spec.plan import Cell
+from moestat.sweep.store.record import DONE, Record, machine, versions
 
 _SPEC = """
 title = "A large sweep"

@@ -18,9 +18,9 @@ from results import save
 from threadpoolctl import threadpool_limits
 
 from moestat.sweep import parse_spec
-from moestat.sweep.cell import run_cell
-from moestat.sweep.plan import Cell
-from moestat.sweep.record import Record
+from moestat.sweep.run.cell import run_cell
+from moestat.sweep.spec.plan import Cell
+from moestat.sweep.store.record import Record
 
 SPECS = ("gaussian", "mlmoe", "mlmoe_four", "published", "published_four", "attention")
 SMALL, LARGE = 1e5, 1e14

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from moestat.sweep.plan import Cell, plan_cells
-from moestat.sweep.spec import parse_spec
+from moestat.sweep.spec.plan import Cell, plan_cells
+from moestat.sweep.spec.read import parse_spec
 
 __all__ = ["cells_of", "parser", "text_of"]
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells
-from moestat.sweep.record import record_of
+from moestat.sweep.store.record import record_of
 
 SPEC = """
 title = "Tiny cells"

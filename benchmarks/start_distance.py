@@ -18,9 +18,9 @@ from results import save
 from threadpoolctl import threadpool_limits
 
 from moestat.rates.local_slopes import lightest_weight
-from moestat.sweep.cell import run_cell
-from moestat.sweep.record import Record
-from moestat.sweep.spec import parse_spec
+from moestat.sweep.run.cell import run_cell
+from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.store.record import Record
 
 SPECS = ("mlmoe", "mlmoe_four", "gaussian")
 DISTANCES = {"n^-1/4": "noise = 1.8, decay = 0.25", "0.1": "noise = 0.1", "1": "noise = 1.0"}

@@ -16,7 +16,7 @@ from moestat.metrics.losses import LOSSES, VoronoiLoss
 from moestat.metrics.suitable import suitable_losses
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
-from moestat.sweep.figure import loss_symbol
+from moestat.sweep.kinds.fit.figure import loss_symbol
 
 __all__ = ["write_api", "write_figures", "write_gallery", "write_losses", "write_notebooks"]
 

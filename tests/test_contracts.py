@@ -26,7 +26,7 @@ from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.solvers import LEAST_SQUARES, SOLVERS, Certificate, Solution, make_solver
-from moestat.sweep.executors import EXECUTORS
+from moestat.sweep.run.executors import EXECUTORS
 from tests import oracle
 from tests.conftest import MEDIUM, WIDE
 from tests.kinds import (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import moestat
-from moestat.sweep.spec import parse_spec
+from moestat.sweep.spec.read import parse_spec
 
 PATH = Path(__file__).parent.parent / "README.md"
 README = PATH.read_text()

@@ -20,8 +20,8 @@ from experiments.folders import FIGURES
 from moestat.rates.plots import save_figure
 from moestat.rates.rate import RateResult
 from moestat.rates.style import caption, marks, plain_axes, style
-from moestat.sweep.analysis import CurveSummary, summarise
-from moestat.sweep.store import open_store
+from moestat.sweep.kinds.fit.analysis import CurveSummary, summarise
+from moestat.sweep.store.store import open_store
 
 PUBLISHED = ("attention_figure1", "attention_figure2")
 STARTS = "attention_start_sensitivity"

@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 Quantity = str | tuple[int, str]
-"""As `moestat.sweep.quantities.quantity` takes it."""
+"""As `moestat.sweep.kinds.fit.quantities.quantity` takes it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -417,7 +417,7 @@ class Contrast(Check):
     experiment : str
         Shipped experiment.
     metric : str
-        Name in `moestat.sweep.networks.analysis.METRICS`.
+        Name in `moestat.sweep.kinds.network.analysis.METRICS`.
     larger, smaller : (str, number)
         Curve and place on the x-axis of both.
     """
@@ -448,7 +448,7 @@ class TunedContrast(Check):
     experiment : str
         Shipped experiment of kind "training".
     metric : str
-        Name in `moestat.sweep.training.analysis.METRICS`.
+        Name in `moestat.sweep.kinds.training.analysis.METRICS`.
     larger, smaller : str
         The two curves.
     """

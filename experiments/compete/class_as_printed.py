@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from experiments.claims.evidence import SlopeEvidence
 from moestat.rates.rate import fit_rate
-from moestat.sweep.cell import run_cell
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.plan import plan_cells
-from moestat.sweep.record import DONE
-from moestat.sweep.spec import load_spec
+from moestat.sweep.run.cell import run_cell
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.plan import plan_cells
+from moestat.sweep.spec.read import load_spec
+from moestat.sweep.store.record import DONE
 
 __all__ = ["best_of_class"]
 

@@ -30,9 +30,9 @@ from moestat.base.types import FloatArray
 from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.rates.local_slopes import lightest_weight
 from moestat.rates.style import caption, marks, plain_axes, style, wrapped
-from moestat.sweep.record import DONE, Record
-from moestat.sweep.spec import Curve, Spec
-from moestat.sweep.store import open_store
+from moestat.sweep.kinds.fit.spec import Curve, Spec
+from moestat.sweep.store.record import DONE, Record
+from moestat.sweep.store.store import open_store
 
 __all__ = ["Cell", "QuantileSlope", "quantile_slope"]
 

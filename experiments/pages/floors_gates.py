@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from experiments.folders import FIGURES
 from moestat.base.types import FloatArray
 from moestat.rates.style import caption, marks, plain_axes, style, wrapped
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.spec import load_spec
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.read import load_spec
 
 __all__ = ["MOST_PANELS", "Fall", "draw_falls", "falls", "picture_names", "write"]
 

@@ -26,12 +26,12 @@ from experiments.folders import FIGURES
 from moestat.base.types import FloatArray
 from moestat.rates.plots import save_figure
 from moestat.rates.rate import RateResult
-from moestat.sweep.analysis import CurveSummary, summarise
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.record import DONE, Record
-from moestat.sweep.scoring import Scores, score
-from moestat.sweep.spec import load_spec
-from moestat.sweep.store import open_store
+from moestat.sweep.kinds.fit.analysis import CurveSummary, summarise
+from moestat.sweep.kinds.fit.scoring import Scores, score
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.read import load_spec
+from moestat.sweep.store.record import DONE, Record
+from moestat.sweep.store.store import open_store
 
 __all__ = ["convert", "published_sizes"]
 
@@ -72,7 +72,7 @@ def published_sizes(k: int) -> FloatArray:
 
 
 def convert(folder: Path) -> dict[str, Any]:
-    """The stored estimates as arrays of `moestat.sweep.scoring.score`.
+    """The stored estimates as arrays of `moestat.sweep.kinds.fit.scoring.score`.
 
     Parameters
     ----------

@@ -20,10 +20,10 @@ from experiments.claims.checks import Slope
 from experiments.claims.rules import CERTIFIED, WIDE
 from experiments.verify.slopes import slope_evidence
 from experiments.verify.words import shown
-from moestat.sweep.quantities import Quantity
-from moestat.sweep.record import Record
-from moestat.sweep.spec import Curve
-from moestat.sweep.store import open_store
+from moestat.sweep.kinds.fit.quantities import Quantity
+from moestat.sweep.kinds.fit.spec import Curve
+from moestat.sweep.store.record import Record
+from moestat.sweep.store.store import open_store
 
 HALF, QUARTER = Fraction(-1, 2), Fraction(-1, 4)
 INTRODUCTION = f"""# Predicted rates on Gaussian experts, and what certified maxima say

@@ -20,10 +20,10 @@ import numpy as np
 from experiments.folders import FIGURES
 from experiments.pages.floors import quantile_slope
 from moestat.base.types import FloatArray
-from moestat.sweep.cell import run_cell
-from moestat.sweep.plan import plan_cells
-from moestat.sweep.record import DONE
-from moestat.sweep.spec import parse_spec
+from moestat.sweep.run.cell import run_cell
+from moestat.sweep.spec.plan import plan_cells
+from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.store.record import DONE
 
 __all__ = ["intercept_errors", "spec_text"]
 

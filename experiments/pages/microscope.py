@@ -29,11 +29,11 @@ from moestat.rates.local_slopes import (
 )
 from moestat.rates.plots import save_figure
 from moestat.rates.style import caption, marks, plain_axes, style, wrapped
-from moestat.sweep.quantities import Quantity, absorbed, observed
-from moestat.sweep.record import Record
-from moestat.sweep.replication import entering
-from moestat.sweep.spec import Curve, Spec, loss_label
-from moestat.sweep.store import Store, open_store
+from moestat.sweep.kinds.fit.quantities import Quantity, absorbed, observed
+from moestat.sweep.kinds.fit.spec import Curve, Spec, loss_label
+from moestat.sweep.run.replication import entering
+from moestat.sweep.store.record import Record
+from moestat.sweep.store.store import Store, open_store
 
 CELLS = {1: "cells of one", 2: "cells of two", 3: "cells of three"}
 NULL = "errors of all parameters"

@@ -16,10 +16,10 @@ import numpy as np
 from experiments.folders import FIGURES
 from experiments.pages.microscope import CELLS, Series, series
 from moestat.rates.local_slopes import exponents_seen, lightest_weight
-from moestat.sweep.record import Record
-from moestat.sweep.replication import entering
-from moestat.sweep.spec import Curve, Spec
-from moestat.sweep.store import Store, open_store
+from moestat.sweep.kinds.fit.spec import Curve, Spec
+from moestat.sweep.run.replication import entering
+from moestat.sweep.store.record import Record
+from moestat.sweep.store.store import Store, open_store
 
 SIZES = (1e5, 1e8, 1e11, 1e14)
 TEXT = """# Where over-specified fits put their extra atoms

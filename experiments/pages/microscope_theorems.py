@@ -18,7 +18,7 @@ import numpy as np
 from experiments.folders import FIGURES
 from experiments.pages.microscope import NULL, Series, read
 from moestat.rates.local_slopes import exponent_name, judge
-from moestat.sweep.store import open_store
+from moestat.sweep.store.store import open_store
 
 HALF, QUARTER, SIXTH, EIGHTH, TWELFTH = -1 / 2, -1 / 4, -1 / 6, -1 / 8, -1 / 12
 ONE, TWO, THREE = "cells of one", "cells of two", "cells of three"

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from moestat.rates.plots import save_figure
 from moestat.rates.style import caption, marks, plain_axes
-from moestat.sweep.analysis import CurveSummary, summarise
-from moestat.sweep.store import open_store
+from moestat.sweep.kinds.fit.analysis import CurveSummary, summarise
+from moestat.sweep.store.store import open_store
 
 
 def slopes_by_rule(summaries: list[CurveSummary]) -> dict[str, dict[str, list[tuple]]]:

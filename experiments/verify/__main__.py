@@ -1,6 +1,6 @@
 """``python -m experiments.verify``."""
 
-from moestat.sweep.threads import one_thread
+from moestat.sweep.run.threads import one_thread
 
 with one_thread():  # before anything imports NumPy
     from experiments.verify.cli import app

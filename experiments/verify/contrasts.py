@@ -13,11 +13,11 @@ from experiments.claims.evidence import ContrastEvidence, Missing
 from experiments.verify.sweeps import records_digest
 from experiments.verify.tables import command, page_digest
 from moestat.sweep.errors import SweepError
-from moestat.sweep.escape import markdown_text
-from moestat.sweep.record import DONE
-from moestat.sweep.runs import Runs, runs_of_records, runs_on_page
-from moestat.sweep.store import is_store, open_store
-from moestat.sweep.training.analysis import TUNED_BY, best_place
+from moestat.sweep.kinds.runs.single_runs import Runs, runs_of_records, runs_on_page
+from moestat.sweep.kinds.training.analysis import TUNED_BY, best_place
+from moestat.sweep.report.escape import markdown_text
+from moestat.sweep.store.record import DONE
+from moestat.sweep.store.store import is_store, open_store
 
 __all__ = ["contrast_evidence"]
 

@@ -10,10 +10,10 @@ from experiments.claims.checks import Slope
 from experiments.claims.evidence import Missing, SlopeEvidence
 from moestat.base.types import FloatArray
 from moestat.rates.rate import fit_rate
-from moestat.sweep.quantities import Quantity, observed
-from moestat.sweep.record import DONE, FAILED, Record
-from moestat.sweep.replication import entering
-from moestat.sweep.spec import Curve
+from moestat.sweep.kinds.fit.quantities import Quantity, observed
+from moestat.sweep.kinds.fit.spec import Curve
+from moestat.sweep.run.replication import entering
+from moestat.sweep.store.record import DONE, FAILED, Record
 
 __all__ = ["slope_evidence"]
 

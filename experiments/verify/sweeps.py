@@ -8,11 +8,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.plan import plan_cells
-from moestat.sweep.record import Record
-from moestat.sweep.spec import Curve, Spec, load_spec
-from moestat.sweep.store import open_store
+from moestat.sweep.kinds.fit.spec import Curve, Spec
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.plan import plan_cells
+from moestat.sweep.spec.read import load_spec
+from moestat.sweep.store.record import Record
+from moestat.sweep.store.store import open_store
 
 __all__ = ["CurveRecords", "gather_curves", "records_digest"]
 

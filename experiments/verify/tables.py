@@ -12,8 +12,9 @@ from pathlib import Path
 
 from experiments.claims.checks import Floored, Replayed, Slope
 from experiments.claims.evidence import Missing, QuantileEvidence, ReplayEvidence, SlopeEvidence
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.spec import load_spec, loss_label
+from moestat.sweep.kinds.fit.spec import loss_label
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.read import load_spec
 
 __all__ = ["command", "floored_slope", "page_digest", "page_slope", "replayed_slope"]
 

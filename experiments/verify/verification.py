@@ -35,9 +35,9 @@ from experiments.verify.tables import command, floored_slope, page_slope, replay
 from experiments.verify.words import shown, why_open
 from moestat.base.validate import positive_int
 from moestat.sweep.errors import SweepError
-from moestat.sweep.executors import EXECUTORS, Lost
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.spec import load_spec
+from moestat.sweep.run.executors import EXECUTORS, Lost
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.read import load_spec
 
 __all__ = ["CheckResult", "ClaimResult", "FactResult", "Verification", "verify", "verify_fact"]
 

@@ -14,40 +14,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from moestat.sweep.analysis import CurveSummary, summarise
-    from moestat.sweep.cell import run_cell
-    from moestat.sweep.comparison import compare_curves
     from moestat.sweep.errors import SweepError
-    from moestat.sweep.executors import dask_executor
-    from moestat.sweep.merging import merge
-    from moestat.sweep.plan import Cell, plan_cells
-    from moestat.sweep.record import Record
-    from moestat.sweep.runner import open_cells, run_cells
-    from moestat.sweep.spec import Spec, load_spec, parse_spec
-    from moestat.sweep.status import status_of
-    from moestat.sweep.store import create_store, open_store
-    from moestat.sweep.verification import verify
+    from moestat.sweep.kinds.fit.analysis import CurveSummary, summarise
+    from moestat.sweep.kinds.fit.comparison import compare_curves
+    from moestat.sweep.kinds.fit.spec import Spec
+    from moestat.sweep.run.cell import run_cell
+    from moestat.sweep.run.executors import dask_executor
+    from moestat.sweep.run.runner import open_cells, run_cells
+    from moestat.sweep.run.status import status_of
+    from moestat.sweep.spec.plan import Cell, plan_cells
+    from moestat.sweep.spec.read import load_spec, parse_spec
+    from moestat.sweep.store.merging import merge
+    from moestat.sweep.store.record import Record
+    from moestat.sweep.store.store import create_store, open_store
+    from moestat.sweep.store.verification import verify
 
 _HOMES = {
-    "Cell": "plan",
-    "CurveSummary": "analysis",
-    "Record": "record",
-    "Spec": "spec",
+    "Cell": "spec.plan",
+    "CurveSummary": "kinds.fit.analysis",
+    "Record": "store.record",
+    "Spec": "kinds.fit.spec",
     "SweepError": "errors",
-    "compare_curves": "comparison",
-    "create_store": "store",
-    "dask_executor": "executors",
-    "load_spec": "spec",
-    "merge": "merging",
-    "open_cells": "runner",
-    "open_store": "store",
-    "parse_spec": "spec",
-    "plan_cells": "plan",
-    "run_cell": "cell",
-    "run_cells": "runner",
-    "status_of": "status",
-    "summarise": "analysis",
-    "verify": "verification",
+    "compare_curves": "kinds.fit.comparison",
+    "create_store": "store.store",
+    "dask_executor": "run.executors",
+    "load_spec": "spec.read",
+    "merge": "store.merging",
+    "open_cells": "run.runner",
+    "open_store": "store.store",
+    "parse_spec": "spec.read",
+    "plan_cells": "spec.plan",
+    "run_cell": "run.cell",
+    "run_cells": "run.runner",
+    "status_of": "run.status",
+    "summarise": "kinds.fit.analysis",
+    "verify": "store.verification",
 }
 
 __all__ = [

@@ -1,7 +1,7 @@
 """``python -m moestat.sweep``, and the console script ``moestat-sweep``."""
 
-from moestat.sweep.signals import stoppable
-from moestat.sweep.threads import one_thread
+from moestat.sweep.run.signals import stoppable
+from moestat.sweep.run.threads import one_thread
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ from collections import Counter
 from pathlib import Path
 
 from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
-from moestat.sweep.verification import verify
+from moestat.sweep.store.verification import verify
 from tests.chaos.cluster import Cluster
 from tests.sweep.cells import stored_numbers
 from tests.sweep.conftest import SPEC

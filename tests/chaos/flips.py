@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from moestat.sweep import SweepError, open_store, summarise
-from moestat.sweep.verification import verify
+from moestat.sweep.store.verification import verify
 
 FATES = ("refused", "found", "harmless")
 

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from moestat.sweep.keys import json_schema
+from moestat.sweep.report.keys import json_schema
 
 _NAMES = (
     *(

@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 from moestat.sweep import SweepError, load_spec
-from moestat.sweep.experiments import shipped
+from moestat.sweep.spec.experiments import shipped
 
 SECONDS = 10
 FATES = ("clear error", "accepted")

@@ -22,8 +22,9 @@ from experiments.claims.witnesses import PAIRS, SEQUENCES
 from experiments.explorer import CASES
 from experiments.references import REFERENCES
 from moestat.metrics.losses import LOSSES
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.spec import load_spec, loss_label
+from moestat.sweep.kinds.fit.spec import loss_label
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.read import load_spec
 from moestat.theory.identifiability import CONDITIONS
 
 # What the papers number, table rows and unnumbered statements on rates included.

@@ -14,10 +14,10 @@ from experiments.expert_count.routing import routing_probabilities
 from experiments.expert_count.trials import TRIALS
 from experiments.verify.verification import verify
 from moestat.sweep import create_store, open_store, parse_spec
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.networks.analysis import METRICS
-from moestat.sweep.pages import write_page
-from moestat.sweep.record import Record
+from moestat.sweep.kinds.network.analysis import METRICS
+from moestat.sweep.kinds.runs.pages import write_page
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.store.record import Record
 
 
 @pytest.mark.parametrize("n_experts", [1, 2, 3, 6])

@@ -15,11 +15,11 @@ from experiments.pages.floors import (
     read,
 )
 from experiments.pages.floors_gates import draw_falls, falls
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.record import Record
-from moestat.sweep.runner import open_cells, run_cells
-from moestat.sweep.spec import load_spec
-from moestat.sweep.store import create_store
+from moestat.sweep.run.runner import open_cells, run_cells
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.read import load_spec
+from moestat.sweep.store.record import Record
+from moestat.sweep.store.store import create_store
 
 
 def drawn(rng, power, count=100, late=1e6):

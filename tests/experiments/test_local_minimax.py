@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.pages import local_minimax
 from experiments.pages.local_minimax import intercept_errors, page, spec_text
-from moestat.sweep.spec import parse_spec
+from moestat.sweep.spec.read import parse_spec
 
 
 def test_two_lines_keep_mean_and_variance_of_one():

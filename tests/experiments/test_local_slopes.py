@@ -19,10 +19,10 @@ from moestat.rates.local_slopes import (
     null_part,
 )
 from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cell
-from moestat.sweep.quantities import absorbed, observed
-from moestat.sweep.record import Record
-from moestat.sweep.spec import loss_label
-from moestat.sweep.store import create_store, open_store
+from moestat.sweep.kinds.fit.quantities import absorbed, observed
+from moestat.sweep.kinds.fit.spec import loss_label
+from moestat.sweep.store.record import Record
+from moestat.sweep.store.store import create_store, open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 

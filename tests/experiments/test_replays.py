@@ -9,8 +9,8 @@ from experiments.claims.checks import Replayed, Slope
 from experiments.claims.evidence import Missing, ReplayEvidence
 from experiments.verify.tables import page_slope, replayed_slope
 from experiments.verify.words import why_open
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.spec import load_spec
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.read import load_spec
 
 REPLAYS = [check for claim in CLAIMS.values() for check in claim.checks if type(check) is Replayed]
 CHECK = Replayed("mlmoe_figure1", "softmax, k = 4, EM", Fraction("-0.28"))

@@ -9,12 +9,12 @@ from experiments.claims.checks import Identity, TunedContrast
 from experiments.claims.equations import EQUATIONS
 from experiments.compete.training_claims import CLAIMS
 from experiments.verify.contrasts import contrast_evidence
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.pages import write_page
-from moestat.sweep.record import Record
-from moestat.sweep.spec import parse_spec
-from moestat.sweep.store import create_store, open_store
-from moestat.sweep.training.analysis import METRICS
+from moestat.sweep.kinds.runs.pages import write_page
+from moestat.sweep.kinds.training.analysis import METRICS
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.store.record import Record
+from moestat.sweep.store.store import create_store, open_store
 
 CONTRASTS = [
     check for claim in CLAIMS for check in claim.checks if isinstance(check, TunedContrast)

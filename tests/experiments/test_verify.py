@@ -33,11 +33,11 @@ from experiments.verify.slopes import slope_evidence
 from experiments.verify.sweeps import records_digest
 from experiments.verify.tables import floored_slope, page_digest, page_slope
 from experiments.verify.words import shown, why_open
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.record import Record
-from moestat.sweep.runner import open_cells, run_cells
-from moestat.sweep.spec import load_spec
-from moestat.sweep.store import create_store
+from moestat.sweep.run.runner import open_cells, run_cells
+from moestat.sweep.spec.experiments import find_spec
+from moestat.sweep.spec.read import load_spec
+from moestat.sweep.store.record import Record
+from moestat.sweep.store.store import create_store
 
 HALF = Fraction(-1, 2)
 CURVE = SimpleNamespace(require_certificate=True)

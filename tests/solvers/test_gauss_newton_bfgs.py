@@ -21,9 +21,9 @@ from moestat.solvers.least_squares.gauss_newton import (
 from moestat.solvers.least_squares.gauss_newton_bfgs import _held, _root
 from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.trust_region.region import box_step
-from moestat.sweep.cell import run_cell
-from moestat.sweep.plan import plan_cells
-from moestat.sweep.spec import parse_spec
+from moestat.sweep.run.cell import run_cell
+from moestat.sweep.spec.plan import plan_cells
+from moestat.sweep.spec.read import parse_spec
 
 WIDE = moestat.Uniform(-1, 1)
 LINEAR = {"name": "polynomial", "degree": 1}

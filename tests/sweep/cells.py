@@ -1,8 +1,8 @@
 """Stand-ins for the cell function: no fit, known numbers."""
 
 from moestat.sweep import parse_spec
-from moestat.sweep.record import DONE, FAILED, Record
-from moestat.sweep.spec import loss_label
+from moestat.sweep.kinds.fit.spec import loss_label
+from moestat.sweep.store.record import DONE, FAILED, Record
 
 
 def identity(cell):

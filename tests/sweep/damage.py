@@ -3,8 +3,8 @@
 import contextlib
 import sqlite3
 
-from moestat.sweep.rows import HEAD, key_of
-from moestat.sweep.texts import Texts
+from moestat.sweep.store.rows import HEAD, key_of
+from moestat.sweep.store.texts import Texts
 
 BEGIN = HEAD.itemsize
 

@@ -5,7 +5,7 @@ import json
 import sqlite3
 
 from moestat.sweep import open_store
-from moestat.sweep.identity import digest
+from moestat.sweep.spec.identity import digest
 
 COLUMNS = (
     *("key", "curve", "n", "replicate", "status", "loss", "log_likelihood", "certified", "params"),

@@ -6,8 +6,8 @@ import pytest
 
 from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells, summarise
-from moestat.sweep.analysis import ABSORBED
-from moestat.sweep.evidence import NUMBERS, gather
+from moestat.sweep.kinds.fit.analysis import ABSORBED
+from moestat.sweep.kinds.fit.evidence import NUMBERS, gather
 from tests.sweep.cells import exact_rate
 
 

@@ -6,11 +6,11 @@ import pytest
 from rich.console import Console
 
 from moestat.sweep import create_store, open_cells, plan_cells, run_cells
-from moestat.sweep.batches import batches
-from moestat.sweep.cost import CostModel
-from moestat.sweep.executors import EXECUTORS, Executor
-from moestat.sweep.progress import reporter, time_left
-from moestat.sweep.status import status_of
+from moestat.sweep.run.batches import batches
+from moestat.sweep.run.cost import CostModel
+from moestat.sweep.run.executors import EXECUTORS, Executor
+from moestat.sweep.run.progress import reporter, time_left
+from moestat.sweep.run.status import status_of
 from tests.sweep.cells import exact_rate
 
 

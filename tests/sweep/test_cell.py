@@ -6,8 +6,8 @@ import pytest
 from moestat import MixingMeasure, sample_weighted, voronoi_loss, voronoi_terms
 from moestat.metrics.distances import expert_errors
 from moestat.metrics.losses import cell_errors
-from moestat.sweep import cell as cells
 from moestat.sweep import parse_spec, plan_cells, run_cell
+from moestat.sweep.kinds.fit import cell as cells
 
 FURTHER = 'theory = -0.5\nalso = ["softmax-D2r", { name = "softmax-D2r", r = 4 }]'
 

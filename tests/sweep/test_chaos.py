@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
-from moestat.sweep.verification import verify
+from moestat.sweep.store.verification import verify
 from tests.sweep.cells import stored_numbers
 from tests.sweep.processes import count, final_table, start_run, wait_until, workers_of
 

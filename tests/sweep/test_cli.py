@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, load_spec, open_cells, open_store, parse_spec, run_cells
 from moestat.sweep.cli import app
-from moestat.sweep.expectation import expect
-from moestat.sweep.lock import exclusive
+from moestat.sweep.run.expectation import expect
+from moestat.sweep.store.lock import exclusive
 from tests.sweep.cells import always_fails, exact_rate
 from tests.sweep.damage import change_row, flip_field
 
@@ -379,7 +379,7 @@ def test_a_cell_that_fails_sets_the_exit_code_and_shows_where(spec_file, monkeyp
     def broken(*_, **__):
         raise RuntimeError("as asked")
 
-    monkeypatch.setattr("moestat.sweep.cell.make_solver", broken)
+    monkeypatch.setattr("moestat.sweep.kinds.fit.cell.make_solver", broken)
     result = invoke("cell", spec_file, "em | n=200 | replicate=1")
     assert result.exit_code == 1
     assert "message: RuntimeError: as asked" in result.stdout
@@ -387,7 +387,7 @@ def test_a_cell_that_fails_sets_the_exit_code_and_shows_where(spec_file, monkeyp
 
 
 def test_shares_are_disjoint_and_merge_to_the_whole(spec_file, tmp_path, monkeypatch):
-    monkeypatch.setattr("moestat.sweep.cell.run_cell", exact_rate)
+    monkeypatch.setattr("moestat.sweep.run.cell.run_cell", exact_rate)
     stores = []
     for share in ("1/2", "2/2"):
         out = tmp_path / f"{share[0]}.sqlite"
@@ -413,7 +413,7 @@ def test_an_edited_spec_is_refused_and_extended_on_request(spec_file, fill):
 
 
 def test_added_replicates_are_announced_and_explained(spec_file, tmp_path, monkeypatch):
-    monkeypatch.setattr("moestat.sweep.cell.run_cell", exact_rate)
+    monkeypatch.setattr("moestat.sweep.run.cell.run_cell", exact_rate)
     adaptive = "replicates = 3\ntarget_slope_halfwidth = 0.01\nmax_replicates = 8"
     spec_file.write_text(spec_file.read_text().replace("replicates = 3", adaptive))
     out = tmp_path / "a.sqlite"
@@ -461,8 +461,8 @@ def test_imports_stay_light(module):
 
 
 def test_the_list_needs_no_family_and_tells_what_the_specs_say():
-    from moestat.sweep.experiments import shipped
-    from moestat.sweep.listing import entries
+    from moestat.sweep.report.listing import entries
+    from moestat.sweep.spec.experiments import shipped
 
     chosen = {name: shipped()[name] for name in ("quickstart", "microscope_gaussian")}
     for entry in entries(chosen):
@@ -512,7 +512,7 @@ def test_check_of_a_lattice_does_not_take_time_to_grow_with_n(text, tmp_path, mo
     def timed(text, cell):
         return dataclasses.replace(exact_rate(text, cell), seconds=1.0 + (cell.n > 10**4))
 
-    monkeypatch.setattr("moestat.sweep.expectation.run_cell", timed)
+    monkeypatch.setattr("moestat.sweep.run.expectation.run_cell", timed)
     text = text.replace("n = [200, 400]", "n = [10_000, 1_000_000_000, 100_000_000_000_000]")
     text = text.replace("[design]", '[design]\nlaw = "lattice"\nnodes = 32')
     newton, _ = expect(parse_spec(text), tmp_path / "none.sqlite")
@@ -587,8 +587,8 @@ def test_watching_ends_when_no_runner_is_at_work(fill):
 
 
 def test_watching_goes_on_while_a_runner_is_at_work(fill, monkeypatch):
-    from moestat.sweep import status as module
     from moestat.sweep.cli import _cells
+    from moestat.sweep.run import status as module
 
     runners = iter([{"process": 1, "host": "a"}] * 2 + [None] * 2)
     monkeypatch.setattr(module, "holder_of", lambda path: next(runners))

@@ -1,8 +1,8 @@
 """Expected times: none before every curve is known, none that experience has shown too short."""
 
 from moestat.sweep import plan_cells
-from moestat.sweep.cost import CostModel
-from moestat.sweep.progress import _Count
+from moestat.sweep.run.cost import CostModel
+from moestat.sweep.run.progress import _Count
 from tests.sweep.cells import exact_rate
 
 

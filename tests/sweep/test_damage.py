@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from moestat.sweep import SweepError, create_store, load_spec, open_cells, open_store, run_cells
 from moestat.sweep.cli import app
-from moestat.sweep.store import backup
-from moestat.sweep.verification import verify
+from moestat.sweep.store.store import backup
+from moestat.sweep.store.verification import verify
 from tests.chaos.flips import FATES, fates
 from tests.sweep.cells import exact_rate, stored_numbers
 from tests.sweep.damage import BEGIN, change_row, flip_field, flipped
@@ -69,7 +69,7 @@ def test_a_run_computes_damaged_rows_again(path, spec_file, monkeypatch):
         before = stored_numbers(store)
     change_row(path, KEY, flip_field("loss"))
     change_row(path, "em | n=400 | replicate=0", flip_field("curve"))
-    monkeypatch.setattr("moestat.sweep.cell.run_cell", exact_rate)
+    monkeypatch.setattr("moestat.sweep.run.cell.run_cell", exact_rate)
     result = invoke("run", spec_file, "--out", path, "--executor", "serial")
     assert result.exit_code == 0
     assert "2 of 12 cells to run" in result.stderr
@@ -95,7 +95,7 @@ def test_rows_whose_shared_texts_are_damaged_are_damaged(path, spec_file, monkey
     with open_store(path) as store:
         assert len(store.damage()) + len(list(store.records())) == 12
         assert len(store.damage()) > 0
-    monkeypatch.setattr("moestat.sweep.cell.run_cell", exact_rate)
+    monkeypatch.setattr("moestat.sweep.run.cell.run_cell", exact_rate)
     assert invoke("run", spec_file, "--out", path, "--executor", "serial").exit_code == 0
     with open_store(path) as store:
         assert (verify(store), stored_numbers(store)) == ([], before)

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, run_cells
-from moestat.sweep.executors import EXECUTORS, Lost, dask, dask_executor
+from moestat.sweep.run.executors import EXECUTORS, Lost, dask, dask_executor
 from tests.sweep.cells import stored_numbers
 
 distributed = pytest.importorskip("distributed")

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells, summarise
-from moestat.sweep.display import rates_table
+from moestat.sweep.kinds.fit.display import rates_table
 from tests.sweep.cells import exact_rate
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from moestat.base.registry import UnknownNameError
 from moestat.sweep import SweepError, create_store, open_cells, open_store, run_cells
-from moestat.sweep.executors import EXECUTORS, Executor, Lost
+from moestat.sweep.run.executors import EXECUTORS, Executor, Lost
 from tests.sweep.cells import exact_rate, stored_numbers
 
 

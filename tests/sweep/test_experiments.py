@@ -5,7 +5,7 @@ import pytest
 
 import moestat
 from moestat.sweep import SweepError
-from moestat.sweep.experiments import find_spec, shipped
+from moestat.sweep.spec.experiments import find_spec, shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,8 +5,8 @@ import pytest
 from moestat.metrics.losses import LOSSES
 from moestat.rates.style import WIDTHS, style
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells, summarise
-from moestat.sweep.experiments import find_spec
-from moestat.sweep.figure import draw, loss_symbol
+from moestat.sweep.kinds.fit.figure import draw, loss_symbol
+from moestat.sweep.spec.experiments import find_spec
 from tests.sweep.cells import exact_rate
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
-from moestat.sweep.lock import holder_of
-from moestat.sweep.status import status_of
-from moestat.sweep.verification import verify
+from moestat.sweep.run.status import status_of
+from moestat.sweep.store.lock import holder_of
+from moestat.sweep.store.verification import verify
 from tests.sweep.cells import stored_numbers
 from tests.sweep.processes import alive, children, count, start_run, wait_until
 

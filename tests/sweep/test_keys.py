@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from moestat.sweep import SweepError, parse_spec
-from moestat.sweep.experiments import shipped
-from moestat.sweep.keys import KEYS, json_schema, reference_page
+from moestat.sweep.report.keys import KEYS, json_schema, reference_page
+from moestat.sweep.spec.experiments import shipped
 
 DOCS = Path(__file__).parents[2] / "docs"
 

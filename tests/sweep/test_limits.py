@@ -7,7 +7,7 @@ import pytest
 
 import moestat
 from moestat.sweep import SweepError, load_spec, parse_spec
-from moestat.sweep.limits import memory_of
+from moestat.sweep.spec.limits import memory_of
 
 DEEP = "x = " + "[" * 5000 + "]" * 5000
 
@@ -41,7 +41,7 @@ def test_what_is_out_of_bounds_is_named(text, old, new, message):
 
 
 def test_samples_that_fit_into_no_memory_are_refused_with_the_estimate(tmp_path, text, monkeypatch):
-    monkeypatch.setattr("moestat.sweep.limits.available_memory", lambda: 2**30)
+    monkeypatch.setattr("moestat.sweep.spec.limits.available_memory", lambda: 2**30)
     path = tmp_path / "large.toml"
     path.write_text(text.replace("[200, 400]", "[200, 100_000_000]"))
     with pytest.raises(SweepError, match=r"100000000 rows need about 13\.4 GiB of memory"):

@@ -3,8 +3,8 @@ import dataclasses
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, open_store, parse_spec, run_cells
-from moestat.sweep.merging import merge
-from moestat.sweep.verification import verify
+from moestat.sweep.store.merging import merge
+from moestat.sweep.store.verification import verify
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers
 
 

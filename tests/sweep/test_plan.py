@@ -1,7 +1,7 @@
 import dataclasses
 
 from moestat.sweep import parse_spec, plan_cells
-from moestat.sweep.plan import counts_of
+from moestat.sweep.spec.plan import counts_of
 
 GOLDEN_DATA = "0x40f9eeecc9e1774cb922bdb2d5c5c035"
 GOLDEN_FIT = "0x755205f0c8c30cf322e563a8dd17e1f4"

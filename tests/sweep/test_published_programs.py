@@ -13,7 +13,7 @@ from moestat.model.designs import Equispaced, Given, make_design
 from moestat.solvers.problem import Problem, Sample
 from moestat.sweep import SweepError, parse_spec, plan_cells, run_cell
 from moestat.sweep.cli import app
-from moestat.sweep.scoring import score
+from moestat.sweep.kinds.fit.scoring import score
 
 TEXT = """
 title = "A published program"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, parse_spec, run_cells, summarise
-from moestat.sweep.record import DONE
-from moestat.sweep.replication import replication
-from moestat.sweep.scan import Cells
+from moestat.sweep.run.replication import replication
+from moestat.sweep.store.record import DONE
+from moestat.sweep.store.scan import Cells
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers
 
 TARGET = "replicates = 3\ntarget_slope_halfwidth = {}\nmax_replicates = {}"
@@ -131,7 +131,7 @@ def test_wrong_specs(text, new, message):
 def test_intervals_still_cover_where_the_rule_stopped(adaptive):
     # Stopping at a short interval favours intervals that are short by chance.
     spec, draws, hits = adaptive(0.15), 400, 0
-    from moestat.sweep.plan import plan_cells
+    from moestat.sweep.spec.plan import plan_cells
 
     for draw in range(draws):
         records = []

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, open_cells, open_store, parse_spec, run_cells, summarise
 from moestat.sweep.cli import app
-from moestat.sweep.figure import draw
-from moestat.sweep.report import latex_table, markdown_report, verdict, write_report
-from moestat.sweep.verdicts import judge
+from moestat.sweep.kinds.fit.figure import draw
+from moestat.sweep.kinds.fit.report import latex_table, markdown_report, verdict, write_report
+from moestat.sweep.kinds.fit.verdicts import judge
 from tests.sweep.cells import always_fails, exact_rate
 
 GOLDEN = Path(__file__).parent

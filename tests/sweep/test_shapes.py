@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from moestat.sweep.checksums import checksum, checksums
-from moestat.sweep.shapes import Shape, pack
+from moestat.sweep.store.checksums import checksum, checksums
+from moestat.sweep.store.shapes import Shape, pack
 
 VALUE = {
     "sizes": [1, -128, 127, 128, 40_000, 2**40, -(2**63)],

@@ -5,10 +5,10 @@ import sqlite3
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, open_store, parse_spec, run_cells
-from moestat.sweep.identity import digest
-from moestat.sweep.lock import exclusive, holder_of
-from moestat.sweep.schema import SCHEMA_VERSION
-from moestat.sweep.verification import verify
+from moestat.sweep.spec.identity import digest
+from moestat.sweep.store.lock import exclusive, holder_of
+from moestat.sweep.store.schema import SCHEMA_VERSION
+from moestat.sweep.store.verification import verify
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers
 from tests.sweep.older import downgrade
 
@@ -402,7 +402,7 @@ def test_a_second_runner_is_refused_and_told_who_holds_the_store(path):
 
 def test_without_file_locks_stores_can_be_read_but_not_written(path, spec, monkeypatch):
     fill(path, spec, limit=2)
-    monkeypatch.setattr("moestat.sweep.lock.fcntl", None)
+    monkeypatch.setattr("moestat.sweep.store.lock.fcntl", None)
     with pytest.raises(SweepError, match=r"needs the file locks of a POSIX system: on Windows"):
         fill(path, spec)
     assert len(read_all(path)) == 2

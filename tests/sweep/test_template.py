@@ -14,7 +14,7 @@ from moestat.model.likelihoods import LIKELIHOODS
 from moestat.sweep import parse_spec
 from moestat.sweep.cli import app
 from moestat.sweep.errors import SweepError
-from moestat.sweep.template import template
+from moestat.sweep.spec.template import template
 
 EXPERTS = ("linear", {"name": "activation", "activation": "gelu", "weighted": False})
 

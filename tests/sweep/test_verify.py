@@ -3,7 +3,7 @@ import sqlite3
 import pytest
 
 from moestat.sweep import create_store, open_cells, open_store, run_cells
-from moestat.sweep.verification import verify
+from moestat.sweep.store.verification import verify
 from tests.sweep.cells import exact_rate
 from tests.sweep.damage import BEGIN, change_row, flip_field, flipped
 

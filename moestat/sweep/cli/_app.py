@@ -15,10 +15,10 @@ from typer.core import TyperGroup
 
 from moestat import __version__
 from moestat.sweep.errors import SweepError
-from moestat.sweep.signals import Terminated
+from moestat.sweep.run.signals import Terminated
 
 if TYPE_CHECKING:
-    from moestat.sweep.store import Store
+    from moestat.sweep.store.store import Store
 
 __all__ = [
     "DAMAGED",
@@ -130,7 +130,7 @@ _not_sound: list[str] = []
 @contextmanager
 def reading(path: Path) -> Iterator[Store]:
     """Open a store for reading; what is damaged in it is named, and sets the exit code."""
-    from moestat.sweep.store import open_store
+    from moestat.sweep.store.store import open_store
 
     with open_store(path) as store:
         tell_damage(store.damage())

@@ -26,9 +26,9 @@ from moestat.sweep.cli._app import (
 from moestat.sweep.errors import SweepError
 
 if TYPE_CHECKING:
-    from moestat.sweep.record import Record
-    from moestat.sweep.spec import Spec
-    from moestat.sweep.store import Store
+    from moestat.sweep.kinds.fit.spec import Spec
+    from moestat.sweep.store.record import Record
+    from moestat.sweep.store.store import Store
 
 __all__ = ["cell", "failures", "show_failures", "status"]
 
@@ -45,7 +45,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show how far a sweep has come, and how long it will take; also while it runs."""
-    from moestat.sweep.status import status_of
+    from moestat.sweep.run.status import status_of
 
     if watch and as_json:
         raise SweepError("--watch draws a table: take it without --json")
@@ -56,7 +56,7 @@ def status(
         if as_json:
             show_json({"store": str(store), **found.as_dict()})
             return
-        from moestat.sweep.display import status_table
+        from moestat.sweep.kinds.fit.display import status_table
 
         shown = console()
         shown.print(status_table(found))
@@ -67,9 +67,9 @@ def _watch(path: Path) -> None:
     """The table of a sweep, drawn anew in place until its runner has ended."""
     from rich.live import Live
 
-    from moestat.sweep.display import status_table
-    from moestat.sweep.status import status_of
-    from moestat.sweep.store import open_store
+    from moestat.sweep.kinds.fit.display import status_table
+    from moestat.sweep.run.status import status_of
+    from moestat.sweep.store.store import open_store
 
     with Live(console=console(), transient=True, auto_refresh=False) as live:
         while True:
@@ -136,9 +136,9 @@ def cell(
 
     A cell that fails shows its traceback.  The store is left as it is.
     """
-    from moestat.sweep.cell import run_cell
-    from moestat.sweep.plan import find_cell
-    from moestat.sweep.record import FAILED
+    from moestat.sweep.run.cell import run_cell
+    from moestat.sweep.spec.plan import find_cell
+    from moestat.sweep.store.record import FAILED
 
     spec, stored = _spec_and_record(source, key)
     if data is not None:
@@ -160,8 +160,8 @@ def cell(
 
 def _write_data(spec: Spec, key: str, path: Path) -> None:
     """Write the data of a cell, one row a line: inputs, response, and how often the row occurs."""
-    from moestat.sweep.cell import data_of
-    from moestat.sweep.plan import find_cell
+    from moestat.sweep.kinds.fit.cell import data_of
+    from moestat.sweep.spec.plan import find_cell
 
     if path.suffix != ".csv":
         raise SweepError(f"--data must end in .csv, got {path.name!r}")
@@ -179,9 +179,9 @@ def _write_data(spec: Spec, key: str, path: Path) -> None:
 
 def _spec_and_record(source: str, key: str) -> tuple[Spec, Record | None]:
     """The spec that `source` is or belongs to, and the record of a cell in a store."""
-    from moestat.sweep.experiments import find_spec
-    from moestat.sweep.spec import load_spec
-    from moestat.sweep.store import is_store
+    from moestat.sweep.spec.experiments import find_spec
+    from moestat.sweep.spec.read import load_spec
+    from moestat.sweep.store.store import is_store
 
     if not is_store(Path(source)):
         return load_spec(find_spec(source)), None

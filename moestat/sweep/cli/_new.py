@@ -23,7 +23,7 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Write a commented spec of a family of your choice, which runs as it is."""
-    from moestat.sweep.template import template
+    from moestat.sweep.spec.template import template
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     text = template(path.stem, likelihood, gate, expert, experts)

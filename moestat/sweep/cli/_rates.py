@@ -16,7 +16,7 @@ __all__ = ["compare", "plot", "rates", "report", "score"]
 @command("rates quickstart.sqlite --json")
 def rates(store: StorePath, as_json: AsJson = False) -> None:
     """Show the fitted rates; with --json everything, by loss, block and kind of Voronoi cell."""
-    from moestat.sweep.kinds import part_of
+    from moestat.sweep.spec.kinds import part_of
 
     with reading(store) as opened:
         spec = opened.spec
@@ -38,7 +38,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare the slopes of two curves; replicates on the same data are compared in pairs."""
-    from moestat.sweep.comparison import compare_curves
+    from moestat.sweep.kinds.fit.comparison import compare_curves
 
     with reading(store) as one, reading(other or store) as two:
         difference = compare_curves(one, first, two, second)
@@ -65,8 +65,8 @@ def plot(
 ) -> None:
     """Draw losses against sample sizes with their fitted rates."""
     from moestat.rates.style import WIDTHS, style
-    from moestat.sweep.figure import write_figures
-    from moestat.sweep.kinds import part_of
+    from moestat.sweep.kinds.fit.figure import write_figures
+    from moestat.sweep.spec.kinds import part_of
 
     if size not in WIDTHS:
         raise SweepError(f"--size must be one of {', '.join(WIDTHS)}, got {size!r}")
@@ -93,11 +93,11 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write a report: figure (PNG, PDF), Markdown page with the evidence, LaTeX table."""
-    from moestat.sweep.kinds import part_of
+    from moestat.sweep.spec.kinds import part_of
 
     with reading(store) as opened:
         if html:
-            from moestat.sweep.html import write_html
+            from moestat.sweep.report.html import write_html
 
             _show_files("report", write_html(opened, out), as_json)
             return
@@ -117,10 +117,10 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Score estimates that another program made by the losses of SPEC."""
-    from moestat.sweep.display import scores_table
-    from moestat.sweep.experiments import find_spec
-    from moestat.sweep.scoring import score as scored
-    from moestat.sweep.spec import load_spec
+    from moestat.sweep.kinds.fit.display import scores_table
+    from moestat.sweep.kinds.fit.scoring import score as scored
+    from moestat.sweep.spec.experiments import find_spec
+    from moestat.sweep.spec.read import load_spec
 
     found = scored(load_spec(find_spec(spec)), estimates)
     if as_json:

@@ -23,10 +23,10 @@ from moestat.sweep.cli._cells import show_failures
 from moestat.sweep.errors import SweepError
 
 if TYPE_CHECKING:
-    from moestat.sweep.executors import Executor
-    from moestat.sweep.plan import Plan
-    from moestat.sweep.spec import Spec
-    from moestat.sweep.store import Store
+    from moestat.sweep.kinds.fit.spec import Spec
+    from moestat.sweep.run.executors import Executor
+    from moestat.sweep.spec.plan import Plan
+    from moestat.sweep.store.store import Store
 
 __all__ = ["run"]
 
@@ -81,11 +81,11 @@ def run(
 
     Interrupt or kill it at any time: the same command goes on, and ends with the same numbers.
     """
-    from moestat.sweep.doubts import doubts
-    from moestat.sweep.experiments import find_spec
-    from moestat.sweep.spec import load_spec
-    from moestat.sweep.store import create_store
-    from moestat.sweep.threads import available_cpus
+    from moestat.sweep.kinds.fit.doubts import doubts
+    from moestat.sweep.run.threads import available_cpus
+    from moestat.sweep.spec.experiments import find_spec
+    from moestat.sweep.spec.read import load_spec
+    from moestat.sweep.store.store import create_store
 
     progress = console(stderr=True)
     chosen = _executor(executor, scheduler, progress)
@@ -124,7 +124,7 @@ def _show_expectation(spec: Spec, target: Path, workers: int, as_json: bool) -> 
     """What the cells without a result will take; nothing is written."""
     from dataclasses import asdict
 
-    from moestat.sweep.expectation import expect, expectation_table
+    from moestat.sweep.run.expectation import expect, expectation_table
 
     found = expect(spec, target)
     if as_json:
@@ -136,7 +136,7 @@ def _show_expectation(spec: Spec, target: Path, workers: int, as_json: bool) -> 
 def _executor(name: str, scheduler: str | None, progress: Console) -> Executor:
     """The executor called `name`; without a device, that of the processor in place of ``cuda``."""
     from moestat.base.registry import UnknownNameError
-    from moestat.sweep.executors import EXECUTORS, dask_executor
+    from moestat.sweep.run.executors import EXECUTORS, dask_executor
 
     try:
         chosen = EXECUTORS[name]
@@ -172,9 +172,9 @@ def _run_rounds(
 
     Returns whether anything was open.
     """
-    from moestat.sweep.cost import CostModel
-    from moestat.sweep.progress import reporter
-    from moestat.sweep.runner import open_cells, run_cells
+    from moestat.sweep.run.cost import CostModel
+    from moestat.sweep.run.progress import reporter
+    from moestat.sweep.run.runner import open_cells, run_cells
 
     cells = _shared(spec, open_cells(spec, store, retry_failed), share)
     first = f"{spec.title}: {len(cells)} of {_planned(spec, store)} cells to run"
@@ -196,7 +196,7 @@ def _run_rounds(
 
 def _shared(spec: Spec, cells: Plan, share: str | None) -> Plan:
     """The cells of one share; every share has cells of every size."""
-    from moestat.sweep.plan import plan_cells
+    from moestat.sweep.spec.plan import plan_cells
 
     if share is None:
         return cells
@@ -207,14 +207,14 @@ def _shared(spec: Spec, cells: Plan, share: str | None) -> Plan:
 
 
 def _planned(spec: Spec, store: Store) -> int:
-    from moestat.sweep.runner import planned_cells
+    from moestat.sweep.run.runner import planned_cells
 
     return len(planned_cells(spec, store))
 
 
 def _reasons(spec: Spec, store: Store) -> str:
     """Why curves get more replicates."""
-    from moestat.sweep.replication import replication
+    from moestat.sweep.run.replication import replication
 
     counts = replication(spec, store.cells)
     return "; ".join(
@@ -245,8 +245,8 @@ def _point_to_results(store: Store) -> int:
 
 def _conclude(store: Store, as_json: bool) -> int:
     """Show the rates, write the figures, and count the failed cells."""
-    from moestat.sweep.figure import write_figures
-    from moestat.sweep.kinds import part_of
+    from moestat.sweep.kinds.fit.figure import write_figures
+    from moestat.sweep.spec.kinds import part_of
 
     spec = store.spec
     summaries = part_of(spec.kind, "summarise")(store)

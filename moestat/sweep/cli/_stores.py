@@ -7,15 +7,7 @@ from typing import Annotated
 
 import typer
 
-from moestat.sweep.cli._app import (
-    DAMAGED,
-    AsJson,
-    StorePath,
-    command,
-    console,
-    reading,
-    show_json,
-)
+from moestat.sweep.cli._app import DAMAGED, AsJson, StorePath, command, console, reading, show_json
 from moestat.sweep.errors import SweepError
 
 __all__ = ["backup", "export", "list_experiments", "merge", "verify_store"]
@@ -28,7 +20,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write every cell as one row of a table, and a data dictionary that explains its columns."""
-    from moestat.sweep.export import export as write
+    from moestat.sweep.store.export import export as write
 
     with reading(store) as opened:
         rows, dictionary = write(opened, out)
@@ -45,7 +37,7 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Bring the results of several machines together; stores that contradict are refused."""
-    from moestat.sweep.merging import merge as join
+    from moestat.sweep.store.merging import merge as join
 
     for store in stores:
         with reading(store):
@@ -64,7 +56,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy a store whole, also while its sweep runs; a copied file alone may lack rows."""
-    from moestat.sweep.store import backup as copy
+    from moestat.sweep.store.store import backup as copy
 
     rows = copy(store, out)
     with reading(out):
@@ -78,8 +70,8 @@ def backup(
 @command("verify-store quickstart.sqlite", name="verify-store")
 def verify_store(store: StorePath, as_json: AsJson = False) -> None:
     """Check the file, its spec's digest, and the identity and checksum of every row."""
-    from moestat.sweep.store import open_store
-    from moestat.sweep.verification import verify
+    from moestat.sweep.store.store import open_store
+    from moestat.sweep.store.verification import verify
 
     with open_store(store) as opened:
         findings = verify(opened)
@@ -100,8 +92,8 @@ def list_experiments(as_json: AsJson = False) -> None:
     """List the shipped experiments."""
     from dataclasses import asdict
 
-    from moestat.sweep.experiments import shipped
-    from moestat.sweep.listing import entries, entries_table
+    from moestat.sweep.report.listing import entries, entries_table
+    from moestat.sweep.spec.experiments import shipped
 
     found = entries(shipped())
     if not found:

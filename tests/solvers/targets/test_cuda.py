@@ -18,7 +18,7 @@ from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.targets import CudaTarget, missing, plan_memory
 from moestat.sweep import SweepError, open_store
 from moestat.sweep.cli import app
-from moestat.sweep.executors import EXECUTORS
+from moestat.sweep.run.executors import EXECUTORS
 from tests.solvers.targets import comparison
 
 ROOT = Path(__file__).parents[3]

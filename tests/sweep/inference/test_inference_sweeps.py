@@ -5,16 +5,16 @@ import pytest
 
 from moestat.estimation.inference.alignment import align
 from moestat.sweep.errors import SweepError
-from moestat.sweep.experiments import shipped
-from moestat.sweep.html import write_html
-from moestat.sweep.inference.analysis import share, summarise_inference
-from moestat.sweep.inference.display import inference_table
-from moestat.sweep.inference.observed import Observed, best_approximation
-from moestat.sweep.inference.procedures import PROCEDURES
-from moestat.sweep.inference.trial import make_trial
-from moestat.sweep.pages import write_page
-from moestat.sweep.plan import plan_cells
-from moestat.sweep.spec import parse_spec
+from moestat.sweep.kinds.inference.analysis import share, summarise_inference
+from moestat.sweep.kinds.inference.display import inference_table
+from moestat.sweep.kinds.inference.observed import Observed, best_approximation
+from moestat.sweep.kinds.inference.procedures import PROCEDURES
+from moestat.sweep.kinds.inference.trial import make_trial
+from moestat.sweep.kinds.runs.pages import write_page
+from moestat.sweep.report.html import write_html
+from moestat.sweep.spec.experiments import shipped
+from moestat.sweep.spec.plan import plan_cells
+from moestat.sweep.spec.read import parse_spec
 
 LINES = (
     '{ likelihood = "gaussian", gate = "softmax", beta0 = [0.3, 0.0], beta1 = [1.0, 0.0],'
@@ -65,8 +65,8 @@ def observed(own, seed=0):
 
 
 def test_a_sweep_runs_and_reports(tmp_path):
-    from moestat.sweep.runner import open_cells, run_cells
-    from moestat.sweep.store import create_store
+    from moestat.sweep.run.runner import open_cells, run_cells
+    from moestat.sweep.store.store import create_store
 
     spec = parse_spec(SPEC)
     with create_store(tmp_path / "s.sqlite", spec) as store:

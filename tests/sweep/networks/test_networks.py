@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from moestat.networks import Network, NormalisedGradientDescent, PatchLaw, evaluate, train
 from moestat.sweep import SweepError, create_store, open_store, parse_spec, plan_cells, run_cell
 from moestat.sweep.cli import app
-from moestat.sweep.export import export
-from moestat.sweep.networks.analysis import summarise_networks
+from moestat.sweep.kinds.network.analysis import summarise_networks
+from moestat.sweep.store.export import export
 
 SPEC = """
 kind = "network"
@@ -282,7 +282,7 @@ def test_bad_specs_are_refused_in_one_line_that_names_the_key(old, new, message)
 
 
 def test_the_shipped_experiments_are_specs_of_networks():
-    from moestat.sweep.experiments import shipped
+    from moestat.sweep.spec.experiments import shipped
 
     specs: dict[str, Any] = {
         name: parse_spec(path.read_text())

@@ -4,9 +4,9 @@ import pytest
 
 from moestat.rates.style import MARKERS
 from moestat.sweep.errors import SweepError
-from moestat.sweep.experiments import shipped
-from moestat.sweep.plan import plan_cells
-from moestat.sweep.spec import parse_spec
+from moestat.sweep.spec.experiments import shipped
+from moestat.sweep.spec.plan import plan_cells
+from moestat.sweep.spec.read import parse_spec
 
 SPEC = """
 kind = "training"
@@ -72,12 +72,12 @@ def test_shipped_experiments_give_every_method_the_same_grid():
 
 def test_a_sweep_runs_and_reports(tmp_path):
     pytest.importorskip("torch")
-    from moestat.sweep.html import write_html
-    from moestat.sweep.pages import write_page
-    from moestat.sweep.runner import open_cells, run_cells
-    from moestat.sweep.store import create_store
-    from moestat.sweep.training.analysis import summarise_trainings
-    from moestat.sweep.training.display import draw_trainings, trainings_table
+    from moestat.sweep.kinds.runs.pages import write_page
+    from moestat.sweep.kinds.training.analysis import summarise_trainings
+    from moestat.sweep.kinds.training.display import draw_trainings, trainings_table
+    from moestat.sweep.report.html import write_html
+    from moestat.sweep.run.runner import open_cells, run_cells
+    from moestat.sweep.store.store import create_store
 
     spec = parse_spec(SPEC)
     with create_store(tmp_path / "s.sqlite", spec) as store:

@@ -1,0 +1,387 @@
+"""From a store to rates: what each curve has, what enters its rate, and what does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.rates.rate import RateResult, fit_rate
+from moestat.sweep.kinds.fit.evidence import NUMBERS, Evidence, gather
+from moestat.sweep.kinds.fit.quantities import ROUNDING
+from moestat.sweep.kinds.fit.spec import Curve, loss_label
+from moestat.sweep.kinds.fit.verdicts import Verdict, judge
+from moestat.sweep.run.replication import Replication, entering_cells, replication
+from moestat.sweep.store.columns import CERTIFICATE, LOSSES, Columns, literals, read_columns
+from moestat.sweep.store.scan import Cells
+from moestat.sweep.store.shapes import Shape
+from moestat.sweep.store.store import Store
+
+__all__ = ["ABSORBED", "CELL_KINDS", "CurveSummary", "Exponent", "average_rates", "summarise"]
+
+ABSORBED = "no error but rounding, as where a translation absorbs it"
+"""Why an error within cells has no rate."""
+
+CELL_KINDS = ("exact", "over")
+"""Voronoi cells by their size: one fitted atom (exact-specified), several (over-specified)."""
+_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """The rate of one quantity of the fits, or the reason why there is none.
+
+    Parameters
+    ----------
+    rate : RateResult or None
+        The fitted rate.
+    note : str
+        Why there is none; empty otherwise.
+    """
+
+    rate: RateResult | None
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {"rate": None if self.rate is None else self.rate.as_dict(), "note": self.note}
+
+
+@dataclass(frozen=True)
+class CurveSummary:
+    """Everything a sweep knows about one curve.
+
+    Parameters
+    ----------
+    curve : Curve
+        The curve of the spec.
+    replication : Replication
+        How many replicates there are per sample size, and why.
+    planned, done, failed : int
+        Cells of these replicates, cells with an estimate, cells that failed.
+    certified, on_bound, with_empty_cells : int
+        Estimates that are certified maxima; that lie on a bound of the parameter space; that
+        leave some true atom without a fitted one.
+    n : ndarray of shape (N,)
+        Sample sizes of the estimates that enter the rate.
+    loss : ndarray of shape (N,)
+        Their losses.
+    uncertified : tuple of two ndarrays of shape (M,)
+        Sizes and losses of the estimates without a certificate, whether they enter or not.
+    rate : RateResult or None
+        Rate of the loss; None when it cannot be fitted.
+    averages : mapping of str to RateResult
+        Rates of the ``mean`` and the ``median`` loss at each sample size; empty without a rate.
+    hellinger : RateResult or None
+        Rate of the Hellinger distance of the same estimates.
+    errors : ndarray of shape (N,)
+        Their regression errors, the L2(mu) distances of the fitted functions to the true one;
+        shape (0,) for densities.
+    regression_error : RateResult or None
+        Rate of the regression error of the same estimates.
+    coverage : RateResult or None
+        Rate of the distance from the true atoms to the nearest fitted ones, added up.
+    blocks : mapping of str to RateResult
+        Rate of each part of the loss: the masses, and each block of the atoms.
+    note : str
+        Why there is no rate.
+    also : mapping of str to Exponent
+        Rate of each further loss of the same estimates, by its label.
+    cell_errors : mapping of str to mapping of str to Exponent
+        For each of `CELL_KINDS` the rates of the errors within Voronoi cells of that kind:
+        ``mass``, each block (the largest unweighted error) and ``expert`` (sup norm).  One value
+        per replicate, the mean over its cells of that kind; replicates without such a cell do
+        not count.  A kind that no replicate has is left out.
+    evidence : Evidence
+        What the certificates say, over all estimates.
+    verdict : Verdict
+        What the rate says about prediction and straightness, all curves of the sweep considered.
+    """
+
+    curve: Curve
+    replication: Replication
+    planned: int
+    done: int
+    failed: int
+    certified: int
+    on_bound: int
+    with_empty_cells: int
+    n: IntArray = field(repr=False)
+    loss: FloatArray = field(repr=False)
+    uncertified: tuple[IntArray, FloatArray] = field(repr=False)
+    rate: RateResult | None
+    averages: dict[str, RateResult]
+    hellinger: RateResult | None
+    errors: FloatArray = field(repr=False)
+    regression_error: RateResult | None
+    coverage: RateResult | None
+    blocks: dict[str, RateResult]
+    note: str
+    also: dict[str, Exponent]
+    cell_errors: dict[str, dict[str, Exponent]]
+    evidence: Evidence = field(repr=False)
+    verdict: Verdict
+
+    @property
+    def left_out(self) -> int:
+        """Estimates that do not enter the rate because they are not certified."""
+        return self.done - self.n.size
+
+    @property
+    def drawable(self) -> int:
+        """Records that a figure has a use for."""
+        return self.n.size
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "curve": self.curve.name,
+            "panel": self.curve.panel,
+            "loss": loss_label(self.curve.loss),
+            "published": self.curve.published,
+            "theory": self.curve.theory,
+            "require_certificate": self.curve.require_certificate,
+            "replication": self.replication.as_dict(),
+            "cells": self.planned,
+            "done": self.done,
+            "failed": self.failed,
+            "certified": self.certified,
+            "on_bound": self.on_bound,
+            "with_empty_cells": self.with_empty_cells,
+            "left_out": self.left_out,
+            "rate": None if self.rate is None else self.rate.as_dict(),
+            "averages": {name: rate.as_dict() for name, rate in self.averages.items()},
+            "hellinger": None if self.hellinger is None else self.hellinger.as_dict(),
+            "regression_error": (
+                None if self.regression_error is None else self.regression_error.as_dict()
+            ),
+            "coverage": None if self.coverage is None else self.coverage.as_dict(),
+            "blocks": {name: rate.as_dict() for name, rate in self.blocks.items()},
+            "note": self.note,
+            "also": {label: exponent.as_dict() for label, exponent in self.also.items()},
+            "cell_errors": {
+                kind: {name: exponent.as_dict() for name, exponent in exponents.items()}
+                for kind, exponents in self.cell_errors.items()
+            },
+            "evidence": self.evidence.as_dict(),
+            "verdict": self.verdict.as_dict(),
+        }
+
+
+def summarise(store: Store) -> list[CurveSummary]:
+    """One summary per curve of the store's spec, in its order.
+
+    Parameters
+    ----------
+    store : Store
+        An open store; its sweep need not be complete.
+
+    Returns
+    -------
+    list of CurveSummary
+        Counts and rates.
+    """
+    spec = store.spec
+    counts = replication(spec, store.cells)
+    summaries = [
+        _summary(store, curve, counts[curve.name], len(spec.sizes_of(curve)))
+        for curve in spec.curves
+    ]
+    verdicts = judge([summary.rate for summary in summaries])
+    return [
+        replace(summary, verdict=verdict)
+        for summary, verdict in zip(summaries, verdicts, strict=True)
+    ]
+
+
+def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> CurveSummary:
+    cells = store.cells(curve.name)
+    done, used = cells.where(cells.done), entering_cells(curve, cells)
+    doubtful = done.where(~done.certified)
+    loss = _rate(used, used.loss, curve.theory)
+    also = {label: f"also {label}" for label in map(loss_label, curve.also)}
+    columns = read_columns(store, done, _columns_of)
+    evidence = _evidence(store, done, columns)
+    with_empty_cells = int(np.sum(columns.take("empty_cells") > 0))
+    values = columns.where(np.isin(done.rowid, used.rowid))
+    del columns
+    hellinger, regression_error, coverage, mass = (
+        _exponent(used, values, name, n_bootstrap=resamples)
+        for name, resamples in (
+            ("hellinger", _RESAMPLES),
+            ("regression_error", _RESAMPLES),
+            ("coverage", 0),
+            ("mass", 0),
+        )
+    )
+    errors = values.take("regression_error")
+    blocks = {name: name[6:] for name in values.names() if name.startswith("block ")}
+    parts = {"mass": mass} | {
+        block: _exponent(used, values, name, n_bootstrap=0) for name, block in blocks.items()
+    }
+    return CurveSummary(
+        curve=curve,
+        replication=count,
+        planned=n_sizes * count.replicates,
+        done=done.size,
+        failed=cells.size - done.size,
+        certified=int(done.certified.sum()),
+        on_bound=int(done.on_bound.sum()),
+        with_empty_cells=with_empty_cells,
+        n=used.n.astype(np.int64),
+        loss=used.loss,
+        uncertified=(doubtful.n.astype(np.int64), doubtful.loss),
+        rate=loss.rate,
+        averages={} if loss.rate is None else average_rates(used.n, used.loss),
+        hellinger=hellinger.rate,
+        errors=errors[~np.isnan(errors)],
+        regression_error=regression_error.rate,
+        coverage=coverage.rate,
+        blocks={name: part.rate for name, part in parts.items() if part.rate is not None},
+        note=loss.note,
+        also={
+            label: _exponent(used, values, name, n_bootstrap=_RESAMPLES, shown=label)
+            for label, name in also.items()
+        },
+        cell_errors=_cell_rates(used, values),
+        evidence=evidence,
+        verdict=Verdict(),
+    )
+
+
+def _columns_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+    """All that a summary asks of cells of one shape, so that each row is read once."""
+    found = {name: shape.column(numbers, CERTIFICATE, name) for name in NUMBERS}
+    found["empty_cells"] = shape.column(numbers, LOSSES, "empty_cells")
+    return found | _values_of(shape, numbers) | _means_of(shape, numbers)
+
+
+def _values_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+    """Distances, parts of the loss and further losses of cells of one shape."""
+
+    def total(*path: Any) -> FloatArray:
+        parts = [shape.column(numbers, LOSSES, *path, i) for i in shape.entries(LOSSES, *path)]
+        return np.sum(parts, axis=0) if parts else np.zeros(len(numbers))
+
+    names = ("hellinger", "regression_error", "coverage")
+    found = {name: shape.column(numbers, LOSSES, name) for name in names if shape.has(LOSSES, name)}
+    if shape.has(LOSSES, "mass_errors"):
+        found["mass"] = total("mass_errors")
+    for block in shape.entries(LOSSES, "block_errors"):
+        found[f"block {block}"] = total("block_errors", block)
+    for label in shape.entries(LOSSES, "also"):
+        found[f"also {label}"] = shape.column(numbers, LOSSES, "also", label)
+    return found
+
+
+def _evidence(store: Store, done: Cells, columns: Columns) -> Evidence:
+    return gather(
+        {name: columns.take(name) for name in NUMBERS},
+        done.certified,
+        literals(store, done, CERTIFICATE, "status"),
+        literals(store, done, CERTIFICATE, "active"),
+    )
+
+
+def average_rates(n: IntArray, loss: FloatArray) -> dict[str, RateResult]:
+    """Rates of the mean and the median loss at each sample size.
+
+    Papers fit a line to the logarithm of means; a median is not moved by a few fits that failed
+    to converge, and the line through all logarithms is not that of either.
+
+    Parameters
+    ----------
+    n : ndarray of shape (N,)
+        Sample sizes, two different ones at least.
+    loss : ndarray of shape (N,)
+        Positive losses.
+
+    Returns
+    -------
+    dict of str to RateResult
+        For ``mean`` and ``median``.
+
+    Examples
+    --------
+    >>> rates = average_rates(np.array([10, 10, 10, 100]), np.array([0.1, 0.2, 9.0, 0.02]))
+    >>> round(rates["mean"].slope, 2), round(rates["median"].slope, 2)
+    (-2.19, -1.0)
+    """
+    sizes = np.unique(n)
+    return {
+        name: fit_rate(sizes, [average(loss[n == size]) for size in sizes], n_bootstrap=0)
+        for name, average in (("mean", np.mean), ("median", np.median))
+    }
+
+
+def _cell_rates(used: Cells, columns: Columns) -> dict[str, dict[str, Exponent]]:
+    """Rate of each error within the Voronoi cells of each kind; no kind that no estimate has."""
+    rates: dict[str, dict[str, Exponent]] = {}
+    for kind in CELL_KINDS:
+        held = columns.take(f"{kind} held") > 0
+        if not held.any():
+            continue
+        own = used.where(held)
+        rates[kind] = {
+            name.removeprefix(f"{kind} error "): _cell_rate(own, columns.take(name)[held])
+            for name in columns.names()
+            if name.startswith(f"{kind} error ")
+        }
+    return rates
+
+
+def _cell_rate(cells: Cells, errors: FloatArray) -> Exponent:
+    """The rate of an error; none where all of it is rounding."""
+    if errors.size and np.all(np.abs(errors) <= ROUNDING):
+        return Exponent(None, ABSORBED)
+    return _rate(cells, errors, n_bootstrap=0)
+
+
+def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+    """For each kind of Voronoi cell the mean of each error over an estimate's cells of that kind.
+
+    NaN where one of them has no such error.
+    """
+    cells = shape.entries(LOSSES, "cells")
+    if not cells:
+        return {}
+
+    def over_cells(*path: Any) -> FloatArray:
+        return np.stack([shape.column(numbers, LOSSES, "cells", i, *path) for i in cells])
+
+    sizes, found = over_cells("size"), {}
+    for kind in CELL_KINDS:
+        chosen = sizes > 1 if kind == "over" else sizes == 1
+        count = chosen.sum(axis=0)
+        found[f"{kind} held"] = (count > 0).astype(np.float64)
+        paths = {"mass": ("mass_error",), "expert": ("expert_error",)}
+        blocks = shape.entries(LOSSES, "cells", 0, "errors")
+        paths = {"mass": paths["mass"]} | {name: ("errors", name) for name in blocks} | paths
+        for name, path in paths.items():
+            total = np.where(chosen, over_cells(*path), 0.0).sum(axis=0)
+            found[f"{kind} error {name}"] = total / np.maximum(count, 1)
+    return found
+
+
+def _exponent(
+    cells: Cells, columns: Columns, name: str, n_bootstrap: int, shown: str = ""
+) -> Exponent:
+    """The rate of a column."""
+    if cells.size and columns.lacking(name):
+        return Exponent(None, f"{shown or name} was not recorded")
+    return _rate(cells, columns.take(name), n_bootstrap=n_bootstrap)
+
+
+def _rate(
+    cells: Cells, values: FloatArray, theory: float | None = None, n_bootstrap: int = _RESAMPLES
+) -> Exponent:
+    """The rate of a value over the cells."""
+    sizes = np.unique(cells.n).size
+    if sizes < 2:
+        return Exponent(None, f"estimates at {sizes} of the 2 or more sample sizes it takes")
+    try:
+        return Exponent(fit_rate(cells.n, values, theory=theory, n_bootstrap=n_bootstrap))
+    except ValueError as error:
+        return Exponent(None, str(error))

@@ -1,0 +1,193 @@
+"""The cell of a sweep of fits: sample, fit and score."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.estimation.fitting import FitJob, fit_jobs
+from moestat.estimation.results import MoEResults
+from moestat.metrics.distances import expert_errors, hellinger, regression_error, total_variation
+from moestat.metrics.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
+from moestat.model.generate import sample_weighted
+from moestat.model.measure import MixingMeasure
+from moestat.solvers import make_solver
+from moestat.solvers.driver import Cores
+from moestat.solvers.problem import Target
+from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, Truth, loss_label
+from moestat.sweep.run.cell import attempt, settle
+from moestat.sweep.spec.plan import Cell
+from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.store.record import Record, plain
+
+__all__ = ["data_of", "run_cells_on", "run_fit"]
+
+_KEPT_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
+
+
+def run_fit(text: str, cell: Cell) -> Record:
+    """`run_cell` of a cell that is a fit."""
+    return run_cells_on(Cores(1), text, [cell])[0]
+
+
+def run_cells_on(target: Target, text: str, cells: Sequence[Cell]) -> list[Record]:
+    """Sample, fit and score cells whose fits run as one batch on a target.
+
+    Parameters
+    ----------
+    target : Target
+        Where passes over the data run.
+    text : str
+        TOML text of the spec.
+    cells : sequence of Cell
+        The cells.
+
+    Returns
+    -------
+    list of Record
+        One per cell, as from `run_cell`; the time of a cell is its share of the batch's.
+    """
+    began = time.perf_counter()
+    jobs: list[Any] = [attempt(cell, lambda cell=cell: _job(text, cell)) for cell in cells]
+    results = iter(fit_jobs([job for job in jobs if isinstance(job, FitJob)], target))
+    fits = [next(results) if isinstance(job, FitJob) else job for job in jobs]
+    values = [
+        attempt(cell, lambda cell=cell, fitted=fitted: _score(text, cell, fitted))
+        for cell, fitted in zip(cells, fits, strict=True)
+    ]
+    seconds = (time.perf_counter() - began) / max(len(cells), 1)
+    return [settle(cell, found, seconds) for cell, found in zip(cells, values, strict=True)]
+
+
+def data_of(text: str, cell: Cell) -> tuple[FloatArray, Any, FloatArray]:
+    """The data that a cell is fitted to.
+
+    Parameters
+    ----------
+    text : str
+        TOML text of a spec of fits.
+    cell : Cell
+        One of its cells.
+
+    Returns
+    -------
+    X : ndarray of shape (m, d)
+        Inputs.
+    y : ndarray of shape (m,)
+        Responses.
+    weight : ndarray of shape (m,)
+        How often each row occurs: 1, or the counts of a lattice.
+    """
+    spec = parse_spec(text)
+    draw = _kept_sample if spec.design.counted or cell.n <= _KEPT_ROWS else _sample
+    return draw(text, spec.curve(cell.curve).truth, int(cell.n), cell.data_seed)
+
+
+def _job(text: str, cell: Cell) -> FitJob:
+    """The data of a cell and how they are fitted."""
+    spec = parse_spec(text)
+    curve = spec.curve(cell.curve)
+    X, y, weight = data_of(text, cell)
+    return FitJob(
+        spec.fitted_family(curve),
+        X,
+        y,
+        solver=make_solver(dict(curve.solver)),
+        starts=spec.start_rules(curve),
+        sample_weight=weight,
+        rng=np.random.default_rng(cell.fit_seed).spawn(1)[0],
+    )
+
+
+def _score(text: str, cell: Cell, results: MoEResults | Exception) -> dict[str, Any]:
+    """What the estimate of `cell` is and how far it lies from the truth."""
+    if isinstance(results, Exception):
+        raise results
+    spec = parse_spec(text)
+    curve = spec.curve(cell.curve)
+    truth = spec.truths[curve.truth]
+    target = spec.target(curve)
+    terms = voronoi_terms(results.measure, target, make_loss(curve.loss))
+    if not math.isfinite(terms.value):
+        raise ArithmeticError(f"the loss is {terms.value}")
+    certificate = results.certificate.as_dict()
+    distances = _distances(spec, truth, results)
+    return {
+        "loss": float(terms.value),
+        "log_likelihood": float(results.log_likelihood),
+        "certified": bool(certificate["certified"]),
+        "params": [float(value) for value in results.params],
+        "losses": {
+            "cell_sizes": plain(terms.cell_sizes),
+            "mass_errors": plain(terms.mass_errors),
+            "block_errors": plain(terms.block_errors),
+            "empty_cells": int(terms.empty_cells),
+            "coverage": plain(terms.coverage),
+            **distances,
+            "also": _further_losses(curve, results, target, distances),
+            "cells": _cells(spec, spec.scored(curve), results, target, terms),
+        },
+        "certificate": plain(certificate),
+    }
+
+
+def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, Any, FloatArray]:
+    spec = parse_spec(text)
+    law = spec.truths[truth]
+    rng = np.random.default_rng(seed)
+    return sample_weighted(law.family, law.theta, n, rng, spec.design, law.noise)
+
+
+# Curves on one truth see the same data and follow each other in the plan.
+_kept_sample = lru_cache(maxsize=3)(_sample)
+
+
+def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
+    """Distances of densities or regression functions, with their numerical errors."""
+    values: dict[str, Any] = {}
+    distances = (("hellinger", hellinger), ("total_variation", total_variation))
+    if results.family.is_regression:
+        distances = (("regression_error", regression_error),)
+    for name, distance in distances:
+        found = distance(results.family, results.params, truth.family, truth.theta, spec.design)
+        values[name], values[f"{name}_error"] = plain(found.value), plain(found.error)
+    return values
+
+
+def _further_losses(
+    curve: Curve, results: MoEResults, target: MixingMeasure, distances: dict[str, Any]
+) -> dict[str, Any]:
+    """Value of each further loss of the curve, by its label."""
+
+    def value(loss: Any) -> Any:
+        if loss == REGRESSION_ERROR:
+            return distances["regression_error"]
+        return plain(voronoi_terms(results.measure, target, make_loss(loss)).value)
+
+    return {loss_label(loss): value(loss) for loss in curve.also}
+
+
+def _cells(
+    spec: Spec, truth: Truth, results: MoEResults, target: MixingMeasure, terms: VoronoiResult
+) -> list[dict[str, Any]]:
+    """One entry per true atom: the size of its cell and its errors, None where there are none."""
+    experts = expert_errors(
+        results.family, results.params, truth.family, truth.theta, terms.assignment, spec.design
+    )
+    return [
+        {
+            "size": int(cell.size),
+            "mass_error": plain(cell.mass_error),
+            "errors": plain(cell.errors),
+            "expert_error": plain(expert),
+        }
+        for cell, expert in zip(
+            cell_errors(results.measure, target, terms), experts.tolist(), strict=True
+        )
+    ]

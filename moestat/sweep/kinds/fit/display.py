@@ -1,0 +1,235 @@
+"""Tables of a sweep for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from moestat.rates.rate import RateResult
+from moestat.sweep.kinds.fit.analysis import CurveSummary
+from moestat.sweep.kinds.fit.scoring import Scores
+from moestat.sweep.kinds.fit.verdicts import LEVEL
+from moestat.sweep.run.progress import duration
+from moestat.sweep.run.status import Status
+
+__all__ = ["rates_table", "scores_table", "status_table"]
+
+_UNCERTIFIED = "\N{DAGGER}"
+_HELLINGER = "d_H"
+_ERROR = "error"
+_AVERAGES = ("mean", "median")
+
+
+def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = False) -> Table:
+    """Rates with their intervals, and the counts that say how far to trust them.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of CurveSummary
+        The curves.
+    details : bool
+        Add the rate of the Hellinger distance of densities, and below the table those of the mean
+        and the median loss.  Regression functions have that of their error anyway.
+
+    Returns
+    -------
+    rich.table.Table
+        The table; curves whose rate takes uncertified fits too carry a dagger.
+    """
+    published = any(summary.curve.published is not None for summary in summaries)
+    names = ["slope", "95% interval", *(["paper"] if published else []), "theory"]
+    regression = any(summary.errors.size for summary in summaries)
+    names += [_ERROR] if regression else []
+    names += ["certified", "on bound", "failed"]
+    names += [_HELLINGER] if details and not regression else []
+    table = _table(title, ["curve"], names, gap=0 if details else 1)
+    for summary in summaries:
+        row = [
+            summary.curve.name + ("" if summary.curve.require_certificate else f" {_UNCERTIFIED}"),
+            _slope(summary.rate),
+            _interval(summary.rate),
+            *([_stated(summary.curve.published)] if published else []),
+            _stated(summary.curve.theory),
+            *([_slope(summary.regression_error)] if regression else []),
+            f"{summary.certified}/{summary.done}",
+            str(summary.on_bound),
+            str(summary.failed),
+        ]
+        if details and not regression:
+            row.append(_slope(summary.hellinger))
+        table.add_row(*row)
+    notes = ["slopes with the standard error of their last digits"]
+    if regression:
+        notes.append(f"{_ERROR}: slope of the regression error in L2(mu)")
+    elif details:
+        notes.append(f"{_HELLINGER}: slope of the Hellinger distance")
+    if details:
+        notes += [
+            f"{summary.curve.name}: slope of the mean loss {_slope(summary.averages['mean'])}, of"
+            f" the median loss {_slope(summary.averages['median'])}"
+            for summary in summaries
+            if summary.averages
+        ]
+    table.caption = "\n".join([*notes, *_notes(summaries)])
+    return table
+
+
+def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
+    if any(not summary.curve.require_certificate for summary in summaries):
+        yield f"{_UNCERTIFIED} replay of a published procedure: uncertified fits enter the rate"
+    for summary in summaries:
+        if summary.left_out:
+            yield f"{summary.curve.name}: uncertified, left out of the rate: {summary.left_out}"
+        if summary.with_empty_cells:
+            count = summary.with_empty_cells
+            yield f"{summary.curve.name}: fits with an empty Voronoi cell: {count}"
+        if summary.replication.why:
+            count = summary.replication.replicates
+            yield f"{summary.curve.name}: {count} replicates: {summary.replication.why}"
+    yield from _reasons(summaries)
+    yield from _verdict_notes(summaries)
+
+
+def _reasons(summaries: Sequence[CurveSummary]) -> Iterable[str]:
+    """Why curves have no rate; one line for all that lack it for the same reason."""
+    reasons: dict[str, list[str]] = {}
+    for summary in summaries:
+        if summary.note:
+            reasons.setdefault(summary.note, []).append(summary.curve.name)
+    for note, names in reasons.items():
+        who = names[0] if len(names) == 1 else f"{len(names)} of {len(summaries)} curves"
+        yield f"{who}: no rate: {note}"
+
+
+def _verdict_notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
+    """What all curves together say about predictions and straightness."""
+    judged = [summary for summary in summaries if summary.verdict.theory_p_value is not None]
+    if judged:
+        outside = [summary for summary in judged if summary.verdict.theory == "outside"]
+        share = f"{len(outside)} of {len(judged)}"
+        yield f"differ from the predicted slope: {share} (Holm, {LEVEL:.0%})"
+        for summary in outside:
+            p = summary.verdict.theory_p_value
+            yield f"{summary.curve.name}: differs from the predicted slope: adjusted p = {p:.2g}"
+    for summary in summaries:
+        if summary.verdict.pre_asymptotic:
+            p = summary.verdict.curvature_p_value
+            yield f"{summary.curve.name}: slope still changing, no rate yet: adjusted p = {p:.2g}"
+
+
+def scores_table(scores: Sequence[Scores]) -> Table:
+    """Losses of foreign estimates, one row per curve and loss.
+
+    Parameters
+    ----------
+    scores : sequence of Scores
+        The curves.
+
+    Returns
+    -------
+    rich.table.Table
+        Slopes over all estimates and of means and medians, and the loss at the largest n.
+    """
+    names = ["estimates", "no measure", "slope", "95% interval", *_AVERAGES]
+    names += ["mean loss", "median loss"]
+    table = _table("", ["curve", "loss"], names)
+    for each in scores:
+        for label in each.losses:
+            rates, (n, values) = each.rates(label), each.finite(label)
+            last = values[n == n.max()] if n.size else values
+            table.add_row(
+                each.curve,
+                label,
+                *(str(each.n.size), str(each.n.size - n.size)),
+                *(_slope(rates.get("all")), _interval(rates.get("all"))),
+                *(_slope(rates.get(name)) for name in _AVERAGES),
+                *(f"{average(last):.3g}" if n.size else "" for average in (np.mean, np.median)),
+            )
+    table.caption = (
+        "mean, median: slopes of theirs at each n; the losses are at the largest n\n"
+        "no measure: estimates with a mass that is 0 or infinite"
+    )
+    return table
+
+
+def status_table(status: Status) -> Table:
+    """How far each curve has come, and how long the rest should take.
+
+    Parameters
+    ----------
+    status : Status
+        The status.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    names = ["cells", "done", "failed", "in flight", "open", "certified", "on bound"]
+    table = _table(status.title, ["curve"], names)
+    for curve in status.curves:
+        counts = (curve.cells, curve.done, curve.failed, curve.in_flight, curve.open)
+        table.add_row(curve.curve, *map(str, (*counts, curve.certified, curve.on_bound)))
+    table.caption = "\n".join(_status_notes(status))
+    return table
+
+
+def _status_notes(status: Status) -> Iterable[str]:
+    if status.runner is None:
+        yield "no runner is at work"
+    else:
+        who = f"process {status.runner.get('process')} on {status.runner.get('host')}"
+        left = "" if status.left is None else f", about {duration(status.left)} left"
+        yield f"at work: {who}{left}"
+    if any(curve.open for curve in status.curves) and status.work is not None:
+        yield f"the open cells should take {duration(status.work)} of computing"
+    for curve in status.curves:
+        if curve.replication.why:
+            count = curve.replication.replicates
+            yield f"{curve.curve}: {count} replicates: {curve.replication.why}"
+
+
+def _table(title: str, left: Sequence[str], right: Sequence[str], gap: int = 1) -> Table:
+    """A table whose columns are `gap` and one more spaces apart."""
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, gap),
+        collapse_padding=True,
+    )
+    for name in left:
+        table.add_column(name, overflow="fold", min_width=8)
+    for name in right:
+        table.add_column(
+            name, justify="right", no_wrap=name not in ("on bound", "in flight"), min_width=5
+        )
+    return table
+
+
+def _stated(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _slope(rate: RateResult | None) -> str:
+    """A slope with the standard error of its last digits, as in -0.49(3)."""
+    if rate is None:
+        return "none"
+    if math.isnan(rate.standard_error):
+        return f"{rate.slope:+.2f}"
+    digits = round(100 * rate.standard_error)
+    return f"{rate.slope:+.2f}({digits or '<1'})"
+
+
+def _interval(rate: RateResult | None) -> str:
+    if rate is None or math.isnan(rate.interval[0]):
+        return ""
+    return f"{rate.interval[0]:+.2f}, {rate.interval[1]:+.2f}"

@@ -1,0 +1,35 @@
+"""Doubts about a spec: what is allowed, but seldom meant; said before anything runs."""
+
+from __future__ import annotations
+
+from moestat.sweep.kinds.fit.spec import Spec
+
+__all__ = ["doubts"]
+
+
+def doubts(spec: Spec) -> list[str]:
+    """Sentences about what may not be meant.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+
+    Returns
+    -------
+    list of str
+        One sentence each; empty for most specs.
+    """
+    if spec.kind != "fit":
+        return []
+    stopping = [
+        curve.name
+        for curve in spec.curves
+        if curve.solver.get("name") == "em" and curve.require_certificate
+    ]
+    if not stopping:
+        return []
+    return [
+        "EM seldom ends at a certified maximum, and uncertified fits are left out of rates; curves"
+        f" without require_certificate = false: {', '.join(stopping)}"
+    ]

@@ -1,0 +1,184 @@
+"""The figure of a sweep: one panel per group of curves, with the rates fitted to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from moestat.rates.plots import RateCurve, plot_rates, save_figure
+from moestat.rates.style import WIDTHS, caption, wrapped
+from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds.fit.analysis import CurveSummary
+from moestat.sweep.kinds.fit.spec import loss_label
+from moestat.sweep.report.escape import figure_text
+
+__all__ = ["draw", "loss_symbol", "panel_label", "write_figures"]
+
+_ERROR = "regression error"
+
+
+def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") -> Any:
+    """Losses against sample sizes with their fitted rates.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of CurveSummary
+        The curves; those of one panel share axes.  Panels stand in the order of their names, in
+        one row if there are three or fewer, else in two; in one column of a journal they stand
+        below each other, in two columns two by two.  Next to the losses of regression functions
+        stand the regression errors of the same fits, one row per panel.
+    size : {"screen", "single", "double"}
+        What the figure is for: a screen, or one or two columns of a journal.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, its marks explained at its foot.  Draw and save it within
+        `moestat.rates.style.style` of the same size.
+
+    Raises
+    ------
+    SweepError
+        If no curve has an estimate yet.
+    """
+    from matplotlib import rcParams
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    panels: dict[tuple[str, str], list[CurveSummary]] = {}
+    for summary in summaries:
+        if summary.n.size:
+            panels.setdefault((summary.curve.panel, ""), []).append(summary)
+        if summary.errors.size:
+            panels.setdefault((summary.curve.panel, _ERROR), []).append(summary)
+    if not panels:
+        raise SweepError("there is nothing to plot: no estimate enters a rate yet")
+    rows, columns = _grid(panels, size)
+    tallest = max(len(curves) for curves in panels.values())
+    whole = WIDTHS[size]
+    width = 4.8 if whole is None else whole / columns
+    height = 0.75 * width + (0.22 if size == "screen" else 0.3) * (tallest + 2)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    points = rcParams["font.size"]
+    weight = "normal" if "cmr10" in rcParams["font.family"] else "bold"  # it has no other
+    figure.suptitle(wrapped(figure_text(title), width * columns, 1.2 * points))
+    for position, ((name, what), curves) in enumerate(sorted(panels.items()), 1):
+        axes = figure.add_subplot(rows, columns, position)
+        marks = _error_curve if what else _rate_curve
+        plot_rates([marks(summary) for summary in curves], ax=axes)
+        axes.set_ylabel("regression error $L_2(\\mu)$" if what else _loss_axis(curves))
+        # The legend stands above the axes: a title there hides no data and no other label.
+        legend: Any = axes.get_legend()
+        title = ": ".join(part for part in (panel_label(name), what) if part)
+        legend.set_title(figure_text(title) or None, prop={"weight": weight})
+        legend.set_alignment("left")
+    caption(figure, _caption(summaries))
+    return figure
+
+
+def _grid(panels: Mapping[tuple[str, str], Any], size: str) -> tuple[int, int]:
+    """Rows and columns of panels."""
+    if any(what for _, what in panels) and size != "single":
+        rows = len({name for name, _ in panels})
+    elif WIDTHS[size] is not None:
+        rows = len(panels) if size == "single" else -(-len(panels) // 2)
+    else:
+        rows = 1 if len(panels) <= 3 else 2
+    return rows, -(-len(panels) // rows)
+
+
+def _loss_axis(curves: Sequence[CurveSummary]) -> str:
+    """Symbols and names of the losses of a panel."""
+    names = dict.fromkeys(loss_label(summary.curve.loss) for summary in curves)
+    # A line a loss: names of several are longer than the axis.
+    shown = ",\n".join(f"{loss_symbol(name)} ({name})" for name in names)
+    return f"Voronoi loss {shown}" if len(names) == 1 else shown
+
+
+def loss_symbol(label: str) -> str:
+    r"""The symbol of a loss, as formulas have it.
+
+    Examples
+    --------
+    >>> print(loss_symbol("softmax-D2r, r = 2"), loss_symbol("competition-top-D"))
+    $\mathcal{D}_{2r}$ $\mathcal{D}$
+    """
+    for part in label.partition(",")[0].split("-"):
+        if found := re.fullmatch(r"([DL])(\d*r?)", part):
+            index = f"_{{{found[2]}}}" if found[2] else ""
+            return rf"$\mathcal{{{found[1]}}}{index}$"
+    return ""
+
+
+def _caption(summaries: Sequence[CurveSummary]) -> str:
+    """What the marks are, of those that occur."""
+    parts = [
+        "Markers: geometric means, which the solid lines are fitted to; bars: their 95% intervals"
+        " over replicates"
+    ]
+    if any(summary.curve.theory is not None for summary in summaries):
+        parts.append("dashed: slope of the theorem")
+    if any(summary.curve.published is not None for summary in summaries):
+        parts.append("dotted: slope that the paper reports")
+    if any(summary.uncertified[0].size for summary in summaries):
+        parts.append("crosses: uncertified fits")
+    if not all(summary.curve.require_certificate for summary in summaries):
+        parts.append("open markers: uncertified fits enter the rate")
+    return "; ".join(parts) + "."
+
+
+def panel_label(name: str) -> str:
+    """What a panel is called: ``(a)`` for a letter, else its name.
+
+    Examples
+    --------
+    >>> panel_label("a"), panel_label("softmax")
+    ('(a)', 'softmax')
+    """
+    return f"({name})" if len(name) == 1 else name
+
+
+def write_figures(figure: Any, paths: Sequence[Path]) -> None:
+    """Write a figure to each path; the suffix, .png, .pdf or .svg, decides the format.
+
+    Raises
+    ------
+    SweepError
+        If a path cannot be written or has another suffix.
+    """
+    for path in paths:
+        try:
+            save_figure(figure, path)
+        except ValueError as error:
+            raise SweepError(str(error)) from None
+        except OSError as error:
+            raise SweepError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _error_curve(summary: CurveSummary) -> RateCurve:
+    return RateCurve(
+        label=figure_text(summary.curve.name),
+        n=summary.n,
+        loss=summary.errors,
+        rate=summary.regression_error,
+        replay=not summary.curve.require_certificate,
+    )
+
+
+def _rate_curve(summary: CurveSummary) -> RateCurve:
+    left_out = f" ({summary.left_out} uncertified)" if summary.left_out else ""
+    return RateCurve(
+        label=figure_text(summary.curve.name) + left_out,
+        n=summary.n,
+        loss=summary.loss,
+        rate=summary.rate,
+        n_failed=summary.failed,
+        published=summary.curve.published,
+        uncertified=summary.uncertified if summary.uncertified[0].size else None,
+        replay=not summary.curve.require_certificate,
+    )

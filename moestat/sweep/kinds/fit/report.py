@@ -1,0 +1,539 @@
+"""Reports: a sweep as a figure, a Markdown page and a LaTeX table, all from the stored numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from moestat.metrics.information import information_spectrum
+from moestat.model.designs import Design
+from moestat.rates.rate import RateResult
+from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds.fit.analysis import ABSORBED, CELL_KINDS, CurveSummary, Exponent, summarise
+from moestat.sweep.kinds.fit.evidence import Spread
+from moestat.sweep.kinds.fit.figure import draw, panel_label, write_figures
+from moestat.sweep.kinds.fit.spec import Truth, loss_label
+from moestat.sweep.kinds.fit.verdicts import LEVEL
+from moestat.sweep.report.escape import markdown_text
+from moestat.sweep.store.store import Store
+
+__all__ = ["latex_table", "markdown_report", "verdict", "write_report"]
+
+_DAGGER = "\N{DAGGER}"
+_DASH = "\N{EN DASH}"
+_COLUMNS = (
+    "curve",
+    "published",
+    "measured",
+    "theory",
+    "certified",
+    "on a bound",
+    "failed",
+    "empty cells",
+)
+_REGRESSION_COLUMNS = ("regression error", "starts agree")
+_REGRESSION_NOTE = """\
+Regression error: slope of the distance of the fitted regression function to the true one in L2(mu),
+of the same fits. Starts agree: share of the fits whose starts all end within 0.01 units of
+log-likelihood of the best; below 100% these are local least-squares estimates."""
+_TRUTH_COLUMNS = ("truth", "smallest eigenvalue", "condition", "n for 0.1", "null directions")
+_TRUTH_NOTE = """\
+The expected information of one sample at each truth (pinned coordinates left out): its smallest
+eigenvalue and condition number over the identified directions, the sample size at which every
+identified direction has a standard error of 0.1 or less, and the directions along which the
+density, or the regression function, does not change at all. Well below that sample size no
+asymptotic rate can be seen; along a null direction no estimator converges."""
+_NODES = {1: 100, 2: 20}
+"""Quadrature nodes per input; with more inputs the information of a truth is not computed."""
+_REPLAY = "replay of a published procedure: uncertified fits enter the rate"
+_KIND_NAMES = {"exact": "cells of one fitted atom", "over": "cells of several"}
+
+_RULES = f"""\
+Slopes are fitted to log loss against log n by weighted least squares; brackets hold 95% intervals
+(HC3 covariance, t quantiles). Only certified fits enter, except in curves marked {_DAGGER}.
+Published slopes are shown and used for nothing. Shares are of the fits that did not fail; a fit
+with an empty cell leaves a true atom without a fitted one.
+
+The sentence under each curve follows from its numbers, before rounding, by one rule:
+
+- the loss *falls* if the interval lies below 0, *grows* if it lies above, and else *does not
+  measurably fall*; in the last two cases it is said if the Hellinger distance falls, by its own
+  interval;
+- a published or predicted slope is *inside* or *outside* the interval of the measured one; a
+  slope *differs* from its prediction, over these sizes, if the test of it has p < {LEVEL:g} after
+  adjustment for the number of curves (Holm): of twenty reports whose predictions all hold, no more
+  than one says so of any curve;
+- fits on a bound of the parameter space, uncertified fits, fits whose starts disagree, fits with
+  empty cells and failed cells are mentioned if there are any;
+- the slope is called *still changing* (pre-asymptotic, so no rate yet) if the test of curvature
+  has p < {LEVEL:g}, adjusted likewise."""
+
+
+def write_report(store: Store, folder: str | Path | None = None) -> list[Path]:
+    """Write the report of a sweep: figure (PNG, PDF), Markdown page and LaTeX table.
+
+    Parameters
+    ----------
+    store : Store
+        An open store; its sweep need not be complete.
+    folder : str or Path, optional
+        Where to; the store's own folder by default.  It is made if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The files, named like the store: .md, .tex and, once an estimate enters a rate, .png, .pdf.
+
+    Raises
+    ------
+    SweepError
+        If a file cannot be written.
+    """
+    target = store.path.parent if folder is None else Path(folder)
+    summaries = summarise(store)
+    base = target / store.path.stem
+    texts, figures = [base.with_name(base.name + end) for end in (".md", ".tex")], []
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if any(summary.n.size for summary in summaries):
+            figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
+            write_figures(draw(store.spec.title, summaries), figures)
+        page = markdown_report(store, summaries, figures[0].name if figures else None)
+        for path, text in zip(texts, (page, latex_table(summaries)), strict=True):
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
+    return [*texts, *figures]
+
+
+def markdown_report(
+    store: Store, summaries: Sequence[CurveSummary], figure: str | None = None
+) -> str:
+    """The report of a sweep in Markdown.
+
+    Parameters
+    ----------
+    store : Store
+        The store, for what was run.
+    summaries : sequence of CurveSummary
+        Its curves.
+    figure : str, optional
+        File name of the figure.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    parts = [f"# {markdown_text(store.spec.title)}", _provenance(store, summaries)]
+    if figure:
+        parts.append(f"![Loss against sample size](<{figure}>)")
+    parts += ["## How to read this", _RULES]
+    if any(map(_is_regression, summaries)):
+        parts.append(_REGRESSION_NOTE)
+    parts += ["## Truths", _TRUTH_NOTE, _table(_TRUTH_COLUMNS, map(_truth_row, *_truths(store)))]
+    for name, curves in _by_panel(summaries).items():
+        parts.append(f"## Panel {markdown_text(panel_label(name))}" if name else "## Rates")
+        parts.append(_table(_head(curves), _main_rows(curves)))
+        if not all(summary.curve.require_certificate for summary in curves):
+            parts.append(f"{_DAGGER} {_REPLAY}.")
+        for summary in curves:
+            parts += _curve_parts(store, summary)
+    return "\n\n".join(parts) + "\n"
+
+
+def latex_table(summaries: Sequence[CurveSummary]) -> str:
+    """The main table of a report in LaTeX, for a document that loads booktabs.
+
+    Parameters
+    ----------
+    summaries : sequence of CurveSummary
+        The curves.
+
+    Returns
+    -------
+    str
+        A ``tabular``, panel by panel.
+    """
+    head = _head(summaries)
+    lines = [
+        "% Needs \\usepackage{booktabs}.  Intervals: 95%, HC3 covariance, t quantiles.",
+        f"\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
+        "\\toprule",
+        " & ".join(map(_tex, head)) + " \\\\",
+    ]
+    for name, curves in _by_panel(summaries).items():
+        lines.append("\\midrule")
+        if name:
+            title = _tex(f"Panel {panel_label(name)}")
+            lines.append(f"\\multicolumn{{{len(head)}}}{{l}}{{{title}}} \\\\")
+        lines += [" & ".join(map(_tex, row)) + " \\\\" for row in _main_rows(curves)]
+    lines.append("\\bottomrule")
+    if not all(summary.curve.require_certificate for summary in summaries):
+        note = _tex(f"{_DAGGER} {_REPLAY}")
+        lines.append(f"\\multicolumn{{{len(head)}}}{{l}}{{\\footnotesize {note}}} \\\\")
+    return "\n".join([*lines, "\\end{tabular}"]) + "\n"
+
+
+def verdict(summary: CurveSummary) -> str:
+    """What the numbers of a curve say, in one sentence that follows from them by a fixed rule.
+
+    Parameters
+    ----------
+    summary : CurveSummary
+        The curve.
+
+    Returns
+    -------
+    str
+        The sentence; reports state the rule.
+    """
+    clauses = _rate_clauses(summary)
+    if summary.on_bound:
+        clauses.append(f"{_share(summary.on_bound, summary.done)} of the fits lie on a bound")
+    if summary.certified < summary.done:
+        fate = "left out" if summary.curve.require_certificate else "kept in the rate"
+        uncertified = _share(summary.done - summary.certified, summary.done)
+        clauses.append(f"{uncertified} of the fits are uncertified and {fate}")
+    evidence = summary.evidence
+    if evidence.with_several and evidence.unanimous < evidence.with_several:
+        agreeing = _share(evidence.unanimous, evidence.with_several)
+        clauses.append(f"in {agreeing} of the fits all starts end at the best one")
+    if summary.with_empty_cells:
+        clauses.append(f"{_share(summary.with_empty_cells, summary.done)} have an empty cell")
+    if summary.failed:
+        clauses.append(f"{summary.failed} of {summary.planned} cells failed")
+    return "; ".join(clauses) + "."
+
+
+def _rate_clauses(summary: CurveSummary) -> list[str]:
+    rate = summary.rate
+    if rate is None:
+        return [f"There is no rate: {summary.note}"]
+    low, high = rate.interval
+    if math.isnan(low):
+        return [f"The fitted slope is {_two(rate.slope)}, from too few fits for an interval"]
+    word = "falls" if high < 0 else "grows" if low > 0 else "does not measurably fall"
+    clauses = [f"The loss {word}: slope {_measured(rate)}"]
+    for kind, value in (
+        ("published", summary.curve.published),
+        ("predicted", summary.curve.theory),
+    ):
+        if value is not None:
+            side = "inside" if low <= value <= high else "outside"
+            clauses.append(f"the {kind} slope {value:g} is {side} this interval")
+    if summary.verdict.theory == "outside":
+        p = _p(summary.verdict.theory_p_value)
+        clauses.append(f"over these sizes it differs from the prediction (adjusted {p})")
+    if summary.regression_error is not None:
+        clauses.append(f"the regression error has slope {_measured(summary.regression_error)}")
+    if word != "falls" and summary.hellinger is not None and summary.hellinger.interval[1] < 0:
+        clauses.append(f"the Hellinger distance falls: slope {_measured(summary.hellinger)}")
+    if summary.verdict.pre_asymptotic:
+        p = _p(summary.verdict.curvature_p_value)
+        clauses.append(
+            f"the slope is still changing over these sizes (adjusted {p}), so it is no rate yet"
+        )
+    return clauses
+
+
+def _by_panel(summaries: Sequence[CurveSummary]) -> dict[str, list[CurveSummary]]:
+    """Panel -> its curves, in the order of the panels' names."""
+    panels: dict[str, list[CurveSummary]] = {}
+    for summary in summaries:
+        panels.setdefault(summary.curve.panel, []).append(summary)
+    return dict(sorted(panels.items()))
+
+
+def _provenance(store: Store, summaries: Sequence[CurveSummary]) -> str:
+    spec = store.spec
+    design = ", ".join(f"{key} = {value}" for key, value in spec.design_table.items())
+    settled = sum(summary.done + summary.failed for summary in summaries)
+    planned = sum(summary.planned for summary in summaries)
+    made_by = {
+        ", ".join(f"{name} {number}" for name, number in versions.items())
+        for versions in store.makers()
+        if versions
+    }
+    lines = [
+        f"n from {spec.sizes[0]:,} to {spec.sizes[-1]:,} ({len(spec.sizes)} sizes), "
+        f"{_replicates(summaries)}, seed {spec.seed}; inputs: {design}.",
+        f"Spec {spec.digest[:12]}; {settled} of {planned} cells have results"
+        + ("." if settled == planned else ": the sweep is not complete."),
+    ]
+    lines += [f"Made by {text}." for text in sorted(made_by)]
+    return "  \n".join(lines)
+
+
+def _replicates(summaries: Sequence[CurveSummary]) -> str:
+    """How many replicates the curves have."""
+    counts = sorted({summary.replication.replicates for summary in summaries})
+    if len(counts) == 1:
+        return f"{counts[0]} replicates"
+    return f"{counts[0]} to {counts[-1]} replicates, as the slopes' intervals needed them"
+
+
+def _truths(store: Store) -> tuple[list[str], list[Truth], list[Design]]:
+    """Names, truths and design, as columns."""
+    truths = store.spec.truths
+    return list(truths), list(truths.values()), [store.spec.design] * len(truths)
+
+
+def _truth_row(name: str, truth: Truth, design: Design) -> list[str]:
+    """What the information at a truth says."""
+    family = truth.family
+    if family.n_features not in _NODES:
+        return [name, *[_DASH] * 3, f"not computed for {family.n_features} inputs"]
+    if truth.noise == 0.0:
+        return [name, *[_DASH] * 3, "without noise the information is infinite"]
+    spectrum = information_spectrum(
+        family, truth.theta, design, n_nodes=_NODES[family.n_features], noise=truth.noise
+    )
+    nulls = "; ".join(str(direction) for direction in spectrum.null_directions)
+    return [
+        name,
+        f"{spectrum.identified[0]:.1e}",
+        f"{spectrum.condition:.1e}",
+        f"{spectrum.sample_size(0.1):.1e}",
+        nulls or "none",
+    ]
+
+
+def _is_regression(summary: CurveSummary) -> bool:
+    """Whether a curve is of regression functions, whose error then has a column of its own."""
+    return summary.errors.size > 0
+
+
+def _head(summaries: Sequence[CurveSummary]) -> tuple[str, ...]:
+    """The columns of the main table."""
+    return _COLUMNS + (_REGRESSION_COLUMNS if any(map(_is_regression, summaries)) else ())
+
+
+def _main_rows(summaries: Sequence[CurveSummary]) -> list[list[str]]:
+    """The rows of the main table, as plain text, as long as its head."""
+    if not any(map(_is_regression, summaries)):
+        return [_main_row(summary) for summary in summaries]
+    return [[*_main_row(summary), *_regression_cells(summary)] for summary in summaries]
+
+
+def _regression_cells(summary: CurveSummary) -> list[str]:
+    """Slope of the regression error, and whether starts agree."""
+    rate, evidence = summary.regression_error, summary.evidence
+    return [
+        "none" if rate is None else _measured(rate),
+        _share(evidence.unanimous, evidence.with_several),
+    ]
+
+
+def _main_row(summary: CurveSummary) -> list[str]:
+    """The row of a curve in the main table, as plain text."""
+    curve = summary.curve
+    return [
+        curve.name + ("" if curve.require_certificate else f" {_DAGGER}"),
+        _stated(curve.published),
+        "none" if summary.rate is None else _measured(summary.rate),
+        _stated(curve.theory),
+        _share(summary.certified, summary.done),
+        _share(summary.on_bound, summary.done),
+        str(summary.failed),
+        _share(summary.with_empty_cells, summary.done),
+    ]
+
+
+def _curve_parts(store: Store, summary: CurveSummary) -> list[str]:
+    """Heading, sentence, setting and evidence of one curve."""
+    curve = summary.curve
+    truth = store.spec.truths[curve.truth]
+    setting = (
+        f"{curve.n_experts} experts fitted to the {truth.family.n_experts} of truth"
+        f" `{curve.truth}` ({truth.family.gate.name} gate); loss {loss_label(curve.loss)};"
+        f" solver {_options(curve.solver)}; starts {_options(curve.starts)}."
+    )
+    parts = [f"### {markdown_text(curve.name)}", f"**{verdict(summary)}**", setting]
+    if curve.note:
+        parts.append(f"> {markdown_text(curve.note)}")
+    if summary.done:
+        parts.append(_table(("evidence", "value"), _evidence_rows(summary)))
+        parts += _exponents(summary)
+    return parts
+
+
+def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
+    evidence, done = summary.evidence, summary.done
+    yield "fits", f"{done} of {summary.planned} cells, {summary.left_out} left out of the rate"
+    if summary.replication.why:
+        yield "replicates", f"{summary.replication.replicates}: {summary.replication.why}"
+    if evidence.statuses:
+        yield "solver ended with", _counted(evidence.statuses, done)
+    if evidence.condition:
+        yield "condition number", _spread(evidence.condition, ".1e", "infinite")
+    yield "parameters on a bound", _counted(evidence.active, done) if evidence.active else "none"
+    if evidence.agreement:
+        yield "starts per fit", _counted(evidence.n_starts, done)
+        yield "share of starts at the best fit", _spread(evidence.agreement, ".2f", "unknown")
+    if evidence.n_optima:
+        yield "distinct certified optima", _counted(evidence.n_optima, done)
+    if evidence.gains:
+        yield "gain left in uncertified fits", _spread(evidence.gains, ".1e", "unknown")
+    if summary.rate is not None:
+        yield from _shape_rows(summary.rate, summary.verdict.pre_asymptotic)
+        yield f"slope of the loss ({loss_label(summary.curve.loss)})", _measured(summary.rate)
+    for name, rate in summary.averages.items():
+        yield f"slope of the {name} loss", _measured(rate)
+    if summary.hellinger is not None:
+        yield "slope of the Hellinger distance", _measured(summary.hellinger)
+    if summary.regression_error is not None:
+        yield "slope of the regression error", _measured(summary.regression_error)
+    if summary.coverage is not None and _is_regression(summary):
+        yield (
+            "slope of the coverage (true atoms to the nearest fitted)",
+            _measured(summary.coverage),
+        )
+    for label, exponent in summary.also.items():
+        yield f"slope of {label}", _exponent(exponent)
+
+
+def _shape_rows(rate: RateResult, pre_asymptotic: bool) -> Iterable[tuple[str, str]]:
+    """Whether the log-log curve is straight, and its slope on the theorems' own scale."""
+    if not math.isnan(rate.curvature_p_value):
+        word = "pre-asymptotic" if pre_asymptotic else "none seen"
+        curvature = f"{_two(rate.curvature)} \N{PLUS-MINUS SIGN} {_two(rate.curvature_error)}"
+        yield "curvature of log loss", f"{curvature} ({_p(rate.curvature_p_value)}): {word}"
+        low, high = rate.last_interval
+        yield (
+            "local slope at the largest n",
+            f"{_two(rate.last_slope)} [{_two(low)}, {_two(high)}]",
+        )
+    if not math.isnan(rate.log_log_error):
+        slope = f"{_two(rate.log_log_slope)} \N{PLUS-MINUS SIGN} {_two(rate.log_log_error)}"
+        yield "slope on log(log n / n)", slope
+
+
+def _exponents(summary: CurveSummary) -> list[str]:
+    """The table of exponents within Voronoi cells, one column per kind of cell."""
+    kinds = [kind for kind in CELL_KINDS if kind in summary.cell_errors]
+    if not kinds:
+        return []
+    head = ["error in", *(_KIND_NAMES[kind] for kind in kinds)]
+    columns = [summary.cell_errors[kind] for kind in kinds]
+    rows = [["fits", *map(_fits, columns)]]
+    absorbed = []
+    for name in columns[0]:
+        found = [column[name] for column in columns]
+        if all(each.note == ABSORBED for each in found):
+            absorbed.append(name)
+            continue
+        # Masses of two cells err alike, for they add up to one, and so does what all cells share.
+        rows.append(
+            [name, _cell(found[0])]
+            + ["the same" if _equal(each, found[0]) else _cell(each) for each in found[1:]]
+        )
+    parts = ["Slopes of the errors within Voronoi cells:", _table(head, rows)]
+    notes = dict.fromkeys(each.note for column in columns for each in column.values() if each.note)
+    left_out = f" ({', '.join(absorbed)}, not in the table)" if absorbed else ""
+    return [
+        *parts,
+        *(f"0: {note}{left_out}." if note == ABSORBED else f"none: {note}." for note in notes),
+    ]
+
+
+def _equal(one: Exponent, other: Exponent) -> bool:
+    if one.rate is None or other.rate is None:
+        return False
+    pairs = ((one.rate.slope, other.rate.slope), (one.rate.intercept, other.rate.intercept))
+    return all(math.isclose(*pair, rel_tol=1e-9) for pair in pairs)
+
+
+def _cell(exponent: Exponent) -> str:
+    """A slope, ``0`` for an error that is 0, or ``none``."""
+    if exponent.note == ABSORBED:
+        return "0"
+    return "none" if exponent.note else _exponent(exponent)
+
+
+def _fits(exponents: Mapping[str, Exponent]) -> str:
+    """Number of fits that have such cells."""
+    counts = [each.rate.n_observations for each in exponents.values() if each.rate is not None]
+    return str(max(counts)) if counts else _DASH
+
+
+def _measured(rate: RateResult) -> str:
+    """Slope and interval, ``-0.49 [-0.55, -0.43]``."""
+    if math.isnan(rate.interval[0]):
+        return _two(rate.slope)
+    return f"{_two(rate.slope)} [{_two(rate.interval[0])}, {_two(rate.interval[1])}]"
+
+
+def _p(value: float | None) -> str:
+    """A p-value; none is shown more exactly than it can be known."""
+    return "no test" if value is None else "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
+
+
+def _two(value: float) -> str:
+    """Two decimals, without a minus sign at 0."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def _exponent(exponent: Exponent) -> str:
+    return f"none: {exponent.note}" if exponent.rate is None else _measured(exponent.rate)
+
+
+def _stated(value: float | None) -> str:
+    return _DASH if value is None else f"{value:g}"
+
+
+def _share(count: int, total: int) -> str:
+    """A share in percent; 0% means none, 100% all."""
+    if total == 0:
+        return _DASH
+    if count in (0, total):
+        return f"{count // total:.0%}"
+    percent = 100.0 * count / total
+    return "<1%" if percent < 1 else ">99%" if percent > 99 else f"{percent:.0f}%"
+
+
+def _counted(counts: Mapping[Any, int], total: int) -> str:
+    """Values with the share of fits that have them."""
+    return ", ".join(f"{value} ({_share(count, total)})" for value, count in counts.items())
+
+
+def _spread(spread: Spread, form: str, missing: str) -> str:
+    """Median, quartiles and range of a quantity."""
+    values = (spread.median, spread.lower, spread.upper, spread.smallest, spread.largest)
+    median, lower, upper, smallest, largest = (format(value, form) for value in values)
+    text = f"median {median}, quartiles {lower} to {upper}, range {smallest} to {largest}"
+    return text + (f", {missing} in {spread.missing} fits" if spread.missing else "")
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    """A table of a spec on one line, its name first."""
+    rest = ", ".join(f"{key} = {value}" for key, value in options.items() if key != "name")
+    name = str(options.get("name", ""))
+    return f"{name} ({rest})" if name and rest else name or rest
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(markdown_text, line)) + " |" for line in lines)
+
+
+_TEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "|": "\\textbar{}",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+    _DAGGER: "$^\\dagger$",
+    _DASH: "--",
+}
+
+
+def _tex(text: str) -> str:
+    """Plain text for LaTeX; the signs of numbers become minus signs."""
+    escaped = "".join(_TEX.get(character, character) for character in text)
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", escaped)

@@ -1,0 +1,150 @@
+"""Scores of estimates that another program made, by the losses of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.metrics.losses import make_loss, voronoi_terms
+from moestat.rates.rate import RateResult, fit_rate
+from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds.fit.analysis import average_rates
+from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, loss_label
+
+__all__ = ["Scores", "score"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The losses of foreign estimates of one curve.
+
+    Parameters
+    ----------
+    curve : str
+        Name of the curve.
+    n : ndarray of shape (N,)
+        Sample sizes.
+    losses : mapping of str to ndarray of shape (N,)
+        By label of the loss: that of the curve, then its further ones.  NaN where an estimate is
+        no measure, because a mass is 0 or infinite in float64.
+    """
+
+    curve: str
+    n: IntArray = field(repr=False)
+    losses: Mapping[str, FloatArray] = field(repr=False)
+
+    def rates(self, label: str) -> dict[str, RateResult]:
+        """Rates of a loss over all estimates, ``all``, and of its ``mean`` and ``median`` by n."""
+        n, values = self.finite(label)
+        if np.unique(n).size < 2:
+            return {}
+        return {"all": fit_rate(n, values, n_bootstrap=0), **average_rates(n, values)}
+
+    def finite(self, label: str) -> tuple[IntArray, FloatArray]:
+        """Sample sizes and losses of the estimates that are measures."""
+        held = np.isfinite(self.losses[label])
+        return self.n[held], self.losses[label][held]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "curve": self.curve,
+            "n": self.n.tolist(),
+            "losses": {
+                label: [None if np.isnan(value) else value for value in values.tolist()]
+                for label, values in self.losses.items()
+            },
+            "rates": {
+                label: {name: rate.as_dict() for name, rate in self.rates(label).items()}
+                for label in self.losses
+            },
+        }
+
+
+def score(spec: Spec, path: str | Path) -> list[Scores]:
+    """The losses of the estimates in an .npz file.
+
+    Parameters
+    ----------
+    spec : Spec
+        A spec of fits: its curves say what is compared with what, and by which losses.
+    path : str or Path
+        The file.  For every curve that it has estimates of, an array ``CURVE/n`` of shape (N,)
+        and one array ``CURVE/BLOCK`` for each block of the fitted family, of shape (N, k) or
+        (N, k, d); with one curve in the spec ``CURVE/`` may be left out.  Parameters that gates
+        do not see, translations of the softmax gate's, need not be pinned.
+
+    Returns
+    -------
+    list of Scores
+        One per curve that the file has estimates of.
+
+    Raises
+    ------
+    SweepError
+        If the file cannot be read, or an array is missing, unknown or of another shape.
+    """
+    if spec.kind != "fit":
+        raise SweepError(f"estimates are scored by a spec of fits, got one of kind {spec.kind!r}")
+    arrays = _arrays(Path(path))
+    if len(spec.curves) == 1:
+        only = spec.curves[0].name
+        arrays = {n if n.startswith(f"{only}/") else f"{only}/{n}": a for n, a in arrays.items()}
+    names = {name.rpartition("/")[0] for name in arrays}
+    for name in sorted(names - {curve.name for curve in spec.curves}):
+        known = ", ".join(repr(curve.name) for curve in spec.curves)
+        raise SweepError(f"{path}: unknown curve {name!r}; curves of the spec: {known}")
+    return [_scored(spec, curve, arrays, str(path)) for curve in spec.curves if curve.name in names]
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return {name: held[name] for name in held.files}
+    except (OSError, ValueError, BadZipFile, AttributeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "is no .npz"
+        raise SweepError(f"cannot read the estimates {path}: {reason}") from None
+
+
+def _scored(spec: Spec, curve: Curve, arrays: Mapping[str, Any], path: str) -> Scores:
+    fitted, target = spec.fitted_family(curve), spec.target(curve)
+    own = {
+        name.rpartition("/")[2]: array
+        for name, array in arrays.items()
+        if name.rpartition("/")[0] == curve.name
+    }
+    n = np.atleast_1d(own.pop("n", np.empty(0)))
+    if n.ndim != 1 or n.size == 0 or n.dtype.kind not in "iuf" or np.any(n < 1):
+        raise SweepError(f"{path}: {curve.name}/n must be sample sizes of shape (N,), N >= 1")
+    for block, array in own.items():
+        if np.ndim(array) == 0 or len(array) != n.size:
+            raise SweepError(f"{path}: {curve.name}/{block} must have {n.size} rows, as n has")
+    losses: dict[str, FloatArray] = {}
+    measures = list(_measures(fitted, own, n.size, f"{path}: {curve.name}"))
+    for given in (curve.loss, *(each for each in curve.also if each != REGRESSION_ERROR)):
+        loss = make_loss(given)
+        losses[loss_label(given)] = np.array(
+            [
+                np.nan if measure is None else float(voronoi_terms(measure, target, loss).value)
+                for measure in measures
+            ]
+        )
+    return Scores(curve.name, n.astype(np.int64), losses)
+
+
+def _measures(fitted: Any, own: Mapping[str, Any], size: int, where: str) -> Iterable[Any]:
+    for i in range(size):
+        try:
+            theta = fitted.pack({block: array[i] for block, array in own.items()})
+        except (ValueError, TypeError) as error:
+            raise SweepError(f"{where}: row {i}: {error}") from None
+        try:
+            yield fitted.measure(fitted.pin(theta))
+        except ValueError:  # a mass is 0 or infinite
+            yield None

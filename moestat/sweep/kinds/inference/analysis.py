@@ -1,0 +1,144 @@
+"""From a store of trials to shares with Monte Carlo errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from moestat.sweep.kinds.inference.procedures import PROCEDURES
+from moestat.sweep.kinds.network.spec import NetworkCurve
+from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve
+from moestat.sweep.store.record import DONE, Record
+from moestat.sweep.store.store import Store
+
+__all__ = ["InferenceSummary", "Share", "share", "summarise_inference"]
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often something happened, over items and replicates.
+
+    Parameters
+    ----------
+    count : int
+        Replicates with an answer.
+    mean : float
+        Share over replicates and items.
+    error : float
+        Its Monte Carlo standard error, over replicates.
+    lowest, highest : tuple of (str, float)
+        Items with the smallest and the largest share.
+    missing : float
+        Share of items and replicates without an answer: no certified fit, no standard error.
+    """
+
+    count: int
+    mean: float
+    error: float
+    lowest: tuple[str, float]
+    highest: tuple[str, float]
+    missing: float
+
+
+def share(outcomes: Sequence[Mapping[str, float | None]]) -> Share | None:
+    """Summary of one label over replicates; None where no replicate has an answer.
+
+    The standard error is that of a mean of replicates, at least as if one more replicate had
+    the other answer: no share of 1000 out of 1000 is certain.
+
+    Examples
+    --------
+    >>> found = share([{"a": 1.0, "b": 0.0}, {"a": 1.0, "b": None}])
+    >>> found.count, found.mean, found.lowest, found.missing
+    (2, 0.75, ('b', 0.0), 0.25)
+    """
+    values = [[v for v in items.values() if v is not None] for items in outcomes]
+    means = np.array([np.mean(own) for own in values if own])
+    if not means.size:
+        return None
+    count = int(means.size)
+    spread = float(np.std(means, ddof=1)) if count > 1 else 0.0
+    error = max(spread / math.sqrt(count), math.sqrt(count) / (count + 1) ** 1.5)
+    by_item: dict[str, list[float]] = {}
+    for items in outcomes:
+        for name, value in items.items():
+            if value is not None:
+                by_item.setdefault(name, []).append(value)
+    shares = {name: float(np.mean(own)) for name, own in by_item.items()}
+    low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    answers = [own for own in values if own]
+    asked = sum(len(items) if len(items) > 1 else _width(outcomes) for items in outcomes)
+    return Share(
+        count,
+        float(np.mean(means)),
+        error,
+        (low, shares[low]),
+        (high, shares[high]),
+        1.0 - sum(map(len, answers)) / asked,
+    )
+
+
+def _width(outcomes: Sequence[Mapping[str, Any]]) -> int:
+    """Items of a replicate with a fit: one without has a single item that says so."""
+    return max(map(len, outcomes))
+
+
+@dataclass(frozen=True)
+class InferenceSummary(Outcomes):
+    """Everything a sweep knows about one curve, beside what `Outcomes` says.
+
+    Parameters
+    ----------
+    shares : mapping of (str, str) to mapping of number to Share
+        By procedure and label, the shares at each place.
+    """
+
+    shares: Mapping[tuple[str, str], Mapping[float, Share]] = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            **super().as_dict(),
+            "shares": [
+                {"procedure": name, "label": label, self.axis: x, **vars(found)}
+                for (name, label), places in self.shares.items()
+                for x, found in places.items()
+            ],
+        }
+
+
+def summarise_inference(store: Store) -> list[InferenceSummary]:
+    """One summary per curve of the store's spec, in its order.
+
+    Parameters
+    ----------
+    store : Store
+        An open store; its sweep need not be complete.
+
+    Returns
+    -------
+    list of InferenceSummary
+        Counts and shares.
+    """
+    spec: Any = store.spec
+    by_curve = records_by_curve(store)
+    return [_summary(spec, curve, by_curve[curve.name]) for curve in spec.curves]
+
+
+def _summary(spec: Any, curve: NetworkCurve, records: Sequence[Record]) -> InferenceSummary:
+    done = [record for record in records if record.status == DONE]
+    outcomes: dict[tuple[str, str], dict[float, list[Any]]] = {}
+    for record in sorted(done, key=lambda record: record.n):
+        for name in PROCEDURES:
+            for label, items in record.losses.get(name, {}).items():
+                places = outcomes.setdefault((name, label), {})
+                places.setdefault(record.n, []).append(items)
+    shares = {
+        key: {x: found for x, own in places.items() if (found := share(own)) is not None}
+        for key, places in outcomes.items()
+    }
+    return InferenceSummary(**counts(spec, curve, records), shares=shares)

@@ -1,0 +1,202 @@
+"""Tables, figures and reports of sweeps of inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from moestat.rates.style import INK, caption, marks, plain_axes, wrapped
+from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds.inference.analysis import InferenceSummary, Share
+from moestat.sweep.kinds.inference.procedures import PROCEDURES
+from moestat.sweep.kinds.runs.pages import markdown_table, page_head
+from moestat.sweep.report.escape import figure_text, markdown_text
+from moestat.sweep.store.store import Store
+
+__all__ = ["draw_inference", "inference_page", "inference_table"]
+
+_PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+_BAND = {0.95: (0.93, 0.97), 0.05: (0.03, 0.07)}
+"""Shares that count as nominal."""
+
+_FOOT = "Bars: twice the Monte Carlo standard error, over replicates; curves stand slightly apart"
+_NOMINAL = "; line and band: nominal share and what counts as nominal"
+
+_NOTE = (
+    f"share {_PLUS_MINUS} Monte Carlo standard error over replicates; the share of an interval is"
+    " over all parameters or places, then those of the worst and the best; missing: no certified"
+    " fit or no standard error"
+)
+
+
+def _rows(summary: InferenceSummary) -> Iterable[list[str]]:
+    for (name, label), places in summary.shares.items():
+        for x, found in places.items():
+            yield [
+                label,
+                f"{x:g}",
+                str(found.count),
+                f"{100 * found.mean:.1f} {_PLUS_MINUS} {100 * found.error:.1f}%",
+                _item(found.lowest, found),
+                _item(found.highest, found),
+                f"{100 * found.missing:.1f}%",
+                _verdict(name, found),
+            ]
+
+
+def _item(item: tuple[str, float], found: Share) -> str:
+    """An item's share; nothing where there is one item only."""
+    if found.lowest[0] == found.highest[0] and found.lowest[1] == found.mean:
+        return ""
+    return f"{100 * item[1]:.1f}% ({item[0]})"
+
+
+def _verdict(name: str, found: Share) -> str:
+    """Whether the share is in the band about what the procedure promises."""
+    nominal = PROCEDURES[name].nominal
+    if nominal is None:
+        return ""
+    low, high = _BAND[nominal]
+    return "yes" if low <= found.mean <= high else "**no**"
+
+
+_HEAD = ("what", "runs", "share", "worst", "best", "missing", "in band")
+
+
+def inference_table(
+    title: str, summaries: Sequence[InferenceSummary], details: bool = False
+) -> Table:
+    """Shares of each procedure at each place.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of InferenceSummary
+        The curves.
+    details : bool
+        Also the worst and the best item.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    kept = (0, 1, 2, 3, 4, 5, 6) if details else (0, 1, 2, 3, 6)
+    names = ("what", summaries[0].axis, "runs", "share", "lowest", "highest", "missing")
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table.add_column("curve")
+    for at in kept:
+        table.add_column(names[at], justify="left" if at == 0 else "right")
+    for summary in summaries:
+        for row in _rows(summary):
+            table.add_row(summary.curve.name, *(row[at] for at in kept))
+    table.caption = _NOTE
+    return table
+
+
+def draw_inference(title: str, summaries: Sequence[InferenceSummary]) -> Any:
+    """Shares along the x-axis with twice their Monte Carlo errors, one panel per curve.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of InferenceSummary
+        The curves.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    SweepError
+        If no curve has a result yet.
+    """
+    from matplotlib import rcParams
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shown = [summary for summary in summaries if summary.drawable]
+    if not shown:
+        raise SweepError("there is nothing to plot: no cell has a result yet")
+    tallest = max(len(summary.shares) for summary in shown)
+    figure = Figure(figsize=(4.4 * len(shown), 4.2 + 0.2 * tallest), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(figure_text(title))
+    shaded = False
+    for axes, summary in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        nominal = {PROCEDURES[name].nominal for name, _ in summary.shares}
+        shaded = shaded or bool(nominal - {None})
+        for value in (value for value in nominal if value is not None):
+            axes.axhspan(*_BAND[value], color="0.92", zorder=0)
+            axes.axhline(value, color="0.6", linewidth=0.8)
+        for i, ((_, label), places) in enumerate(summary.shares.items()):
+            axes.errorbar(
+                # Side by side, so that no curve hides another.
+                [x * 1.02**i for x in places],
+                [found.mean for found in places.values()],
+                [2.0 * found.error for found in places.values()],
+                label=figure_text(label),
+                **marks(i),
+            )
+        axes.set_xscale("log")
+        places = sorted({x for own in summary.shares.values() for x in own})
+        axes.set_xticks(places, [f"{x:g}" for x in places])
+        if len(places) == 1:
+            axes.set_xlim(places[0] / 1.5, places[0] * 1.5)
+        axes.minorticks_off()
+        axes.set_xlabel(summary.axis)
+        axes.set_ylabel("share of data sets")
+        plain_axes(axes)
+        # Above the axes, where it hides no data.
+        legend = axes.legend(
+            loc="lower left", bbox_to_anchor=(0.0, 1.01), borderaxespad=0.0, fontsize="small",
+            frameon=False, labelcolor=INK,
+        )  # fmt: skip
+        name = wrapped(figure_text(summary.curve.name), 3.6, rcParams["font.size"])
+        legend.set_title(name, prop={"weight": "bold"})
+        legend.set_alignment("left")
+    caption(figure, _FOOT + (_NOMINAL if shaded else ""))
+    return figure
+
+
+def inference_page(
+    store: Store, summaries: Sequence[InferenceSummary], figure: str | None = None
+) -> str:
+    """The report of a sweep of inference in Markdown.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    summaries : sequence of InferenceSummary
+        Its curves.
+    figure : str, optional
+        File name of the figure.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    spec: Any = store.spec
+    planned = f"{spec.replicates} data sets per curve and place"
+    band = "In band: 93 to 97% for a nominal coverage of 95%, 3 to 7% for a test of level 5%"
+    parts = page_head(spec, summaries, planned, f"{_NOTE}.  {band}")
+    if figure:
+        parts.append(f"![{markdown_text(spec.title)}](<{figure}>)")
+    for summary in summaries:
+        parts.append(f"## {markdown_text(summary.curve.name)}")
+        if summary.curve.note:
+            parts.append(f"> {markdown_text(summary.curve.note)}")
+        if summary.failed:
+            parts.append(f"{summary.failed} of {summary.planned} cells failed.")
+        head = (_HEAD[0], summary.axis, *_HEAD[1:])
+        parts.append(markdown_table(head, list(_rows(summary))))
+    return "\n\n".join(parts) + "\n"

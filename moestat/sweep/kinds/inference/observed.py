@@ -1,0 +1,222 @@
+"""The data of a cell, the fit whose inference is judged, and what its parameters should be."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.warnings import MoEWarning
+from moestat.estimation.fitting import fit
+from moestat.estimation.inference.alignment import align
+from moestat.estimation.results import MoEResults
+from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.starts import GivenStarts, StartRule
+from moestat.model.family import Family, family
+from moestat.model.generate import sample
+from moestat.sweep.kinds.inference.trial import Trial
+from moestat.sweep.spec.identity import digest
+
+__all__ = ["Observed", "Outcomes", "best_approximation"]
+
+Outcomes = Mapping[str, Mapping[str, float | None]]
+"""What procedures did: label -> item -> 1, 0 or a share; None where a procedure gave no answer."""
+
+_INPUT_NODES = 100
+_RESPONSE_NODES = 40
+_MANY = 1e6
+"""Sample size at which the best approximation is computed: a constant that cancels."""
+
+
+@dataclass
+class Observed:
+    """A data set and its fit.
+
+    Parameters
+    ----------
+    trial : Trial
+        Truth, model and sample size.
+    data_rng, rng : numpy.random.Generator
+        Sources of the data and of everything else.
+    """
+
+    trial: Trial
+    data_rng: np.random.Generator
+    rng: np.random.Generator
+
+    @cached_property
+    def data(self) -> tuple[FloatArray, FloatArray]:
+        """Inputs (n, d) and responses (n,), rows of a group one after the other."""
+        trial, truth = self.trial, self.trial.truth
+        distinct = trial.n // trial.group_size
+        X, y = sample(truth.family, truth.theta, distinct, self.data_rng, trial.design)
+        return np.repeat(X, trial.group_size, axis=0), np.repeat(y, trial.group_size)
+
+    @cached_property
+    def groups(self) -> IntArray:
+        """Number of each row's group (n,)."""
+        return np.arange(len(self.data[1])) // self.trial.group_size
+
+    @cached_property
+    def target(self) -> FloatArray | None:
+        """The parameters (P,) that the estimate converges to; None for too many experts.
+
+        They are the truth's, or with fewer experts those of the best approximation.
+        """
+        trial = self.trial
+        if trial.n_experts == trial.truth.family.n_experts:
+            return trial.family.pin(trial.truth.theta)
+        return None if self.has_too_many else best_approximation(trial)
+
+    @property
+    def has_too_many(self) -> bool:
+        """Whether the model has more experts than the truth."""
+        return self.trial.n_experts > self.trial.truth.family.n_experts
+
+    def _rules(self, starts: FloatArray | None) -> list[StartRule]:
+        rules: list[StartRule] = [] if starts is None else [GivenStarts(starts)]
+        count = self.trial.n_starts
+        return [*rules, ShortRuns(count=count)] if count else rules
+
+    def fitted(self, family: Family, starts: FloatArray | None = None) -> MoEResults:
+        """A fit of a family from short runs, and from starts (m, P)."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MoEWarning)
+            return fit(
+                family, *self.data, starts=self._rules(starts), rng=self.rng.spawn(1)[0], threads=1
+            )
+
+    @cached_property
+    def result(self) -> MoEResults | None:
+        """The fit, with the labels of the target; None if it is not certified."""
+        family, target = self.trial.family, self.target
+        result = self.fitted(family, None if target is None else target[None, :])
+        if target is not None:
+            theta, _ = align(family, result.theta, target, np.asarray(result.bse))
+            if not np.array_equal(theta, result.theta):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", MoEWarning)
+                    again = [GivenStarts(theta[None, :])]
+                    result = fit(family, *self.data, starts=again, threads=1)
+        return result if result.certificate.certified else None
+
+    def without_last(self) -> MoEResults | None:
+        """The fit without the last input, from the truth without it; None if not certified."""
+        (X, y), truth = self.data, self.trial.truth
+        own = truth.family
+        names = own.likelihood.name, own.gate.name, own.expert.name
+        n_classes = own.n_classes if own.likelihood.support is not None else None
+        small = family(
+            names[0],
+            gate=names[1],
+            expert=names[2],
+            n_experts=self.trial.n_experts,
+            n_features=own.n_features - 1,
+            n_classes=n_classes,
+        )
+        blocks = {
+            name: value if value.shape == small.blocks[name].shape else value[..., :-1]
+            for name, value in own.unpack(truth.theta).items()
+        }
+        rules = self._rules(small.pack(blocks)[None, :])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MoEWarning)
+            result = fit(small, X[:, :-1], y, starts=rules, rng=self.rng.spawn(1)[0], threads=1)
+        return result if result.certificate.certified else None
+
+    @cached_property
+    def targets(self) -> list[tuple[str, int, float]]:
+        """Name, position and true value of the parameters that are judged.
+
+        With too many experts each fitted atom is compared with the nearest atom of the truth, in
+        its expert and likelihood parameters; names say how many atoms share that one.
+        """
+        family = self.trial.family
+        if self.target is not None:
+            free = np.flatnonzero(family.lower < family.upper)
+            return [(family.param_names[j], int(j), float(self.target[j])) for j in free]
+        assert self.result is not None
+        truth = self.trial.truth
+        names = [*family.expert.bounds, *family.likelihood.bounds]
+        k, known = family.n_experts, truth.family.n_experts
+        # Packed, as intervals are: the logarithm of a variance.
+        at = {name: family.blocks[name].reshape(k, -1) for name in names}
+        there = {name: truth.theta[truth.family.blocks[name].reshape(known, -1)] for name in names}
+        here = np.column_stack([self.result.theta[at[name]] for name in names])
+        true = np.column_stack(list(there.values()))
+        apart = np.sum((here[:, None, :] - true[None, :, :]) ** 2, axis=2)
+        own = np.argmin(apart, axis=1)
+        sizes = np.bincount(own, minlength=known)
+        found = []
+        for name in names:
+            for i in range(k):
+                for j, position in enumerate(at[name][i]):
+                    label = f"{family.param_names[position]}, cell of {sizes[own[i]]}"
+                    found.append((label, int(position), float(there[name][own[i], j])))
+        return found
+
+    @cached_property
+    def places(self) -> tuple[FloatArray, FloatArray]:
+        """Inputs (m, d) at which predictions are judged, and the right conditional means (m,)."""
+        trial, truth = self.trial, self.trial.truth
+        nodes = np.ascontiguousarray(trial.design.quadrature(trial.family.n_features, 4)[0].T)
+        if self.target is not None:
+            return nodes, np.asarray(trial.family.mean(self.target, nodes))
+        return nodes, np.asarray(truth.family.mean(truth.theta, nodes))
+
+
+_KNOWN: dict[str, FloatArray] = {}
+
+
+def best_approximation(trial: Trial) -> FloatArray:
+    """Parameters (P,) of the fitted family that are nearest to the truth in Kullback-Leibler.
+
+    The maximum of the expected log-likelihood, by quadrature over inputs and responses: White's
+    pseudo-true value.
+
+    Parameters
+    ----------
+    trial : Trial
+        A Gaussian truth with more experts than the model.
+
+    Raises
+    ------
+    ValueError
+        If the response is not Gaussian.
+
+    Notes
+    -----
+    White (1982).
+    """
+    truth, family = trial.truth, trial.family
+    if truth.family.likelihood.name != "gaussian":
+        raise ValueError("a model with fewer experts than the truth needs a gaussian likelihood")
+    design = {key: float(v) if isinstance(v, int) else v for key, v in vars(trial.design).items()}
+    key = digest([truth.law, design, trial.n_experts])
+    if key not in _KNOWN:
+        nodes, mass = trial.design.quadrature(family.n_features, _INPUT_NODES)
+        z, share = np.polynomial.hermite_e.hermegauss(_RESPONSE_NODES)
+        share = share / share.sum()
+        assert truth.family.likelihood.spread is not None
+        eta = truth.family.predictors(truth.theta, np.ascontiguousarray(nodes))
+        mean, deviation = truth.family.likelihood.spread(eta)
+        gate = truth.family.gate_probabilities(truth.theta, nodes.T).T
+        y = mean[:, :, None] + np.broadcast_to(deviation, mean.shape)[:, :, None] * z
+        weight = (gate * mass)[:, :, None] * share
+        X = np.broadcast_to(nodes.T[None, :, None, :], (*y.shape, nodes.shape[0]))
+        result = fit(
+            family,
+            X.reshape(-1, nodes.shape[0]),
+            y.ravel(),
+            sample_weight=_MANY * weight.ravel(),
+            rng=0,
+            threads=1,
+        )
+        if not result.certificate.certified:
+            raise ArithmeticError("the best approximation of the truth was not found")
+        _KNOWN[key] = result.theta
+    return _KNOWN[key]

@@ -1,0 +1,116 @@
+"""The cell of a sweep of networks: draw the data, train, and measure."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from moestat.networks import Evaluation, Weights, evaluate, expert_errors, train
+from moestat.networks.metrics import evaluate_on
+from moestat.networks.passes import Passes
+from moestat.networks.training import PRECISIONS
+from moestat.sweep.kinds.network.spec import NetworkSpec
+from moestat.sweep.run.cell import attempt, settle
+from moestat.sweep.spec.plan import Cell
+from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.store.record import Record
+
+__all__ = ["run_network"]
+
+_MARGINS = {"smallest": 0.0, "lower": 0.05, "median": 0.5}
+
+
+def run_network(text: str, cell: Cell) -> Record:
+    """Train and measure the network of one cell; a pure function of its arguments.
+
+    Parameters
+    ----------
+    text : str
+        TOML text of the spec.
+    cell : Cell
+        The cell.
+
+    Returns
+    -------
+    Record
+        Metrics under ``losses``, with their curves; or a failed record with the reason.
+    """
+    began = time.perf_counter()
+    found = attempt(cell, lambda: _metrics(text, cell))
+    return settle(cell, found, time.perf_counter() - began)
+
+
+def _metrics(text: str, cell: Cell) -> dict[str, Any]:
+    spec: Any = parse_spec(text)
+    assert isinstance(spec, NetworkSpec)
+    run = spec.run(spec.curve(cell.curve), cell.n)
+    data_rng, test_rng = np.random.default_rng(cell.data_seed).spawn(2)
+    data, test = run.law.sample(run.n, data_rng), run.law.sample(run.n_test, test_rng)
+    testing = Passes(run.network, test, PRECISIONS[run.precision])
+    curve: dict[str, list[float]] = {
+        name: [] for name in ("step", "test_accuracy", "test_loss", "entropy")
+    }
+
+    def look(step: int, now: Weights) -> None:
+        found = evaluate_on(testing, now)
+        values = (step, found.accuracy, found.loss, found.entropy)
+        for values_so_far, value in zip(curve.values(), values, strict=True):
+            values_so_far.append(value)
+
+    trained = train(
+        run.network,
+        data,
+        run.n_steps,
+        optimiser=run.optimiser,
+        rng=cell.fit_seed,
+        precision=run.precision,
+        look=look,
+        look_every=run.look_every,
+    )
+    weights = trained.weights
+    after, errors = evaluate_on(testing, weights), expert_errors(run.network, weights, test)
+    before = evaluate(run.network, weights, data)
+    return {
+        "loss": after.loss,
+        "losses": {
+            "test_accuracy": after.accuracy,
+            "test_loss": after.loss,
+            "train_accuracy": before.accuracy,
+            "train_loss": before.loss,
+            "entropy": after.entropy,
+            "train_entropy": before.entropy,
+            "experts_in_use": after.experts_in_use,
+            "margins": _margins(after),
+            "unmoved": int(trained.unmoved.sum()),
+            **_specialists(after, errors),
+            "theorem": _theorem(before, after, errors),
+            "curve": curve,
+        },
+    }
+
+
+def _margins(found: Evaluation) -> dict[str, float]:
+    """Quantiles of the margins."""
+    return {name: float(np.quantile(found.margins, at)) for name, at in _MARGINS.items()}
+
+
+def _specialists(found: Evaluation, errors: np.ndarray) -> dict[str, Any]:
+    """Each expert belongs to the cluster that it errs on least, the first one of several."""
+    own = errors.argmin(axis=0)
+    return {
+        "specialist_share": float(np.mean(own[found.chosen] == found.cluster)),
+        "clusters_covered": len(set(own.tolist())),
+    }
+
+
+def _theorem(before: Evaluation, after: Evaluation, errors: np.ndarray) -> dict[str, float]:
+    """The four statements of Theorem 1: two errors, the worst specialist, wrong routes."""
+    own = errors.argmin(axis=0)
+    return {
+        "training_error": 1.0 - before.accuracy,
+        "test_error": 1.0 - after.accuracy,
+        "worst_specialist_error": float(errors.min(axis=0).max()),
+        "misrouted": float(np.mean(own[after.chosen] != after.cluster)),
+    }

@@ -1,0 +1,1 @@
+"""What the kinds of sweeps without rates share."""

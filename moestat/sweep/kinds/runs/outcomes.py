@@ -1,0 +1,69 @@
+"""What summaries of sweeps without rates have in common: cells by curve, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moestat.sweep.kinds.network.spec import NetworkCurve
+from moestat.sweep.store.record import DONE, FAILED, Record
+from moestat.sweep.store.store import Store
+
+__all__ = ["Outcomes", "counts", "records_by_curve"]
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """One curve of a sweep and how many of its cells have results.
+
+    Parameters
+    ----------
+    curve : NetworkCurve
+        The curve of the spec.
+    axis : str
+        The field on the x-axis.
+    planned, done, failed : int
+        Cells in all, cells with results, cells that failed.
+    """
+
+    curve: NetworkCurve
+    axis: str
+    planned: int
+    done: int
+    failed: int
+
+    @property
+    def drawable(self) -> int:
+        """Records that a figure has a use for."""
+        return self.done
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "curve": self.curve.name,
+            "panel": self.curve.panel,
+            "cells": self.planned,
+            "done": self.done,
+            "failed": self.failed,
+            "x": self.axis,
+        }
+
+
+def records_by_curve(store: Store) -> Mapping[str, Sequence[Record]]:
+    """Records of a store by the name of their curve, in the spec's order."""
+    found: dict[str, list[Record]] = {curve.name: [] for curve in store.spec.curves}
+    for record in store.records():
+        found[record.curve].append(record)
+    return found
+
+
+def counts(spec: Any, curve: NetworkCurve, records: Sequence[Record]) -> dict[str, Any]:
+    """The fields of `Outcomes` for the records of a curve."""
+    return {
+        "curve": curve,
+        "axis": spec.axis,
+        "planned": len(spec.sizes) * spec.replicates,
+        "done": sum(record.status == DONE for record in records),
+        "failed": sum(record.status == FAILED for record in records),
+    }

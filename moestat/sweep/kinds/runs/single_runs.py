@@ -1,0 +1,101 @@
+"""Single runs of a sweep of networks: a section of its report, and how it is read again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from moestat.sweep.report.escape import markdown_text
+from moestat.sweep.store.record import DONE, Record
+
+__all__ = ["runs_of_records", "runs_on_page", "runs_section"]
+
+_HEADING = "## Single runs"
+_ROW = re.compile(r"^\| (.+) \| (\S+) \| (\S+) \| ([^|]+) \|$", re.MULTILINE)
+
+Runs = Mapping[tuple[str, float, str], Mapping[int, float]]
+"""Values by replicate, of a curve at a place and a metric."""
+
+
+def runs_of_records(records: Iterable[Record], metrics: Sequence[str]) -> Runs:
+    """The metrics of every run that is done.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Cells of a sweep of networks.
+    metrics : sequence of str
+        Names under `losses`; runs without one are left out of it.
+
+    Returns
+    -------
+    mapping
+        By curve, place and metric: values by replicate.
+    """
+    runs: dict[tuple[str, float, str], dict[int, float]] = {}
+    for record in records:
+        for metric in metrics:
+            value = record.losses.get(metric) if record.status == DONE else None
+            if isinstance(value, (int, float)):
+                at = runs.setdefault((record.curve, float(record.n), metric), {})
+                at[record.replicate] = float(value)
+    return runs
+
+
+def runs_section(runs: Runs, axis: str) -> str:
+    """The section of a report with the values of single runs, for paired comparisons.
+
+    Parameters
+    ----------
+    runs : mapping
+        From `runs_of_records`.
+    axis : str
+        Name of the x-axis.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    lines = [f"| curve | {axis} | metric | value, by replicate |", "| --- | --- | --- | --- |"]
+    for (curve, x, metric), values in sorted(runs.items()):
+        each = ", ".join(f"{r}: {value:.7g}" for r, value in sorted(values.items()))
+        lines.append(f"| {markdown_text(curve)} | {x:g} | {metric} | {each} |")
+    return "\n\n".join(
+        [
+            _HEADING,
+            "Runs of one replicate have the same data, so that they are compared in pairs.",
+            "\n".join(lines),
+        ]
+    )
+
+
+def runs_on_page(text: str) -> Runs:
+    """What `runs_section` wrote, from the text of a page.
+
+    Parameters
+    ----------
+    text : str
+        Markdown.
+
+    Returns
+    -------
+    mapping
+        By curve, place and metric: values by replicate.  Curves have the names that the page
+        shows, see `moestat.sweep.report.escape.markdown_text`.
+
+    Examples
+    --------
+    >>> runs = {("MLP", 8.0, "entropy"): {0: 0.25, 1: 0.5}}
+    >>> runs_on_page(runs_section(runs, "n_experts")) == runs
+    True
+    """
+    _, _, section = text.partition(_HEADING)
+    return {
+        (curve, float(x), metric): {
+            int(each.partition(":")[0]): float(each.partition(":")[2])
+            for each in values.split(", ")
+        }
+        for curve, x, metric, values in _ROW.findall(section)
+        if ":" in values
+    }

@@ -1,0 +1,213 @@
+"""From a store of training runs to means with intervals, and differences to the first method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve
+from moestat.sweep.store.record import DONE, Record
+from moestat.sweep.store.store import Store
+
+__all__ = [
+    "METRICS",
+    "TUNED_BY",
+    "Estimate",
+    "TrainingSummary",
+    "best_place",
+    "estimate",
+    "summarise_trainings",
+]
+
+TUNED_BY = "validation_loss"
+"""The metric whose least mean says which point of a grid a method is judged at."""
+
+
+METRICS = {
+    "excess": "excess test loss",
+    "difference": "test loss less the first method's",
+    "overlap": "overlap with competition",
+    "change_rate": "expert change rate",
+    "router_entropy": "router entropy",
+    "dispatch_entropy": "dispatch entropy",
+    "weight_entropy": "entropy of weights",
+    "swap": "loss added by the swap",
+    "expert_error": "expert error",
+    TUNED_BY: "validation loss",
+    "processor_seconds": "processor seconds",
+}
+"""Metrics that summaries may have, and what tables call them."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over runs with the half-width of its 95% t interval.
+
+    Parameters
+    ----------
+    count : int
+        Runs.
+    mean : float
+        Their mean.
+    halfwidth : float or None
+        Half-width; None for one run.
+    """
+
+    count: int
+    mean: float
+    halfwidth: float | None
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Mean and 95% t interval of some runs.
+
+    Examples
+    --------
+    >>> round(estimate([1.0, 2.0, 3.0]).halfwidth, 4)
+    2.4841
+    """
+    from scipy.stats import t
+
+    count = len(values)
+    if count < 2:
+        return Estimate(count, float(np.mean(values)), None)
+    quantile = float(t.ppf(0.975, count - 1))
+    spread = float(np.std(values, ddof=1)) / math.sqrt(count)
+    return Estimate(count, float(np.mean(values)), quantile * spread)
+
+
+@dataclass(frozen=True)
+class TrainingSummary(Outcomes):
+    """Everything a sweep knows about one method, beside what `Outcomes` says.
+
+    Parameters
+    ----------
+    metrics : mapping of number to mapping of str to Estimate
+        By place, for each metric what the runs say.
+    best : number or None
+        The place with the smallest mean loss on the validation samples.
+    curves : mapping of str to tuple
+        Learning curves at that place: ``step``, and mean and half-width of each other.
+    """
+
+    metrics: Mapping[float, Mapping[str, Estimate]] = field(repr=False)
+    best: float | None
+    curves: Mapping[str, Any] = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            **super().as_dict(),
+            "best": self.best,
+            "metrics": [
+                {self.axis: x, **{name: vars(value) for name, value in found.items()}}
+                for x, found in self.metrics.items()
+            ],
+        }
+
+
+def summarise_trainings(store: Store) -> list[TrainingSummary]:
+    """One summary per curve of the store's spec, in its order.
+
+    The metric ``difference`` is the excess loss minus that of the first curve of its panel, run by
+    run, each at its own best place for a grid and at the same place else.
+
+    Parameters
+    ----------
+    store : Store
+        An open store; its sweep need not be complete.
+
+    Returns
+    -------
+    list of TrainingSummary
+        Counts and estimates.
+    """
+    spec: Any = store.spec
+    by_curve = records_by_curve(store)
+    done = {
+        name: [record for record in records if record.status == DONE]
+        for name, records in by_curve.items()
+    }
+    best = {name: _best(records) for name, records in done.items()}
+    firsts: dict[str, str] = {}
+    summaries = []
+    for curve in spec.curves:
+        first = firsts.setdefault(curve.panel, curve.name)
+        records, metrics = done[curve.name], {}
+        for x in spec.sizes:
+            here = [record for record in records if record.n == x]
+            if here:
+                beside = best[first] if spec.axis == "choice" else x
+                other = {r.replicate: r for r in done[first] if r.n == beside}
+                metrics[x] = _estimates(here, {} if curve.name == first else other)
+        at_best = [record for record in records if record.n == best[curve.name]]
+        summaries.append(
+            TrainingSummary(
+                **counts(spec, curve, by_curve[curve.name]),
+                metrics=metrics,
+                best=best[curve.name],
+                curves=_curves(at_best),
+            )
+        )
+    return summaries
+
+
+def best_place(losses: Mapping[float, Sequence[float]]) -> float | None:
+    """The place where the mean loss is least, among those with the most runs.
+
+    Parameters
+    ----------
+    losses : mapping of number to sequence of float
+        Losses of the runs at each place.
+
+    Returns
+    -------
+    number or None
+        The place; None without runs.
+
+    Examples
+    --------
+    >>> best_place({1: [0.3, 0.5], 2: [0.1], 3: [0.2, 0.4]})
+    3
+    """
+    most = max(map(len, losses.values()), default=0)
+    means = {x: float(np.mean(v)) for x, v in losses.items() if len(v) == most}
+    return min(means, key=means.__getitem__) if means else None
+
+
+def _best(records: Sequence[Record]) -> float | None:
+    places: dict[float, list[float]] = {}
+    for record in records:
+        places.setdefault(record.n, []).append(record.losses[TUNED_BY])
+    return best_place(places)
+
+
+def _estimates(here: Sequence[Record], other: Mapping[int, Record]) -> dict[str, Estimate]:
+    found = {
+        name: estimate([record.losses[name] for record in here])
+        for name in METRICS
+        if all(name in record.losses for record in here)
+    }
+    pairs = [
+        record.losses["test_loss"] - other[record.replicate].losses["test_loss"]
+        for record in here
+        if record.replicate in other
+    ]
+    return {**found, "difference": estimate(pairs)} if pairs else found
+
+
+def _curves(records: Sequence[Record]) -> dict[str, Any]:
+    """Mean learning curves."""
+    if not records:
+        return {}
+    curves = [record.losses["curve"] for record in records]
+    found: dict[str, Any] = {"step": curves[0]["step"]}
+    for name in curves[0]:
+        if name != "step":
+            points = zip(*(curve[name] for curve in curves), strict=True)
+            found[name] = [estimate(values) for values in points]
+    return found

@@ -1,0 +1,257 @@
+"""Tables, figures and reports of sweeps of training runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from moestat.rates.style import COLOURS, caption, marks, plain_axes
+from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds.runs.pages import markdown_table, page_head
+from moestat.sweep.kinds.runs.single_runs import runs_of_records, runs_section
+from moestat.sweep.kinds.training.analysis import METRICS, Estimate, TrainingSummary
+from moestat.sweep.report.escape import figure_text, markdown_text
+from moestat.sweep.store.store import Store
+
+__all__ = ["draw_trainings", "training_page", "trainings_table"]
+
+_PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+_MOST_CURVES = 10  # more learning curves than that are a thicket
+_MOST_PANELS = 4  # more are too small in print; the page's tables have all metrics
+_SHIFT = 1.06  # curves stand apart by this factor in n, so that their bars do not hide each other
+_DASHES = ("-", "--", "-.", ":")
+"""Learning curves have no markers: dashes tell them apart in grey."""
+_BRIEF = ("excess", "difference", "overlap", "change_rate")
+_NOTE = (
+    f"mean {_PLUS_MINUS} half-width of the 95% t interval over runs; the difference is paired,"
+    " run by run, and to the first method of the panel"
+)
+
+
+def _shown(value: Estimate | None) -> str:
+    if value is None:
+        return ""
+    if value.halfwidth is None:
+        return f"{value.mean:.4f}"
+    return f"{value.mean:.4f} {_PLUS_MINUS} {value.halfwidth:.4f}"
+
+
+def _places(summary: TrainingSummary) -> list[float]:
+    """The places that a table shows: of a grid the best one."""
+    if summary.axis == "choice":
+        return [] if summary.best is None else [summary.best]
+    return list(summary.metrics)
+
+
+def _names(summaries: Sequence[TrainingSummary], names: Sequence[str]) -> list[str]:
+    """The metrics that some run has."""
+    has = {name for summary in summaries for found in summary.metrics.values() for name in found}
+    return [name for name in names if name in has]
+
+
+def trainings_table(
+    title: str, summaries: Sequence[TrainingSummary], details: bool = False
+) -> Table:
+    """Estimates of the metrics at each place, or at the best point of a grid.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of TrainingSummary
+        The methods.
+    details : bool
+        All of `METRICS` instead of a few.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    names = _names(summaries, tuple(METRICS) if details else _BRIEF)
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table.add_column("method")
+    for heading in (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed"):
+        table.add_column(heading, justify="right")
+    for summary in summaries:
+        for x in _places(summary):
+            found = summary.metrics[x]
+            cells = [_shown(found.get(name)) for name in names]
+            runs = str(found["excess"].count)
+            table.add_row(summary.curve.name, f"{x:g}", runs, *cells, str(summary.failed))
+    table.caption = _NOTE
+    return table
+
+
+def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
+    """Metrics by method or along the x-axis, and the learning curves, in at most four panels.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summaries : sequence of TrainingSummary
+        The methods.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    SweepError
+        If no cell has a result yet.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shown = [summary for summary in summaries if summary.drawable]
+    if not shown:
+        raise SweepError("there is nothing to plot: no cell has a result yet")
+    first = "expert_error" if _names(shown, ["expert_error"]) else "excess"
+    by_method = [name for name in (first, "difference", "overlap", "swap") if _names(shown, [name])]
+    learning = len(shown) <= _MOST_CURVES and "loss" in shown[0].curves
+    by_method = by_method[: _MOST_PANELS - learning]
+    rows = sum(len(_places(summary)) for summary in shown)
+    lines = -(-(len(by_method) + learning) // 2)
+    figure = Figure(figsize=(9.2, max(3.4, 0.28 * rows) * lines), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(figure_text(title))
+    grid = list(figure.subplots(lines, 2, squeeze=False).flat)
+    for place, (axes, name) in enumerate(zip(grid, by_method, strict=False)):
+        plain_axes(axes)
+        if shown[0].axis == "n":
+            _add_places(axes, shown, name)
+            continue
+        _add_methods(axes, shown, name)
+        axes.set_title(METRICS[name], fontsize="medium")
+        if place % 2:
+            axes.tick_params(labelleft=False)
+    if learning:
+        _add_losses(grid[len(by_method)], shown)
+    for axes in grid[len(by_method) + learning :]:
+        axes.set_axis_off()
+    caption(figure, "Markers and lines: means over runs; bars and bands: their 95% t intervals.")
+    return figure
+
+
+def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
+    rows = [row for summary in reversed(shown) for row in _labelled(summary)]
+    for place, (_, found) in enumerate(rows):
+        if name in found:
+            value = found[name]
+            axes.errorbar(value.mean, place, xerr=value.halfwidth, **marks(0))
+    if name == "difference":
+        axes.axvline(0.0, color="0.4", linewidth=1)
+    axes.locator_params(axis="x", nbins=5)
+    axes.set_ylim(-0.5, len(rows) - 0.5)
+    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+
+
+def _labelled(summary: TrainingSummary) -> list[tuple[str, Any]]:
+    if summary.axis == "choice":
+        return [(summary.curve.name, summary.metrics[x]) for x in _places(summary)]
+    return [
+        (f"{summary.curve.name}, {summary.axis} = {x:g}", summary.metrics[x])
+        for x in reversed(_places(summary))
+    ]
+
+
+def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
+    for index, summary in enumerate(shown):
+        apart = _SHIFT ** (index - (len(shown) - 1) / 2)
+        found = {x * apart: value[name] for x, value in summary.metrics.items() if name in value}
+        means = [value.mean for value in found.values()]
+        spread = [value.halfwidth or 0.0 for value in found.values()]
+        axes.errorbar(
+            list(found), means, spread, label=figure_text(summary.curve.name), **marks(index)
+        )
+    axes.set_xscale("log")
+    axes.set_xlabel("sample size $n$")
+    # Above the axes: bars reach into every corner inside.
+    axes.legend(
+        title=METRICS[name], ncols=2, fontsize="small", frameon=False, loc="lower left",
+        bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2,
+    )  # fmt: skip
+
+
+def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:
+    """The validation loss along the steps."""
+    for index, summary in enumerate(shown):
+        if "loss" not in summary.curves:
+            continue
+        steps, values = summary.curves["step"], summary.curves["loss"]
+        means = [value.mean for value in values]
+        low = [value.mean - (value.halfwidth or 0.0) for value in values]
+        high = [value.mean + (value.halfwidth or 0.0) for value in values]
+        colour, label = COLOURS[index % len(COLOURS)], figure_text(summary.curve.name)
+        axes.plot(steps, means, label=label, color=colour, linestyle=_DASHES[index % len(_DASHES)])
+        axes.fill_between(steps, low, high, alpha=0.15, color=colour, linewidth=0)
+    axes.set_title("validation loss", fontsize="medium")
+    axes.set_xlabel("step")
+    plain_axes(axes)
+    axes.legend(fontsize="small", frameon=False)
+
+
+def training_page(
+    store: Store, summaries: Sequence[TrainingSummary], figure: str | None = None
+) -> str:
+    """The report of a sweep of training runs in Markdown.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    summaries : sequence of TrainingSummary
+        Its methods.
+    figure : str, optional
+        File name of the figure.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    spec: Any = store.spec
+    planned = f"{spec.replicates} runs per method and place"
+    parts = page_head(spec, summaries, planned, _NOTE)
+    if figure:
+        parts.append(f"![{markdown_text(spec.title)}](<{figure}>)")
+    names = _names(summaries, tuple(METRICS))
+    if spec.axis == "choice":
+        parts.append("## At the point of the grid with the least validation loss")
+        grid = [[f"{value:g}" for value in row] for row in zip(*spec.values.values(), strict=True)]
+        at = dict(zip(spec.sizes, grid, strict=True))
+        rows = [
+            [
+                markdown_text(summary.curve.name),
+                *at[x],
+                *(_shown(summary.metrics[x].get(n)) for n in names),
+            ]
+            for summary in summaries
+            for x in _places(summary)
+        ]
+        parts.append(markdown_table(["method", *spec.values, *(METRICS[n] for n in names)], rows))
+        parts += ["The grid, the same for every method:", markdown_table(list(spec.values), grid)]
+        parts.append("## All points")
+    rows = [
+        [_name(summary), f"{x:g}", *(_shown(found.get(name)) for name in names)]
+        for summary in summaries
+        for x, found in summary.metrics.items()
+    ]
+    parts.append(markdown_table(["method", spec.axis, *(METRICS[name] for name in names)], rows))
+    for summary in summaries:
+        if summary.failed:
+            parts.append(f"{_name(summary)}: {summary.failed} of {summary.planned} failed.")
+        if summary.curve.note:
+            parts.append(f"> {_name(summary)}: {markdown_text(summary.curve.note)}")
+    parts.append(runs_section(runs_of_records(store.records(), names), spec.axis))
+    return "\n\n".join(parts) + "\n"
+
+
+def _name(summary: TrainingSummary) -> str:
+    return markdown_text(summary.curve.name)

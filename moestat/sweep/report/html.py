@@ -1,0 +1,214 @@
+"""The report of a sweep as one self-contained HTML page, which needs no network."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.spec.kinds import part_of
+from moestat.sweep.store.store import Store
+
+__all__ = ["html_report", "write_html"]
+
+_STYLE = """
+:root { --ink: #222; --faint: #767676; --line: #ddd; --back: #fff; --band: #f6f6f4; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e6; --faint: #9b9b9b; --line: #444; --back: #1b1b1b; --band: #252525; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back);
+       max-width: 68rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
+figure { margin: 1rem 0; background: #fff; } figure svg { max-width: 100%; height: auto; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; margin: 1rem 0; }
+th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: left;
+         vertical-align: top; overflow-wrap: normal; }
+th button { all: unset; cursor: pointer; font-weight: 600; }
+th button:focus-visible { outline: 2px solid currentColor; }
+th[aria-sort=ascending] button::after { content: " \\2191"; }
+th[aria-sort=descending] button::after { content: " \\2193"; }
+pre { background: var(--band); padding: .7rem; overflow-x: auto; }
+blockquote { margin: .5rem 0; padding-left: 1rem; border-left: 3px solid var(--line); }
+summary { cursor: pointer; } .faint { color: var(--faint); }
+"""
+
+_SORT = """
+document.querySelectorAll("th button").forEach(function (button) {
+  button.addEventListener("click", function () {
+    var th = button.parentNode, table = th.closest("table"), body = table.tBodies[0];
+    var at = Array.prototype.indexOf.call(th.parentNode.children, th);
+    var down = th.getAttribute("aria-sort") === "ascending";
+    table.querySelectorAll("th").forEach(function (other) { other.removeAttribute("aria-sort"); });
+    th.setAttribute("aria-sort", down ? "descending" : "ascending");
+    function key(row) {
+      var text = row.cells[at].textContent.replace("\\u2212", "-"), number = parseFloat(text);
+      return isNaN(number) ? text : number;
+    }
+    Array.from(body.rows).sort(function (a, b) {
+      var x = key(a), y = key(b), kinds = (typeof x > typeof y) - (typeof x < typeof y);
+      return (kinds || (x > y) - (x < y)) * (down ? -1 : 1);
+    }).forEach(function (row) { body.appendChild(row); });
+  });
+});
+"""
+
+
+_FOLDED = {
+    "| evidence |": "evidence",
+    "| error in |": "errors within cells",
+    "| value, by replicate |": "single runs",
+}
+"""Tables that fold away, by a column of theirs."""
+
+
+def write_html(store: Store, folder: str | Path | None = None) -> list[Path]:
+    """Write the report of a sweep of any kind as one self-contained HTML page.
+
+    Parameters
+    ----------
+    store : Store
+        An open store; its sweep need not be complete.
+    folder : str or Path, optional
+        Where to; the store's own folder by default.  It is made if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The page, named like the store.
+
+    Raises
+    ------
+    SweepError
+        If it cannot be written.
+    """
+    target = store.path.parent if folder is None else Path(folder)
+    kind = store.spec.kind
+    summaries = part_of(kind, "summarise")(store)
+    drawn = any(summary.drawable for summary in summaries)
+    figure = part_of(kind, "draw")(store.spec.title, summaries) if drawn else None
+    page = html_report(store, part_of(kind, "page")(store, summaries), figure)
+    path = target / f"{store.path.stem}.html"
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
+    return [path]
+
+
+def html_report(store: Store, markdown: str, figure: Any = None) -> str:
+    """One HTML page with the figure, the tables and the evidence of a report, and the spec.
+
+    Parameters
+    ----------
+    store : Store
+        The store, for its spec and the commands that give its numbers.
+    markdown : str
+        The report in Markdown, without the figure: what ``page`` of its kind gives.
+    figure : matplotlib.figure.Figure, optional
+        The figure, which becomes part of the page.
+
+    Returns
+    -------
+    str
+        The page.  Everything is in it, tables can be sorted, and evidence unfolds.
+    """
+    blocks = [block for block in markdown.strip().split("\n\n") if block.strip()]
+    title, rest = blocks[0].removeprefix("# "), blocks[1:]
+    picture = "" if figure is None else f"<figure>{_svg(figure)}</figure>"
+    parts = [f"<h1>{_text(title)}</h1>", *_body(rest[:1]), picture, *_body(rest[1:])]
+    parts += ["<h2>Commands</h2>", _commands(store), "<h2>Spec</h2>", _spec(store)]
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{_text(title)}</title><style>{_STYLE}</style>"
+    )
+    body = "\n".join(parts)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n'
+        f"<script>{_SORT}</script>\n</body></html>\n"
+    )
+
+
+def _body(blocks: Sequence[str]) -> Iterable[str]:
+    """The blocks of a report as HTML; what is evidence of one curve folds away."""
+    for block in blocks:
+        if found := re.match(r"(#{2,3}) (.*)", block):
+            yield f"<h{len(found[1])}>{_text(found[2])}</h{len(found[1])}>"
+        elif block.startswith("| "):
+            table = _table(block.split("\n"))
+            rows = table.count("<tr>") - 1
+            head = block.partition("\n")[0]
+            names = [name for column, name in _FOLDED.items() if column in head]
+            if names:
+                table = f"<details><summary>{names[0]} ({rows} rows)</summary>{table}</details>"
+            yield table
+        elif block.startswith("> "):
+            yield f"<blockquote>{_text(block[2:])}</blockquote>"
+        elif block.startswith("- "):
+            items = re.split(r"\n(?=- )", block)
+            yield "<ul>" + "".join(f"<li>{_text(item[2:])}</li>" for item in items) + "</ul>"
+        else:
+            yield f"<p>{_text(block).replace('  ' + chr(10), '<br>')}</p>"
+
+
+def _table(lines: Sequence[str]) -> str:
+    rows = [
+        [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in lines
+    ]
+    head = "".join(
+        f'<th scope="col"><button type="button">{_text(cell)}</button></th>' for cell in rows[0]
+    )
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows[2:]
+    )
+    inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="wide"><table>{inner}</table></div>'
+
+
+def _text(text: str) -> str:
+    """Text of the report, safe in HTML, with its few marks of bold, emphasis and code."""
+    # The Markdown page has masked what looks like a tag; here everything is escaped anyway.
+    safe = escape(text.replace("&lt;", "<").replace("\\|", "|"))
+    safe = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe, flags=re.DOTALL)
+    safe = re.sub(r"(?<!\w)\*(\w[^*]*)\*(?!\w)", r"<em>\1</em>", safe)
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
+
+
+def _svg(figure: Any) -> str:
+    """A figure as SVG that stands within a page."""
+    from matplotlib import rc_context
+
+    file = io.StringIO()
+    with rc_context({"svg.hashsalt": "moestat"}):
+        figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
+    text = file.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _commands(store: Store) -> str:
+    """For each kind of number, the command that gives it."""
+    name = shlex.quote(store.path.name)
+    lines = [
+        ("the numbers of every curve", f"rates {name} --json"),
+        ("the figure", f"plot {name} --out figure.pdf"),
+        ("every cell as a row, with a dictionary of the columns", f"export {name} --out cells.csv"),
+        ("failed cells", f"failures {name}"),
+        ("that the store is sound", f"verify-store {name}"),
+    ]
+    program = "python -m moestat.sweep"
+    rows = "".join(
+        f"<tr><td>{what}</td><td><code>{escape(f'{program} {line}')}</code></td></tr>"
+        for what, line in lines
+    )
+    return f'<div class="wide"><table><tbody>{rows}</tbody></table></div>'
+
+
+def _spec(store: Store) -> str:
+    digest, text = store.spec.digest, escape(store.spec.text)
+    return f"<details><summary>The spec, digest {digest[:12]}</summary><pre>{text}</pre></details>"

@@ -1,0 +1,71 @@
+"""The list of shipped experiments, read off their files without building a single family."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich import box
+from rich.table import Table as ShownTable
+
+from moestat.sweep.spec.sizes import read_sizes
+from moestat.sweep.spec.tables import Table
+
+__all__ = ["Entry", "entries", "entries_table"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the list says about one experiment.
+
+    Parameters
+    ----------
+    name, title : str
+        Name of the file, and what the experiment shows.
+    curves : tuple of str
+        Names of its curves.
+    cells : int
+        Curves times places times replicates.
+    n : tuple of int or float
+        Places on the x-axis.
+    """
+
+    name: str
+    title: str
+    curves: tuple[str, ...]
+    cells: int
+    n: tuple[float, ...]
+
+
+def entries(paths: Mapping[str, Path]) -> list[Entry]:
+    """An entry for each file; what the files hold is checked when they are run."""
+    return [_entry(name, path) for name, path in paths.items()]
+
+
+def _entry(name: str, path: Path) -> Entry:
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    axis = values.get("x")
+    places = tuple(values["values"][axis]) if axis else read_sizes(Table(values, ""))
+    curves = tuple(curve["name"] for curve in values["curve"])
+    own = [read_sizes(Table(curve, "")) for curve in values["curve"] if not axis and "n" in curve]
+    each = sum(map(len, own)) + (len(curves) - len(own)) * len(places)
+    cells, places = (
+        each * values["replicates"],
+        tuple(sorted({*places, *(n for s in own for n in s)})),
+    )
+    return Entry(name, values["title"], curves, cells, places)
+
+
+def entries_table(found: Sequence[Entry]) -> ShownTable:
+    """Names, titles and sizes of experiments."""
+    table = ShownTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
+    for column in ("name", "title"):
+        table.add_column(column, overflow="fold", min_width=8)
+    for column in ("curves", "cells", "n"):
+        table.add_column(column, justify="right", no_wrap=True, min_width=5)
+    for each in found:
+        sizes = f"{each.n[0]:,} to {each.n[-1]:,}"
+        table.add_row(each.name, each.title, str(len(each.curves)), str(each.cells), sizes)
+    return table

@@ -1,0 +1,1 @@
+"""Who computes: the runner, executors, progress and cost."""

@@ -1,0 +1,89 @@
+"""Batches: small cells travel together, so that scheduling them costs little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from moestat.sweep.run.cost import CostModel
+from moestat.sweep.spec.plan import Cell
+from moestat.sweep.store.record import Record
+
+__all__ = ["batches", "run_batch"]
+
+_SHARES = 4
+"""A batch is at most one of this many shares, per worker, of what is left: workers end together."""
+
+
+def batches(
+    cells: Sequence[Cell],
+    costs: CostModel,
+    task_seconds: float,
+    workers: int,
+    at_least: int = 1,
+) -> Iterator[tuple[Cell, ...]]:
+    """Cells in order, as many at a time as should take `task_seconds`.
+
+    How many is decided when a batch is drawn, by what `costs` knows by then; until a cell has
+    been measured, batches hold one cell each.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The cells.
+    costs : CostModel
+        Costs, measured while the batches are drawn.
+    task_seconds : float
+        Length of a batch; 0 for one cell each.
+    workers : int
+        Number of workers.
+    at_least : int
+        Cells of a batch that need not fit into `task_seconds`.
+
+    Yields
+    ------
+    tuple of Cell
+        One batch.
+
+    Examples
+    --------
+    >>> cells = [Cell("em", 1000, i, data_seed=i, fit_seed=i) for i in range(100)]
+    >>> costs = CostModel([("em", 1000, 0.03)])
+    >>> sizes = [len(batch) for batch in batches(cells, costs, 0.1, workers=2)]
+    >>> sizes[:3], sizes[-3:]
+    ([4, 4, 4], [1, 1, 1])
+    """
+    left, ahead = len(cells), iter(cells)
+    while left:
+        most = min(max(-(-left // (_SHARES * workers)), at_least), left)
+        batch, room = [next(ahead)], task_seconds
+        while len(batch) < most:
+            # By the cell before: cells that follow each other cost about the same.
+            cost = costs.seconds(batch[-1].curve, batch[-1].n)
+            room -= task_seconds if cost is None else cost
+            if room <= 0 and len(batch) >= at_least:
+                break
+            batch.append(next(ahead))
+        left -= len(batch)
+        yield tuple(batch)
+
+
+def run_batch(
+    cell_function: Callable[[str, Cell], Record], text: str, cells: Sequence[Cell]
+) -> list[Record]:
+    """The records of a batch; what a worker calls.
+
+    Parameters
+    ----------
+    cell_function : callable
+        ``cell_function(text, cell)``.
+    text : str
+        TOML text of the spec.
+    cells : sequence of Cell
+        The batch.
+
+    Returns
+    -------
+    list of Record
+        One record per cell.
+    """
+    return [cell_function(text, cell) for cell in cells]

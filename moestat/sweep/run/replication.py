@@ -1,0 +1,130 @@
+"""Replication: how many replicates each curve gets, by a rule that only the results decide.
+
+A curve begins with the spec's ``replicates``.  When all of its cells have results, the 95%
+interval of its slope is looked at.  If it is no wider than ``target_slope_halfwidth`` to either
+side, or the curve has ``max_replicates``, it stays as it is.  Otherwise every sample size gets more
+replicates: as many as the interval should need, since its width falls like one over the square
+root of their number, but no more than twice as many as there are; twice as many also while there
+is no interval.
+
+Nothing but the results of complete rounds enters, so the same cells come out in whatever order,
+on whatever machine and after whatever interruptions they are run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from moestat.rates.rate import fit_rate
+from moestat.sweep.kinds.fit.spec import Curve, Spec
+from moestat.sweep.store.record import DONE, Record
+from moestat.sweep.store.scan import Cells
+
+__all__ = ["Replication", "entering", "entering_cells", "replication"]
+
+
+@dataclass(frozen=True)
+class Replication:
+    """How many replicates a curve has, or is about to get, and why.
+
+    Parameters
+    ----------
+    replicates : int
+        Replicates per sample size.
+    halfwidth : float or None
+        Half-width of the slope's 95% interval after the last complete round; None without an
+        interval, and for a fixed number of replicates.
+    settled : bool
+        Whether no more will be added.
+    why : str
+        The reason, in words; empty for a fixed number of replicates.
+    """
+
+    replicates: int
+    halfwidth: float | None = None
+    settled: bool = True
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return dict(vars(self))
+
+
+def replication(spec: Spec, cells_of: Callable[[str], Cells]) -> dict[str, Replication]:
+    """Replicates of each curve of a spec, as the results so far decide.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    cells_of : callable
+        ``cells_of(name)``: the results of a curve, as `Store.cells` gives them.
+
+    Returns
+    -------
+    dict of str to Replication
+        By curve.
+    """
+    if spec.target_slope_halfwidth is None:
+        return {curve.name: Replication(spec.replicates) for curve in spec.curves}
+    return {curve.name: _follow(spec, curve, cells_of(curve.name)) for curve in spec.curves}
+
+
+def entering(curve: Curve, records: Iterable[Record]) -> list[Record]:
+    """The estimates that enter the rate of a curve.
+
+    Parameters
+    ----------
+    curve : Curve
+        The curve.
+    records : iterable of Record
+        Its records.
+
+    Returns
+    -------
+    list of Record
+        Certified estimates, or all estimates of a curve that does not ask for certificates.
+    """
+    done = (record for record in records if record.status == DONE)
+    return [record for record in done if record.certified or not curve.require_certificate]
+
+
+def entering_cells(curve: Curve, cells: Cells) -> Cells:
+    """As `entering`, for columns."""
+    return cells.where(cells.done & (cells.certified | (not curve.require_certificate)))
+
+
+def _follow(spec: Spec, curve: Curve, cells: Cells) -> Replication:
+    """Round after round, as far as the results go."""
+    target, most = spec.target_slope_halfwidth, spec.most_replicates
+    assert target is not None
+    count, halfwidth = spec.replicates, None
+    while True:
+        seen = cells.where(cells.replicate < count)
+        if seen.size < count * len(spec.sizes_of(curve)):
+            why = "first round" if halfwidth is None else f"half-width was {halfwidth:.3g}"
+            return Replication(count, halfwidth, False, f"{why}, target {target:g}")
+        halfwidth = _halfwidth(curve, seen)
+        if halfwidth is not None and halfwidth <= target:
+            why = f"half-width {halfwidth:.3g} is within the target {target:g}"
+            return Replication(count, halfwidth, True, why)
+        if count >= most:
+            reached = "there is no interval" if halfwidth is None else f"half-width {halfwidth:.3g}"
+            why = f"max_replicates; {reached}, target {target:g}"
+            return Replication(count, halfwidth, True, why)
+        needed = 2 * count if halfwidth is None else math.ceil(count * (halfwidth / target) ** 2)
+        count = min(max(needed, count + 1), 2 * count, most)
+
+
+def _halfwidth(curve: Curve, cells: Cells) -> float | None:
+    """Half-width of the slope's interval; None if there is none."""
+    used = entering_cells(curve, cells)
+    try:
+        rate = fit_rate(used.n, used.loss, n_bootstrap=0)
+    except ValueError:
+        return None
+    halfwidth = (rate.interval[1] - rate.interval[0]) / 2
+    return None if math.isnan(halfwidth) else halfwidth

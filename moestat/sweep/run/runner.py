@@ -1,0 +1,187 @@
+"""The runner: cells that have no result yet, to an executor, to the store."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from moestat.sweep.kinds.fit.spec import Spec
+from moestat.sweep.run.batches import batches, run_batch
+from moestat.sweep.run.cost import CostModel
+from moestat.sweep.run.executors import EXECUTORS, Executor, Lost
+from moestat.sweep.run.replication import replication
+from moestat.sweep.spec.plan import Cell, Plan, plan_cells
+from moestat.sweep.store.record import FAILED, Record, record_of
+from moestat.sweep.store.store import Store
+
+__all__ = ["CellFunction", "open_cells", "planned_cells", "run_cells"]
+
+CellFunction = Callable[[str, Cell], Record]
+
+_SHOWN_IN_FLIGHT = 100
+
+
+def planned_cells(spec: Spec, store: Store) -> Plan:
+    """Cells that the results so far ask for, the largest sample sizes first.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    store : Store
+        Its store.
+
+    Returns
+    -------
+    Plan
+        The spec's cells, and those of the replicates that `moestat.sweep.run.replication` adds.
+    """
+    return plan_cells(spec, _replicates(spec, store))
+
+
+def open_cells(spec: Spec, store: Store, retry_failed: bool = False) -> Plan:
+    """Cells of `spec` that `store` has no result of, in the order they should run.
+
+    A spec with a ``target_slope_halfwidth`` may have further cells once these have results.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    store : Store
+        Its store.
+    retry_failed : bool
+        Whether failed cells count as open.
+
+    Returns
+    -------
+    Plan
+        The largest sample sizes first.
+    """
+    settled: dict[tuple[str, float], Any] = {}
+    for curve in spec.curves:
+        cells = store.cells(curve.name)
+        if retry_failed:
+            cells = cells.where(cells.done)
+        for n in np.unique(cells.n).tolist():
+            settled[curve.name, n] = cells.replicate[cells.n == n]
+    return plan_cells(spec, _replicates(spec, store), settled)
+
+
+def _replicates(spec: Spec, store: Store) -> dict[str, int] | None:
+    """Replicates of each curve, where results decide."""
+    if spec.target_slope_halfwidth is None:
+        return None
+    return {name: count.replicates for name, count in replication(spec, store.cells).items()}
+
+
+def run_cells(
+    spec: Spec,
+    store: Store,
+    cells: Sequence[Cell],
+    *,
+    executor: str | Executor = "process",
+    workers: int = 1,
+    cell_function: CellFunction | None = None,
+) -> Iterator[Record]:
+    """Run cells and write each record to the store before it is handed on.
+
+    The records depend neither on the number of workers, nor on the order, nor on the executor; of
+    the executor ``cuda`` they have the same data and starts, and estimates that agree as far as
+    two certified maxima of one likelihood do.
+
+    Parameters
+    ----------
+    spec : Spec
+        The spec.
+    store : Store
+        Its store, open for writing.
+    cells : sequence of Cell
+        Cells to run.
+    executor : str or Executor
+        Name in `moestat.sweep.run.executors.EXECUTORS`, or an executor.
+    workers : int
+        Number of workers.
+    cell_function : callable, optional
+        ``cell_function(text, cell)``; by default `moestat.sweep.run.cell.run_cell`, or what the
+        executor has to compute cells together.
+
+    Yields
+    ------
+    Record
+        Records as they complete.
+    """
+    chosen = EXECUTORS[executor] if isinstance(executor, str) else executor
+    if cell_function is None and chosen.together is not None:
+        function = partial(chosen.together, spec.text)
+    else:
+        if cell_function is None:
+            from moestat.sweep.run.cell import run_cell as cell_function
+        function = partial(run_batch, cell_function, spec.text)
+    costs, flight = CostModel.of_sums(store.timings()), _Flight(store)
+    task_seconds, at_least = chosen.task_seconds, chosen.cells_per_task
+    while cells:
+        lost: list[Cell] = []
+        tasks = flight.watch(batches(cells, costs, task_seconds, workers, at_least))
+        results: Any = chosen.run(function, tasks, workers)
+        with closing(results):
+            for result in results:
+                if isinstance(result, Lost) and len(result.task) > 1:
+                    lost += result.task
+                    continue
+                records = [_lost_record(result)] if isinstance(result, Lost) else result
+                store.put(records)
+                flight.land(records)
+                for record in records:
+                    costs.add(record.curve, record.n, record.seconds)
+                    yield record
+        # A worker dies at one cell of a batch; each cell by itself tells which one.
+        cells, task_seconds, at_least = lost, 0.0, 1
+
+
+class _Flight:
+    """The cells that workers have at the moment; the store's lock file tells readers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._cells = store, dict[str, None]()
+        self._counts: Counter[str] = Counter()
+        self._began, self._busy = time.time(), 0.0
+
+    def watch(self, tasks: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+        """The same tasks; their cells count as in flight once they are drawn."""
+        for task in tasks:
+            new = [cell for cell in task if cell.key not in self._cells]  # a lost one is there
+            self._cells.update(dict.fromkeys(cell.key for cell in new))
+            self._counts.update(cell.curve for cell in new)
+            self._tell()
+            yield task
+
+    def land(self, records: Sequence[Record]) -> None:
+        """These cells have results."""
+        for record in records:
+            del self._cells[record.key]
+            self._counts[record.curve] -= 1
+            self._busy += record.seconds
+        self._tell()
+
+    def _tell(self) -> None:
+        self._store.say(
+            {
+                "began": self._began,
+                "busy": self._busy,
+                "in_flight": self._counts,
+                "cells": list(islice(self._cells, _SHOWN_IN_FLIGHT)),
+            }
+        )
+
+
+def _lost_record(lost: Lost) -> Record:
+    (cell,) = lost.task
+    return record_of(cell, FAILED, message=lost.message)

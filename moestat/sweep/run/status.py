@@ -1,0 +1,126 @@
+"""How far a sweep has come: what is done, failed, in flight and open, and how long it will take."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from moestat.sweep.run.cost import CostModel
+from moestat.sweep.run.progress import time_left
+from moestat.sweep.run.replication import Replication, replication
+from moestat.sweep.run.runner import open_cells
+from moestat.sweep.store.lock import holder_of
+from moestat.sweep.store.store import Store
+
+__all__ = ["CurveStatus", "Status", "status_of"]
+
+
+@dataclass(frozen=True)
+class CurveStatus:
+    """How far one curve has come.
+
+    Parameters
+    ----------
+    curve : str
+        Its name.
+    replication : Replication
+        Its replicates, and why so many.
+    cells, done, failed, in_flight, open : int
+        Cells in all; with an estimate; that failed; that a worker has now; without a result, those
+        in flight counted.
+    certified, on_bound : int
+        Estimates that are certified maxima; that lie on a bound.
+    """
+
+    curve: str
+    replication: Replication
+    cells: int
+    done: int
+    failed: int
+    in_flight: int
+    open: int
+    certified: int
+    on_bound: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a sweep has come.
+
+    Parameters
+    ----------
+    title, digest : str, str
+        Title and digest of its spec.
+    curves : tuple of CurveStatus
+        The curves.
+    runner : mapping or None
+        The process that is at work: ``process``, ``host``, and up to a hundred ``cells`` in
+        flight; None if there is none.
+    work : float or None
+        Seconds of computing that the open cells should take, one after the other; None before
+        the first measurement.
+    left : float or None
+        Seconds until the runner should be done with them; None without a runner.
+    """
+
+    title: str
+    digest: str
+    curves: tuple[CurveStatus, ...]
+    runner: Mapping[str, Any] | None
+    work: float | None
+    left: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return asdict(self)
+
+
+def status_of(store: Store) -> Status:
+    """The status of a store, also while its sweep runs.
+
+    Parameters
+    ----------
+    store : Store
+        An open store.
+
+    Returns
+    -------
+    Status
+        Counts and times.
+    """
+    spec, runner = store.spec, holder_of(store.path)
+    cells = {curve.name: store.cells(curve.name) for curve in spec.curves}
+    counts = replication(spec, store.cells)
+    waiting = open_cells(spec, store).counts()
+    open_by_curve: Counter[str] = Counter()
+    for (name, _), count in waiting.items():
+        open_by_curve[name] += count
+    flying = (runner or {}).get("in_flight", {})
+    work = CostModel.of_sums(store.timings()).total(waiting)
+    left = None
+    if runner and "began" in runner:
+        left = time_left(work, runner["busy"], time.time() - runner["began"])
+    return Status(
+        title=spec.title,
+        digest=spec.digest,
+        curves=tuple(
+            CurveStatus(
+                curve=name,
+                replication=counts[name],
+                cells=counts[name].replicates * len(spec.sizes_of(spec.curve(name))),
+                done=int(own.done.sum()),
+                failed=int((~own.done).sum()),
+                in_flight=flying.get(name, 0),
+                open=open_by_curve[name],
+                certified=int(own.certified.sum()),
+                on_bound=int(own.on_bound.sum()),
+            )
+            for name, own in cells.items()
+        ),
+        runner=runner,
+        work=work,
+        left=left,
+    )

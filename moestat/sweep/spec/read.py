@@ -1,0 +1,91 @@
+"""Reading specs: a TOML file, or its text, to the checked spec of its kind."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moestat.base.validate import as_path, check_kind
+from moestat.sweep.errors import SweepError
+from moestat.sweep.spec.kinds import KINDS, part_of
+from moestat.sweep.spec.tables import Table, check_numbers
+
+if TYPE_CHECKING:
+    from moestat.sweep.kinds.fit.spec import Spec
+
+__all__ = ["load_spec", "parse_spec"]
+
+
+def load_spec(path: str | Path) -> Spec:
+    """Read and check the spec in a TOML file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Spec
+        The checked spec.
+
+    Raises
+    ------
+    SweepError
+        If the file cannot be read or anything in it is wrong; the message names the file, the
+        key, what was given and what is allowed.
+    """
+    path = as_path("path", path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
+        raise SweepError(f"cannot read the spec {path}: {reason}") from None
+    try:
+        spec = parse_spec(text)
+        spec.check_machine()
+    except SweepError as error:
+        raise SweepError(f"{path}: {error}") from None
+    return spec
+
+
+def parse_spec(text: str) -> Spec:
+    """Check the TOML text of a spec.
+
+    Parameters
+    ----------
+    text : str
+        TOML.
+
+    Returns
+    -------
+    Spec
+        The checked spec.
+
+    Raises
+    ------
+    SweepError
+        If anything is wrong.
+    """
+    check_kind("text", text, str, "TOML text")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> Spec:
+    try:
+        values = tomllib.loads(text)
+        check_numbers(values)
+        top = Table(values, "")
+    except RecursionError:
+        raise SweepError("is nested too deeply") from None
+    except SweepError:
+        raise
+    except ValueError as error:  # also of numbers with thousands of digits
+        raise SweepError(f"is not valid TOML: {error}") from None
+    kind = top.text("kind", "fit")
+    if kind not in KINDS:
+        raise top.error("kind", f"must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+    return part_of(kind, "parse")(top, text)

@@ -1,0 +1,57 @@
+"""Sample sizes of a spec or curve: a list, or spaced between two ends, by logarithms or evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.spec.tables import Table, shown
+
+__all__ = ["read_sizes"]
+
+_LARGEST_SIZE = 1e18
+_SPACINGS = {"log": np.geomspace, "linear": np.linspace}
+
+
+def read_sizes(top: Table) -> tuple[int, ...]:
+    """The grid of sample sizes under the key ``n``, in ascending order.
+
+    Examples
+    --------
+    >>> read_sizes(Table({"n": {"start": 10, "stop": 1000, "num": 3}}, ""))
+    (10, 100, 1000)
+    >>> grid = {"start": 10, "stop": 30, "num": 3, "spacing": "linear"}
+    >>> read_sizes(Table({"n": grid}, ""))
+    (10, 20, 30)
+    """
+    value = top.take("n")
+    if isinstance(value, Mapping):
+        grid = Table(value, f"{top.where}: n" if top.where else "n")
+        start, stop = grid.number("start"), grid.number("stop")
+        num = grid.integer("num", 1)
+        spacing = grid.text("spacing", "log")
+        if spacing not in _SPACINGS:
+            known = ", ".join(map(repr, _SPACINGS))
+            raise grid.error("spacing", f"must be one of {known}, got {spacing!r}")
+        grid.finish()
+        if not 1 <= start <= stop <= _LARGEST_SIZE:
+            raise SweepError(
+                f"{grid.where}: needs 1 <= start <= stop <= {_LARGEST_SIZE:g}, got {start:g} and"
+                f" {stop:g}"
+            )
+        places = _SPACINGS[spacing](start, stop, num)
+        return tuple(sorted({round(float(n)) for n in places}))
+    if not isinstance(value, list):
+        raise top.error("n", f"must be a list or {{ start, stop, num }}, got {shown(value)}")
+    if not value:
+        raise top.error("n", "must hold at least one sample size, got []")
+    for n in value:
+        if isinstance(n, bool) or not isinstance(n, (int, float)) or n < 1 or n % 1 != 0:
+            raise top.error("n", f"must hold whole numbers >= 1, got {shown(n)}")
+        if n > _LARGEST_SIZE:
+            raise top.error("n", f"must hold numbers <= {_LARGEST_SIZE:g}, got {shown(n)}")
+    if len(set(value)) < len(value):
+        raise top.error("n", f"must not repeat a sample size, got {shown(value)}")
+    return tuple(sorted(int(n) for n in value))

@@ -1,0 +1,175 @@
+"""Reading tables of a spec: every key is checked, and every complaint names its key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.spec.limits import LARGEST
+
+__all__ = ["REQUIRED", "Table", "check_numbers", "shown"]
+
+REQUIRED = object()
+"""Default of a key that must be given."""
+
+
+_SHOWN = 80
+
+
+def shown(value: Any) -> str:
+    """A value in a message: on one line, and no longer than a person reads.
+
+    Examples
+    --------
+    >>> shown("D1"), len(shown(10**400)), len(shown(10**9999))
+    ("'D1'", 83, 31)
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no longer numbers
+        return "a number of thousands of digits"
+    except RecursionError:
+        return "a deeply nested value"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+_LARGEST_NUMBER = 2**128
+
+
+def check_numbers(value: Any, where: str = "") -> None:
+    """Refuse whole numbers that no key has a use for, wherever in a spec they stand.
+
+    Raises
+    ------
+    SweepError
+        If there is one.
+
+    Examples
+    --------
+    >>> check_numbers({"curve": [{"n_experts": 3}]})
+    """
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            check_numbers(item, f"{where}.{key}" if where else str(key))
+    elif isinstance(value, list):
+        for item in value:
+            check_numbers(item, where)
+    elif isinstance(value, int) and abs(value) >= _LARGEST_NUMBER:
+        raise SweepError(f"{where}: must be at most 2^128, got {shown(value)}")
+
+
+class Table:
+    """One table of a spec, whose keys are taken one by one until none is left.
+
+    Parameters
+    ----------
+    values : mapping
+        The table as read from TOML.
+    where : str
+        What messages call it: ``"truth 'sigmoid'"``; empty for the top level.
+
+    Raises
+    ------
+    SweepError
+        If `values` is not a table.
+
+    Examples
+    --------
+    >>> table = Table({"replicates": 20}, "")
+    >>> table.integer("replicates", 1)
+    20
+    >>> table.finish()
+    """
+
+    def __init__(self, values: Any, where: str) -> None:
+        self.where = where
+        if not isinstance(values, Mapping):
+            raise self.error("", f"must be a table, got {shown(values)}")
+        self._values = dict(values)
+        self._known: list[str] = []
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def error(self, key: str, message: str) -> SweepError:
+        """The error `message` about `key` of this table ("" for the table itself)."""
+        return SweepError(": ".join(part for part in (self.where, key, message) if part))
+
+    def take(self, key: str, default: Any = REQUIRED) -> Any:
+        """The value of `key`, or `default`; no check."""
+        self._known.append(key)
+        value = self._values.pop(key, default)
+        if value is REQUIRED:
+            close = get_close_matches(key, self._values, n=1)
+            hint = f"; is {close[0]!r} a misspelling of it?" if close else ""
+            raise self.error(key, f"is missing{hint}")
+        return value
+
+    def text(self, key: str, default: Any = REQUIRED) -> Any:
+        """A non-empty string on one line."""
+        given = key in self
+        value = self.take(key, default)
+        if not given:
+            return value
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise self.error(key, f"must be text on one line, got {shown(value)}")
+        return value
+
+    def integer(self, key: str, minimum: int, default: Any = REQUIRED) -> int:
+        """An integer of at least `minimum`, and at most what `moestat.sweep.spec.limits` allows."""
+        value, largest = self.take(key, default), LARGEST.get(key, 2**63 - 1)
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise self.error(key, f"must be an integer >= {minimum}, got {shown(value)}")
+        if value > largest:
+            raise self.error(key, f"must be at most {largest:,}, got {shown(value)}")
+        return value
+
+    def number(self, key: str, default: Any = REQUIRED) -> Any:
+        """A finite number."""
+        given = key in self
+        value = self.take(key, default)
+        if not given:
+            return value
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not _finite(value):
+            raise self.error(key, f"must be a finite number, got {shown(value)}")
+        return float(value)
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self.take(key, default)
+        if not isinstance(value, bool):
+            raise self.error(key, f"must be true or false, got {shown(value)}")
+        return value
+
+    def table(self, key: str, default: Any = REQUIRED) -> dict[str, Any]:
+        """A table, as a plain dict."""
+        value = self.take(key, default)
+        if not isinstance(value, Mapping):
+            raise self.error(key, f"must be a table, got {shown(value)}")
+        return dict(value)
+
+    def name_or_table(self, key: str, default: Any = REQUIRED) -> Any:
+        """A name, or a table with a name and options, as a string or a plain dict."""
+        if isinstance(self._values.get(key), Mapping):
+            return self.table(key)
+        return self.text(key, default)
+
+    def finish(self) -> None:
+        """Refuse what nobody took.
+
+        Raises
+        ------
+        SweepError
+            If a key is left, with the closest key that exists.
+        """
+        for key in self._values:
+            close = get_close_matches(key, self._known, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            allowed = ", ".join(self._known)
+            raise self.error("", f"unknown key {key!r}{hint}; allowed: {allowed}")
+
+
+def _finite(value: float) -> bool:
+    return abs(value) <= 1.7976931348623157e308

@@ -1,0 +1,111 @@
+"""Columns: numbers of the losses and certificates of many cells, read a block at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.sweep.store.rows import heads_of, numbers_of
+from moestat.sweep.store.scan import Cells
+from moestat.sweep.store.shapes import Shape
+from moestat.sweep.store.store import Store
+
+__all__ = ["CERTIFICATE", "LOSSES", "Columns", "literals", "read_columns"]
+
+LOSSES, CERTIFICATE = 1, 2
+"""Where the losses and the certificate stand in a shape; the parameters come first."""
+
+
+class Columns:
+    """Columns of cells; NaN where a cell has no number.
+
+    Parameters
+    ----------
+    size : int
+        Number of cells.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._values: dict[str, FloatArray] = {}
+        self._recorded: dict[str, Any] = {}
+        self._size = size
+
+    def put(self, at: Any, values: Mapping[str, FloatArray]) -> None:
+        """Numbers of the cells of a mask or of indices."""
+        for name, column in values.items():
+            if name not in self._values:
+                self._values[name] = np.full(self._size, np.nan)
+                self._recorded[name] = np.zeros(self._size, dtype=bool)
+            self._values[name][at] = column
+            self._recorded[name][at] = True
+
+    def names(self) -> list[str]:
+        """Names of the columns that some cell has."""
+        return list(self._values)
+
+    def take(self, name: str) -> FloatArray:
+        """A column, all NaN if no cell has it."""
+        return self._values.get(name, np.full(self._size, np.nan))
+
+    def lacking(self, name: str) -> bool:
+        """Whether one of the cells has nothing of this name, not even an infinite number."""
+        recorded = self._recorded.get(name)
+        return recorded is None or not bool(np.all(recorded))
+
+    def where(self, chosen: Any) -> Columns:
+        """The columns of some of the cells, a mask."""
+        some = Columns(int(np.sum(chosen)))
+        some._values = {name: column[chosen] for name, column in self._values.items()}
+        some._recorded = {name: there[chosen] for name, there in self._recorded.items()}
+        return some
+
+
+def read_columns(
+    store: Store, cells: Cells, columns_of: Callable[[Shape, Any], Mapping[str, FloatArray]]
+) -> Columns:
+    """Columns of cells of a store.
+
+    Parameters
+    ----------
+    store : Store
+        An open store.
+    cells : Cells
+        Some of its cells.
+    columns_of : callable
+        ``columns_of(shape, numbers)``: names and columns of cells of one shape.
+
+    Returns
+    -------
+    Columns
+        The columns, in the order of `cells`.
+    """
+    columns = Columns(cells.size)
+    for at, shape, numbers in _groups(store, cells):
+        columns.put(at, columns_of(shape, numbers))
+    return columns
+
+
+def literals(store: Store, cells: Cells, *path: Any) -> Counter[str]:
+    """Texts that stand at a path, each in so many of the cells; of a list, each of its texts."""
+    found: Counter[str] = Counter()
+    for number, count in zip(*np.unique(cells.shape, return_counts=True), strict=True):
+        value = store.shape(int(number)).literal(*path)
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str):
+                found[text] += int(count)
+    return found
+
+
+def _groups(store: Store, cells: Cells) -> Iterator[tuple[Any, Shape, Any]]:
+    """Cells of one shape from each block: their indices, the shape and their numbers."""
+    start = 0
+    for block in store.blocks(cells):
+        shapes = heads_of(block)["shape"]
+        for number in np.unique(shapes).tolist():
+            shape, at = store.shape(number), np.flatnonzero(shapes == number)
+            yield start + at, shape, numbers_of([block[i] for i in at], shape)
+        start += len(block)

@@ -1,0 +1,75 @@
+"""Merging: the stores of one sweep from several machines as one store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from moestat.base.validate import as_path
+from moestat.sweep.errors import SweepError
+from moestat.sweep.store.record import DONE, Record
+from moestat.sweep.store.store import create_store, open_store
+
+__all__ = ["merge"]
+
+_SHOWN = 5
+
+
+def merge(target: str | Path, sources: Sequence[str | Path]) -> int:
+    """Bring the rows of stores together in one store.
+
+    A cell that several stores have is taken once: an estimate rather than a failure, and else the
+    first.  Estimates of one cell must have the same numbers, to the last bit, or nothing is
+    written; times, versions and machines may differ.
+
+    Parameters
+    ----------
+    target : str or Path
+        The store to write; made if it is not there, and else one of those that are merged.
+    sources : sequence of str or Path
+        The stores to read; their specs must have the same digest.
+
+    Returns
+    -------
+    int
+        Number of rows that the target gained or that changed from failed to done.
+
+    Raises
+    ------
+    SweepError
+        If a store cannot be read, belongs to another spec or contradicts another one.
+    """
+    target = as_path("target", target)
+    here = [target] if target.is_file() and target.stat().st_size else []
+    with ExitStack() as stack:
+        stores = [stack.enter_context(open_store(path)) for path in (*here, *sources)]
+        for store in stores[1:]:
+            if store.meta("digest") != stores[0].meta("digest"):
+                raise SweepError(f"{store.path} and {stores[0].path} belong to different specs")
+        kept: dict[str, tuple[Record, Path]] = {}
+        conflicts: list[str] = []
+        for store in stores:
+            for record in store.records():
+                there, home = kept.setdefault(record.key, (record, store.path))
+                if record.status == there.status == DONE and record.numbers != there.numbers:
+                    conflicts.append(_conflict(there, home, record, store.path))
+                if record.status == DONE != there.status:
+                    kept[record.key] = (record, store.path)
+        if conflicts:
+            more = len(conflicts) - _SHOWN
+            lines = conflicts[:_SHOWN] + ([f"and {more} more"] if more > 0 else [])
+            raise SweepError(
+                "the stores contradict each other; nothing was written:\n" + "\n".join(lines)
+            )
+        new = [record for record, home in kept.values() if home != target]
+        spec = stores[0].spec
+    with create_store(target, spec) as written:
+        written.put(new)
+    return len(new)
+
+
+def _conflict(one: Record, home: Path, other: Record, elsewhere: Path) -> str:
+    first, second = one.numbers, other.numbers
+    differing = ", ".join(name for name in first if first[name] != second[name])
+    return f"{one.key}: {differing} differ between {home} and {elsewhere}"

@@ -1,0 +1,166 @@
+"""Records: what one cell leaves behind, as plain data."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from moestat import __version__
+from moestat.sweep.spec.plan import Cell
+
+__all__ = ["DONE", "FAILED", "Record", "machine", "plain", "record_of", "versions"]
+
+DONE = "done"
+FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Record:
+    """The outcome of one cell: an estimate with its losses, or the reason why there is none.
+
+    Parameters
+    ----------
+    key, curve, n, replicate : str, str, int or float, int
+        Identity of the cell.
+    status : str
+        ``"done"`` or ``"failed"``.
+    loss : float or None
+        The curve's Voronoi loss.
+    log_likelihood : float or None
+        Natural-log likelihood of the sample.
+    certified : bool
+        Whether the fit is a certified local maximum.
+    params : sequence of float
+        Packed parameters.
+    losses : mapping
+        Terms of the loss: cell sizes, errors by block, empty cells, coverage, Hellinger; values
+        of further losses (``also``) and errors of each true atom's cell (``cells``).
+    certificate : mapping
+        The fit's certificate.
+    seconds : float
+        Time of the whole cell.
+    versions : mapping of str to str
+        Versions of everything that made the numbers.
+    message : str
+        Why the cell failed; empty when done.
+    identity : str
+        Digest of all that the numbers depend on, as `moestat.sweep.spec.plan.Cell` has it.
+    machine : mapping of str to str
+        What the numbers were made on.
+    """
+
+    key: str
+    curve: str
+    n: float
+    replicate: int
+    status: str
+    loss: float | None = None
+    log_likelihood: float | None = None
+    certified: bool = False
+    params: Sequence[float] = ()
+    losses: Mapping[str, Any] = field(default_factory=dict)
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    message: str = ""
+    identity: str = ""
+    machine: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def on_bound(self) -> bool:
+        """Whether a parameter of the fit lies on a bound of the parameter space."""
+        return bool(self.certificate.get("active"))
+
+    @property
+    def empty_cells(self) -> int:
+        """Number of true atoms that no fitted atom is nearest to."""
+        return int(self.losses.get("empty_cells", 0))
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """What must not depend on how, where and when the cell was run."""
+        certificate = {key: v for key, v in self.certificate.items() if key != "seconds"}
+        left_out = ("certificate", "seconds", "versions", "machine")
+        kept = {name: value for name, value in vars(self).items() if name not in left_out}
+        return {**kept, "params": list(self.params), "certificate": certificate}
+
+
+def record_of(cell: Cell, status: str, **values: Any) -> Record:
+    """The record of a cell, with what it was made by and on.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    status : str
+        ``"done"`` or ``"failed"``.
+    **values : dict
+        Further fields of `Record`.
+
+    Returns
+    -------
+    Record
+        The record.
+
+    Examples
+    --------
+    >>> cell = Cell("em", 1000, 7, data_seed=1, fit_seed=2)
+    >>> record_of(cell, "failed", message="no luck").key
+    'em | n=1000 | replicate=7'
+    """
+    return Record(
+        key=cell.key,
+        curve=cell.curve,
+        n=cell.n,
+        replicate=cell.replicate,
+        status=status,
+        identity=cell.identity,
+        versions=versions(),
+        machine=machine(),
+        **values,
+    )
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, str]:
+    """Host, system and processor; compiled code depends on the processor."""
+    from llvmlite.binding import get_host_cpu_name
+
+    return {
+        "host": platform.node(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": get_host_cpu_name(),
+        "processors": str(os.cpu_count()),
+    }
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Versions of moestat, Python and the packages that make the numbers."""
+    packages = {name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
+    return {"moestat": __version__, "python": platform.python_version(), **packages}
+
+
+def plain(value: Any) -> Any:
+    """Arrays, tuples and mappings as lists and dicts of JSON values; NaN and inf as None.
+
+    Examples
+    --------
+    >>> plain({"sizes": np.array([2, 1]), "condition": np.inf})
+    {'sizes': [2, 1], 'condition': None}
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

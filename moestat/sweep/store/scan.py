@@ -1,0 +1,230 @@
+"""Scans: every row of a store checked once, and what status, resume and rates ask of all cells."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import IntArray
+from moestat.sweep.store.checksums import WORD, checksums_of
+from moestat.sweep.store.rows import (
+    CHECKSUM_BYTES,
+    HEAD,
+    IS_CERTIFIED,
+    IS_DONE,
+    IS_ON_BOUND,
+    key_of,
+)
+from moestat.sweep.store.texts import Texts
+
+__all__ = ["BLOCK", "Cells", "Scan", "scan"]
+
+BLOCK = 1024
+"""Rows that are read at a time."""
+
+_KEPT = ["curve", "real", "n", "replicate", "flags", "shape", "maker", "loss", "seconds"]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What is read of every cell of one curve, in the order of x and replicate.
+
+    Parameters
+    ----------
+    rowid : ndarray of shape (N,)
+        Numbers of the rows.
+    n : ndarray of shape (N,)
+        Places on the x-axis, whole numbers where all of them are.
+    replicate : ndarray of shape (N,)
+        Replicates.
+    done, certified, on_bound : ndarrays of shape (N,)
+        Whether there is an estimate, whether it is certified, whether it lies on a bound.
+    loss, seconds : ndarrays of shape (N,)
+        Losses, NaN where there is none, and times.
+    shape : ndarray of shape (N,)
+        Numbers of their shapes.
+    """
+
+    rowid: IntArray
+    n: Any
+    replicate: IntArray
+    done: Any
+    certified: Any
+    on_bound: Any
+    loss: Any
+    seconds: Any
+    shape: Any
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.rowid.size
+
+    def where(self, chosen: Any) -> Cells:
+        """Some of the cells, by a mask or a slice."""
+        return Cells(**{name: values[chosen] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a scan found.
+
+    Parameters
+    ----------
+    heads : ndarray of shape (N,)
+        Fields of the heads of the sound rows, as in `moestat.sweep.store.rows.HEAD`, and their
+        row's number, by curve, place and replicate.
+    texts : Texts
+        The shared texts.
+    damaged : mapping of int to str
+        Names of the damaged rows by their number.
+    total : int
+        Sum of all checksums modulo 2^64.
+    """
+
+    heads: Any
+    texts: Texts
+    damaged: Mapping[int, str]
+    total: int
+
+    @cached_property
+    def curves(self) -> dict[str, int]:
+        """Number of the text of each curve that has rows, by the curve's name, sorted."""
+        numbers = np.unique(self.heads["curve"]).tolist()
+        return dict(sorted((json.loads(self.texts.sound[number])[0], number) for number in numbers))
+
+    def cells(self, curve: str) -> Cells:
+        """The cells of a curve."""
+        number = self.curves.get(curve, -1)
+        first, end = np.searchsorted(self.heads["curve"], [number, number + 1])
+        heads = self.heads[first:end]
+        flags = heads["flags"]
+        n = _places(heads) if heads["real"].any() else heads["n"]
+        return Cells(
+            rowid=heads["rowid"],
+            n=n,
+            replicate=heads["replicate"],
+            done=flags & IS_DONE > 0,
+            certified=flags & IS_CERTIFIED > 0,
+            on_bound=flags & IS_ON_BOUND > 0,
+            loss=heads["loss"],
+            seconds=heads["seconds"],
+            shape=heads["shape"],
+        )
+
+
+_DTYPE = np.dtype([("rowid", np.int64)] + [(name, HEAD[name].newbyteorder("=")) for name in _KEPT])
+
+
+def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
+    """Read every row of a store once.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        The store, in a transaction.
+    texts : Texts
+        Its texts.
+
+    Returns
+    -------
+    Scan
+        What is sound and what is not.
+    """
+    parts, damaged, total, there = [], dict[int, str](), 0, _there(texts)
+    cursor = connection.execute("SELECT rowid, row FROM cells NOT INDEXED ORDER BY rowid")
+    while block := cursor.fetchmany(BLOCK):
+        rows, first, last = [row for _, row in block], block[0][0], block[-1][0]
+        kept, sound, added = _read(rows, there)
+        # Numbers without a gap, as nearly all are, need not be looked at one by one.
+        gaps = last - first >= len(block)
+        rowids = [number for number, _ in block] if gaps else range(first, last + 1)
+        kept["rowid"] = rowids
+        total += added
+        if sound.all():
+            parts.append(kept)
+            continue
+        parts.append(kept[sound])
+        for place in np.flatnonzero(~sound).tolist():
+            name = key_of(rows[place], texts.sound)
+            damaged[rowids[place]] = name or f"row {rowids[place]}"
+    heads = np.concatenate(parts) if parts else np.empty(0, _DTYPE)
+    return Scan(np.take(heads, _order(heads)), texts, damaged, total % 2**64)
+
+
+def _order(heads: Any) -> IntArray:
+    """By curve, place and replicate: one key for the three, which no two rows share."""
+    key = np.zeros(heads.size, dtype=np.int64)
+    for values in (heads["curve"], _places(heads), heads["replicate"]):
+        different = np.unique(values)
+        key = key * different.size + np.searchsorted(different, values)
+    return np.argsort(key)
+
+
+def _places(heads: Any) -> Any:
+    """Places on the x-axis as floats."""
+    whole = heads["n"]
+    return np.where(heads["real"] > 0, whole.view(np.float64), whole.astype(np.float64))
+
+
+def _read(rows: Sequence[Any], there: Any) -> tuple[Any, Any, int]:
+    """Heads of rows, which of the rows are sound, and the sum of all checksums."""
+    kept, sound, total = np.zeros(len(rows), _DTYPE), np.zeros(len(rows), dtype=bool), 0
+    lengths = [*map(len, rows)] if {*map(type, rows)} == {bytes} else [*map(_length, rows)]
+    for length in set(lengths):
+        if length < HEAD.itemsize + CHECKSUM_BYTES or length % WORD:
+            continue
+        alike, places = rows, slice(None)
+        if lengths.count(length) < len(rows):
+            places = [place for place, other in enumerate(lengths) if other == length]
+            alike = [rows[place] for place in places]
+        whole = b"".join(alike)
+        words = np.frombuffer(whole, "<u4").reshape(len(alike), -1)
+        ends = -(CHECKSUM_BYTES // WORD)
+        written = np.ascontiguousarray(words[:, ends:]).view("<u8")[:, 0]
+        total += int(written.sum(dtype=np.uint64))
+        heads = np.frombuffer(whole, _head_of(length))
+        agree = checksums_of(words[:, :ends]) == written
+        sound[places] = agree & _known(heads, there)
+        for name in _KEPT:
+            kept[name][places] = heads[name]
+    return kept, sound, total
+
+
+def _length(row: Any) -> int:
+    """Bytes of a row; 0 of what is none."""
+    return len(row) if type(row) is bytes else 0
+
+
+@lru_cache(maxsize=4096)
+def _head_of(length: int) -> np.dtype[Any]:
+    """The fields of the head of a row of so many bytes."""
+    names: list[str] = [*(HEAD.names or ())]
+    fields: Any = HEAD.fields
+    return np.dtype(
+        {
+            "names": names,
+            "formats": [fields[name][0] for name in names],
+            "offsets": [fields[name][1] for name in names],
+            "itemsize": length,
+        }
+    )
+
+
+def _there(texts: Texts) -> Any:
+    """Whether the shared text of each number is there and as it was written; False at the end."""
+    there = np.zeros(max(texts.sound, default=-1) + 2, dtype=bool)
+    there[list(texts.sound)] = True
+    return there
+
+
+def _known(heads: Any, there: Any) -> Any:
+    """Whether the shared texts of rows are there and as they were written."""
+    numbers = (np.minimum(heads[name], there.size - 1) for name in ("curve", "shape", "maker"))
+    return np.logical_and.reduce([there[each] for each in numbers])

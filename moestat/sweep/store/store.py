@@ -1,0 +1,676 @@
+"""Stores: one SQLite file per sweep, one durable row per cell."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from difflib import unified_diff
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moestat.base.validate import as_path
+from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds.fit.spec import Spec
+from moestat.sweep.spec.plan import plan_cells
+from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.store.lock import Holder, exclusive
+from moestat.sweep.store.record import Record, versions
+from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, from_row, heads_of, to_row
+from moestat.sweep.store.scan import BLOCK, Cells, Scan, scan
+from moestat.sweep.store.schema import (
+    APPLICATION_ID,
+    OLDEST,
+    PAGE_BYTES,
+    PLACE,
+    SCHEMA_VERSION,
+    create_tables,
+    head_checksum,
+    make_index,
+    migrate,
+    sum_of,
+)
+from moestat.sweep.store.shapes import Shape
+from moestat.sweep.store.texts import Texts
+
+__all__ = ["Store", "backup", "create_store", "is_store", "open_store"]
+
+_MAGIC = b"SQLite format 3\0"
+_INSERT = "INSERT OR REPLACE INTO cells (row) VALUES (?)"
+
+
+class Store:
+    """The results of one sweep.  Make one with `create_store` or `open_store`.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    connection : sqlite3.Connection
+        Open connection.
+    holder : Holder, optional
+        The lock, of a store that is open for writing.
+    """
+
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, holder: Holder | None = None
+    ) -> None:
+        self.path = path
+        self._connection = connection
+        self._holder = holder
+        self._inode = path.stat().st_ino if holder else None
+        self._seen: tuple[Any, Scan, list[str]] | None = None
+        self._texts: Texts | None = None
+        self._shapes: dict[int, Shape] = {}
+
+    def meta(self, key: str) -> str:
+        """An entry of the store's head: ``spec``, ``canonical``, ``digest`` or ``versions``."""
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            raise SweepError(f"the store {self.path} has no {key!r} in its head")
+        return row[0]
+
+    @property
+    def spec(self) -> Spec:
+        """The spec that the store was made for.
+
+        Raises
+        ------
+        SweepError
+            If the head of the store is damaged.
+        """
+        if self.head_is_damaged():
+            raise SweepError(
+                f"the head of the store {self.path} is damaged: its spec is not as it was written;"
+                " restore a copy or run into another file"
+            )
+        return parse_spec(self.meta("spec"))
+
+    def head_is_damaged(self) -> bool:
+        """Whether what the head says about the spec is not what was written."""
+        head = dict(self._connection.execute("SELECT key, value FROM meta"))
+        return head.get("head") != head_checksum(head)
+
+    def adopt(self, spec: Spec) -> None:
+        """Make `spec` the store's own; every row must be one of its cells."""
+        if self.meta("spec") != spec.text:
+            head = {**_head(spec), "versions": self.meta("versions")}
+            entries = {**head, "head": head_checksum(head)}
+            with self._writing() as connection:
+                connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
+
+    def statuses(self) -> dict[str, str]:
+        """Key -> ``"done"`` or ``"failed"`` of every cell with a sound result."""
+        return {record.key: record.status for record in self.records()}
+
+    @property
+    def n_sound(self) -> int:
+        """Number of cells with a sound result."""
+        return len(self._scan().heads)
+
+    def cells(self, curve: str) -> Cells:
+        """What is read of every cell of a curve that has a sound result.
+
+        Parameters
+        ----------
+        curve : str
+            Name of the curve.
+
+        Returns
+        -------
+        Cells
+            Columns, by place on the x-axis and replicate.
+        """
+        return self._scan().cells(curve)
+
+    def timings(self) -> dict[tuple[str, float], tuple[float, int]]:
+        """Seconds in all, and number of cells, of each curve and place with a sound result."""
+        found: dict[tuple[str, float], tuple[float, int]] = {}
+        for curve in self._scan().curves:
+            cells = self.cells(curve)
+            places, group = np.unique(cells.n, return_inverse=True)
+            sums, counts = np.bincount(group, cells.seconds), np.bincount(group)
+            for n, total, count in zip(places.tolist(), sums, counts, strict=True):
+                found[curve, n] = (float(total), int(count))
+        return found
+
+    def put(self, records: Iterable[Record]) -> None:
+        """Write records, all or none; when this returns, they survive a crash of the machine.
+
+        Raises
+        ------
+        SweepError
+            If they cannot be written, for instance because the disk is full; if the file is no
+            longer there: then what the store held and these records are saved beside it.
+        """
+        records = list(records)
+        try:
+            with self._writing() as connection:
+                if self._texts is None:
+                    self._texts = Texts(connection)
+                _insert(connection, records, self._texts)
+        except BaseException as error:
+            self._texts = None  # what they name may not have been written
+            if isinstance(error, SweepError) and not self.is_there():
+                raise SweepError(self._rescue(records)) from None
+            raise
+        if not self.is_there():
+            raise SweepError(self._rescue(records))
+        # A copy of the file without its log then lacks nothing that was here before.
+        with suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction; an error ends it and is told in one line."""
+        try:
+            with self._connection:
+                yield self._connection
+        except sqlite3.Error as error:
+            raise SweepError(f"cannot write to the store {self.path}: {error}") from None
+
+    def is_there(self) -> bool:
+        """Whether the path still names the file that is open for writing."""
+        try:
+            return self._inode in (None, self.path.stat().st_ino)
+        except OSError:
+            return False
+
+    def _rescue(self, records: Sequence[Record]) -> str:
+        """Save everything beside the place of a file that has gone, and say where."""
+        number = 1
+        while (beside := self.path.with_name(f"{self.path.stem}.saved-{number}.sqlite")).exists():
+            number += 1
+        gone = f"the store {self.path} was removed or replaced while its sweep ran"
+        try:
+            with closing(sqlite3.connect(beside)) as copy:
+                self._connection.backup(copy)
+                with copy:
+                    _insert(copy, records, Texts(copy))
+                count = copy.execute("SELECT count(*) FROM cells").fetchone()[0]
+        except (sqlite3.Error, OSError) as error:
+            return f"{gone}, and its results cannot be saved as {beside}: {error}"
+        return f"{gone}; its {count} results are saved as {beside}"
+
+    def say(self, facts: Mapping[str, Any]) -> None:
+        """Tell readers how the run goes; only of a store that is open for writing."""
+        assert self._holder is not None
+        self._holder.say(facts)
+
+    def records(self, curve: str | None = None) -> Iterator[Record]:
+        """Every record as it was written, by curve, place on the x-axis and replicate.
+
+        Damaged rows are left out; `damage` names them.
+
+        Parameters
+        ----------
+        curve : str, optional
+            Only the records of this curve.
+
+        Yields
+        ------
+        Record
+            One record per sound row.
+        """
+        found = self._scan()
+        for name in found.curves if curve is None else (curve,):
+            yield from self._records_of(found, found.cells(name))
+
+    def failed(self) -> Iterator[Record]:
+        """The records of failed cells, in the order of `records`."""
+        found = self._scan()
+        for name in found.curves:
+            cells = found.cells(name)
+            yield from self._records_of(found, cells.where(~cells.done))
+
+    def _records_of(self, found: Scan, cells: Cells) -> Iterator[Record]:
+        texts, shapes = found.texts.sound, {}
+        for block in self.blocks(cells):
+            for number in np.unique(heads_of(block)["shape"]).tolist():
+                shapes[number] = self.shape(number)
+            yield from (from_row(row, texts, shapes) for row in block)
+
+    def blocks(self, cells: Cells) -> Iterator[list[bytes]]:
+        """The rows of cells, some at a time, in their order.
+
+        Parameters
+        ----------
+        cells : Cells
+            Cells of this store.
+
+        Yields
+        ------
+        list of bytes
+            Rows; one that has been replaced meanwhile is left out.
+        """
+        for start in range(0, cells.size, BLOCK):
+            numbers = cells.rowid[start : start + BLOCK].tolist()
+            among = ", ".join(map(str, numbers))  # SQLite limits the number of parameters
+            query = f"SELECT rowid, row FROM cells NOT INDEXED WHERE rowid IN ({among})"
+            rows = dict(self._connection.execute(query))
+            yield [rows[number] for number in numbers if number in rows]
+
+    def shape(self, number: int) -> Shape:
+        """The shape that rows name by a number."""
+        if number not in self._shapes:
+            self._shapes[number] = Shape(self._scan().texts.sound[number])
+        return self._shapes[number]
+
+    def makers(self) -> list[dict[str, str]]:
+        """The versions that the sound rows were made by, each set of them once."""
+        found = self._scan()
+        numbers = np.unique(found.heads["maker"]).tolist()
+        return [json.loads(found.texts.sound[number])[0] for number in numbers]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, damaged ones counted."""
+        found = self._scan()
+        return len(found.heads) + len(found.damaged)
+
+    def damage(self) -> list[str]:
+        """One line for each row that is not as it was written, and for rows that are missing."""
+        names = self._scan().damaged.values()
+        assert self._seen is not None
+        return [
+            *(f"{name}: its values are not those that were written" for name in names),
+            *self._seen[2],
+        ]
+
+    def drop_damaged(self) -> list[str]:
+        """Remove the damaged rows, so that their cells run again; returns what `damage` said."""
+        found = self.damage()
+        if found:
+            damaged = [(number,) for number in self._scan().damaged]
+            with self._writing() as connection:
+                connection.execute("DROP INDEX IF EXISTS place")
+                connection.executemany("DELETE FROM cells WHERE rowid = ?", damaged)
+                make_index(connection)
+                _recount(connection)
+        return found
+
+    def _scan(self) -> Scan:
+        """All rows, checked; read again once something has been written."""
+        connection = self._connection
+        try:
+            version = connection.execute("PRAGMA data_version").fetchone()[0]
+            state = version, connection.total_changes
+            if self._seen is None or self._seen[0] != state:
+                self._seen, self._shapes = None, {}
+                self._seen = state, *self._read()
+        except sqlite3.Error as error:
+            raise SweepError(
+                f"the store {self.path} is damaged ({error}); restore a copy or run into another"
+                " file"
+            ) from None
+        return self._seen[1]
+
+    def _read(self) -> tuple[Scan, list[str]]:
+        own = not self._connection.in_transaction
+        if own:
+            self._connection.execute("BEGIN")  # head and rows of one moment
+        try:
+            head = dict(self._connection.execute("SELECT key, value FROM meta"))
+            found = scan(self._connection, Texts(self._connection))
+        finally:
+            if own:
+                self._connection.execute("ROLLBACK")
+        count, lost = len(found.heads) + len(found.damaged), []
+        if head.get("rows") != str(count):
+            lost.append(f"{count} rows are there, {head.get('rows')} were written")
+        elif not found.damaged and head.get("total") != str(found.total):
+            lost.append("the rows are not those that were written last")
+        return found, lost
+
+    def integrity(self) -> list[str]:
+        """What SQLite finds wrong with the file; nothing for a sound one."""
+        try:
+            found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
+        except sqlite3.Error as error:
+            return [str(error)]
+        return [] if found == ["ok"] else found
+
+
+@contextmanager
+def open_store(path: str | Path) -> Iterator[Store]:
+    """Open a store for reading; a runner may be writing to it meanwhile.
+
+    A store of an older schema is read as it will be once a runner has brought it up to date.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Yields
+    ------
+    Store
+        The store.
+
+    Raises
+    ------
+    SweepError
+        If there is no such file, or it is no store, damaged, or from a moestat with another
+        schema.  The file is left as it is.
+    """
+    path = as_path("path", path)
+    try:
+        there = stat.S_ISREG(path.stat().st_mode)
+    except OSError:  # also of a name that is too long
+        there = False
+    if not there:
+        raise SweepError(f"there is no store {path}")
+    with closing(_connect(path)) as connection:
+        if _schema(connection) == SCHEMA_VERSION:
+            yield Store(path, connection)
+            return
+        with closing(sqlite3.connect(":memory:")) as copy:
+            connection.backup(copy)
+            _bring_up_to_date(path, copy)
+            yield Store(path, copy)
+
+
+@contextmanager
+def create_store(path: str | Path, spec: Spec, *, extend: bool = False) -> Iterator[Store]:
+    """Open the store of `spec` for writing, and make it if there is none.
+
+    Titles, notes and other words of the spec that no cell depends on are brought up to date, and
+    so is a store of an older schema.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    spec : Spec
+        The spec that is about to run.
+    extend : bool
+        Whether the store may become one of `spec` if that only adds cells: sample sizes,
+        replicates or curves.  Its rows stay as they are, since their cells have the same
+        identities in both.
+
+    Yields
+    ------
+    Store
+        The store.
+
+    Raises
+    ------
+    SweepError
+        As `open_store`; if the store belongs to another spec, then with the difference; or if
+        another process has it open for writing.
+    """
+    path = as_path("path", path)
+    if not path.parent.is_dir():
+        raise SweepError(f"cannot make the store {path}: there is no directory {path.parent}")
+    with exclusive(path) as holder:
+        if _is_blank(path):
+            _initialise(path, spec)
+        with closing(_connect(path, whole=True)) as connection:
+            connection.execute("PRAGMA synchronous = FULL")
+            if _schema(connection) < SCHEMA_VERSION:
+                _bring_up_to_date(path, connection)
+            store = Store(path, connection, holder)
+            _check_spec(store, spec, extend)
+            yield store
+            if not store.is_there():
+                store.put(())
+
+
+def backup(source: str | Path, target: str | Path) -> int:
+    """Copy a store, also while a runner writes to it: a copy of the file alone may lack rows.
+
+    Parameters
+    ----------
+    source, target : str or Path
+        The store, and the file to make; one that is there is refused.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Raises
+    ------
+    SweepError
+        As `open_store`; or if the copy cannot be written.
+    """
+    target = as_path("target", target)
+    if target.exists():
+        raise SweepError(f"there is a file {target} already; a backup overwrites nothing")
+    with open_store(source) as store:
+        store._scan()  # a file whose rows cannot be read is not worth a copy
+        try:
+            with closing(sqlite3.connect(target)) as copy:
+                store._connection.backup(copy)
+                return copy.execute("SELECT count(*) FROM cells").fetchone()[0]
+        except sqlite3.Error as error:
+            with suppress(OSError):
+                target.unlink(missing_ok=True)
+            raise SweepError(f"cannot write the backup {target}: {error}") from None
+
+
+def _insert(connection: sqlite3.Connection, records: Sequence[Record], texts: Texts) -> None:
+    """Put records into a store, in the caller's transaction, and count them in its head."""
+    rows = [to_row(record, texts.number_of) for record in records]
+    head = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('rows', 'total')"))
+    gone = [
+        old
+        for row in rows
+        for (old,) in connection.execute(
+            f"SELECT row FROM cells WHERE {PLACE} = ?", (row[:PLACE_BYTES],)
+        )
+    ]
+    connection.executemany(_INSERT, ((row,) for row in rows))
+    with suppress(KeyError, ValueError):  # a damaged head stays so: readers are to know
+        count = int(head["rows"]) + len(rows) - len(gone)
+        changed = (int(head["total"]) + sum_of(rows) - sum_of(gone)) % 2**64
+        entries = {"rows": str(count), "total": str(changed)}
+        connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
+
+
+def _recount(connection: sqlite3.Connection) -> None:
+    """Number of rows and sum of their checksums, for the head."""
+    count, total = 0, 0
+    cursor = connection.execute(f"SELECT substr(row, -{CHECKSUM_BYTES}) FROM cells NOT INDEXED")
+    while block := cursor.fetchmany(BLOCK):
+        count += len(block)
+        total += sum_of([end for (end,) in block])
+    entries = {"rows": str(count), "total": str(total % 2**64)}
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
+
+
+def is_store(path: Path) -> bool:
+    """Whether a file is there that begins like a store."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def _is_blank(path: Path) -> bool:
+    """Whether nothing is there yet: no file, an empty one, or a database without tables."""
+    if not path.exists() or (path.is_file() and path.stat().st_size == 0):
+        return True
+    with closing(_opened(path)) as connection:
+        return not _has_tables(connection)
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return [name for (name,) in found]
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    try:
+        return bool(_tables(connection))
+    except sqlite3.DatabaseError:  # damaged: whoever reads on says how
+        return True
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection to an SQLite file, which may be damaged."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+    except OSError as error:
+        raise SweepError(f"cannot read the store {path}: {error.strerror}") from None
+    if head != _MAGIC:
+        raise SweepError(f"{path} is not a store of moestat.sweep: it is no SQLite file")
+    return _readable(path)
+
+
+def _open_checked(path: Path, whole: bool) -> sqlite3.Connection:
+    """A connection to a sound SQLite file; damage is found before anything is written.
+
+    The table of cells is left out unless the `whole` file is to be checked: who reads it scans it.
+    """
+    connection = _opened(path)
+    try:
+        tables = () if whole else _tables(connection)
+        checks = [f"'{name}'" for name in tables if name != "cells"] or ["1"]
+        said = [connection.execute(f"PRAGMA quick_check({name})").fetchone()[0] for name in checks]
+        verdict = next((line for line in said if line != "ok"), "ok")
+        if verdict == "ok" and _ends_inside_a_page(path, connection):
+            verdict = "its last page is cut"
+    except sqlite3.DatabaseError as error:
+        verdict = str(error)
+    verdict = " ".join(str(verdict).split())
+    if verdict != "ok":
+        connection.close()
+        raise SweepError(
+            f"the store {path} is damaged or truncated ({verdict}); restore a copy or run into"
+            " another file"
+        )
+    return connection
+
+
+def _readable(path: Path) -> sqlite3.Connection:
+    """A connection that can read, also in a folder where SQLite may not put its log."""
+    address = path.resolve().as_uri()
+    try:
+        connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=60)
+        connection.text_factory = _text
+        try:
+            connection.execute("PRAGMA schema_version")
+            return connection
+        except sqlite3.OperationalError:
+            connection.close()
+            if _has_log(path):
+                raise
+            connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True)
+            connection.text_factory = _text
+            return connection
+        except sqlite3.DatabaseError:
+            return connection  # damaged: the caller says how
+    except sqlite3.Error as error:
+        raise SweepError(f"cannot open the store {path}: {error}") from None
+
+
+def _text(raw: bytes) -> str:
+    """Text as it is stored; where it is damaged its checksum tells, and reading goes on."""
+    return raw.decode("utf-8", "replace")
+
+
+def _has_log(path: Path) -> bool:
+    """Whether a log beside the file holds what the file does not."""
+    log = path.with_name(path.name + "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def _ends_inside_a_page(path: Path, connection: sqlite3.Connection) -> bool:
+    """Whether the file stops short of a whole page, with no log that would complete it."""
+    if _has_log(path):
+        return False
+    return path.stat().st_size % connection.execute("PRAGMA page_size").fetchone()[0] != 0
+
+
+def _connect(path: Path, whole: bool = False) -> sqlite3.Connection:
+    """A connection to a store that this version can read; the `whole` file checked to write."""
+    if path.stat().st_size == 0:
+        raise SweepError(f"the store {path} is empty: its sweep has not started")
+    connection = _open_checked(path, whole)
+    try:
+        if not _has_tables(connection):
+            raise SweepError(f"the store {path} is empty: its sweep has not started")
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise SweepError(f"{path} is an SQLite file, but not a store of moestat.sweep")
+        schema = _schema(connection)
+        if schema > SCHEMA_VERSION:
+            raise SweepError(
+                f"the store {path} was written by a newer moestat (schema {schema}; this one"
+                f" reads {SCHEMA_VERSION}): update moestat"
+            )
+        if schema < OLDEST:
+            raise SweepError(
+                f"the store {path} was written by an older moestat (schema {schema}; this one"
+                f" reads {OLDEST} to {SCHEMA_VERSION}), whose cells record less: run into another"
+                " file"
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _schema(connection: sqlite3.Connection) -> int:
+    return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _bring_up_to_date(path: Path, connection: sqlite3.Connection) -> None:
+    """Migrate a store, or leave it as it is and say why."""
+    try:
+        migrate(connection)
+    except (sqlite3.Error, SweepError) as error:
+        raise SweepError(
+            f"cannot bring the store {path} from schema {_schema(connection)} to"
+            f" {SCHEMA_VERSION}: {error}"
+        ) from None
+
+
+def _head(spec: Spec) -> dict[str, str]:
+    """What a store says about its spec."""
+    return {"spec": spec.text, "canonical": spec.canonical, "digest": spec.digest}
+
+
+def _initialise(path: Path, spec: Spec) -> None:
+    head = {**_head(spec), "versions": json.dumps(versions())}
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            create_tables(connection, head)
+    except sqlite3.Error as error:
+        raise SweepError(f"cannot make the store {path}: {error}") from None
+
+
+def _check_spec(store: Store, spec: Spec, extend: bool) -> None:
+    """Refuse a store of another spec, and show where they differ."""
+    only_adds = store.meta("digest") != spec.digest and _only_adds(store, spec)
+    if store.meta("digest") == spec.digest or (extend and only_adds):
+        store.adopt(spec)
+        return
+    before, after = store.meta("canonical").splitlines(), spec.canonical.splitlines()
+    lines = unified_diff(before, after, "store", "spec", n=1, lineterm="")
+    way_out = (
+        "it only adds cells: allow that with --extend"
+        if only_adds
+        else "run into another file, or undo"
+    )
+    raise SweepError(
+        f"the store {store.path} belongs to another spec; {way_out}:\n" + "\n".join(lines)
+    )
+
+
+def _only_adds(store: Store, spec: Spec) -> bool:
+    """Whether every cell of the store's spec, and every row, is in `spec` as it was."""
+    before, most = store.spec, {curve.name: spec.most_replicates for curve in spec.curves}
+    after = {cell.key: cell.identity for cell in plan_cells(spec, most)}
+    planned = ((cell.key, cell.identity) for cell in plan_cells(before))
+    stored = ((record.key, record.identity) for record in store.records())
+    return all(after.get(key) == identity for key, identity in chain(planned, stored))
