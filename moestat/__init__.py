@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from moestat.estimation.block_fits import fit_blocks
     from moestat.estimation.blocks import Blocks
+    from moestat.estimation.comparison import compare
     from moestat.estimation.estimators import MoEClassifier, MoERegressor
     from moestat.estimation.fitting import fit, fit_many
     from moestat.estimation.formula import fit_formula
@@ -77,6 +78,7 @@ _HOMES = {
     "MoERegressor": "moestat.estimation.estimators",
     "Prior": "moestat.estimation.priors",
     "Uniform": "moestat.model.designs",
+    "compare": "moestat.estimation.comparison",
     "compare_rates": "moestat.rates.comparisons",
     "compress": "moestat.model.compression",
     "family": "moestat.model.family",
@@ -114,6 +116,7 @@ __all__ = [
     "Uniform",
     "bootstrap",
     "bootstrap_lrt",
+    "compare",
     "compare_rates",
     "compress",
     "dendrogram",

@@ -1,15 +1,49 @@
-"""Names of parameters in the words of the data: columns and classes in place of numbers."""
+"""Parameters in the words of the data: what each is of, and its name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from moestat.base.types import Channel
 from moestat.estimation.data import Data
 from moestat.model.family import Family
 
-__all__ = ["parameter_names"]
+__all__ = ["Term", "named_terms", "parameter_names"]
+
+_MEANINGS = {"nu": "variance", "phi": "dispersion", "tau": "temperature"}
+"""What the blocks without a slope are; another is called by its symbol."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One packed parameter in words.
+
+    Parameters
+    ----------
+    name : str
+        Its name in `MoEResults.param_names`, where atoms count from 0.
+    symbol : str
+        Its block in the model's formula.
+    part : str
+        ``"gate"`` or ``"expert"``.
+    expert : int or None
+        The number of the expert, from 1; None for a parameter that all share.
+    label : str
+        The input or product of inputs, ``"Intercept"``, or what the parameter is.
+    outcome : str or None
+        The class whose log-odds against the last class it is of; None without classes.
+    """
+
+    name: str
+    symbol: str
+    part: str
+    expert: int | None
+    label: str
+    outcome: str | None = None
 
 
 def parameter_names(family: Family, data: Data | None) -> list[str]:
@@ -25,42 +59,69 @@ def parameter_names(family: Family, data: Data | None) -> list[str]:
     >>> parameter_names(family("gaussian", gate="softmax", n_experts=1), data)
     ['beta0[0]', 'beta1[0,age]', 'b[0]', 'a[0,age]', 'log nu[0]']
     """
-    names = family.param_names
-    if data is None:
-        return names
-    inputs = data.features or tuple(map(str, range(family.n_features)))
-    classes = list(map(str, range(family.n_classes)))
-    if data.classes is not None and data.classes.dtype.kind in "US":
-        classes = data.classes.tolist()
-    words = _words(family, inputs, classes)
-    for name, positions in family.blocks.items():
-        for where, position in np.ndenumerate(positions):
-            if not where:
-                continue
-            shown = [str(where[0])]
-            for axis, number in enumerate(where[1:], start=1):
-                table = words.get((name, axis))
-                shown.append(table[number] if table else str(number))
-            head = names[int(position)].partition("[")[0]
-            names[int(position)] = f"{head}[{','.join(shown)}]"
-    return names
+    return family.param_names if data is None else [term.name for term in named_terms(family, data)]
 
 
-def _words(family: Family, inputs: Any, classes: Any) -> dict[tuple[str, int], list[str]]:
-    """What the numbers along an axis of a block stand for."""
-    words: dict[tuple[str, int], list[str]] = {}
-    rows, columns = np.triu_indices(family.n_features)
-    products = [f"{inputs[f]}*{inputs[g]}" for f, g in zip(rows, columns, strict=True)]
-    first = family.first_expert_channel
+def named_terms(family: Family, data: Data | None) -> list[Term]:
+    """What each packed parameter (P,) is of.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> for term in named_terms(family("poisson", gate="competition", n_experts=1), None):
+    ...     print(term.part, term.expert, term.label, term.symbol)
+    expert 1 Intercept b
+    expert 1 x[0] a
+    """
+    numbers = [str(j) for j in range(family.n_features)]
+    known = None if data is None else data.features
+    inputs = list(known or numbers)
+    shown = list(known or (f"x[{j}]" for j in numbers))
+    classes = [str(s) for s in range(family.n_classes)]
+    if data is not None and data.classes is not None:
+        classes = [str(label) for label in data.classes]
+    terms: list[Any] = [None] * family.n_params
     for c, channel in enumerate(family.channels):
-        last = 1 if channel.component is None else 2
-        if channel.axis is not None:
-            words[channel.intercept, 1] = list(inputs)
-        elif channel.component is not None and c >= first and family.likelihood.support is not None:
-            for name in filter(None, (channel.intercept, channel.slope)):
-                words[name, 1] = list(classes)
-        if channel.slope is not None:
-            words[channel.slope, last] = list(inputs)
-        if channel.products is not None:
-            words[channel.products, last] = products
-    return words
+        part = "gate" if c < family.first_expert_channel else "expert"
+        outcome = None
+        if channel.component is not None and channel.axis is None and family.likelihood.support:
+            outcome = classes[channel.component]
+        for atom in range(1 if channel.shared else family.n_experts):
+            coefficients = _coefficients(family, channel, inputs, shown)
+            for step, (symbol, at, label) in enumerate(coefficients):
+                where = [] if channel.shared else [str(atom)]
+                if channel.axis is None and channel.component is not None:
+                    where.append(outcome or str(channel.component))
+                where += at
+                name = f"{symbol}[{','.join(where)}]" if where else symbol
+                expert = None if channel.shared else atom + 1
+                position = int(family.index[atom, c]) + step
+                terms[position] = Term(name, symbol, part, expert, label, outcome)
+    return terms
+
+
+def _coefficients(
+    family: Family, channel: Channel, inputs: list[str], shown: list[str]
+) -> Iterator[tuple[str, list[str], str]]:
+    """Symbol, indices after the atom's, and label of each coefficient of a channel, in order."""
+    unit = ""
+    if channel.component is not None and channel.axis is None and not family.likelihood.support:
+        unit = f"unit {channel.component + 1}: "
+    symbol = f"log {channel.intercept}" if channel.log else channel.intercept
+    if channel.axis is not None:
+        yield symbol, [inputs[channel.axis]], shown[channel.axis]
+        return
+    meanings = {family.gate.mass: "log mass", **_MEANINGS}
+    label = meanings.get(channel.intercept, channel.intercept)
+    label = f"log {label}" if channel.log else label
+    if channel.slope or channel.products:
+        label = "Intercept"
+    yield symbol, [], unit + label
+    if channel.slope is not None:
+        for name, word in zip(inputs, shown, strict=True):
+            yield channel.slope, [name], unit + word
+    if channel.products is not None:
+        for f, g in zip(*np.triu_indices(family.n_features), strict=True):
+            product = f"{inputs[f]}*{inputs[g]}"
+            word = f"{shown[f]}^2" if f == g else f"{shown[f]}:{shown[g]}"
+            yield channel.products, [product], unit + word

@@ -34,7 +34,7 @@ from moestat.estimation.naming import parameter_names
 from moestat.estimation.pictures import Pictures
 from moestat.estimation.priors import Prior
 from moestat.estimation.storage import read_record, write_record
-from moestat.estimation.summary import Summary
+from moestat.estimation.summary import Summary, estimates, summarise, tidy
 from moestat.model.family import Family
 from moestat.model.measure import MixingMeasure
 from moestat.model.units import Coordinates, DataUnits
@@ -707,102 +707,58 @@ class MoEResults(Pictures):
             return likelihood.decode(best)
         return self.family.mean(self.theta, self._inputs(X))
 
-    def summary(self) -> Summary:
-        """Tables of the fit, its certificate and its parameters.
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Tables of the fit, its certificate and its parameters, by gate and expert.
+
+        Experts count from 1; estimates have at least four digits, and two of their error.
+
+        Parameters
+        ----------
+        alpha : float
+            Intervals have the level ``1 - alpha``.
 
         Returns
         -------
         Summary
-            Text in the layout of statsmodels when printed, HTML in a notebook.
-        """
-        from scipy.stats import norm
+            Text when printed, HTML in a notebook; ``as_text``, ``as_latex``, ``as_html`` and
+            ``as_csv`` make strings of it.
 
-        family, certificate = self.family, self.certificate
-        title = f"Mixture of experts: {family.gate.name} gate, {family.likelihood.name} experts"
-        if self.data is not None and self.data.formula is not None:
-            title += f", {self.data.formula.formula}"
-        positive, zero, negative = certificate.inertia
-        facts = [
-            ["Experts", family.n_experts, "Log-likelihood", f"{self.log_likelihood:.6f}"],
-            ["Observations", f"{self.nobs:g}", "AIC", f"{self.aic:.3f}"],
-            ["Free parameters", family.n_free_params, "BIC", f"{self.bic:.3f}"],
-            ["Solver", self.solver, "Status", certificate.status],
-            [
-                "Certified",
-                ("a local maximum, see notes" if self.notes or self.prior else "yes")
-                if certificate.certified
-                else "NO",
-                "Gain left",
-                f"{certificate.gain:.1e}",
-            ],
-            [
-                "Inertia (+, 0, -)",
-                f"{positive}, {zero}, {negative}",
-                "Condition",
-                f"{certificate.condition:.1e}",
-            ],
-            [
-                "Iterations",
-                certificate.iterations,
-                "Starts (agreeing)",
-                f"{certificate.n_starts} ({certificate.agreement:.0%})",
-            ],
-            ["Distinct optima", certificate.n_optima, "On a bound", len(certificate.active)],
-        ]
-        if family.is_regression:
-            variance = f"{self.residual_variance:.6g}"
-            facts.append(["Residual variance", variance, "R-squared", f"{self.r_squared:.6f}"])
-        if certificate.n_collapsed:
-            atoms = ", ".join(map(str, certificate.collapsed)) or "none"
-            facts.append(["Collapsed atoms", atoms, "Collapsed starts", certificate.n_collapsed])
-        if certificate.kinks:
-            facts.append(
-                [
-                    "Held at a kink",
-                    certificate.kinks,
-                    "Reach across kinks",
-                    f"{certificate.reach:.1e}",
-                ]
-            )
-        rows = []
-        interval, errors, z = self._interval(0.05), self._errors, self._z
-        lower, upper = family.box_at(self.theta)
-        silent = {*family.unread_positions.tolist(), *family.offset_positions.tolist()}
-        for j, name in enumerate(self.param_names):
-            if j in silent:
-                continue
-            value, error = self.theta[j], errors[j]
-            if j in family.held_positions:
-                note = ["(constant input)"]
-            elif family.lower[j] == family.upper[j]:
-                note = ["(reference)"]
-            elif lower[j] == upper[j]:
-                note = ["(held: sets the scale)"]
-            elif not self.free[j]:
-                note = ["(on bound)"]
-            elif not np.isfinite(error):
-                note = ["(not identified)"]
-            else:
-                low, high = interval[j]
-                note = [
-                    f"{error:.4f}",
-                    f"{z[j]:.3f}",
-                    f"{2 * norm.sf(abs(z[j])):.3f}",
-                    f"{low:.4f}",
-                    f"{high:.4f}",
-                ]
-            rows.append((name, f"{value:.4f}", *note))
-        doubt = self._order_doubt
-        said = self.notes if doubt is None else (*self.notes, doubt)
-        if self.prior is not None:
-            said = (
-                f"the mode of the posterior density under {self.prior}, not the maximum of the"
-                " likelihood; the log-likelihood, AIC and BIC are those at the mode, without the"
-                " prior, and errors are of the curvature with it",
-                *said,
-            )
-        notes = tuple(f"Note: {note}." for note in said)
-        return Summary(title, tuple(map(tuple, facts)), tuple(rows), notes)
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> "Expert 1" in result.summary(alpha=0.1).as_latex()
+        True
+        """
+        return summarise(self, alpha)
+
+    def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
+        """One row per parameter, in words of the data.
+
+        Parameters
+        ----------
+        alpha : float
+            Intervals have the level ``1 - alpha``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``part`` (gate or expert), ``expert`` (from 1), ``class`` (the class whose
+            log-odds against the last one it is of, where there are classes), ``term``,
+            ``estimate``, ``error``, ``z``, ``pvalue``, ``lower``, ``upper``, ``status``
+            (estimated, reference, fixed, on a bound, not identified) and ``name``, the name in
+            `param_names`.  Numbers that do not exist are NaN.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> list(result.tidy()["name"])
+        ['beta0[0]', 'beta1[0,0]', 'b[0]', 'a[0,0]', 'log nu[0]']
+        """
+        return tidy(estimates(self, alpha))
 
 
 def load(path: str | Path) -> MoEResults:

@@ -1,19 +1,59 @@
-"""The summary of a fit: facts, coefficients and notes, as text and as HTML."""
+"""The summary of a fit: facts and coefficients by gate and expert, in words of the data."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Summary"]
+import numpy as np
 
-_HEAD = ("", "coef", "std err", "z", "P>|z|", "[0.025", "0.975]")
+from moestat.base.types import FloatArray
+from moestat.base.validate import real_in
+from moestat.estimation.naming import Term, named_terms
+from moestat.estimation.tables import Row, Sheet, significant
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Estimate", "Summary", "estimates", "in_order", "sections", "summarise", "tidy"]
+
+
+Place = tuple[str, int | None, str | None]
+"""Part of the model, expert and class."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One parameter of a fit in words, with its error.
+
+    Parameters
+    ----------
+    term : Term
+        What it is of.
+    estimate, error, z, pvalue, lower, upper : float
+        Estimate, standard error, their ratio, two-sided normal p-value and interval; NaN where
+        there is none.  The logarithm of a scale has no z: that it be 0 depends on the units.
+    status : str
+        ``"estimated"``, ``"reference"``, ``"fixed: ..."``, ``"on a bound"`` or
+        ``"not identified"``.
+    """
+
+    term: Term
+    estimate: float
+    error: float
+    z: float
+    pvalue: float
+    lower: float
+    upper: float
+    status: str
 
 
 @dataclass(frozen=True, repr=False)
-class Summary:
-    """Tables of a fit; ``print`` shows them as text, a notebook as HTML.
+class Summary(Sheet):
+    """Facts and coefficients of a fit; ``print`` shows text, a notebook HTML.
+
+    Experts count from 1 here; in `MoEResults.param_names` and in arrays atoms count from 0.
 
     Parameters
     ----------
@@ -21,55 +61,229 @@ class Summary:
         Heading.
     facts : tuple of tuple
         Rows of two labels with their values.
-    coefficients : tuple of tuple of str
-        Rows of name, value, standard error, z, p-value and interval; in place of the last five
-        the first may hold a note.
+    head : tuple of str
+        Heads of the columns of coefficients.
+    rows : tuple of Row
+        Headings of sections, and rows of label, symbol, estimate, error, z, p-value and interval;
+        in place of the last five there may be a word.
     notes : tuple of str
         Sentences below the tables.
+    estimates : tuple of Estimate
+        The coefficients as numbers; `frame` has them as `MoEResults.tidy`, ``as_csv`` as text.
 
     Examples
     --------
-    >>> summary = Summary("A fit", (("n", 4, "AIC", 1.5),), (("a", "1.0", "(held)"),), ("Done.",))
-    >>> "(held)" in str(summary), "<td>(held)</td>" in summary.as_html()
-    (True, True)
+    >>> import numpy as np, moestat
+    >>> x = np.linspace(-1, 1, 60)
+    >>> summary = moestat.fit("poisson", x, np.arange(60) // 9, n_experts=1, rng=0).summary()
+    >>> [row.cells[0] for row in summary.rows]
+    ['Expert 1', 'Intercept', 'x[0]']
     """
 
-    title: str
-    facts: tuple[tuple[Any, ...], ...]
-    coefficients: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
+    estimates: tuple[Estimate, ...] = ()
 
     @property
-    def _rows(self) -> list[list[str]]:
-        return [[*row, *[""] * (len(_HEAD) - len(row))] for row in self.coefficients]
+    def frame(self) -> pd.DataFrame:
+        """One row per parameter."""
+        return tidy(self.estimates)
 
-    def as_text(self) -> str:
-        """The tables as text, in the layout of statsmodels."""
-        from statsmodels.iolib.table import SimpleTable
 
-        facts = SimpleTable([list(row) for row in self.facts], title=self.title)
-        tables = [str(facts), str(SimpleTable(self._rows, headers=list(_HEAD)))]
-        return "\n".join([*tables, *self.notes])
+def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
+    """Every parameter of a fit that its model reads, in the order in which they are packed."""
+    from scipy.special import ndtr, ndtri
 
-    def as_html(self) -> str:
-        """The tables as HTML; names are text in it, whatever characters they have."""
+    family, errors, statuses = result.family, result._errors, _statuses(result)
+    half = -ndtri(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0)
+    hidden = {*family.unread_positions.tolist(), *family.offset_positions.tolist()}
+    found = []
+    for j, term in enumerate(named_terms(family, result.data)):
+        if j in hidden:
+            continue
+        value, status = float(result.theta[j]), statuses[j]
+        error = float(errors[j]) if status == "estimated" else np.nan
+        z = value / error if error > 0.0 and not term.symbol.startswith("log ") else np.nan
+        pvalue = float(2.0 * ndtr(-abs(z)))
+        ends = value - half * error, value + half * error
+        found.append(Estimate(term, value, error, z, pvalue, *ends, status))
+    return found
 
-        def line(cells: Any, tag: str = "td") -> str:
-            return f"<tr>{''.join(f'<{tag}>{escape(str(c))}</{tag}>' for c in cells)}</tr>"
 
-        facts = "".join(map(line, self.facts))
-        rows = "".join(map(line, self._rows))
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return (
-            f"<table><caption>{escape(self.title)}</caption>{facts}</table>"
-            f"<table><thead>{line(_HEAD, 'th')}</thead><tbody>{rows}</tbody></table>{notes}"
+def _statuses(result: Any) -> list[str]:
+    """What keeps each parameter (P,) from being estimated with an error, in words."""
+    family, errors = result.family, result._errors
+    lower, upper = family.box_at(result.theta)
+    references = [family.blocks[name][-1].ravel() for name in family.gate.translations]
+    # Of several reasons the last one stands.
+    found = np.full(lower.size, "estimated", dtype=object)
+    found[~np.isfinite(errors)] = "not identified"
+    found[~result.free] = "on a bound"
+    found[lower == upper] = "fixed: sets the scale"
+    found[family.lower == family.upper] = "fixed: by its bounds"
+    found[np.concatenate([np.empty(0, dtype=np.int64), *references])] = "reference"
+    found[family.held_positions] = "fixed: constant input"
+    return found.tolist()
+
+
+def tidy(estimates: Sequence[Estimate]) -> pd.DataFrame:
+    """One row per parameter, see `MoEResults.tidy`."""
+    import pandas as pd
+
+    terms = [each.term for each in estimates]
+    columns: dict[str, Any] = {
+        "part": [term.part for term in terms],
+        "expert": pd.array([term.expert for term in terms], dtype="Int64"),
+        "class": [term.outcome for term in terms],
+        "term": [term.label for term in terms],
+    }
+    names = ("estimate", "error", "z", "pvalue", "lower", "upper", "status")
+    columns |= {name: [getattr(each, name) for each in estimates] for name in names}
+    frame = pd.DataFrame({**columns, "name": [term.name for term in terms]})
+    return frame if any(term.outcome for term in terms) else frame.drop(columns="class")
+
+
+def summarise(result: Any, alpha: float = 0.05) -> Summary:
+    """Tables of a fit, its certificate and its parameters, see `MoEResults.summary`."""
+    family = result.family
+    title = f"Mixture of experts: {family.gate.name} gate, {family.likelihood.name} experts"
+    if result.data is not None and result.data.formula is not None:
+        title += f"\n{result.data.formula.formula}"
+    level = real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0
+    head = ("", "", "coef", "std err", "z", "P>|z|", f"[{level:.4g}", f"{1.0 - level:.4g}]")
+    found, weights, rows = estimates(result, alpha), _mean_weights(result), []
+    places = sections(found)
+    pinned = {place for place, members in places.items() if _are_reference(members)}
+    for place, members in places.items():
+        if place in pinned:
+            if family.n_experts > 1:
+                rows.append(Row((f"Gate: expert {place[1]} is the reference",), heading=True))
+        else:
+            rows.append(Row((_heading(result, place, weights, bool(pinned)),), heading=True))
+            rows += [Row(_cells(each)) for each in members]
+    return Summary(title, _facts(result), head, tuple(rows), _notes(result), tuple(found))
+
+
+def sections(found: Sequence[Estimate]) -> dict[Place, list[Estimate]]:
+    """Parameters by part, expert and class: the gate first, what all experts share last."""
+    places: dict[Place, list[Estimate]] = {}
+    for each in found:
+        term = each.term
+        places.setdefault((term.part, term.expert, term.outcome), []).append(each)
+    return {place: places[place] for place in sorted(places, key=in_order)}
+
+
+def in_order(place: Place) -> Any:
+    """A key that sorts sections."""
+    part, expert, _ = place
+    return part != "gate", expert is None, expert or 0
+
+
+def _are_reference(members: Sequence[Estimate]) -> bool:
+    return all(each.status == "reference" for each in members)
+
+
+def _cells(each: Estimate) -> tuple[str, ...]:
+    label, symbol = each.term.label, each.term.symbol
+    digits = 4
+    if each.status != "estimated":
+        return label, symbol, significant(each.estimate, digits), each.status
+    if each.error > 0.0 and each.estimate != 0.0:
+        # Two digits of the error are worth showing in the estimate, at least four in all.
+        size = np.floor(np.log10(abs(each.estimate))) - np.floor(np.log10(each.error))
+        digits = int(np.clip(size + 2, digits, 9))
+    return (
+        label,
+        symbol,
+        significant(each.estimate, digits),
+        significant(each.error, 3),
+        "" if np.isnan(each.z) else f"{each.z:.2f}",
+        "" if np.isnan(each.z) else f"{each.pvalue:.3f}",
+        significant(each.lower, digits),
+        significant(each.upper, digits),
+    )
+
+
+def _mean_weights(result: Any) -> FloatArray | None:
+    """Mean gate probability (k,) of each expert over the rows of the fit, None without them."""
+    data = result.data
+    if result.family.is_regression or data is None or len(data.y) < result.weight.size:
+        return None
+    gate = result.family.gate_probabilities(result.theta, data.X)
+    return result.weight @ gate / result.weight.sum()
+
+
+def _heading(result: Any, place: Place, weights: FloatArray | None, against: bool) -> str:
+    """What a section is of, with the mean weight and the scale of an expert."""
+    family, (part, expert, outcome) = result.family, place
+    if part == "gate":
+        whose = "all experts" if expert is None else f"expert {expert}"
+        return f"Gate: {whose}" + (f" against expert {family.n_experts}" if against else "")
+    if expert is None:
+        return "All experts"
+    said, heading = [], f"Expert {expert}"
+    if outcome is not None:
+        known = None if result.data is None else result.data.classes
+        last = family.n_classes - 1 if known is None else known[-1]
+        heading += f": {outcome} against {last}"
+    if weights is not None and family.n_experts > 1:
+        said.append(f"mean weight {weights[expert - 1]:.3f}")
+    if family.likelihood.name == "gaussian":
+        deviation = np.sqrt(np.broadcast_to(result.blocks["nu"], family.n_experts)[expert - 1])
+        said.append(f"standard deviation {significant(float(deviation), 4)}")
+    return f"{heading} ({', '.join(said)})" if said else heading
+
+
+_ERRORS = {
+    "observed": "observed information",
+    "expected": "expected information",
+    "cluster": "cluster sandwich",
+    "bootstrap": "bootstrap",
+}
+
+
+def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
+    """Rows of two labels with their values."""
+    family, certificate = result.family, result.certificate
+    certified = "yes" if certificate.certified else "NO"
+    if certificate.certified and (result.notes or result.prior):
+        certified = "a local maximum, see notes"
+    errors = _ERRORS.get(result.cov_type, f"sandwich {result.cov_type}")
+    starts = f"{certificate.n_starts} ({certificate.agreement:.0%})"
+    facts: list[tuple[Any, ...]] = [
+        ("Observations", f"{result.nobs:.10g}", "Log-likelihood", f"{result.llf:.3f}"),
+        ("Experts", family.n_experts, "AIC", f"{result.aic:.3f}"),
+        ("Free parameters", family.n_free_params, "BIC", f"{result.bic:.3f}"),
+        ("Certified", certified, "Gain left", f"{certificate.gain:.1e}"),
+        (
+            "Inertia (+, 0, -)",
+            ", ".join(map(str, certificate.inertia)),
+            "Condition",
+            f"{certificate.condition:.1e}",
+        ),
+        ("Starts (agreeing)", starts, "Distinct optima", certificate.n_optima),
+        ("Standard errors", errors, "On a bound", len(certificate.active)),
+        ("Solver", result.solver, "Status", certificate.status),
+    ]
+    if family.is_regression:
+        variance = significant(result.residual_variance, 6)
+        facts.append(("Residual variance", variance, "R-squared", f"{result.r_squared:.6f}"))
+    if certificate.n_collapsed:
+        atoms = ", ".join(str(atom) for atom in certificate.collapsed) or "none"
+        facts.append(("Collapsed atoms", atoms, "Collapsed starts", certificate.n_collapsed))
+    if certificate.kinks:
+        reach = f"{certificate.reach:.1e}"
+        facts.append(("Held at a kink", certificate.kinks, "Reach across kinks", reach))
+    return tuple(facts)
+
+
+def _notes(result: Any) -> tuple[str, ...]:
+    """Sentences below the tables."""
+    doubt = result._order_doubt
+    said = result.notes if doubt is None else (*result.notes, doubt)
+    if result.prior is not None:
+        said = (
+            f"the mode of the posterior density under {result.prior}, not the maximum of the"
+            " likelihood; the log-likelihood, AIC and BIC are those at the mode, without the"
+            " prior, and errors are of the curvature with it",
+            *said,
         )
-
-    def __str__(self) -> str:
-        return self.as_text()
-
-    def __repr__(self) -> str:
-        return self.as_text()
-
-    def _repr_html_(self) -> str:
-        return self.as_html()
+    return tuple(f"Note: {note}." for note in said)

@@ -63,8 +63,9 @@ def test_a_constant_column_of_zeros_costs_nothing_to_the_errors(data, result):
 def test_names_of_columns_are_those_of_the_parameters(data, result):
     name = "a[0,C(region)[T.south]]"
     assert name in result.params.index
-    assert name in str(result.summary())
-    assert "beta1[0,C(region)" not in str(result.summary())
+    text = " ".join(str(result.summary()).split())
+    assert "C(region)[T.south] a " in text
+    assert "C(region)[T.south] beta1" not in text
     assert "wage ~ age + C(region) | age" in str(result.summary())
     assert result.conf_int().loc[name].is_monotonic_increasing
     assert result.wald_test(f"{name} = a[1,C(region)[T.south]]").df == 1
@@ -83,7 +84,7 @@ def test_one_expert_is_least_squares_with_offset_and_weights(data):
     own = mine.params[mine.params.index.str.match(r"a\[0,(?!t\])|b\[")].to_numpy()
     assert np.allclose(own, other.params, rtol=1e-7, atol=1e-9)
     assert mine.params["a[0,t]"] == pytest.approx(1.0, rel=1e-14)
-    assert "a[0,t]" not in str(mine.summary())
+    assert "a[0,t]" not in mine.tidy()["name"].tolist()
 
 
 def test_one_expert_is_statsmodels_formula(data):

@@ -1,0 +1,228 @@
+"""Tables for readers: one sheet as text of 80 columns, LaTeX, HTML and CSV."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Row", "Sheet", "significant"]
+
+_WIDTH = 78
+"""Columns of text that a terminal of 80 shows without a break."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells of a line; of a `heading` the only cell spans all columns.
+
+    A last cell that stands for those that are missing, such as a word in place of an error, is
+    the shorter row itself.
+    """
+
+    cells: tuple[str, ...]
+    heading: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class Sheet:
+    """A title, facts in pairs, a table with headings of sections, and notes.
+
+    Parameters
+    ----------
+    title : str
+        Heading, its lines one below the other.
+    facts : tuple of tuple
+        Rows of labels and values in turn.
+    head : tuple of str
+        Heads of the columns.
+    rows : tuple of Row
+        Lines of the table.
+    notes : tuple of str
+        Sentences below it.
+    """
+
+    title: str
+    facts: tuple[tuple[Any, ...], ...]
+    head: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The same numbers as a data frame, unrounded."""
+        raise NotImplementedError
+
+    def as_text(self) -> str:
+        """The sheet as text, as wide as its table, at most 80 columns where its words allow."""
+        cells = [self.head, *(row.cells for row in self.rows if not row.heading)]
+        table = _aligned(cells, "  ")
+        if max(map(len, table)) > _WIDTH:
+            table = _aligned(cells, " ")
+        body = iter(table[1:])
+        lines = [f"  {next(body)}" if not row.heading else row.cells[0] for row in self.rows]
+        head = f"  {table[0]}"
+        facts = _justified(self.facts, max(map(len, [head, *lines])))
+        width = max(map(len, [head, *lines, *facts]))
+        thick, thin = "=" * width, "-" * width
+        title = [line.center(width) for line in self.title.splitlines()]
+        notes = [line for note in self.notes for line in textwrap.wrap(note, max(width, _WIDTH))]
+        parts = [*title, thick, *facts, *([thick] if facts else []), head, thin, *lines, thick]
+        return "\n".join(line.rstrip() for line in [*parts, *notes])
+
+    def as_html(self) -> str:
+        """The sheet as HTML; names are text in it, whatever characters they have."""
+        span = len(self.head)
+
+        def line(cells: Sequence[Any], tag: str = "td") -> str:
+            shown = [f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells]
+            if cells and len(cells) < span:
+                shown[-1] = shown[-1].replace(
+                    f"<{tag}>", f'<{tag} colspan="{span - len(cells) + 1}">'
+                )
+            return f"<tr>{''.join(shown)}</tr>"
+
+        facts = "".join(
+            f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>"
+            for row in self.facts
+        )
+        rows = "".join(line(row.cells, "th" if row.heading else "td") for row in self.rows)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        title = "<br>".join(map(escape, self.title.splitlines()))
+        above = f"<table><caption>{title}</caption><tbody>{facts}</tbody></table>"
+        return (
+            f"{above if title or facts else ''}<table><thead>{line(self.head, 'th')}</thead>"
+            f"<tbody>{rows}</tbody></table>{notes}"
+        )
+
+    def as_latex(self) -> str:
+        r"""The sheet as LaTeX, for ``\usepackage{booktabs}``."""
+        span = len(self.head)
+
+        def line(row: Row) -> str:
+            cells = [_tex(cell) for cell in row.cells]
+            if row.heading:
+                return rf"\multicolumn{{{span}}}{{l}}{{\textit{{{cells[0]}}}}} \\"
+            if len(cells) < span:
+                cells[-1] = rf"\multicolumn{{{span - len(cells) + 1}}}{{l}}{{{cells[-1]}}}"
+            return " & ".join(cells) + r" \\"
+
+        facts = [" & ".join(_tex(str(cell)) for cell in row) + r" \\" for row in self.facts]
+        pairs = "lr" * (len(self.facts[0]) // 2) if self.facts else ""
+        above = [rf"\begin{{tabular}}{{{pairs}}}", r"\toprule", *facts, r"\bottomrule"]
+        left = "l" * sum(not name for name in self.head)
+        table = [
+            rf"\begin{{tabular}}{{{left}{'r' * (span - len(left))}}}",
+            r"\toprule",
+            line(Row(self.head)),
+            r"\midrule",
+            *map(line, self.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+        parts = [
+            r"\begin{table}",
+            r"\centering",
+            *([rf"\caption{{{_tex('; '.join(self.title.splitlines()))}}}"] if self.title else []),
+            *([*above, r"\end{tabular}", "", r"\medskip"] if self.facts else []),
+            *table,
+            *(("", r"\smallskip", *map(_tex, self.notes)) if self.notes else ()),
+            r"\end{table}",
+        ]
+        return "\n".join(parts)
+
+    def as_csv(self) -> str:
+        """The numbers of the sheet as CSV, unrounded."""
+        return self.frame.to_csv(index=False)
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def __repr__(self) -> str:
+        return self.as_text()
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def _repr_latex_(self) -> str:
+        return self.as_latex()
+
+
+def significant(value: float, digits: int) -> str:
+    """A number with so many significant digits, without an exponent between 1e-4 and 1e7.
+
+    Examples
+    --------
+    >>> [significant(value, 4) for value in (0.0, 12.5, -0.00012345, 5.849e-6, 1234567.0)]
+    ['0', '12.50', '-0.0001234', '5.849e-06', '1234567']
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    if -5 < exponent < 7:
+        return f"{value:.{max(digits - 1 - exponent, 0)}f}"
+    return f"{value:.{digits - 1}e}"
+
+
+def _aligned(rows: Sequence[Sequence[str]], gap: str) -> list[str]:
+    """Lines of columns: those without a head to the left, numbers to the right.
+
+    The last cell of a shorter row stands in the place of all that follow.
+    """
+    head = rows[0]
+    size = len(head)
+    inside = [row if len(row) == size else row[:-1] for row in rows]
+    width = [max(len(row[c]) for row in inside if c < len(row)) for c in range(size)]
+    lines = []
+    for row, kept in zip(rows, inside, strict=True):
+        cells = [
+            cell.rjust(wide) if name else cell.ljust(wide)
+            for cell, wide, name in zip(kept, width, head, strict=False)
+        ]
+        lines.append(gap.join([*cells, *([f"({row[-1]})"] if len(row) < size else [])]))
+    return lines
+
+
+def _justified(facts: Sequence[Sequence[Any]], width: int) -> list[str]:
+    """Lines of labels to the left and values to the right, over the width of the table."""
+    rows = [[str(cell) for cell in row] for row in facts]
+    size = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))] if rows else []
+    n_pairs = len(size) // 2
+    spare = max(width - sum(size) - 2 * n_pairs - 3 * (n_pairs - 1), 0) // max(n_pairs, 1)
+    lines = []
+    for row in rows:
+        pairs = [
+            f"{row[c].ljust(size[c])}  {row[c + 1].rjust(size[c + 1] + spare)}"
+            for c in range(0, len(row), 2)
+        ]
+        lines.append("   ".join(pairs))
+    return lines
+
+
+_TEX: dict[str, str] = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+
+
+def _tex(text: str) -> str:
+    """Text with the marks that LaTeX reads as commands written out; minus signs as such."""
+    plain = re.sub(r"[\\~^<>|&%$#_{}]", lambda found: _TEX[found[0]], text)
+    plain = re.sub(r"(?<![\w.])-(?=\d)", "$-$", plain)
+    return re.sub(r"(?<=\d)e([+-])0?(\d+)\b", _power, plain)
+
+
+def _power(found: re.Match[str]) -> str:
+    return rf"$\times 10^{{{found[1].replace('+', '')}{found[2]}}}$"
