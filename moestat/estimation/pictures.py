@@ -6,23 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int
 from moestat.estimation.inference.diagnostics import calibration
+from moestat.estimation.summary import estimates
 
 __all__ = ["Pictures"]
 
 _POINTS = 200
 """Points of a curve."""
-
-
-def _axes(ax: Any, width: float = 5.0) -> Any:
-    """The axes that were given, or new ones."""
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, 3.5), layout="constrained").subplots()
 
 
 class Pictures:
@@ -72,7 +65,8 @@ class Pictures:
         >>> len(result.plot().lines)
         1
         """
-        axes, (j, name, X) = _axes(ax), self._along(feature, at)
+        j, name, X = self._along(feature, at)
+        axes = ax or new_axes()
         family, x = self.family, X[:, j]
         if family.likelihood.support is not None:
             for label, column in zip(self._class_names(), self._chances(X).T, strict=True):
@@ -95,7 +89,6 @@ class Pictures:
     def _add_experts(self, axes: Any, X: FloatArray, j: int) -> list[Any]:
         """Draw the experts; what a legend has for them is opaque."""
         from matplotlib.collections import LineCollection
-        from matplotlib.lines import Line2D
 
         mean, _ = self.family.likelihood.spread(
             self.family.predictors(self.theta, np.ascontiguousarray(X.T))
@@ -112,8 +105,7 @@ class Pictures:
             )
             # Far away where its gate is shut, an expert does not set the scale.
             axes.add_collection(drawn, autolim=False)
-        every = range(self.family.n_experts)
-        return [Line2D([], [], color=f"C{i % 10}", label=f"expert {i}") for i in every]
+        return self._keys()
 
     def plot_gate(self, ax: Any = None, *, feature: int | str = 0, at: Any = None) -> Any:
         """Probability of each expert along one input.
@@ -136,9 +128,10 @@ class Pictures:
         >>> len(result.plot_gate().lines)
         2
         """
-        axes, (j, name, X) = _axes(ax), self._along(feature, at)
+        j, name, X = self._along(feature, at)
+        axes = ax or new_axes()
         for i, column in enumerate(self.family.gate_probabilities(self.theta, X).T):
-            axes.plot(X[:, j], column, color=f"C{i % 10}", label=f"expert {i}")
+            axes.plot(X[:, j], column, color=f"C{i % 10}", label=f"expert {i + 1}")
         axes.set_ylim(0, 1)
         axes.set_xlabel(name)
         axes.set_ylabel("gate probability")
@@ -175,23 +168,232 @@ class Pictures:
         >>> result.plot_posterior().shape
         (2,)
         """
-        k, count = self.family.n_experts, positive_int("bins", bins)
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=(2.6 * k, 2.8), layout="constrained")
-            ax = figure.subplots(1, k, squeeze=False, sharey=True)[0]
-        axes = np.atleast_1d(np.asarray(ax, dtype=object))
-        if axes.shape != (k,):
-            raise ValueError(f"ax must hold one axes per expert, {k}, got shape {axes.shape}")
+        count = positive_int("bins", bins)
+        axes = self._panels(ax, self.family.n_experts, 2.8, 2.6, sharey=True)
         for i, (one, tau) in enumerate(zip(axes, self.responsibilities.T, strict=True)):
             shown = tau > 1e-4
             height, edges = np.histogram(tau[shown], count, (0.0, 1.0), weights=self.weight[shown])
             one.bar(edges[:-1], np.sqrt(height), np.diff(edges), align="edge", color=f"C{i % 10}")
-            one.set_title(f"expert {i}", fontsize="medium")
+            one.set_title(f"expert {i + 1}", fontsize="medium")
             one.set_xlabel("posterior probability")
         axes[0].set_ylabel("square root of counts")
         return axes
+
+    def plot_coefficients(self, ax: Any = None, *, alpha: float = 0.05) -> Any:
+        """Slopes of the gate and of the experts with their intervals.
+
+        A slope is drawn for a change of its input by one standard deviation, so that inputs in
+        any units share an axis.  Slopes without an error, such as those of a reference, are left
+        out.
+
+        Parameters
+        ----------
+        ax : sequence of matplotlib.axes.Axes, optional
+            One for the gate, where it has slopes, and one for the experts, or for each class; a
+            new figure by default.
+        alpha : float
+            Intervals have the level ``1 - alpha``.
+
+        Returns
+        -------
+        ndarray of matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ValueError
+            If no slope has an error, `ax` has another length, or the data were not stored.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, 2 * x + np.sin(40 * x), n_experts=1, rng=0)
+        >>> [axes.get_title() for axes in result.plot_coefficients()]
+        ['experts']
+        """
+        spread = dict(zip(self._feature_names(), self.rows.X.std(axis=0), strict=True))
+        panels: dict[str, list[Any]] = {}
+        for each in estimates(self, alpha):
+            if each.term.label in spread and each.status == "estimated":
+                title = "gate" if each.term.part == "gate" else "experts"
+                title += "" if each.term.outcome is None else f": {each.term.outcome}"
+                panels.setdefault(title, []).append(each)
+        if not panels:
+            raise ValueError("no slope of the fit has a standard error")
+        axes = self._panels(ax, len(panels), 1.2 + 0.25 * len(spread) * self.family.n_experts)
+        for one, (title, members) in zip(axes, panels.items(), strict=True):
+            labels = list(dict.fromkeys(each.term.label for each in members))
+            for each in members:
+                unit, i = spread[each.term.label], (each.term.expert or 1) - 1
+                lane = (i + 0.5) / self.family.n_experts - 0.5
+                at = labels.index(each.term.label) + 0.7 * lane
+                ends = [unit * each.lower, unit * each.upper]
+                one.plot(ends, [at, at], color=f"C{i % 10}")
+                one.plot(unit * each.estimate, at, "o", color=f"C{i % 10}", markersize=4)
+            one.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
+            one.set_yticks(range(len(labels)), labels)
+            one.set_ylim(len(labels) - 0.5, -0.5)
+            # An interval without end must not hide the others.
+            units = np.array([[spread[each.term.label]] for each in members])
+            ends = units * [[each.lower, each.upper] for each in members]
+            length = np.ptp(ends, axis=1)
+            known = length <= 20.0 * np.median(length)
+            low, high = min(ends[known].min(), 0.0), max(ends[known].max(), 0.0)
+            one.set_xlim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+            one.set_title(title, fontsize="medium")
+            one.set_xlabel("per standard deviation of the input", fontsize="small")
+        axes[-1].legend(handles=self._keys(), frameon=False, fontsize="small")
+        return axes
+
+    def plot_uncertainty(self, ax: Any = None, *, feature: int | str = 0) -> Any:
+        """The data with the uncertainty of their membership: the larger, the less certain.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; a new figure by default.
+        feature : int or str
+            The input on the x-axis, by number or name.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ValueError
+            If there is no such input, the family has no density, or the data were not stored.
+
+        Notes
+        -----
+        The uncertainty is 1 less the largest posterior probability, as in Fraley and Raftery
+        (2002).
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> len(result.plot_uncertainty().collections)
+        1
+        """
+        j, name, _ = self._along(feature, None)
+        doubt = 1.0 - self.responsibilities.max(axis=1)
+        colours = np.array([f"C{i % 10}" for i in range(self.family.n_experts)])
+        y = np.asarray(self.rows.y)
+        if self.family.likelihood.support is not None:
+            # Classes are places; rows of one are spread out, by their order, to be seen.
+            y = y + 0.3 * (np.arange(y.size) * 0.618 % 1.0 - 0.5)
+        axes = ax or new_axes()
+        size = 4.0 + 90.0 * doubt
+        axes.scatter(self.rows.X[:, j], y, s=size, c=colours[self._most_probable()], alpha=0.5)
+        if self.family.likelihood.support is not None:
+            names = self._class_names()
+            axes.set_yticks(range(1, len(names) + 1), names)
+        axes.set_xlabel(name)
+        axes.set_ylabel(self._response_name())
+        axes.set_title(f"mean uncertainty {np.average(doubt, weights=self.weight):.3f}", size=10)
+        axes.legend(handles=self._keys(), frameon=False, fontsize="small")
+        return axes
+
+    def plot_effects(self, ax: Any = None, *, feature: int | str = 0) -> Any:
+        """Partial effects of one input on the mean, or the probabilities, and on the gate.
+
+        What the fit says with this input set to a value in every row and the others as they are,
+        averaged over the rows; at most 500 of them, evenly apart.
+
+        Parameters
+        ----------
+        ax : sequence of matplotlib.axes.Axes, optional
+            Two axes; a new figure by default.
+        feature : int or str
+            The input on the x-axis, by number or name.
+
+        Returns
+        -------
+        ndarray of matplotlib.axes.Axes
+            The axes.
+
+        Notes
+        -----
+        Partial dependence, Friedman (2001), Sec. 8.2.  Inputs that are functions of one another,
+        such as the columns of a spline, do not move together.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> [len(axes.lines) for axes in result.plot_effects()]
+        [1, 2]
+        """
+        j, name, line = self._along(feature, None)
+        family, n = self.family, len(self.rows.X)
+        rows = np.unique(np.linspace(0, n - 1, min(n, 500)).astype(int))
+        weight = self.weight[rows] / self.weight[rows].sum()
+        classes = family.likelihood.support is not None
+        mean, gate = [], []
+        grid = np.linspace(line[0, j], line[-1, j], 50)
+        for value in grid:
+            X = self.rows.X[rows].copy()
+            X[:, j] = value
+            mean.append(weight @ (self._chances(X) if classes else family.mean(self.theta, X)))
+            gate.append(weight @ family.gate_probabilities(self.theta, X))
+        left, right = axes = self._panels(ax, 2, 3.2)
+        labels = self._class_names() if classes else ["mean"]
+        for label, column in zip(labels, np.array(mean).reshape(len(grid), -1).T, strict=True):
+            left.plot(grid, column, label=label, **({} if classes else {"color": "black"}))
+        for i, column in enumerate(np.array(gate).T):
+            right.plot(grid, column, color=f"C{i % 10}")
+        left.set_ylabel("probability" if classes else self._response_name())
+        right.set_ylabel("gate probability")
+        right.set_ylim(0, 1)
+        right.legend(handles=self._keys(), frameon=False, fontsize="small")
+        if classes:
+            left.legend(frameon=False, fontsize="small")
+        for one in axes:
+            one.set_xlabel(name)
+        return axes
+
+    def _panels(
+        self, ax: Any, count: int, height: float, width: float = 4.0, **options: Any
+    ) -> Any:
+        """The axes (count,) that were given, or new ones."""
+        if ax is None:
+            ax = new_axes(width * count, min(height, 9.0), count, **options)
+        axes = np.atleast_1d(np.asarray(ax, dtype=object))
+        if axes.shape != (count,):
+            raise ValueError(f"ax must hold {count} axes, got shape {axes.shape}")
+        return axes
+
+    def _keys(self) -> list[Any]:
+        """One entry of a legend for each expert."""
+        from matplotlib.lines import Line2D
+
+        every = range(self.family.n_experts)
+        return [Line2D([], [], color=f"C{i % 10}", label=f"expert {i + 1}") for i in every]
+
+    def picture(self) -> bytes:
+        """The picture of `plot` as PNG, drawn without pyplot.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> result.picture()[1:4]
+        b'PNG'
+        """
+        from io import BytesIO
+
+        from matplotlib.figure import Figure
+
+        figure, file = Figure(figsize=(5, 3.5), layout="constrained"), BytesIO()
+        self.plot(figure.subplots())
+        figure.savefig(file, format="png", dpi=100)
+        return file.getvalue()
 
     def plot_qq(self, ax: Any = None, *, rng: Any = None) -> Any:
         """Quantile residuals against normal quantiles: a straight line if the model is right.
@@ -223,8 +425,8 @@ class Pictures:
         from scipy.special import ndtri
         from scipy.stats import beta
 
-        axes = _axes(ax)
         residual = np.sort(self.quantile_residuals(rng))
+        axes = ax or new_axes()
         n = residual.size
         rank = np.arange(1, n + 1)
         normal = ndtri((rank - 0.375) / (n + 0.25))
@@ -266,7 +468,8 @@ class Pictures:
         """
         if self.family.likelihood.support is None:
             raise ValueError("calibration is of classes; plot_qq is for a continuous response")
-        axes, chances, y = _axes(ax), self._chances(self.rows.X), self.rows.y
+        chances, y = self._chances(self.rows.X), self.rows.y
+        axes = ax or new_axes()
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8)
         label = self.family.likelihood.encode(y, self.family.n_classes)
         for s, name in enumerate(self._class_names()):
@@ -303,8 +506,8 @@ class Pictures:
         >>> len(result.plot_influence(named=2).texts)
         2
         """
-        axes = _axes(ax)
         height = self.influence().displacement
+        axes = ax or new_axes()
         axes.vlines(np.arange(height.size), 0, height, linewidth=1)
         for t in np.argsort(height)[::-1][:named]:
             axes.annotate(str(t), (t, height[t]), fontsize="small")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from base64 import b64encode
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -121,6 +122,14 @@ class MoEResults(Pictures):
             f" {family.n_experts} {family.expert.name} experts, n = {self.nobs:g},"
             f" log-likelihood {self.log_likelihood:.6g}, {certified}{self._mode}>"
         )
+
+    def _repr_html_(self) -> str:
+        """The summary with the picture of `plot` beside it, where there is one."""
+        picture = ""
+        if self.data is not None and len(self.data.y) == self.weight.size:
+            encoded = b64encode(self.picture()).decode()
+            picture = f'<img alt="data and fit" src="data:image/png;base64,{encoded}">'
+        return f"{picture}{self.summary().as_html()}"
 
     @property
     def _mode(self) -> str:

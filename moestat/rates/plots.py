@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
+from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
 from moestat.rates.rate import RateCurve
@@ -68,15 +69,6 @@ def _half_width(logs: FloatArray) -> float:
     return quantile * float(logs.std(ddof=1)) / math.sqrt(logs.size)
 
 
-def _new_axes(n_curves: int) -> Axes:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.4 + 0.2 * n_curves), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot()
-
-
 def _widen(set_limits: Callable[[float, float], Any], values: Sequence[FloatArray]) -> None:
     """Give an axis a width where all values are one, on which matplotlib would warn or fail."""
     low, high = np.min(np.concatenate(values)), np.max(np.concatenate(values))
@@ -99,7 +91,7 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     curves : sequence of RateCurve
         What to draw, in the order of the legend.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default, made without touching the backend or pyplot.
+        Where to draw; a new figure of pyplot by default.
 
     Returns
     -------
@@ -130,7 +122,7 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     if not curves:
         raise ValueError("curves must hold at least one RateCurve")
     points = [_points(curve) for curve in curves]
-    ax = _new_axes(len(curves)) if ax is None else ax
+    ax = new_axes(6.4, 4.4 + 0.2 * len(curves)) if ax is None else ax
     if not ax.has_data():
         _widen(ax.set_xlim, [sizes for sizes, _, _ in points])
         _widen(ax.set_ylim, [np.concatenate([mean, mean + bars[1]]) for _, mean, bars in points])

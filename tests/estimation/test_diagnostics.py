@@ -140,7 +140,7 @@ def test_influence_is_drawn_with_the_numbers_of_the_largest(lines):
 
 
 @pytest.mark.parametrize(
-    "name", ["plot", "plot_gate", "plot_qq", "plot_influence", "plot_posterior"]
+    "name", ["plot", "plot_gate", "plot_qq", "plot_influence", "plot_posterior", "plot_uncertainty"]
 )
 def test_pictures_draw_on_the_axes_that_are_given(lines, name):
     grid = Figure().subplots(1, 2)
@@ -149,13 +149,68 @@ def test_pictures_draw_on_the_axes_that_are_given(lines, name):
     assert grid[0].has_data()
 
 
+def test_coefficients_are_drawn_per_standard_deviation(lines, classes):
+    x, _, _, result = lines
+    gate, experts = result.plot_coefficients(alpha=0.1)
+    assert [one.get_title() for one in (gate, experts)] == ["gate", "experts"]
+    drawn = [line.get_xdata() for line in experts.lines if len(line.get_xdata()) == 1]
+    slopes = result.blocks["a"].ravel() * x.std()
+    np.testing.assert_allclose(np.ravel(drawn), slopes)
+    ends = np.array([line.get_xdata() for line in experts.lines[0:4:2]])
+    at = [result.param_names.index(name) for name in ("a[0,0]", "a[1,0]")]
+    np.testing.assert_allclose(ends, np.asarray(result.conf_int(0.1))[at] * x.std())
+    titles = [one.get_title() for one in classes[2].plot_coefficients()]
+    assert titles[-1] == "experts: no"
+
+
+def test_uncertain_rows_are_large(lines):
+    result = lines[3]
+    size = result.plot_uncertainty().collections[0].get_sizes()
+    doubt = 1.0 - result.responsibilities.max(axis=1)
+    assert np.array_equal(np.argsort(size, kind="stable"), np.argsort(doubt, kind="stable"))
+
+
+def test_partial_effects_are_averages_over_the_rows(classes):
+    X, _, result = classes
+    left, right = result.plot_effects(feature=1)
+    at = left.lines[0].get_xdata()[7]
+    moved = X.copy()
+    moved[:, 1] = at
+    chances = result.predict_proba(
+        moved[np.unique(np.linspace(0, len(X) - 1, min(len(X), 500)).astype(int))]
+    )
+    assert left.lines[0].get_ydata()[7] == pytest.approx(chances[:, 0].mean())
+    assert left.lines[0].get_xdata()[-1] == X[:, 1].max()
+    assert len(right.lines) == result.family.n_experts
+
+
+def test_a_notebook_shows_the_fit_and_its_picture(lines):
+    result = lines[3]
+    page = result._repr_html_()
+    assert "data:image/png;base64,iVBORw0KGgo" in page
+    assert result.summary().as_html() in page
+    assert "<img" not in result.without_data()._repr_html_()
+
+
+def test_answers_are_said_in_one_line(lines):
+    x, y, _, result = lines
+    chosen = moestat.select(result.family, x, y, k=(1, 2), rng=0)
+    assert repr(chosen).startswith("<Selection: bic chooses 2 of k = 1, 2 experts")
+    assert "chosen: aic" in chosen._repr_html_()
+    test = moestat.bootstrap_lrt(chosen.results[1], chosen.results[2], 19, rng=0)
+    assert f"p = {test.pvalue:.4g}" in repr(test)
+    restricted = result.fit_constrained("b[0] = 0")
+    assert f"p = {restricted.lr_test.pvalue:.4g}" in repr(restricted)
+    assert all("\n" not in repr(each) for each in (chosen, test, restricted, restricted.lr_test))
+
+
 def test_inputs_of_pictures_are_checked(lines, classes):
     result = lines[3]
     with pytest.raises(ValueError, match=r"feature must be in 0\.\.0, got 1"):
         result.plot(feature=1)
     with pytest.raises(ValueError, match=r"feature must be one of x\[0\], got 'z'"):
         result.plot_gate(feature="z")
-    with pytest.raises(ValueError, match="one axes per expert, 2"):
+    with pytest.raises(ValueError, match="ax must hold 2 axes"):
         result.plot_posterior(Figure().subplots(1, 3))
     with pytest.raises(ValueError, match="calibration is of classes"):
         result.plot_calibration()

@@ -1,7 +1,5 @@
 import dataclasses
 import itertools
-import subprocess
-import sys
 
 import matplotlib as mpl
 import numpy as np
@@ -166,21 +164,12 @@ def test_save(curves, tmp_path, suffix, magic):
     assert mpl.rcParams["pdf.fonttype"] == mpl.rcParamsDefault["pdf.fonttype"]
 
 
-def test_no_pyplot_and_no_backend():
-    code = (
-        "import sys, matplotlib\n"
-        "from moestat.rates.plots import plot_rates, RateCurve\n"
-        "plot_rates([RateCurve('x', [1, 2], [1, 2])]).figure.canvas.draw()\n"
-        "assert 'matplotlib.pyplot' not in sys.modules\n"
-        "assert matplotlib.rcParams._get_backend_or_none() is None\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env=_environment())
+def test_new_axes_are_of_pyplot_so_that_notebooks_show_them(curves):
+    from matplotlib import pyplot
 
-
-def _environment():
-    import os
-
-    return {k: v for k, v in os.environ.items() if k != "MPLBACKEND"}
+    before = set(pyplot.get_fignums())
+    axes = plot_rates(curves)
+    assert {axes.figure.number} == set(pyplot.get_fignums()) - before
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from moestat.estimation.inference.resampling import (
     refit,
     reweighted_samples,
 )
+from moestat.estimation.tables import significant
 
 __all__ = ["BOOTSTRAPS", "BootstrapResult", "bootstrap"]
 
@@ -136,7 +137,8 @@ class BootstrapResult:
         for name, value, error, ends in zip(
             self.names, self.estimate, self.bse, interval, strict=True
         ):
-            lines.append(f"{name:>16s}{value:12.4f}{error:12.4f}{ends[0]:12.4f}{ends[1]:12.4f}")
+            shown = [significant(float(each), 4) for each in (value, error, *ends)]
+            lines.append(f"{name:>16s}" + "".join(f"{each:>12s}" for each in shown))
         return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.model.family import Family
 
@@ -66,9 +67,7 @@ class Dendrogram:
             The axes.
         """
         if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(5, 3.5)).subplots()
+            ax = new_axes()
         k = len(self.params)
         ax.semilogy(np.arange(k, 1, -1), np.maximum(self.heights, 1e-300), "o-")
         ax.axvline(self.n_experts, linestyle=":", color="0.5")

@@ -12,7 +12,7 @@ from moestat.estimation.inference.constraints import linear_constraints
 __all__ = ["TestResult", "check_errors", "likelihood_ratio", "score_statistic", "wald"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TestResult:
     """A statistic with its chi-square law under the hypothesis.
 
@@ -34,6 +34,9 @@ class TestResult:
     statistic: float
     df: int
     pvalue: float
+
+    def __repr__(self) -> str:
+        return f"<TestResult: {self}>"
 
     def __str__(self) -> str:
         return f"{self.name}: chi2({self.df}) = {self.statistic:.4f}, p = {self.pvalue:.4g}"

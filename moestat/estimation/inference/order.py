@@ -20,7 +20,7 @@ from moestat.solvers.problem import Sample
 __all__ = ["OrderTest", "bootstrap_lrt"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OrderTest:
     """A parametric bootstrap test of k experts against more.
 
@@ -50,6 +50,9 @@ class OrderTest:
         """Monte Carlo standard error of the p-value."""
         p = self.pvalue
         return float(np.sqrt(p * (1.0 - p) / max(self.replicates.size, 1)))
+
+    def __repr__(self) -> str:
+        return f"<OrderTest: {self}>"
 
     def __str__(self) -> str:
         return (

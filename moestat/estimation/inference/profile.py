@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.found import check_likelihood, found
@@ -61,9 +62,7 @@ class Profile:
         from scipy.stats import chi2
 
         if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(5, 3.5)).subplots()
+            ax = new_axes()
         ax.plot(self.values, self.log_likelihood, "o-")
         ax.axhline(-0.5 * chi2.ppf(1.0 - self.alpha, 1), linestyle=":", color="0.5")
         ax.set_xlabel(self.name)

@@ -23,7 +23,7 @@ _CONVERGED = 1e-9
 """Decrease that the quadratic model still promises at a minimum, in units of log-likelihood."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RestrictedFit:
     """A local maximum of the likelihood under linear constraints.
 
@@ -59,6 +59,9 @@ class RestrictedFit:
     aic: float
     bic: float
     covariance: FloatArray = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<RestrictedFit: {self.constraints}; llf {self.llf:.3f}, {self.lr_test}>"
 
     def cov_params(self) -> FloatArray:
         """Covariance (P, P), singular along the constraints."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
 
+from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int
 from moestat.estimation.data import Data, check_options, read_data
@@ -25,7 +27,7 @@ _SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "
 """Arguments of `moestat.fit` that do not say what the model is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """Fits with several numbers of experts, and what each criterion says of them.
 
@@ -61,6 +63,13 @@ class Selection:
         """The fit that the criterion chooses."""
         return self.results[self.chosen()]
 
+    def __repr__(self) -> str:
+        tried = ", ".join(str(int(k)) for k in self.table["k"])
+        return f"<Selection: {self.criterion} chooses {self.chosen()} of k = {tried} experts>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p><pre>{escape(str(self))}</pre>"
+
     def __str__(self) -> str:
         names = [name for name in self.table if np.any(np.isfinite(self.table[name]))]
         lines = ["  ".join(f"{name:>12s}" for name in names)]
@@ -87,9 +96,7 @@ class Selection:
             The axes.
         """
         if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(5, 3.5)).subplots()
+            ax = new_axes()
         for marker, name in zip("os^D", ("aic", "bic", "hq", "icl"), strict=True):
             column = self.table[name]
             ax.plot(self.table["k"], column - np.nanmin(column), marker=marker, label=name.upper())

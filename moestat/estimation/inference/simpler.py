@@ -40,11 +40,10 @@ class Simpler:
 
     def __str__(self) -> str:
         if len(self.experts) == 1:
-            what = f"expert {self.experts[0]} explains hardly any sample: without it"
+            what = f"expert {self.experts[0] + 1} explains hardly any sample: without it"
         else:
-            what = (
-                f"experts {self.experts[0]} and {self.experts[1]} hardly differ: with one of them"
-            )
+            first, second = (atom + 1 for atom in self.experts)
+            what = f"experts {first} and {second} hardly differ: with one of them"
         return (
             f"{what} BIC is lower by {self.gain:.1f}. If the data have an expert less, the"
             " information is singular at the truth and estimates are not normal: Wald's standard"

@@ -1,0 +1,30 @@
+"""New axes to draw on, which notebooks show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["new_axes"]
+
+
+def new_axes(width: float = 5.0, height: float = 3.5, panels: int = 1, **options: Any) -> Any:
+    """Axes of a new figure of pyplot, in one row.
+
+    Parameters
+    ----------
+    width, height : float
+        Inches.
+    panels : int
+        How many.
+    **options
+        Further arguments of `matplotlib.pyplot.subplots`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes or ndarray of them
+        One, or an array of shape (panels,) of several.
+    """
+    from matplotlib import pyplot
+
+    size = (width, height)
+    return pyplot.subplots(1, panels, figsize=size, layout="constrained", **options)[1]
