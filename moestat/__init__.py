@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 # Rooms that are reached as attributes, by a shorter name than that of their place.
 _ROOMS = {
     "attention": "moestat.model.attention",
+    "datasets": "moestat.datasets",
     "designs": "moestat.model.designs",
     "experts": "moestat.model.experts",
     "gates": "moestat.model.gates",

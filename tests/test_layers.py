@@ -15,7 +15,7 @@ ROOT = Path(moestat.__file__).parent
 
 # Rooms from the ground up; rooms of one floor do not import each other.
 FLOORS = [
-    {"base"},
+    {"base", "datasets"},
     {"compiler"},
     {"kernels"},
     {"model"},

@@ -82,15 +82,19 @@ class Sheet:
         span = len(self.head)
 
         def line(cells: Sequence[Any], tag: str = "td") -> str:
-            shown = [f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells]
-            if cells and len(cells) < span:
-                shown[-1] = shown[-1].replace(
-                    f"<{tag}>", f'<{tag} colspan="{span - len(cells) + 1}">'
-                )
+            shown = []
+            for c, cell in enumerate(cells):
+                wide = span - c if len(cells) < span and c == len(cells) - 1 else 1
+                side = "right" if self.head[c] and wide == 1 else "left"
+                over = f' colspan="{wide}"' if wide > 1 else ""
+                style = f"text-align:{side};padding:0 0.5em"
+                shown.append(f'<{tag}{over} style="{style}">{escape(str(cell))}</{tag}>')
             return f"<tr>{''.join(shown)}</tr>"
 
         facts = "".join(
-            f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>"
+            "<tr>"
+            + "".join(f'<td style="padding:0 0.5em">{escape(str(cell))}</td>' for cell in row)
+            + "</tr>"
             for row in self.facts
         )
         rows = "".join(line(row.cells, "th" if row.heading else "td") for row in self.rows)
