@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.claims.checks import Identity, Sequence, Witness
+from experiments.claims.checks import Identity, Inequality, Sequence, Witness
 from experiments.claims.fact import Fact
 from experiments.claims.rules import EVERYWHERE, SPECIAL
 
@@ -38,27 +38,45 @@ FACTS = (
         EVERYWHERE,
     ),
     Fact(
-        "eight-atoms",
+        "four-atoms",
         "GELU and ReLU networks fail even with all experts distinct",
         "attention",
         ("Examples after Definitions 1 to 4",),
         "The kindest reading: all eta_i distinct, and first derivatives only.",
-        "phi'(z) + phi'(-z) = 1 for GELU and ReLU, and sigma(s) + sigma(-s) = 1.  So the sum of"
-        " (1/lambda) dF/dbeta over the four atoms (+-s, +-(alpha, beta)) is 1, for any s, alpha,"
-        " beta, and with lambdas that make all experts distinct; two such sums cancel.",
-        "Every s, alpha, beta: a combination of eight atoms.",
-        "Fix the sign of alpha and of the gate, or bound them to a half-space; leave lambda out"
-        " (see"
-        " shared-weights).",
-        (Identity("attention-eight-atoms-gelu"), Identity("attention-eight-atoms-relu")),
+        "With an output weight two atoms do: dF/dlambda = sigma(s) phi(alpha' x + beta) whatever"
+        " lambda is, and eta differs by lambda.  With lambda = 1 four under one gate do: phi'(z) +"
+        " phi'(-z) = 1 for GELU and ReLU, so that dF/dbeta at (alpha, beta) and (-alpha, -beta) add"
+        " up to sigma(s), for any (alpha, beta); two such sums cancel.",
+        "Every gate and every unit.",
+        "Fix lambda = 1 and the sign of alpha.",
+        (
+            Identity("attention-two-weights"),
+            Identity("attention-four-atoms-gelu"),
+            Identity("attention-four-atoms-relu"),
+        ),
+        EVERYWHERE,
+    ),
+    Fact(
+        "shared-derivative",
+        "Derivatives of polynomial experts under one gate are polynomials of lower degree",
+        "attention",
+        ("Examples after Definitions 2 to 4",),
+        "All eta_i distinct, and first derivatives only: the kindest reading.",
+        "dF/dbeta = sigma(s) p (alpha' x + beta)^(p-1).  For p = 1 it is sigma(s) at every expert;"
+        " for any p and one input p + 1 experts give p + 1 polynomials of degree p - 1 times"
+        " sigma(s), of which p are independent at most.",
+        "Every gate and every expert.",
+        "None within the class.",
+        (Identity("attention-shared-derivative"),),
         EVERYWHERE,
     ),
     Fact(
         "shared-weights",
         "An output weight is linear, so two atoms share it in many ways",
         "attention",
-        ("Table 1, ReLU and GELU", "Sec. 4.1.1", "App. C.1.2"),
-        "Networks lambda phi(alpha' x + beta) with alpha, lambda not 0, N = N* + 1.",
+        ("Sec. 4.1.1", "App. C.1.2"),
+        "Networks lambda phi(alpha' x + beta) with alpha, lambda not 0, N = N* + 1.  Table 1 and"
+        " (84) have no output weight, so that the entries of Table 1 are not judged by this.",
         "Two atoms with the gate and the neuron of the true one and weights lambda_1 + lambda_2 ="
         " lambda* (sigmoid), or 2 lambda* at half the mass (softmax, and sigmoid at A = b = 0).",
         "Every truth, sparse and dense, sigmoid and softmax.",
@@ -83,7 +101,8 @@ FACTS = (
         " regression function and stay apart in every loss, so that by Le Cam's two points the"
         " minimax risk stays above a constant.",
         "Every truth, sparse and dense, sigmoid and softmax, full and partial score.",
-        "None within the class: slower than any rate is right, and convergence fails altogether.",
+        "None within the class: at least so many samples is right, and no number of them is"
+        " enough.",
         tuple(
             Witness(name)
             for name in (
@@ -102,7 +121,8 @@ FACTS = (
         ("Sec. 3, before Proposition 1", "Proposition 2", "Proposition 4"),
         "The dense regime, N* = 2, N = 3, any expert; the atoms differ in their gates.",
         "sigma(s) E + sigma(-s) E = E = (.2 + .3 + .5) E, with three constant gates on the right.",
-        "Truths with two atoms of one expert and opposite scores, of measure zero.  (With"
+        "Truths with two atoms of one expert and opposite scores, of measure zero.  The printed"
+        " proof of Proposition 2 takes distinct eta_j*, which its statement does not.  (With"
         " networks or lines every truth has such a partner: see shared-weights, polynomial-split.)",
         "Assume distinct eta_j*, and scores of which none is minus another.",
         (Witness("complements"), Witness("complements-partial")),
@@ -124,14 +144,19 @@ FACTS = (
         "junction",
         "The distance to the set of exact representations is not bounded by that of the functions",
         "attention",
-        ("Theorem 3, second display", "Theorem 5, second display"),
-        "ReLU networks without output weight, dense regime; loss to the nearest exact"
-        " representation.",
+        ("Theorem 3, second display", "Theorem 5, second display", "Table 1, SigmoidAttn, dense"),
+        "ReLU networks without output weight and linear experts, dense regime; loss to the nearest"
+        " exact representation, as both displays have it.",
         "Near the extra expert 0 under the true gate: a share eps of the expert under a gate eps"
-        " away costs eps, and the functions differ by eps^2.",
+        " away costs eps, and the functions differ by eps^2: no estimator of gates and experts is"
+        " faster than n^(-1/4) at all truths, by Le Cam's two points.",
         "Truths with a ReLU or linear expert, all of them, at a corner of the set.",
         "Exponent 2 for gates of atoms whose expert is 0.",
-        (Sequence("junction"), Sequence("junction-partial")),
+        tuple(
+            Sequence(f"junction{score}-{expert}", power=2)
+            for score in ("", "-partial")
+            for expert in ("relu", "linear")
+        ),
         EVERYWHERE,
     ),
     Fact(
@@ -144,5 +169,19 @@ FACTS = (
         "Every X, B, W_V; the scores have b = c = 0 and rank at most d.",
         "",
         (Identity("attention-row"),),
+    ),
+    Fact(
+        "entropy-of-regressions",
+        "Regression functions under sigmoid gates are Lipschitz in the parameters",
+        "attention",
+        ("eq. (14)", "App. B.1"),
+        "Bounded parameters and inputs, experts bounded and Lipschitz in eta, at most N atoms.",
+        "|sigma(s) E - sigma(s') E'| <= |s - s'| |E| / 4 + |E - E'|, since sigma has slopes of at"
+        " most 1/4 and values of at most 1.  So a grid of mesh eps on the parameters is a cover in"
+        " the sup norm of order eps^-P, and [f - eps, f + eps] are brackets.  Nothing of it asks"
+        " for a regime: the class holds the truth, and Propositions 1 and 3 hold in both.",
+        "Every bounded set.",
+        "",
+        (Inequality("equation-14", "attention"),),
     ),
 )

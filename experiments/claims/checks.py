@@ -23,6 +23,7 @@ from experiments.claims.evidence import (
     OrbitEvidence,
     OrderEvidence,
     PairEvidence,
+    PrintedEvidence,
     QuantileEvidence,
     ReplayEvidence,
     SequenceEvidence,
@@ -42,6 +43,7 @@ __all__ = [
     "Inequality",
     "Orbit",
     "Order",
+    "Printed",
     "Replayed",
     "Sequence",
     "Slope",
@@ -389,15 +391,19 @@ class Inequality(Check):
         `experiments.claims.lipschitz.TRIALS`, which has the paper in front.
     paper : str
         Short name of the paper.
+    failing : str
+        What it amounts to if it fails; the trials are at random instances, or at all that the
+        paper names.
     """
 
     trial: str
     paper: str = "expert-count"
+    failing: str = rules.EVERYWHERE
 
     @property
     def scope(self) -> str:
-        """The trials are at random instances, or at all that the paper names."""
-        return rules.EVERYWHERE
+        """What it amounts to if it fails."""
+        return self.failing
 
     @property
     def name(self) -> str:
@@ -406,6 +412,40 @@ class Inequality(Check):
 
     def _rule(self, evidence: InequalityEvidence) -> str:
         return rules.judge_inequality(evidence)
+
+
+@dataclass(frozen=True)
+class Printed(Check):
+    """A sentence beside the numbers that its paper prints, `rules.judge_printed`.
+
+    Parameters
+    ----------
+    sentence : str
+        A name in `experiments.claims.printed.PRINTED`.
+    failing : str
+        What it amounts to if the numbers are against it.
+    """
+
+    sentence: str
+    failing: str = rules.CONTRADICTED
+
+    @property
+    def strength(self) -> str:
+        """Arithmetic."""
+        return rules.PROVED
+
+    @property
+    def scope(self) -> str:
+        """What it amounts to if the numbers are against it."""
+        return self.failing
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"printed numbers, {self.sentence}"
+
+    def _rule(self, evidence: PrintedEvidence) -> str:
+        return rules.judge_printed(evidence)
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,19 @@ class Claim:
         power.
     checks : tuple of Check
         Where the evidence comes from, with the rules that read it.
-    proved, fails, vacuous, misprint : tuple of str
+    proved, fails, vacuous, misprint, other : tuple of str
         Facts that prove the claim, that refute it with the scope that they state, that show its
-        condition to be met by nothing, and that show it to be misprinted.
+        condition to be met by nothing, that show it to be misprinted, and that prove it in another
+        way than the paper does.
+    quotes : str
+        The theorem of another work that the claim is, or that it follows from.
+    follows : tuple of str
+        Facts that are needed beside the quoted theorem, or that say why the claim is unsupported.
+    unsupported : str
+        Why what the paper gives does not carry the claim, where nothing shows it false.
+    repairs : str
+        Id of the claim of which this is a repaired version, with one more assumption; it is not a
+        sentence of the paper and counts apart.
     untested : str
         Why there is neither fact nor check, where there is none.
     note : str
@@ -64,13 +74,19 @@ class Claim:
     fails: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()
     misprint: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+    quotes: str = ""
+    follows: tuple[str, ...] = ()
+    unsupported: str = ""
+    repairs: str = ""
     untested: str = ""
     note: str = ""
 
     def __post_init__(self) -> None:
         if self.paper not in PAPERS:
             raise ValueError(f"id must begin with a paper, {', '.join(PAPERS)}: got {self.id!r}")
-        if bool(self.checks or self.facts) == bool(self.untested):
+        tested = self.checks or self.facts or self.quotes or self.unsupported
+        if bool(tested) == bool(self.untested):
             raise ValueError(f"{self.id} must have facts or checks, or a reason why it has none")
 
     @property
@@ -81,7 +97,16 @@ class Claim:
     @property
     def facts(self) -> tuple[str, ...]:
         """Names of the facts that bear on the claim."""
-        return (*self.vacuous, *self.misprint, *self.fails, *self.proved)
+        named = (self.vacuous, self.misprint, self.fails, self.proved, self.other, self.follows)
+        return tuple(name for names in named for name in names)
+
+    @property
+    def own_roles(self) -> tuple[str, ...]:
+        """What the claim says of itself beside its facts and checks."""
+        return (
+            *((rules.QUOTED,) if self.quotes else ()),
+            *((rules.UNSUPPORTED,) if self.unsupported else ()),
+        )
 
     def role(self, fact: str, scope: str) -> str:
         """What a fact with this scope says about the claim, once it is confirmed.
@@ -108,4 +133,8 @@ class Claim:
             return rules.VACUOUS
         if fact in self.misprint:
             return rules.MISPRINT
-        return scope if fact in self.fails else rules.PROVED
+        if fact in self.fails:
+            return scope
+        if fact in self.follows:
+            return rules.UNSUPPORTED if self.unsupported else rules.QUOTED
+        return rules.OTHER if fact in self.other else rules.PROVED

@@ -120,27 +120,43 @@ def _relu(z: Any) -> Any:
     return z * (np.real(z) > 0.0)
 
 
-def _eight_atoms(unit: Callable[[Any], Any]) -> Callable[[Any, Point], tuple[Any, Any]]:
-    """Four gated units around one gate and one unit against four around another."""
+def _four_atoms(unit: Callable[[Any], Any]) -> Callable[[Any, Point], tuple[Any, Any]]:
+    """Two units with opposite signs against two others, all four under one gate."""
 
     def gated(x: Any, p: Mapping[str, Any]) -> Any:
         score = p["A"] * x**2 + p["b"] * x + p["c"]
-        return _sigmoid(score) * p["weight"] * unit(p["alpha"] * x + p["beta"])
+        return _sigmoid(score) * unit(p["alpha"] * x + p["beta"])
 
-    def four(x: Any, p: Point, own: int) -> Any:
-        names = ("A", "b", "c", "alpha", "beta")
-        at = {name: p[f"{name}{own}"] for name in names}
-        total, weights = 0.0, iter((1.0, 1.3, 0.7, 1.9))
-        for gate in (1.0, -1.0):
-            for side in (1.0, -1.0):
-                # Every atom has a weight of its own, so that all eight experts are distinct.
-                turned = {"alpha": side * at["alpha"], "beta": side * at["beta"]}
-                gates = {name: gate * at[name] for name in ("A", "b", "c")}
-                point = {**gates, **turned, "weight": (1.0 + own) * next(weights)}
-                total = total + _first(gated, "beta", x, point) / point["weight"]
-        return total
+    def pair(x: Any, p: Point, own: int) -> Any:
+        alpha, beta = p[f"alpha{own}"], p[f"beta{own}"]
+        points = ({**p, "alpha": side * alpha, "beta": side * beta} for side in (1.0, -1.0))
+        return sum(_first(gated, "beta", x, point) for point in points)
 
-    return lambda x, p: (four(x, p, 1), four(x, p, 2))
+    return lambda x, p: (pair(x, p, 1), pair(x, p, 2))
+
+
+def _two_weights(x: Any, p: Point) -> tuple[Any, Any]:
+    """The derivative in the output weight, at two weights of one unit."""
+
+    def gated(x: Any, p: Mapping[str, Any]) -> Any:
+        score = p["A"] * x**2 + p["b"] * x + p["c"]
+        return _sigmoid(score) * p["lambda"] * _gelu(p["alpha"] * x + p["beta"])
+
+    return _first(gated, "lambda", x, p), _first(gated, "lambda", x, {**p, "lambda": p["second"]})
+
+
+def _shared_derivative(x: Any, p: Point) -> tuple[Any, Any]:
+    """The derivative of a linear expert in its intercept, at two experts under one gate."""
+    other = {**p, "alpha": p["alpha2"], "beta": p["beta2"]}
+    return _first(_quadratic, "beta", x, p), _first(_quadratic, "beta", x, other)
+
+
+def _gates_that_run_into_one(x: Any, p: Point) -> tuple[Any, Any]:
+    """The sum of two gates with one (A, b), and the gate at the sum of their masses."""
+    score = p["A"] * x**2 + p["b"] * x
+    first, second = (_sigmoid(score + p[name]) for name in ("c1", "c2"))
+    mass = 0.5 * (_sigmoid(p["c1"]) + _sigmoid(p["c2"]))
+    return first + second, _sigmoid(score + np.log(mass / (1.0 - mass)))
 
 
 def _network(x: Any, p: Mapping[str, Any]) -> Any:
@@ -174,12 +190,6 @@ def _temperature(function: Function, printed: bool) -> Callable[[Any, Point], tu
         return _first(function, "tau", x, p), -p["alpha"] / p["tau"] * alpha - last
 
     return sides
-
-
-def _absorbed(x: Any, p: Point) -> tuple[Any, Any]:
-    """An atom with a temperature, and one without at (alpha, beta) / tau."""
-    moved = {**p, "alpha": p["alpha"] / p["tau"], "beta": p["beta"] / p["tau"], "tau": 1.0}
-    return _inner(x, p), _inner(x, moved)
 
 
 def _plain_gate(x: Any, p: Point) -> tuple[Any, Any]:
@@ -216,13 +226,6 @@ for _equation in (
         _GATED,
         _temperature(_inner, printed=False),
         "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta)",
-    ),
-    Equation(
-        "mlmoe-absorbed-temperature",
-        _GATED,
-        _absorbed,
-        "sigma((alpha x + beta) / tau) = sigma(alpha' x + beta') at (alpha', beta') = (alpha,"
-        " beta) / tau, with the same expert",
     ),
     Equation(
         "mlmoe-plain-gate",
@@ -274,13 +277,31 @@ for _equation in (
     ),
     *(
         Equation(
-            f"attention-eight-atoms-{name}",
-            tuple(f"{block}{own}" for own in (1, 2) for block in ("A", "b", "c", "alpha", "beta")),
-            _eight_atoms(unit),
-            "sum over +-s, +-(alpha, beta) of (1/lambda) dF/dbeta = 1 ="
-            " the same with another s, alpha, beta",
+            f"attention-four-atoms-{name}",
+            ("A", "b", "c", *(f"{block}{own}" for own in (1, 2) for block in ("alpha", "beta"))),
+            _four_atoms(unit),
+            "dF/dbeta at (alpha, beta) and (-alpha, -beta) add up to the same at another"
+            " (alpha, beta), all under one gate, lambda = 1",
         )
         for name, unit in (("gelu", _gelu), ("relu", _relu))
+    ),
+    Equation(
+        "attention-two-weights",
+        ("A", "b", "c", "alpha", "beta", "lambda", "second"),
+        _two_weights,
+        "dF/dlambda is the same at two output weights of one unit under one gate",
+    ),
+    Equation(
+        "attention-shared-derivative",
+        ("A", "b", "c", "alpha", "beta", "alpha2", "beta2"),
+        _shared_derivative,
+        "dF/dbeta = sigma(s) at every linear expert under one gate",
+    ),
+    Equation(
+        "attention-sums-of-gates",
+        ("A", "b", "c1", "c2"),
+        _gates_that_run_into_one,
+        "sigma(q + c1) + sigma(q + c2) = sigma(q + c) at a score q that varies",
     ),
     Equation(
         "attention-row",

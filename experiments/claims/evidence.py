@@ -14,6 +14,7 @@ __all__ = [
     "OrbitEvidence",
     "OrderEvidence",
     "PairEvidence",
+    "PrintedEvidence",
     "QuantileEvidence",
     "ReplayEvidence",
     "SequenceEvidence",
@@ -183,6 +184,22 @@ class InequalityEvidence:
 
 
 @dataclass(frozen=True)
+class PrintedEvidence:
+    """Numbers that a paper prints, beside a sentence of it.
+
+    Parameters
+    ----------
+    n_numbers : int
+        Comparisons that the sentence makes.
+    against : tuple of str
+        Those that the printed numbers do not bear out, in words.
+    """
+
+    n_numbers: int
+    against: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ContrastEvidence:
     """The difference of a metric between two sets of runs of a sweep of networks.
 
@@ -269,6 +286,7 @@ Evidence = (
     | InequalityEvidence
     | OrbitEvidence
     | OrderEvidence
+    | PrintedEvidence
     | QuantileEvidence
     | ReplayEvidence
     | Missing

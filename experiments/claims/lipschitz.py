@@ -1,7 +1,9 @@
-"""Densities of the papers are Lipschitz in their parameters, with constants written out.
+"""Densities of the papers are Lipschitz in their parameters, with constants written out, or not.
 
-Behind the covering and bracketing numbers of Pham et al. (2026), Lemma 2, and Nguyen et al. (2025),
-Lemma K.2: a grid of mesh eps on a bounded set of p parameters has of order eps^-p points.
+Behind the covering and bracketing numbers of Pham et al. (2026), Lemma 2, of Nguyen et al. (2025),
+Lemma K.2, and of Yan et al. (2025), eq. (14): a grid of mesh eps on a bounded set of p parameters
+has of order eps^-p points.  Under a top-K gate a grid need not be a cover: Pham et al. (2024),
+Lemma B.2.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import math
 import numpy as np
 
 from experiments.claims.evidence import InequalityEvidence
+from moestat.base.types import FloatArray
 from moestat.model.family import Family, family
 
 __all__ = ["TRIALS"]
@@ -65,5 +68,69 @@ def _near(fitted: Family, rng: np.random.Generator) -> tuple[dict, dict, np.ndar
     return blocks, other, rng.uniform(-_REACH, _REACH, 50)
 
 
-TRIALS = {"mlmoe lemma-2": _classes, "compete lemma-k.2": _lines}
+def _regressions() -> InequalityEvidence:
+    """|f - f'| <= sum_i (|ds_i| |E_i| / 4 + |dE_i|), lines under sigmoid gates."""
+    expert = {"name": "polynomial", "degree": 1}
+    fitted = family("least-squares", gate="sigmoid-quadratic", expert=expert, n_experts=3)
+    rng, worst = np.random.default_rng(_SEED), -math.inf
+    for _ in range(_DRAWS):
+        first, second, x = _near(fitted, rng)
+        moved = {name: np.abs(np.ravel(first[name] - second[name])) for name in first}
+        score = _REACH**2 * moved["A"] + _REACH * moved["b"] + moved["c"]
+        largest = _REACH * np.abs(np.ravel(first["alpha"])) + np.abs(first["beta"])
+        bound = np.sum(0.25 * score * largest + _REACH * moved["alpha"] + moved["beta"])
+        f = [fitted.mean(fitted.pack(each), x) for each in (first, second)]
+        worst = max(worst, np.abs(f[0] - f[1]).max() - bound)
+    return InequalityEvidence(float(worst), _DRAWS, "random pairs, N = 3, lines, sigmoid gates")
+
+
+_APART = 0.16
+"""Least L1 distance between two members of the class of `_no_cover`."""
+
+
+def _no_cover() -> InequalityEvidence:
+    """Members of one class of top-1 densities, every two at least 0.16 apart in L1.
+
+    Experts g = 2 + u + W x^2 1(x > 0) + W^3 sin(x / W) are differentiable in (u, W), with a
+    bounded derivative; the members have u = 0, W = 1 / (2^k pi) and variance .1 beside u = W = 0
+    and variance .4, so that for x < 0 the sign of sin(2^k pi x) says which of them answers.
+    """
+    x = np.linspace(-1.0, 1.0, 4096, endpoint=False) + 1.0 / 4096
+    y = np.linspace(-2.0, 6.0, 401)
+
+    def normal(mean: FloatArray, variance: float) -> FloatArray:
+        root = np.sqrt(2.0 * np.pi * variance)
+        return np.exp(-((y - mean[:, None]) ** 2) / (2 * variance)) / root
+
+    def member(width: float) -> FloatArray:
+        answer = 2.0 + width * x**2 * (x > 0.0) + width**3 * np.sin(x / width)
+        first = (np.abs(answer) >= 2.0)[:, None]
+        return np.where(first, normal(answer, 0.1), normal(np.full_like(x, 2.0), 0.4))
+
+    members = [member(1.0 / (np.pi * 2.0**k)) for k in range(1, 9)]
+    pairs = [(p, q) for i, p in enumerate(members) for q in members[:i]]
+    distances = [np.abs(p - q).sum(axis=1).mean() * (y[1] - y[0]) for p, q in pairs]
+    detail = f"least L1 distance {min(distances):.3f} of {len(pairs)} pairs, W = 1 / (2^k pi)"
+    return InequalityEvidence(float(_APART - min(distances)), len(pairs), detail)
+
+
+def _switches() -> InequalityEvidence:
+    """Changes of the best of k lines by |a x + b| on the inputs are at most k (k - 1)."""
+    rng, worst = np.random.default_rng(_SEED), -math.inf
+    x = np.linspace(-_REACH, _REACH, 20_001)
+    for _ in range(_DRAWS):
+        k = int(rng.integers(2, 6))
+        a, b = rng.normal(size=(2, k)) * 10.0 ** rng.uniform(-2, 1, size=(2, k))
+        best = np.argmax(np.abs(np.outer(x, a) + b), axis=1)
+        worst = max(worst, float(np.sum(np.diff(best) != 0) - k * (k - 1)))
+    return InequalityEvidence(worst, _DRAWS, "changes of the winner of 2 to 5 random lines")
+
+
+TRIALS = {
+    "mlmoe lemma-2": _classes,
+    "attention equation-14": _regressions,
+    "compete lemma-k.2": _lines,
+    "compete-v1 no-cover": _no_cover,
+    "compete-v1 switches": _switches,
+}
 """What evaluates the inequality behind a lemma, by paper and lemma."""

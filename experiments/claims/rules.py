@@ -23,6 +23,7 @@ from experiments.claims.evidence import (
     OrbitEvidence,
     OrderEvidence,
     PairEvidence,
+    PrintedEvidence,
     QuantileEvidence,
     ReplayEvidence,
     SequenceEvidence,
@@ -31,14 +32,18 @@ from experiments.claims.evidence import (
 
 __all__ = [
     "CONSISTENT",
+    "CONTRADICTED",
     "EVERYWHERE",
     "MISPRINT",
     "OPEN",
     "OPEN_VERDICT",
+    "OTHER",
     "PROVED",
+    "QUOTED",
     "REFUTES",
     "SPECIAL",
     "SUPPORTS",
+    "UNSUPPORTED",
     "VACUOUS",
     "VERDICTS",
     "Fit",
@@ -54,6 +59,7 @@ __all__ = [
     "judge_order",
     "judge_pair",
     "judge_power",
+    "judge_printed",
     "judge_quantile",
     "judge_replay",
     "judge_sequence",
@@ -65,16 +71,25 @@ SUPPORTS, REFUTES, OPEN = "supports", "refutes", "open"
 PROVED, CONSISTENT, OPEN_VERDICT = "proved", "consistent", "open"
 SPECIAL, EVERYWHERE = "fails at special truths", "fails everywhere"
 VACUOUS, MISPRINT = "vacuous", "misprint"
+OTHER, QUOTED = "true, for another reason", "quoted"
+UNSUPPORTED, CONTRADICTED = "unsupported", "contradicted by the paper's own numbers"
 VERDICTS: Mapping[str, str] = {
-    PROVED: "an identity, exact algebra, or two measures by Le Cam's method: no sampling enters",
+    PROVED: "a proof is written in its fact, or an equation is checked as printed; where a fact"
+    " tries its inequalities at random points, this is a check of the writing, not the proof",
+    OTHER: "the sentence holds, by a proof in its fact, and the reason that the paper gives is not"
+    " why",
+    QUOTED: "a theorem of another work, or what follows from one by facts that are seen here; the"
+    " quoted theorem is not proved again",
     CONSISTENT: "nothing refutes, and every required measurement agrees, at the truths that were"
     " tried; not a proof",
     SPECIAL: "an explicit witness at some truths that the assumptions allow; each fact says which,"
     " and whether they are of measure zero",
     EVERYWHERE: "an explicit witness at every truth of the paper's class",
     VACUOUS: "a conditional whose condition nothing meets",
+    CONTRADICTED: "numbers that the paper prints say otherwise",
     MISPRINT: "the printed sentence is not the one that the paper uses; the intended one is judged"
     " apart",
+    UNSUPPORTED: "nothing shows it false, and what the paper gives for it does not carry it",
     OPEN_VERDICT: "none of these, with the reason",
 }
 """Verdict -> what it means, from the strongest support to none."""
@@ -320,6 +335,17 @@ def judge_inequality(evidence: InequalityEvidence) -> str:
     return SUPPORTS if evidence.excess <= EQUAL else REFUTES
 
 
+def judge_printed(evidence: PrintedEvidence) -> str:
+    """A sentence beside the numbers that its paper prints: ``refutes`` if one is against it.
+
+    Examples
+    --------
+    >>> judge_printed(PrintedEvidence(3, ("1.139 above 1.123",)))
+    'refutes'
+    """
+    return REFUTES if evidence.against else SUPPORTS
+
+
 def judge_orbit(evidence: OrbitEvidence) -> str:
     """A claim that a truth is identified.
 
@@ -402,13 +428,27 @@ class Outcome:
     strength : str
         What its support amounts to: ``"proved"`` or ``"consistent"``.
     scope : str
-        Where its refutation bites: ``"fails everywhere"`` or ``"fails at special truths"``.
+        What its refutation amounts to, such as ``"fails everywhere"``.
     """
 
     says: str
     required: bool = True
     strength: str = CONSISTENT
     scope: str = SPECIAL
+
+
+_DECIDING = (
+    VACUOUS,
+    MISPRINT,
+    EVERYWHERE,
+    SPECIAL,
+    CONTRADICTED,
+    PROVED,
+    OTHER,
+    QUOTED,
+    UNSUPPORTED,
+)
+"""Verdicts of facts, of refuting checks and of claims themselves, the deciding ones first."""
 
 
 def decide(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> str:
@@ -419,14 +459,16 @@ def decide(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> str:
     outcomes : sequence of Outcome
         One per check.
     roles : sequence of str
-        One per confirmed fact that bears on the claim: what it says about it.
+        One per confirmed fact that bears on the claim: what it says about it; and one where
+        the claim is quoted, or not supported.
 
     Returns
     -------
     str
         A key of `VERDICTS`: the first of vacuous, misprint, fails everywhere, fails at special
-        truths and proved that a fact or a refuting check says; else ``proved`` or ``consistent``
-        where all required checks support, and there is one; else ``open``.
+        truths, contradicted, proved, true for another reason, quoted and unsupported that a fact,
+        a refuting check or the claim itself says; else ``proved`` or ``consistent`` where all
+        required checks support, and there is one; else ``open``.
 
     Examples
     --------
@@ -438,7 +480,7 @@ def decide(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> str:
     ('proved', 'open')
     """
     said = {*roles, *(each.scope for each in outcomes if each.says == REFUTES)}
-    for verdict in (VACUOUS, MISPRINT, EVERYWHERE, SPECIAL, PROVED):
+    for verdict in _DECIDING:
         if verdict in said:
             return verdict
     required = [each for each in outcomes if each.required]

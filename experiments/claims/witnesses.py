@@ -6,7 +6,7 @@ says how.  Nothing here is an outcome: distances and losses are computed when a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -317,6 +317,47 @@ def _shared_gate(gate: str, own: Blocks, loss: str, options: Blocks) -> Pair:
     )
 
 
+def _equal_slopes(gate: str, own: Blocks, loss: str, options: Blocks, shared: bool) -> Pair:
+    """An expert two of whose classes share a slope that is not 0, as a mixture of two others.
+
+    ``shared`` has a truth with two such experts under one gate in place of one that is split.
+    """
+    mass = "beta0" if gate == "softmax" else "gamma"
+    flat = {name: value for name, value in own.items() if np.ndim(value)}
+    single = {name: value for name, value in own.items() if not np.ndim(value)}
+    alike, other = [1.2, 1.2, 0.0], [2.0, -1.0, 0.0]
+    total, move = np.array([1.4, 0.9]), np.array([0.3, -0.3])
+
+    def row(odds: FloatArray) -> list[float]:
+        # exp(a x) odds: the sum of both odds, and so the denominator, stays.
+        return [*np.log(odds).tolist(), 0.0]
+
+    def blocks(odds: Sequence[FloatArray]) -> Blocks:
+        share, twice = 0.3 - np.log(len(odds)), len(odds) == 2
+        return {
+            mass: [share] * len(odds) + [0.0],
+            **{name: [value[0], *value] if twice else value for name, value in flat.items()},
+            **single,
+            "a": [alike] * len(odds) + [other],
+            "b": [*map(row, odds), [0.5, -1.0, 0.0]],
+        }
+
+    truth = [total + 0.5 * move, total - 0.5 * move] if shared else [total]
+    said = "two true experts under one gate" if shared else "one true expert, fitted by two"
+    return Pair(
+        f"{'shared' if shared else 'equal'}-slopes-{gate}",
+        _classes(gate, 1 + len(truth)),
+        _classes(gate, 3),
+        blocks(truth),
+        blocks([total + move, total - move]),
+        loss,
+        f"{said}, class slopes (a, a, 0) with a != 0: its odds exp(a x + b_s) enter the mixture by"
+        " their means, which (e^b1 + d, e^b2 - d) and (e^b1 - d, e^b2 + d) keep.  Meets A.1 to A.4;"
+        " under softmax it is in Regime 1.",
+        options=options,
+    )
+
+
 for _gate, _own, _loss, _options in (
     ("sigmoid", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2]}, "D1", {}),
     ("sigmoid-inner", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8}, "D2r", {"r": 2}),
@@ -325,6 +366,23 @@ for _gate, _own, _loss, _options in (
 ):
     PAIRS.register(_mixed_constants(_gate, _own, _loss, _options))
     PAIRS.register(_shared_gate(_gate, _own, _loss, _options))
+    for _shared in (False, True):
+        PAIRS.register(_equal_slopes(_gate, _own, _loss, _options, _shared))
+
+for _gate, _loss in (("sigmoid", "D1"), ("sigmoid-euclidean", "D3")):
+    _single = {"gamma": [0.0], "a": [[2.0, -1.0, 0.0]], "b": [[0.5, -1.0, 0.0]]}
+    _shared = {"tau": 0.8} if _gate == "sigmoid-euclidean" else {}
+    PAIRS.register(
+        Pair(
+            f"single-expert-{_gate}",
+            _classes(_gate, 1),
+            _classes(_gate, 1),
+            {**_single, **_shared, "alpha": [1.5], "beta": [0.5]},
+            {**_single, **_shared, "alpha": [0.4], "beta": [-1.0]},
+            _loss,
+            "k = k* = 1: the one gate is 1, whatever its parameters.  Meets A.1 to A.4.",
+        )
+    )
 
 PAIRS.register(
     Pair(
@@ -724,16 +782,17 @@ for _name, _gate, _names, _loss in (
     ("junction", "sigmoid-quadratic", ("A", "b", "c"), "dense-L3"),
     ("junction-partial", "sigmoid-partial", ("A", "c"), "dense-L5"),
 ):
-    SEQUENCES.register(
-        Path(
-            _name,
-            _squares(_gate, 1, "neuron", "relu"),
-            _squares(_gate, 2, "neuron", "relu"),
-            {**{block: _DENSE[block] for block in _names}, "alpha": [1.5], "beta": [0.7]},
-            _junction(_names),
-            _loss,
-            "near the extra expert 0 under the true gate, a share eps of the expert under a gate"
-            " eps away: the distance to the set of exact representations is eps, that of the"
-            " functions eps^2.  N* = 1, N = 2, dense regime.",
+    for _expert, _kind in (("relu", ("neuron", "relu")), ("linear", ("polynomial", 1))):
+        SEQUENCES.register(
+            Path(
+                f"{_name}-{_expert}",
+                _squares(_gate, 1, *_kind),
+                _squares(_gate, 2, *_kind),
+                {**{block: _DENSE[block] for block in _names}, "alpha": [1.5], "beta": [0.7]},
+                _junction(_names),
+                _loss,
+                "near the extra expert 0 under the true gate, a share eps of the expert under a"
+                " gate eps away: the distance to the set of exact representations is eps, that of"
+                " the functions eps^2.  N* = 1, N = 2, dense regime.",
+            )
         )
-    )

@@ -44,7 +44,7 @@ FACTS = (
         " loss eps^2, and b is estimated at n^(-1/8) at best.",
         "Truths with a_j* = 0 for one j, of measure zero.",
         "Assume a_j* is not 0 for every j.",
-        (Sequence("flat-competitor"),),
+        (Sequence("flat-competitor", power=2),),
         SPECIAL,
     ),
     Fact(
@@ -92,18 +92,6 @@ FACTS = (
         (Inequality("lemma-k.2", "compete"),),
     ),
     Fact(
-        "interchanged-drops",
-        "App. C.1 interchanges two drops of Table 10",
-        "compete",
-        ("App. C.1", "Table 10"),
-        "The table's accuracies are taken as right.",
-        "53.21 - 52.90 = 0.31 without the diversity loss, 53.21 - 52.71 = 0.50 without competition;"
-        " the text has 0.49 and 0.30, in this order.",
-        "The one table.",
-        "Exchange the two numbers.",
-        (Identity("compete-table-10", claimed=False),),
-    ),
-    Fact(
         "never-active",
         "An expert outside the top K at every input is not seen",
         "compete-v1",
@@ -115,5 +103,40 @@ FACTS = (
         "Assume that every expert is among the top K on a set of inputs of positive measure.",
         (Witness("never-active"),),
         SPECIAL,
+    ),
+    Fact(
+        "no-cover",
+        "Under a top-K gate a class of densities with Lipschitz experts need have no finite cover",
+        "compete-v1",
+        ("Lemma B.2",),
+        "Lemma B.2 for experts that are Lipschitz in their parameters, as its proof has it; top 1"
+        " of two, a compact set of parameters.",
+        "g = 2 + u + W x^2 1(x > 0) + W^3 sin(x / W), W in [0, 1 / pi], has bounded derivatives in"
+        " (u, W).  Beside the expert 2 with variance .4, one with u = 0, W_k = 1 / (2^k pi) and"
+        " variance .1 is the larger for x < 0 exactly where sin(2^k pi x) > 0.  Any two of these"
+        " sets, k different, differ on half of [-1, 0], and there the densities are N(2, .1) and"
+        " N(2, .4) but for W_k^3, which are .645 apart in L1: members are at least .16 apart, for"
+        " infinitely many k.  No grid is a cover, and the covering number at .08 is infinite.",
+        "Some experts that the lemma allows; for lines see cover-of-lines.",
+        "Ask for experts of which two have boundedly many ties, such as lines.",
+        (Inequality("no-cover", "compete-v1"),),
+        SPECIAL,
+    ),
+    Fact(
+        "cover-of-lines",
+        "Under a top-K gate lines on an interval have covers of polynomial order",
+        "compete-v1",
+        ("Lemma B.2",),
+        "Linear experts, one input, bounded parameters.",
+        "|a x + b| = |a' x + b'| at two x at most, so that the order of k lines changes at most"
+        " k (k - 1) times: the inputs fall into at most k (k - 1) + 1 intervals with one active set"
+        " each.  Parameters and ends of intervals on grids of mesh eps, with every choice of the"
+        " active sets, make a cover in L1: within an interval densities are Lipschitz in the"
+        " parameters, and ends that move by eps cost 2 eps each.  Its size is of order eps^-Q, with"
+        " Q = P + k (k - 1).  (A grid of the parameters alone is none: ends move fast where a and"
+        " a' nearly agree.)  Brackets as in entropy-of-lines.",
+        "Every bounded set.",
+        "",
+        (Inequality("switches", "compete-v1"),),
     ),
 )

@@ -35,8 +35,8 @@ FACTS = (
         " delta)) with probability at most delta for S sums (Hoeffding): Lemma 4 with B from the"
         " ends of the amplitudes' laws, Lemma 9 with B = 3 (max |<w, x>|)^2 max |<x, v>| and for"
         " the router 2 max |f| max |<x, v>|, which are of order (sigma_0 + eta t)^2 and ^3."
-        "  Norms of N(0, I/d) exceed (1 + 2 sqrt(u/d) + 2 u/d)^(1/2) with probability e^-u (Laurent"
-        " and Massart), and a normal inner product exceeds its standard deviation times"
+        "  Norms of N(0, I/d) exceed (1 + 2 sqrt(u/d) + 2 u/d)^(1/2) with probability e^-u"
+        " (Laurent and Massart (2000)), and a normal inner product its standard deviation times"
         " sqrt(2 log(2 S / delta)) with probability delta / S: Lemmas 5 and 7.",
         "Every law of Definition 1.",
         "",

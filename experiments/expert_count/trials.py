@@ -221,22 +221,6 @@ def _equation_76() -> InequalityEvidence:
     return InequalityEvidence(float(margins.max()), int(mine.sum()), "margins of the own cluster")
 
 
-def _range_of_m() -> InequalityEvidence:
-    K, d = 4, 50
-    low = K * math.log(K) * math.log(math.log(d))
-    # The smallest initial scale that the theorem allows gives the largest upper bound.
-    high = (d ** (-1 / 3)) ** -0.075
-    return InequalityEvidence(low - high, 1, f"K = 4, d = 50: M from {low:.1f} to {high:.1f}")
-
-
-def _stages() -> InequalityEvidence:
-    sigma_0 = 0.05
-    excess = min(math.sqrt(sigma_0) - M**-2 for M in (4, 8, 16, 32, 64))
-    last = sigma_0**-0.25
-    detail = f"eta (T1 - T2) at the least, sigma_0 = .05; T1 <= T2 takes M <= {last:.1f}"
-    return InequalityEvidence(excess, 5, detail)
-
-
 TRIALS = {
     "lemma-1": Trial("|p - p'| <= M^2 |h - h'|, in the largest entry", _lemma_1),
     "lemma-2": Trial(
@@ -260,7 +244,5 @@ TRIALS = {
     "lemma-26": Trial("p_m = 0 if h_m is below the largest score by 1", _lemma_26),
     "lemma-27": Trial("y at the time that x passes A is at most of order y_0 / G", _lemma_27),
     "equation-76": Trial("y f_m <= 0 on the examples of its own cluster", _equation_76),
-    "range": Trial("K log K log log d <= sigma_0^-0.075 for some sigma_0 >= d^(-1/3)", _range_of_m),
-    "stages": Trial("T1 <= T2 for some M >= 4", _stages),
 }
 """Trials by name."""

@@ -50,11 +50,11 @@ FACTS = (
         "gamma_i + t for all i, any t: the gates are ratios, the density stays, and the first sum"
         " of"
         " eq. (4) is |exp(t) - 1| times the total mass.",
-        "Every truth.",
+        "Every truth.  It is a convention of normalisation that is missing, not mathematics: the"
+        " sentence as meant has the fitted measure normalised like the truth.",
         "Pin one gamma of the fitted measure too, or scale its masses to the truth's total: moestat"
         " does the latter in every other check.",
         (Witness("common-factor"),),
-        EVERYWHERE,
     ),
     Fact(
         "constant-experts",
@@ -65,7 +65,8 @@ FACTS = (
         "a_1* = 0: its class probabilities p are a constant vector, p = (p + d)/2 + (p - d)/2, two"
         " experts with slopes 0 under the true gate at half the mass each, for any gate.",
         "Truths with a_j* = 0 for one j, of measure zero, which A.1 to A.4 allow; k >= k* + 1.",
-        "Assume a_j* is not 0 for every j, for the sigmoid gates as Regime 1 does for softmax.",
+        "Assume that a_j* is not 0 for every j; for K >= 3 classes this is not enough, see"
+        " equal-slopes.",
         (
             Witness("mixed-constants-sigmoid"),
             Witness("mixed-constants-sigmoid-euclidean"),
@@ -85,13 +86,64 @@ FACTS = (
         " exp(gamma_2) p_2 only, and with equal masses p_1 + d, p_2 - d has the same density for"
         " any d.  All Voronoi cells hold one atom.",
         "Truths with two such experts, k = k*, of measure zero; for softmax they are in Regime 2.",
-        "Assume a_j* is not 0 for every j, or distinct gates.",
+        "Assume distinct gates, or class slopes of each expert pairwise distinct; a_j* not 0 is not"
+        " enough for K >= 3, see shared-slopes.",
         (
             Witness("shared-gate-sigmoid"),
             Witness("shared-gate-sigmoid-euclidean"),
             Witness("shared-gate-sigmoid-inner"),
             Witness("shared-gate-softmax"),
         ),
+        SPECIAL,
+    ),
+    Fact(
+        "equal-slopes",
+        "A true expert two of whose classes share a slope is a mean of two others",
+        "mlmoe",
+        ("Theorem 1", "eq. (5)", "Theorem 3", "Table 1, Regime 1 of softmax included"),
+        _READING + "  K >= 3 classes.",
+        "Class slopes (a, a, 0), any a: the class probabilities are (e^b1, e^b2) e^(ax) and 1 over"
+        " 1 + (e^b1 + e^b2) e^(ax).  The atoms (e^b1 + d, e^b2 - d) and (e^b1 - d, e^b2 + d) have"
+        " the same denominator, and their mean is the true expert: under its gate at half its mass"
+        " each they have the truth's density.",
+        "Truths with a_js* = a_jt* for one expert and two classes s, t, of measure zero, which A.1"
+        " to A.4 allow and Regime 1 of softmax does; k >= k* + 1.  constant-experts is the case of"
+        " all slopes equal.",
+        "Assume that the K class slopes of each expert (the last one is 0) are pairwise distinct.",
+        tuple(
+            Witness(f"equal-slopes-{gate}")
+            for gate in ("sigmoid", "sigmoid-euclidean", "sigmoid-inner", "softmax")
+        ),
+        SPECIAL,
+    ),
+    Fact(
+        "shared-slopes",
+        "Of two true experts with class slopes (a, a, 0) under one gate the mean is seen",
+        "mlmoe",
+        ("Theorem 1", "eq. (5)", "Theorem 3", "Table 1, exact-specified, softmax Regime 1 too"),
+        _READING + "  K >= 3 classes, gates that coincide.",
+        "Two experts with equal masses, one gate, one slope a in two classes and one sum e^b1 +"
+        " e^b2: only the sums of their odds enter, and (+d, -d) in one with (-d, +d) in the other"
+        " keeps these.  All Voronoi cells hold one atom.",
+        "Truths with two such experts, k = k*, of measure zero; for softmax they are in Regime 1.",
+        "Assume pairwise distinct class slopes, or distinct gates.",
+        tuple(
+            Witness(f"shared-slopes-{gate}")
+            for gate in ("sigmoid", "sigmoid-euclidean", "sigmoid-inner", "softmax")
+        ),
+        SPECIAL,
+    ),
+    Fact(
+        "single-expert",
+        "With one true expert the gate is 1, whatever its parameters",
+        "mlmoe",
+        ("Assumption A.4", "Proposition 1", "Theorem 1", "Theorem 3"),
+        _READING,
+        "k* = 1, alpha_1* not 0, as A.4 asks: exp(gamma) sigma(s) over itself is 1, so that (gamma,"
+        " alpha, beta), and tau, are free.",
+        "Every truth with k* = 1.  The expert is identified.",
+        "Assume k* >= 2.",
+        (Witness("single-expert-sigmoid"), Witness("single-expert-sigmoid-euclidean")),
         SPECIAL,
     ),
     Fact(
@@ -127,23 +179,6 @@ FACTS = (
         SPECIAL,
     ),
     Fact(
-        "absorbed-temperature",
-        "With an inner product the temperature is absorbed, experts and densities are the same",
-        "mlmoe",
-        ("Table 1, rows Sigmoid: No Temperature, and Temp & Inner Product", "Sec. 4.1"),
-        "Both rows are read as statements on the worst truth of one set of densities.",
-        "(alpha, beta, tau) has the density of (alpha / tau, beta / tau) without a temperature, and"
-        " the same experts.  So both models are one set of densities with one set of experts, and"
-        " the two rows of exact-specified experts, (log n / n)^(1/2) and slower than any power,"
-        " cannot both be right.",
-        "The sets are one at every truth; the row without temperature is the one that is wrong"
-        " where experts do not converge: at the truths of shared-gate, of measure zero.",
-        "Assume a_j* is not 0 for every j.  Then say that parameters of the gate are slow, and"
-        " leave the row without temperature for the experts; certified fits agree with that row.",
-        (Identity("mlmoe-absorbed-temperature"),),
-        SPECIAL,
-    ),
-    Fact(
         "class-holds-truth",
         "The class of at most k atoms holds the truth, with or without masses",
         "mlmoe",
@@ -156,7 +191,18 @@ FACTS = (
         "Every truth.",
         "Say that fits with exactly k > k* atoms do not converge.",
         (Identity("mlmoe-plain-gate"),),
-        EVERYWHERE,
+    ),
+    Fact(
+        "sums-of-gates",
+        "Two gates that run into one do not add up to a gate, unless it is constant",
+        "mlmoe",
+        ("Sec. 3, Benefits of the modified sigmoid gate", "Yan et al. (2025), Sec. 3, App. C.1.1"),
+        "Sigmoid gates without masses, both atoms with the limit's (alpha, beta), or its (A, b).",
+        "sigma(q + c1) + sigma(q + c2) = sigma(q + c) for all q in an interval holds for all q,"
+        " both sides being analytic; as q grows the left side tends to 2 and the right one to 1.",
+        "Every truth whose score varies with the input.",
+        "",
+        (Identity("attention-sums-of-gates", claimed=False),),
     ),
     Fact(
         "temperature-equation",
@@ -182,7 +228,7 @@ FACTS = (
         " mesh eps on a bounded set of P parameters has of order eps^-P points, so that log N <= P"
         " log(C/eps); [p - eps, p + eps], cut at 0, are brackets of width 2 K eps in L1, and"
         " squared Hellinger distances are at most half of that in L1.",
-        "Every bounded set.",
+        "Every bounded set.  The trials are a check of the constants, not the proof.",
         "",
         (Inequality("lemma-2", "mlmoe"),),
     ),

@@ -15,6 +15,7 @@ from experiments.claims.checks import (
     Inequality,
     Orbit,
     Order,
+    Printed,
     Sequence,
     Witness,
 )
@@ -27,6 +28,7 @@ from experiments.claims.evidence import (
     OrderEvidence,
     SequenceEvidence,
 )
+from experiments.claims.printed import PRINTED
 from experiments.claims.witnesses import PAIRS, SEQUENCES
 
 __all__ = ["analyse"]
@@ -85,6 +87,11 @@ def _(check: Inequality, quick: bool) -> Evidence:
     if check.paper != "expert-count":
         return lipschitz.TRIALS[f"{check.paper} {check.trial}"]()
     return TRIALS[check.trial].evidence()
+
+
+@_evidence.register
+def _(check: Printed, quick: bool) -> Evidence:
+    return PRINTED[check.sentence]()
 
 
 @_evidence.register

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import groupby
 
 from experiments.claims import rules
 from experiments.claims.claim import PAPERS
 from experiments.verify.tables import command
 from experiments.verify.verification import ClaimResult, FactResult, Verification
+from experiments.verify.words import NOT_RUN
 
 __all__ = ["fact_markdown", "facts_markdown", "markdown"]
 
-_RULES = f"""Verdicts are computed from the evidence by rules that were fixed before it
-(`experiments/claims/rules.py`); no verdict is written down anywhere.
+_RULES = f"""What is computed is the evidence: whether two measures have one density, how a
+distance falls, what a slope is; the rules that read it were fixed before
+(`experiments/claims/rules.py`).  What a fact says of a sentence (proves it, refutes it, and at
+which truths) is a reading of the paper, typed in beside the fact's proof; it counts once the fact's
+witness is seen.
 
 {chr(10).join(f"- *{verdict}*: {meaning}." for verdict, meaning in rules.VERDICTS.items())}
 
@@ -21,8 +26,11 @@ Two measures are one density at a distance of at most {rules.SAME:g} with a loss
 {rules.APART:g} between them; a bound fails where the distance falls like a power of the loss of at
 least {rules.STEEP:g}.  A slope agrees if its 95% interval over the last four decades reaches the
 predicted exponent (with its log factor), lies below 0 and is at most {rules.WIDE:g} to either side,
-with {rules.CERTIFIED:.0%} of the fits certified; one of quantiles under floored masses agrees if
-its interval is as narrow and holds the exponent, not 0.  A slope alone never refutes.
+with {rules.CERTIFIED:.0%} of the fits certified: an estimate that is no certified maximum says
+nothing on maximum likelihood, and one in ten is what a handful of fits on a bound amounts to.  The
+rate of cells of several atoms is read off the 90% quantile of errors with floored masses, since in
+half of the data sets errors fall faster (see the page on the limit law): it agrees if its interval
+is as narrow and holds the exponent, not 0.  A slope alone never refutes.
 
 Masses: mlmoe's losses are printed with masses exp(gamma) as they are, and so are compete's; the
 pairs opposite-scores, constant-gate, common-factor and doubled-* take them so.  Everywhere else the
@@ -50,24 +58,31 @@ def markdown(verification: Verification) -> str:
         "",
         f"Made by `python -m experiments.verify{mode}` from {len(verification.facts)} facts"
         f" ([theory_facts.md](theory_facts.md)) and what sweeps measured:"
-        f" {len(verification.results)} claims, "
+        f" {sum(counts.values())} claims of the papers, "
         + ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
         + ".",
         "",
         _RULES,
         "",
         *_missing(verification),
+        *_repaired(verification),
         "## Facts",
+        "",
+        f"{_refuting(verification)}  *Seen* means that the program finds the witness, or that a"
+        " proof's equations and inequalities hold where they are tried.",
         "",
         "| fact | what | seen | refutes | claims it decides |",
         "|---|---|---|---|---|",
         *(_fact_row(each, verification) for each in verification.facts),
     ]
-    for paper, results in groupby(verification.results, key=lambda result: result.claim.paper):
+    printed = [result for result in verification.results if not result.claim.repairs]
+    for paper, results in groupby(printed, key=lambda result: result.claim.paper):
         own = list(results)
         lines += [
             "",
             f"## {paper}: {PAPERS[paper]}",
+            "",
+            _counted(own),
             "",
             "| claim | says | predicted exponents of n | verdict |",
             "|---|---|---|---|",
@@ -133,11 +148,56 @@ def fact_markdown(result: FactResult) -> str:
         lines.append(f"- Repair: {_plain(fact.repair)}")
     lines += [f"- Reproduced by: `python -m experiments.verify fact {fact.name}`"]
     lines += [
-        f"  - {each.check.name}: {_plain(each.text)}: **{each.outcome}**;"
-        f" {_plain(each.check.about)}"
+        f"  - {each.check.name}: {_plain(each.text)}: **{_SEEN[each.outcome]}**"
+        + (f"; {_plain(each.check.about)}" if each.check.about else "")
         for each in result.checks
     ]
     return "\n".join(lines) + "\n"
+
+
+def _repaired(verification: Verification) -> list[str]:
+    """The theorems that stand, or seem to, with one more assumption."""
+    rows = [result for result in verification.results if result.claim.repairs]
+    if not rows:
+        return []
+    of = {result.claim.id: result.verdict for result in verification.results}
+    return [
+        "## Repaired theorems",
+        "",
+        "For theorems that are vacuous or fail, the weakest further assumptions found under which"
+        " the search, or a proof, supports them.  The distance falls like the loss to the power r;"
+        " r = 1 is the theorem.  A search is at one truth and is no proof.",
+        "",
+        "| theorem | as printed | with more assumed | supported by |",
+        "|---|---|---|---|",
+        *(
+            f"| `{each.claim.repairs}` | {of.get(each.claim.repairs, '')} |"
+            f" {_plain(each.claim.statement)} | **{_verdict(each)}**: {_support(each)} |"
+            for each in rows
+        ),
+        "",
+    ]
+
+
+def _support(result: ClaimResult) -> str:
+    """What supports a repaired theorem: facts, and checks with the power r of the search."""
+    told = [f"fact {each.fact.name}" for each in result.facts]
+    told += [f"{each.check.name}: {each.text}" for each in result.checks]
+    return _plain("; ".join(told))
+
+
+def _refuting(verification: Verification) -> str:
+    seen = [each for each in verification.facts if each.confirmed]
+    bad = sum(bool(each.fact.scope) for each in seen)
+    return (
+        f"{len(seen)} of {len(verification.facts)} facts are seen; {bad} of these refute sentences."
+    )
+
+
+def _counted(results: Sequence[ClaimResult]) -> str:
+    counts = Counter(result.verdict for result in results)
+    named = [f"{counts[verdict]} {verdict}" for verdict in rules.VERDICTS if counts[verdict]]
+    return f"Of {len(results)} claims: {', '.join(named)}."
 
 
 def _missing(verification: Verification) -> list[str]:
@@ -191,6 +251,10 @@ def _evidence(result: ClaimResult) -> list[str]:
     if claim.note:
         head += f" {_plain(claim.note)}"
     lines = [head]
+    if claim.unsupported:
+        lines.append(f"  - why: {_plain(claim.unsupported)}")
+    if claim.quotes:
+        lines.append(f"  - quoted: {claim.quotes}")
     if claim.untested:
         lines.append(f"  - not tested: {_plain(claim.untested)}")
     for each in result.facts:
@@ -203,14 +267,18 @@ def _evidence(result: ClaimResult) -> list[str]:
         role = "" if each.check.required else " (attack)"
         notes = [_plain(words) for words in (each.check.note, each.check.about) if words]
         note = "".join(f"; {words}" for words in notes)
-        outcome = each.outcome
-        if each.shortfall and each.check.required and each.shortfall != each.text:
+        outcome = NOT_RUN if each.text.startswith(NOT_RUN) else each.outcome
+        if outcome != NOT_RUN and each.check.required and each.shortfall not in ("", each.text):
             outcome += f", {_plain(each.shortfall)}"
         source = f" [{each.source}]" if each.source not in ("", "computed") else ""
         lines.append(
             f"  - {each.check.name}{role}: {_plain(each.text)}{source}: **{outcome}**{note}"
         )
     return lines
+
+
+_SEEN = {rules.SUPPORTS: "seen", rules.REFUTES: "not so", rules.OPEN: "not seen"}
+"""Outcomes of a fact's checks: that a refuting fact is seen supports no claim."""
 
 
 def _plain(text: str) -> str:

@@ -32,7 +32,7 @@ from experiments.verify.contrasts import contrast_evidence
 from experiments.verify.slopes import slope_evidence
 from experiments.verify.sweeps import CurveRecords, gather_curves
 from experiments.verify.tables import command, floored_slope, page_slope, replayed_slope
-from experiments.verify.words import shown, why_open
+from experiments.verify.words import NOT_RUN, shown, why_open
 from moestat.base.validate import positive_int
 from moestat.sweep.errors import SweepError
 from moestat.sweep.run.executors import EXECUTORS, Lost
@@ -164,11 +164,16 @@ class ClaimResult:
 
     @property
     def roles(self) -> list[str]:
-        """What the confirmed facts say about the claim."""
+        """What the confirmed facts and the claim itself say about it."""
+        unseen = {each.fact.name for each in self.facts if not each.confirmed}
+        own = () if unseen & set(self.claim.follows) else self.claim.own_roles
         return [
-            self.claim.role(each.fact.name, each.fact.scope)
-            for each in self.facts
-            if each.confirmed
+            *(
+                self.claim.role(each.fact.name, each.fact.scope)
+                for each in self.facts
+                if each.confirmed and each.fact.name not in self.claim.follows
+            ),
+            *own,
         ]
 
     @property
@@ -203,6 +208,7 @@ class ClaimResult:
             "truths": self.n_truths,
             "reason": self.reason,
             "note": claim.note,
+            "repairs": claim.repairs,
             "facts": list(claim.facts),
             "checks": [result.as_dict() for result in self.checks],
         }
@@ -231,8 +237,8 @@ class Verification:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Verdict -> number of claims."""
-        found = Counter(result.verdict for result in self.results)
+        """Verdict -> number of the papers' claims; repaired ones are not theirs."""
+        found = Counter(result.verdict for result in self.results if not result.claim.repairs)
         return {verdict: found[verdict] for verdict in VERDICTS}
 
     @property
@@ -449,7 +455,7 @@ _SEARCHES = (Bound, Exponent, Orbit)
 _CONTRASTS = (Contrast, TunedContrast)
 _READ = (Slope, Floored, *_CONTRASTS, Replayed)
 """Checks that read what a sweep found."""
-_LEFT_OUT = Missing("left out, since facts decide the claim without it; --full runs it")
+_LEFT_OUT = Missing(f"{NOT_RUN}, since facts decide the claim without it; --full runs it")
 
 
 def _decided(claim: Claim, still: Mapping[str, Evidence]) -> bool:

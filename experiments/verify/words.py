@@ -18,14 +18,17 @@ from experiments.claims.evidence import (
     OrbitEvidence,
     OrderEvidence,
     PairEvidence,
+    PrintedEvidence,
     QuantileEvidence,
     ReplayEvidence,
     SequenceEvidence,
     SlopeEvidence,
 )
 
-__all__ = ["shown", "why_open"]
+__all__ = ["NOT_RUN", "shown", "why_open"]
 
+NOT_RUN = "not run"
+"""Beginning of the reason why a search is missing that no verdict needs."""
 _DEPENDENCIES = 2
 
 
@@ -110,6 +113,14 @@ def _(evidence: DependenceEvidence) -> str:
 @_text.register
 def _(evidence: IdentityEvidence) -> str:
     return f"relative residual {evidence.residual:.1e}"
+
+
+@_text.register
+def _(evidence: PrintedEvidence) -> str:
+    if not evidence.against:
+        return f"borne out by {evidence.n_numbers} of {evidence.n_numbers} comparisons"
+    held = evidence.n_numbers - len(evidence.against)
+    return f"{held} of {evidence.n_numbers} comparisons; against it: {'; '.join(evidence.against)}"
 
 
 @_text.register

@@ -70,9 +70,28 @@ def test_the_worst_of_several_truths_decides():
 
 def test_experts_that_share_a_gate_differ_in_cells_of_one():
     for gate in ("sigmoid", "sigmoid-euclidean", "sigmoid-inner", "softmax"):
-        pair = PAIRS[f"shared-gate-{gate}"]
-        measures = [
-            pair.other.measure(pair.other.pack(pair.other_blocks)),
-            pair.truth.measure(pair.truth.pack(pair.true_blocks)),
+        for kind in ("gate", "slopes"):
+            pair = PAIRS[f"shared-{kind}-{gate}"]
+            measures = [
+                pair.other.measure(pair.other.pack(pair.other_blocks)),
+                pair.truth.measure(pair.truth.pack(pair.true_blocks)),
+            ]
+            terms = voronoi_terms(*measures, pair.loss, **pair.options)
+            assert terms.cell_sizes.tolist() == [1, 1, 1]
+
+
+def test_distinct_class_slopes_end_the_split_of_one_expert():
+    pair = PAIRS["equal-slopes-softmax"]
+
+    def apart(second):
+        rows = lambda blocks: [  # noqa: E731
+            [1.2, second, 0.0] if row == [1.2, 1.2, 0.0] else row for row in blocks["a"]
         ]
-        assert voronoi_terms(*measures, pair.loss, **pair.options).cell_sizes.tolist() == [1, 1, 1]
+        theta, star = (
+            family.pack({**blocks, "a": rows(blocks)})
+            for family, blocks in ((pair.other, pair.other_blocks), (pair.truth, pair.true_blocks))
+        )
+        return total_variation(pair.other, theta, pair.truth, star, Uniform(-1.0, 1.0)).value
+
+    assert apart(1.2) < 1e-15
+    assert apart(1.1) > 1e-4

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.catalogue import FACTS
-from experiments.claims.checks import Identity, TunedContrast
-from experiments.claims.equations import EQUATIONS
+from experiments.claims.checks import Printed, TunedContrast
+from experiments.claims.printed import PRINTED
 from experiments.compete.training_claims import CLAIMS
 from experiments.verify.contrasts import contrast_evidence
 from moestat.sweep.kinds.runs.pages import write_page
@@ -67,24 +66,23 @@ def test_methods_are_compared_each_at_its_best_point(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("claim", "outcome"),
+    ("claim", "against"),
     [
-        ("compete.table-3.averages", "supports"),
-        ("compete-v1.table-9", "supports"),
+        ("compete.table-3.averages", []),
+        ("compete-v1.table-9", []),
+        ("compete-v1.table-10.text", []),
+        ("compete.table-10.text", ["0.31, printed 0.49", "0.5, printed 0.3"]),
+        ("compete.table-1.ranks", ["PCosine: 3.50, printed 3.42"]),
+        ("compete-v1.table-4.text", ["1.32 is not above 1.33"]),
+        ("compete-v1.table-5.text", ["not above 1.321", "not above 1.328"]),
+        ("compete-v1.table-2.fixed", ["XMoE: 1.237", "StableMoE: 1.237", "1.123 is not above"]),
+        ("compete.table-4.memory", ["+5.9%", "+5.5%", "+5.7%", "+9.8%"]),
     ],
 )
-def test_arithmetic_of_the_tables(claim, outcome):
+def test_arithmetic_of_the_tables(claim, against):
     (found,) = (each for each in CLAIMS if each.id == claim)
-    outcomes = []
-    for check in found.checks:
-        assert isinstance(check, Identity)
-        outcomes.append(check.judge(EQUATIONS[check.equation].evidence()))
-    assert outcomes == [outcome]
-
-
-def test_the_drops_of_table_10_are_a_misprint_that_arithmetic_confirms():
-    (found,) = (each for each in CLAIMS if each.id == "compete.table-10.text")
-    fact = FACTS[found.misprint[0]]
-    outcomes = [check.judge(EQUATIONS[check.equation].evidence()) for check in fact.checks]
-    assert outcomes
-    assert fact.confirmed(outcomes)
+    (check,) = (each for each in found.checks if isinstance(each, Printed))
+    evidence = PRINTED[check.sentence]()
+    assert len(evidence.against) == len(against)
+    assert all(words in told for words, told in zip(against, evidence.against, strict=True))
+    assert check.judge(evidence) == ("refutes" if against else "supports")

@@ -43,7 +43,8 @@ HALF = Fraction(-1, 2)
 CURVE = SimpleNamespace(require_certificate=True)
 CHEAP = [
     *("mlmoe.equation-8", "mlmoe.equation-11", "mlmoe.assumption-3"),
-    *("attention.definition-2.strong", "expert-count.theorem"),
+    *("attention.definition-2.strong", "expert-count.theorem", "compete-v1.table-5.text"),
+    *("mlmoe.lemma-3", "mlmoe.section-3.vital", "mlmoe.theorem-2.experts"),
 ]
 
 
@@ -100,9 +101,13 @@ def test_claims_that_need_no_samples(tmp_path):
     assert verdicts["mlmoe.equation-8"] == "misprint"
     assert verdicts["mlmoe.equation-8.intended"] == "proved"
     assert verdicts["mlmoe.equation-11"] == "proved"
-    assert verdicts["mlmoe.assumption-3"] == "fails everywhere"
+    assert verdicts["mlmoe.assumption-3"] == "misprint"
     assert verdicts["attention.definition-2.strong"] == "vacuous"
     assert verdicts["expert-count.theorem-1"] == "open"
+    assert verdicts["compete-v1.table-5.text"] == "contradicted by the paper's own numbers"
+    assert verdicts["mlmoe.lemma-3"] == "quoted"
+    assert verdicts["mlmoe.section-3.vital"] == "unsupported"
+    assert verdicts["mlmoe.theorem-2.experts"] == "true, for another reason"
     assert verdicts["expert-count.lemma-8"] == "proved"
     assert sum(found.counts.values()) == len(found.results)
     assert found.broken == []
@@ -113,16 +118,17 @@ def test_a_claim_that_facts_decide_needs_no_search(monkeypatch, tmp_path):
 
     def recorded(check, quick):
         asked.append(check.name)
-        return Missing("not run") if "explorer" in check.name else analyse(check, quick)
+        return Missing("not run") if check.name in searches else analyse(check, quick)
 
+    searches = {"orbits, truth of mlmoe-1", "orbits, truth of mlmoe-1-table-2"}
     monkeypatch.setattr(verification, "analyse", recorded)
-    (result, *_) = verify(["mlmoe.theorem-3"], folder=tmp_path).results
+    (result, *_) = verify(["mlmoe.proposition-1"], folder=tmp_path).results
     assert result.verdict == "fails at special truths"
-    assert "pair, positions-outside" in asked
-    assert "explorer, mlmoe-3" not in asked
-    assert "left out" in result.checks[0].text
-    verify(["mlmoe.theorem-3"], quick=False, folder=tmp_path)
-    assert {"explorer, mlmoe-3", "explorer, mlmoe-3-table-4"} <= set(asked)
+    assert "pair, single-expert-sigmoid" in asked
+    assert not searches & set(asked)
+    assert "not run" in result.checks[0].text
+    verify(["mlmoe.proposition-1"], quick=False, folder=tmp_path)
+    assert searches <= set(asked)
 
 
 def result_of(evidence, fact_distance=None):
@@ -204,8 +210,8 @@ def made(cell):
 def test_stores_that_are_there_are_used_and_named_by_their_digest(tmp_path):
     small_store("microscope_mlmoe", tmp_path, ("sigmoid, k = 2", "sigmoid, k = 3"))
     (result,) = verify(["mlmoe.proposition-2"], folder=tmp_path).results
-    assert result.verdict == "consistent"
     for check in result.checks:
+        assert check.outcome == "supports"
         assert re.fullmatch(
             r"microscope_mlmoe.sqlite, 20 of 240 cells, digest [0-9a-f]{12}", check.source
         )
@@ -226,7 +232,7 @@ def test_a_store_of_another_spec_is_said(tmp_path):
     assert result.exit_code == 1
     assert "holds no cell of the experiment microscope_mlmoe" in result.stderr
     claim = json.loads(result.stdout)["claims"][0]
-    assert claim["verdict"] == "open"
+    assert claim["checks"][0]["outcome"] == "open"
     assert claim["checks"][0]["evidence"] is None
 
 
@@ -266,7 +272,7 @@ def test_quantiles_of_floored_microscopes_are_read_from_their_page(tmp_path):
 
 def test_without_store_or_page_the_command_is_said(tmp_path):
     found = verify(["mlmoe.proposition-2"], folder=tmp_path)
-    assert found.results[0].verdict == "open"
+    assert {check.outcome for check in found.results[0].checks} == {"open"}
     assert found.without_store == {"microscope_mlmoe": 2}
     assert "python -m moestat.sweep run microscope_mlmoe --out" in markdown(found)
     assert found.broken == []
@@ -286,6 +292,7 @@ SCHEMA = {
 CLAIM = {
     **dict.fromkeys(("id", "paper", "place", "statement", "family", "loss"), str),
     **dict.fromkeys(("verdict", "reason", "note"), str),
+    "repairs": str,
     "predicted": dict,
     "truths": int,
     "facts": list,
@@ -323,7 +330,8 @@ def test_the_pages_list_every_claim_and_fact_once_and_come_back_from_the_evidenc
     page = (tmp_path / CLAIMS_PAGE).read_text(encoding="utf-8")
     facts = (tmp_path / FACTS_PAGE).read_text(encoding="utf-8")
     for claim in CLAIMS.values():
-        assert page.count(f"- `{claim.id}`: ") == 1
+        assert page.count(f"- `{claim.id}`: ") == (not claim.repairs)
+        assert claim.repairs == "" or f"| `{claim.repairs}` |" in page
     for name in FACTS:
         assert facts.count(f"python -m experiments.verify fact {name}`") == 1
     kept = json.loads((tmp_path / EVIDENCE).read_text(encoding="utf-8"))
@@ -334,7 +342,7 @@ def test_a_fact_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = invoke("fact", "router-gradients")
     assert result.exit_code == 0
-    assert "**supports**" in result.stdout
+    assert "**seen**" in result.stdout
     assert list(tmp_path.iterdir()) == []
     assert "unknown fact 'x'; known: opposite-scores" in invoke("fact", "x").stderr
 
