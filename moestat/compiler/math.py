@@ -2,13 +2,14 @@
 
 numba's ``math.exp`` is a call per number.  These functions are polynomials in plain arithmetic,
 so a loop over a block of samples becomes full-width vector instructions.  They are safe under
-the reordering that ``FASTMATH`` allows: every step whose rounding matters goes through a fused
-multiply-add or a bit pattern, which the optimiser may not reassociate.
+the reordering that ``FASTMATH`` allows: every step whose rounding matters goes through `fma` or a
+bit pattern, which the optimiser may not reassociate.
 """
 
 from __future__ import annotations
 
 import math
+import platform
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ __all__ = [
 
 
 def fma(a: float, b: float, c: float) -> float:
-    """``a * b + c`` (rounded once in compiled code, twice in plain Python)."""
+    """``a * b + c`` in this order: rounded once where processors can, else twice, as in Python."""
     return a * b + c
 
 
@@ -54,9 +55,23 @@ def _three_floats(a: Any, b: Any, c: Any) -> Any:
     return types.float64(types.float64, types.float64, types.float64)
 
 
+# An operation that has flags of its own is given no others: these two stay as they are written.
+_IN_ORDER = ("nsz",)
+
+
 @primitive(fma, _three_floats, types.float64, types.float64, types.float64)
 def _fma(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return builder.fma(*args)
+    if _fuses(context):
+        return builder.fma(*args)
+    a, b, c = args
+    return builder.fadd(builder.fmul(a, b, flags=_IN_ORDER), c, flags=_IN_ORDER)
+
+
+def _fuses(context: Any) -> bool:
+    """Whether the processor multiplies and adds in one instruction; a library's is far slower."""
+    features = getattr(context.codegen(), "_tm_features", None)
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
+    return features is None or not is_x86 or "+fma" in features.split(",")
 
 
 @primitive(to_bits, lambda x: types.int64(types.float64), types.float64)
@@ -76,6 +91,8 @@ _LOG2_E = 1.4426950408889634
 _LN2_HI = 6.93147180369123816490e-01  # the last 20 bits are zero: n * _LN2_HI is exact
 _LN2_LO = 1.90821492927058770002e-10
 _LN2 = 0.6931471805599453
+# As constants: a sign taken in the loop may be reordered, and would undo the rounding with it.
+_LESS_SHIFT, _LESS_LN2_HI, _LESS_LN2_LO = -_SHIFT, -_LN2_HI, -_LN2_LO
 _BIAS = 1023
 
 _ONE_BITS = to_bits(1.0)
@@ -93,8 +110,8 @@ _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11 = (
 def _exp_parts(x: float) -> tuple[float, int]:
     """``e^x = (1 + t) 2^n``: t, and a number whose lowest 12 bits are n."""
     shifted = fma(x, _LOG2_E, _SHIFT)
-    n = shifted - _SHIFT
-    r = fma(-n, _LN2_LO, fma(-n, _LN2_HI, x))
+    n = fma(shifted, 1.0, _LESS_SHIFT)
+    r = fma(n, _LESS_LN2_LO, fma(n, _LESS_LN2_HI, x))
     q = fma(_E11, r, _E10)
     q = fma(q, r, _E9)
     q = fma(q, r, _E8)

@@ -21,6 +21,7 @@ from moestat.base.types import FloatArray
 from moestat.kernels.records import NO_SUMS, Data, Sums
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
+from moestat.model.plain import check_loops
 from moestat.model.recombination import POINTS, recombine
 from moestat.model.units import DataUnits
 from moestat.solvers.metric import region_metric
@@ -359,6 +360,9 @@ class Problem:
     seen: int = 0
     penalised: ClassVar[bool] = False
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+
+    def __post_init__(self) -> None:
+        check_loops(self.family)
 
     def again(self) -> Self:
         """The same problem for another run, with nothing visited yet."""

@@ -1,0 +1,28 @@
+"""Compiled loops are compared with plain NumPy before a fit rests on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import moestat
+from moestat.model import plain
+from tests.kinds import KINDS, REGRESSION, kind_id, make
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *REGRESSION], ids=kind_id)
+def test_loops_of_every_kind_pass(kind, monkeypatch):
+    monkeypatch.setattr(plain, "_CHECKED", set())
+    plain.check_loops(make(kind, 2, 2, 3))
+
+
+def test_a_fit_refuses_to_rest_on_a_loop_that_is_wrong(monkeypatch):
+    monkeypatch.setattr(plain, "_CHECKED", set())
+    family = moestat.family("gaussian", n_experts=2)
+    gate = family.gate
+    wrong = replace(gate, reference=lambda *given: 1.2 * gate.reference(*given))
+    x = np.linspace(-1, 1, 40)
+    with pytest.raises(RuntimeError, match="is wrong on this processor"):
+        moestat.fit(replace(family, gate=wrong), x, np.sin(5 * x), rng=0)
