@@ -95,7 +95,7 @@ def kind_id(kind):
 def make(kind, k, d, K=None):
     """The family of a kind with k experts, d inputs and K classes where there are classes."""
     likelihood, gate, expert = kind
-    n_classes = K if likelihood == "multinomial" else None
+    n_classes = K if likelihood in {"multinomial", "ordinal"} else None
     return moestat.family(
         likelihood, gate=gate, expert=expert, n_experts=k, n_features=d, n_classes=n_classes
     )
@@ -112,7 +112,8 @@ def random_theta(family, rng, scale=1.0):
 
 def known(family):
     """Places of the parameters that are options of the likelihood and have no derivatives."""
-    return {int(family.blocks[name]) for name in family.likelihood.options}
+    options = family.likelihood.options
+    return {int(family.blocks[name]) for name in options if name in family.blocks}
 
 
 def random_response(family, rng, n):
@@ -120,8 +121,10 @@ def random_response(family, rng, n):
     if "trials" in family.likelihood.options:
         return rng.integers(0, family.likelihood.options["trials"] + 1, size=n)
     if family.likelihood.counts:
-        return rng.poisson(2.0, size=n)
-    if family.likelihood.law is not None:
+        return rng.poisson(2.0, size=n) + int(family.likelihood.inside)
+    if family.likelihood.ends == (0.0, 1.0):
+        return rng.uniform(size=n)
+    if family.likelihood.ends == (0.0, np.inf):
         return rng.exponential(2.0, size=n)
     if family.likelihood.support is None:
         return 2.0 * rng.normal(size=n)

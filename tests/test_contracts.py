@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import dump, load
+from scipy.special import expit
 from scipy.stats import norm
 
 import moestat
@@ -200,8 +201,11 @@ def test_sampler_follows_a_density_that_integrates_to_one(kind):
     family, theta, design = case(kind)
     X, y = moestat.sample(family, theta, 2000, rng=2025, design=design)
     low, high = y.min() - 5 * np.ptp(y), y.max() + 5 * np.ptp(y)
-    positive = family.likelihood.law is not None
-    grid = np.geomspace(1e-8, high, 4001) if positive else np.linspace(low, high, 4001)
+    grid = {
+        (-np.inf, np.inf): np.linspace(low, high, 4001),
+        (0.0, np.inf): np.geomspace(1e-8, high, 4001),
+        (0.0, 1.0): expit(np.linspace(-20.0, 20.0, 4001)),
+    }[family.likelihood.ends]
     rows = np.repeat(X, grid.size, axis=0)
     density = np.exp(family.log_density(theta, rows, np.tile(grid, len(y)))).reshape(len(y), -1)
     steps = (density[:, 1:] + density[:, :-1]) / 2 * np.diff(grid)
@@ -220,19 +224,21 @@ def test_sampler_follows_probabilities_of_counts_that_sum_to_one(kind):
     family, theta, _ = case(kind)
     rng = np.random.default_rng(2026)
     X, y = moestat.sample(family, theta, 500, rng=2025, design=MEDIUM)
-    counts = np.arange(family.likelihood.options.get("trials", int(y.max()) + 399) + 1)
+    least = int(family.likelihood.inside)
+    counts = np.arange(least, family.likelihood.options.get("trials", int(y.max()) + 999) + 1)
     rows = np.repeat(X, counts.size, axis=0)
     blocks = oracle.blocks_of(family, theta)
     p = np.exp(oracle.log_density(family, blocks, rows, np.tile(counts, len(y))))
     p = p.reshape(len(y), -1)
     assert np.allclose(p.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     at = np.arange(len(y))
-    below = np.cumsum(p, axis=1)[at, y] - rng.random(len(y)) * p[at, y]
+    below = np.cumsum(p, axis=1)[at, y - least] - rng.random(len(y)) * p[at, y - least]
     for part in np.array_split(np.argsort(X[:, 0]), 4):
         assert kstest(below[part], "uniform").pvalue > 1e-3
     residuals = quantile_residuals(family, theta, X, y, rng=0)
     again = norm.ppf(
-        np.cumsum(p, axis=1)[at, y] - np.random.default_rng(0).random(len(y)) * p[at, y]
+        np.cumsum(p, axis=1)[at, y - least]
+        - np.random.default_rng(0).random(len(y)) * p[at, y - least]
     )
     assert np.allclose(residuals, again, rtol=1e-8, atol=1e-8)
 

@@ -288,10 +288,14 @@ class Likelihood:
         ``link(mean)``: the predictor of a mean; None where they are the same.
     law : callable or None
         ``law(eta)``: the distribution of the response at predictors (..., n_predictors, n), as
-        frozen in scipy.stats: of counts where `counts`, else of positive numbers; None for normal
-        responses and classes.
+        frozen in scipy.stats: of counts where `counts`, else of numbers between the `ends`; None
+        for normal responses and classes.
     counts : bool
         Whether the response is a count.
+    ends : (float, float)
+        The open interval of the responses: all numbers, positive ones, or those between 0 and 1.
+    shapes : tuple of str
+        Blocks without units, whose `bounds` bind a fit to data as they are.
     bounds : mapping
         Block -> (lower, upper) of the likelihood's own channels.
     source : str
@@ -321,9 +325,17 @@ class Likelihood:
     link: Callable[..., Any] | None = field(default=None, repr=False)
     law: Callable[..., Any] | None = field(default=None, repr=False)
     counts: bool = False
+    ends: tuple[float, float] = (-np.inf, np.inf)
+    shapes: tuple[str, ...] = ()
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = ""
     units: Units = Units()
     collapse: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     configure: Callable[..., Likelihood] | None = field(default=None, repr=False)
+
+    @property
+    def inside(self) -> float:
+        """A response that the law allows."""
+        low, high = self.ends
+        return 0.0 if low == -np.inf else min(low + 1.0, 0.5 * (low + high))

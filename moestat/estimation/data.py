@@ -57,6 +57,8 @@ class Data:
         Labels of the classes in order, the last one the reference; None for a continuous response.
     formula : FormulaInputs or None
         How inputs are made from a data frame; None for a fit without formula.
+    groups : ndarray of shape (n,) or None
+        Label of the group of each row, for which an expert is chosen once; None without groups.
     """
 
     X: FloatArray = field(repr=False)
@@ -66,6 +68,7 @@ class Data:
     response: str | None = None
     classes: Any = None
     formula: Any = None
+    groups: Any = field(default=None, repr=False)
 
 
 def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:

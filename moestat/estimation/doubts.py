@@ -16,8 +16,7 @@ from moestat.base.warnings import (
     UnitsWarning,
 )
 from moestat.estimation.standardise import Standardised, data_units
-from moestat.model.family import Family
-from moestat.solvers.problem import Sample
+from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.solution import Solution
 
 __all__ = ["Doubt", "doubts"]
@@ -139,16 +138,16 @@ def _at_infinity(standard: Standardised, solution: Solution) -> bool:
     data = problem.data
 
     def height(at: FloatArray) -> float:
-        return sum(data.over(partial(_height, family, at)))
+        return sum(data.over(partial(_height, problem, at)))
 
     further, back = height(theta + along), height(theta - along)
     least = solution.log_likelihood - _COST
     return further > least > back
 
 
-def _height(family: Family, theta: FloatArray, part: Sample) -> float:
+def _height(problem: Problem, theta: FloatArray, part: Sample) -> float:
     """The log-likelihood of some rows."""
-    return float(part.weight @ family.rowwise(theta, part.X, part.y)[2])
+    return float(part.weight @ problem.rowwise(theta, part)[2])
 
 
 def _unit_doubts(standard: Standardised) -> list[Doubt]:

@@ -22,6 +22,7 @@ from moestat.base.validate import (
 from moestat.base.warnings import SeparationWarning, warn_caller
 from moestat.estimation.data import Data, check_options, read_data, spans
 from moestat.estimation.doubts import doubts
+from moestat.estimation.groups import arranged, check_groups, grouped, read_groups
 from moestat.estimation.priors import Prior
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns, least_squares
@@ -53,16 +54,15 @@ _WORTH_OF_A_COLLAPSE = 100.0
 """More than a collapsed atom gains on its few samples, in natural-log units."""
 
 
-def _checked_problem(
-    family: Family, X: Any, y: Any, sample_weight: Any, whole: bool = False
-) -> Problem:
+def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
     """Data as the loops read it, after every check that does not depend on the solver."""
-    design = as_design(X, family.n_features)
-    response = family.likelihood.encode(y, family.n_classes)
+    family = job.family
+    design = as_design(job.X, family.n_features)
+    response = family.likelihood.encode(job.y, family.n_classes)
     n = design.shape[1]
     if response.shape[0] != n:
         raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
-    weight = as_weights(sample_weight, n)
+    weight = as_weights(job.sample_weight, n)
     for name, values in (("X", design), ("y", response), ("sample_weight", weight)):
         if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
             raise ValueError(f"{name} holds values above {LARGEST:g}, whose squares overflow")
@@ -78,7 +78,7 @@ def _checked_problem(
         raise ValueError(
             f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
         )
-    return Problem(family, Sample(design, response, weight, whole=whole))
+    return Problem(family, arranged(design, response, weight, job.groups, whole))
 
 
 def check_response(family: Family, response: Any) -> None:
@@ -176,6 +176,8 @@ class FitJob:
         Source of the random starts.
     prior : Prior, optional
         As in `fit`.
+    groups : array_like of shape (n,), optional
+        As in `fit`.
     """
 
     family: Family
@@ -186,6 +188,7 @@ class FitJob:
     sample_weight: Any = None
     rng: Any = None
     prior: Prior | None = None
+    groups: Any = None
 
 
 @dataclass
@@ -254,7 +257,9 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
             "solver must be a solver such as moestat.solvers.Newton(), or what make_solver of that"
             f" module makes of a name, got {short(solver)}"
         )
-    problem = _checked_problem(family, job.X, job.y, job.sample_weight, target.whole)
+    problem = _checked_problem(job, target.whole)
+    if job.groups is not None and not isinstance(target, Cores):
+        raise ValueError("groups: sums over groups run on the processor; leave out target=")
     standard = standardise(problem) if scaled else None
     begun = BegunFit(problem, solver, standard, prior=job.prior)
     inner = standard.problem if standard else problem
@@ -437,7 +442,9 @@ def _fit_read(
     # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
     with ONE_THREAD:
         for position, ((own, data), child) in enumerate(zip(read, children, strict=True)):
-            job = FitJob(own, data.X, data.y, solver, starts, data.weight, child, prior)
+            job = FitJob(
+                *(own, data.X, data.y, solver, starts, data.weight, child, prior, data.groups)
+            )
             with _naming(position, len(read)):
                 started.append(_begin(job, where, scaled=True))
         ended = end_fits(started, where, began)
@@ -445,7 +452,7 @@ def _fit_read(
     for result, (_, data) in zip(ended, read, strict=True):
         if isinstance(result, Exception):
             raise result
-        results.append(replace(result, data=data))
+        results.append(replace(result, data=data, weight=data.weight))
     return results
 
 
@@ -464,6 +471,7 @@ def fit(
     target: Target | None = None,
     compress: str | None = None,
     prior: Prior | None = None,
+    groups: Any = None,
     **model: Any,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts, with a certificate.
@@ -511,6 +519,10 @@ def fit(
         A weakly informative prior density, `moestat.Prior`.  The result is then the mode of the
         posterior density, which exists where the likelihood has no maximum, and not the
         maximum-likelihood estimate.
+    groups : array_like of shape (n,), optional
+        Label of each row's group, such as a subject: an expert is chosen once for all rows of a
+        group, ``log L = sum_g log sum_k pi_k(x_g) prod_(i in g) f_k(y_i | x_i)``.  Inputs of the
+        gate are the same for all rows of a group, and so are weights.
     **model
         ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
         ``offset`` and ``equal`` as in `moestat.family`, for a model by name; its gate is
@@ -571,6 +583,11 @@ def fit(
         starts = [ShortRuns(searches=SEARCHES)]
     where = (threads, target, prior)
     own, read = read_data(family, X, y, sample_weight, model)
+    if groups is not None:
+        if compress is not None:
+            raise ValueError("compress: rows of groups cannot stand for each other; leave it out")
+        read = replace(read, groups=read_groups(groups, len(read.y)))
+        check_groups(own, *grouped(read), read.features)
     if compress == "auto":
         # A generator would have moved on if the data are fitted as they are after all.
         rng = as_generator(rng)

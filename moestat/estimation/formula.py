@@ -33,6 +33,7 @@ def fit_formula(
     n_experts: int = 2,
     weights: str | None = None,
     offset: str | None = None,
+    groups: str | None = None,
     **options: Any,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts that a formula describes.
@@ -57,6 +58,9 @@ def fit_formula(
     offset : str, optional
         Column, or a function of columns such as ``"log(exposure)"``, that is added to the linear
         predictor of every expert as it is.
+    groups : str, optional
+        Column of labels of groups, such as subjects, for each of which an expert is chosen once;
+        or the third part of the formula, ``"y ~ x | z | id"``.
     **options
         Further arguments of `moestat.fit`: ``gate``, ``expert``, ``bounds``, ``solver``,
         ``n_starts``, ``rng`` and so on.
@@ -102,10 +106,13 @@ def fit_formula(
             'family must be the name of a likelihood such as "gaussian", got'
             f" {family!r}; sizes are those of the formula"
         )
-    response, parts = parsed(formula)
+    written, groups = _group_part(formula, groups)
+    response, parts = parsed(written)
     if offset is not None:
         parts = [*parts, _offset_part(offset)]
-    inputs = FormulaInputs.of(formula, parts, data)
+    inputs = FormulaInputs.of(written, parts, data)
+    if groups is not None:
+        options["groups"] = read_columns(data, [groups])[groups]
     designs, X = inputs.designs(data), inputs.union(data)
     weight = None
     if weights is not None:
@@ -140,6 +147,18 @@ def fit_formula(
     )
     assert result.data is not None
     return replace(result, data=replace(result.data, formula=inputs))
+
+
+def _group_part(formula: Any, groups: Any) -> tuple[Any, str | None]:
+    """A formula without its third part, and the column of labels of groups."""
+    parts = formula.split("|") if isinstance(formula, str) else []
+    if len(parts) == 3:
+        if groups is not None:
+            raise ValueError(f"groups: {groups!r} is given, and {formula!r} has a third part, too")
+        formula, groups = "|".join(parts[:2]).strip(), parts[2].strip().strip("`")
+    if groups is not None and not isinstance(groups, str):
+        raise ValueError(f"groups must be the name of a column, got {groups!r}")
+    return formula, groups
 
 
 def _offset_part(offset: Any) -> Any:

@@ -14,7 +14,10 @@ from moestat.model.family import Family
 
 __all__ = ["Term", "named_terms", "parameter_names"]
 
-_MEANINGS = {"nu": "variance", "phi": "dispersion", "tau": "temperature"}
+_MEANINGS = {
+    **{"nu": "variance", "phi": "dispersion", "tau": "temperature", "sigma": "scale"},
+    **{"dof": "degrees of freedom", "zero": "logit of zeros", "gap": "gap of thresholds"},
+}
 """What the blocks without a slope are; another is called by its symbol."""
 
 
@@ -85,7 +88,8 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
         part = "gate" if c < family.first_expert_channel else "expert"
         outcome = None
         if channel.component is not None and channel.axis is None and family.likelihood.support:
-            outcome = classes[channel.component]
+            # A gap between thresholds is that of the class above the lower one.
+            outcome = classes[channel.component + int(channel.log)]
         for atom in range(1 if channel.shared else family.n_experts):
             coefficients = _coefficients(family, channel, inputs, shown)
             for step, (symbol, at, label) in enumerate(coefficients):

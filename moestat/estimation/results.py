@@ -16,6 +16,7 @@ from moestat.base.validate import real_in
 from moestat.base.warnings import OverSpecifiedWarning
 from moestat.estimation.data import Data, read_inputs, without_rows
 from moestat.estimation.formula_inputs import FormulaInputs
+from moestat.estimation.groups import Grouping, posterior_of_rows, predict_in_groups
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.covariance import KINDS, robust_covariance
 from moestat.estimation.inference.diagnostics import (
@@ -196,6 +197,23 @@ class MoEResults(Pictures):
         return self.family.n_free_params + int(self.family.is_regression)
 
     @property
+    def n_groups(self) -> float | None:
+        """Sum of the weights of the groups, for which an expert is chosen once; None without."""
+        if self.data is None or self.data.groups is None:
+            return None
+        own = Grouping(self.data.groups)
+        return float(self.weight[own.order][own.begin].sum())
+
+    @property
+    def n_independent(self) -> float:
+        """Sum of the weights of what is independent: of groups where there are any, else of rows.
+
+        The n of BIC and of what is like it.
+        """
+        n_groups = self.n_groups
+        return self.nobs if n_groups is None else n_groups
+
+    @property
     def df_resid(self) -> float:
         """Observations less estimated parameters."""
         return self.nobs - self._n_estimated
@@ -207,8 +225,8 @@ class MoEResults(Pictures):
 
     @property
     def bic(self) -> float:
-        """Schwarz's criterion, with the free parameters counted."""
-        return np.log(self.nobs) * self._n_estimated - 2.0 * self.log_likelihood
+        """Schwarz's criterion, with the free parameters counted, and of groups their number."""
+        return np.log(self.n_independent) * self._n_estimated - 2.0 * self.log_likelihood
 
     @property
     def residual_variance(self) -> float:
@@ -584,20 +602,31 @@ class MoEResults(Pictures):
         if self.family.is_regression:
             raise ValueError("a regression function has no posterior probabilities of its experts")
         rows = self.rows
+        if rows.groups is not None:
+            return posterior_of_rows(self.family, self.theta, rows).T
         y = self.family.likelihood.encode(rows.y, self.family.n_classes)
         return self.family.rowwise(self.theta, np.ascontiguousarray(rows.X.T), y)[1].T
 
     @property
     def entropy(self) -> float:
-        """Entropy of the assignments per row over that of a blind guess, ``log k``.
+        """Entropy of the assignments per row, or group, over that of a blind guess, ``log k``.
 
         0 where every row belongs to one expert, 1 where no row tells anything; 0 for k = 1.
         """
         if self.family.n_experts == 1:
             return 0.0
-        tau = np.maximum(self.responsibilities, np.finfo(float).tiny)
-        total = -np.sum(self.responsibilities * np.log(tau), axis=1) @ self.weight
-        return float(total / (self.nobs * np.log(self.family.n_experts)))
+        tau, weight = self.assignments
+        total = -np.sum(tau * np.log(np.maximum(tau, np.finfo(float).tiny)) @ weight)
+        return float(total / (self.n_independent * np.log(self.family.n_experts)))
+
+    @property
+    def assignments(self) -> tuple[FloatArray, FloatArray]:
+        """Responsibilities (k, m) and weights (m,) of each row, or of each group of rows."""
+        tau, weight = self.responsibilities.T, self.weight
+        if self.rows.groups is None:
+            return tau, weight
+        first = (own := Grouping(self.rows.groups)).order[own.begin]
+        return tau[:, first], weight[first]
 
     def classification_table(self, labels: Any) -> Any:
         """Known labels of the rows (n,) against their most probable experts, a pandas frame.
@@ -703,14 +732,20 @@ class MoEResults(Pictures):
         """Class probabilities (n, K) at inputs X (n, d), classes in the order of their labels."""
         return self.family.probabilities(self.theta, self._inputs(X))
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, groups: Any = None) -> Any:
         """Most probable class label, or the conditional mean of y, at inputs X (n, d).
 
-        Columns of a data frame are found by their names.
+        Columns of a data frame are found by their names.  In a fit with groups, labels of `groups`
+        (n,) say to which of them new rows belong: its expert is known as well as the rows of the
+        fit tell, where for a new group, or without labels, only the gate speaks.
         """
         likelihood = self.family.likelihood
+        if groups is not None:
+            value = predict_in_groups(self.family, self.theta, self.rows, self._inputs(X), groups)
+            if likelihood.support is None:
+                return value
         if likelihood.support is not None:
-            best = np.argmax(self.predict_proba(X), axis=1)
+            best = np.argmax(self.predict_proba(X) if groups is None else value, axis=1)
             if self.data is not None and self.data.classes is not None:
                 return self.data.classes[best]
             return likelihood.decode(best)

@@ -29,7 +29,7 @@ from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
 from moestat.solvers.least_squares.base import LeastSquaresSolver
 from moestat.solvers.newton import newton_steps
-from moestat.solvers.problem import Iteration, Objective, Problem, Request, Sample
+from moestat.solvers.problem import Iteration, Objective, Problem, Request
 from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.squares import profile_log_likelihood
 
@@ -372,15 +372,14 @@ def _some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem
     data = problem.data
     if data.size <= most:
         return problem
-    share = data.weight / data.weight.sum()
-    if np.ptp(data.weight) == 0.0:
-        at = np.sort(rng.choice(data.size, most, replace=False))
-        weight = np.ones(most)
+    units = data.units
+    count = max(1, most * units.size // data.size)
+    weight = np.zeros(units.size)
+    if np.ptp(units) == 0.0:
+        weight[rng.choice(units.size, count, replace=False)] = 1.0
     else:
-        at, times = np.unique(rng.choice(data.size, most, p=share), return_counts=True)
-        weight = times.astype(np.float64)
-    X = np.ascontiguousarray(data.X[:, at])
-    return problem.on(Sample(X, data.y[at].copy(), weight))
+        np.add.at(weight, rng.choice(units.size, count, p=units / units.sum()), 1.0)
+    return problem.on(data.reweighted(weight))
 
 
 def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[Ended]:

@@ -63,7 +63,7 @@ def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tu
         name = channel.intercept
         size = _WIDER * units.unit ** powers.get(name, 0.0)
         low, high = family.box[name]
-        if name in family.likelihood.options:
+        if name in (*family.likelihood.options, *family.likelihood.shapes):
             box[name] = (low, high)
         elif channel.log:
             floor = max(_LEAST_VARIANCE * _residual_share(data), _FINEST) * units.unit**2

@@ -285,6 +285,8 @@ class _Scale:
             channel = family.channels[c]
             if channel.axis is not None:
                 theta[first] = self.inputs[0][channel.axis]
+            elif channel.intercept in family.likelihood.shapes:
+                theta[first] = 0.5 * (family.lower[first] + family.upper[first])
             elif channel.log:
                 theta[first] = 2.0 * np.log(deviation)
             elif channel.response and channel.slope is not None:
@@ -433,7 +435,9 @@ class ClusterStarts:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         family, data = problem.family, problem.data
-        if np.ptp(data.weight) == 0.0:
+        if data.begin is not None:
+            at = np.flatnonzero(data.owner <= data.owner[:_CLUSTERED].max())
+        elif np.ptp(data.weight) == 0.0:
             at = rng.permutation(data.size)[:_CLUSTERED]
         else:
             at = rng.choice(data.size, _CLUSTERED, p=data.weight / data.weight.sum())
@@ -443,6 +447,11 @@ class ClusterStarts:
         if family.likelihood.support is None:
             mean, deviation = scale.response
             points = np.vstack([points, (some.data.y - mean) / deviation])
+        if data.begin is not None:
+            # Rows of a group are where its mean is.
+            owner = data.owner[at]
+            size = np.bincount(owner)
+            points = np.array([(np.bincount(owner, row) / size)[owner] for row in points])
         problems, iterations = [], []
         for _ in range(self.count):
             origin = scale.centre(family)

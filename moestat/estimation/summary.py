@@ -240,6 +240,12 @@ _ERRORS = {
 }
 
 
+def _counted(result: Any) -> str:
+    """Rows and, where there are any, groups of rows."""
+    groups = result.n_groups
+    return f"{result.nobs:.10g}" + ("" if groups is None else f" in {groups:.10g} groups")
+
+
 def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
     """Rows of two labels with their values."""
     family, certificate = result.family, result.certificate
@@ -249,7 +255,7 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
     errors = _ERRORS.get(result.cov_type, f"sandwich {result.cov_type}")
     starts = f"{certificate.n_starts} ({certificate.agreement:.0%})"
     facts: list[tuple[Any, ...]] = [
-        ("Observations", f"{result.nobs:.10g}", "Log-likelihood", f"{result.llf:.3f}"),
+        ("Observations", _counted(result), "Log-likelihood", f"{result.llf:.3f}"),
         ("Experts", family.n_experts, "AIC", f"{result.aic:.3f}"),
         ("Free parameters", family.n_free_params, "BIC", f"{result.bic:.3f}"),
         ("Certified", certified, "Gain left", f"{certificate.gain:.1e}"),

@@ -2,13 +2,13 @@
 
 Classes and counts are summed.  A continuous response is integrated by Gauss-Legendre rules on
 panels that are at most a few standard deviations of the narrowest atom there wide, so that atoms
-far apart or of very different widths cost no more than their number; a positive response is so
-on the scale of its logarithm.
+far apart or of very different widths cost no more than their number; a response that is not normal
+is so on the scale of its logarithm, its logit or, with tails of powers, of asinh.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,12 +127,49 @@ def response_rules(
         return
     low = np.concatenate([law.ppf(_TAIL) for law in frozen])
     high = np.concatenate([law.isf(_TAIL) for law in frozen])
-    low, high = np.log(np.maximum(low, np.finfo(float).tiny)), np.log(high)
-    # Of a small relative deviation it is the deviation of the logarithm, whose law has on one side
-    # a tail as long as the deviation is large, but no features narrower than 1.
-    for chunk, rule in _panels(low, high, width * np.minimum(deviation / mean, 1.0)):
-        y = np.exp(rule.y)
-        yield chunk, replace(rule, y=y, weight=rule.weight * y)
+    to, back, slope = _scale(family.likelihood.ends, mean, deviation)
+    # Of a small deviation it is that on the new scale, where a law may have tails as long as the
+    # deviation is large, but no features narrower than 1.
+    steps = width * np.minimum(deviation * slope, 1.0)
+    for chunk, rule in _panels(to(low), to(high), steps):
+        y, weight = back(rule.y, chunk, rule.owner)
+        yield chunk, replace(rule, y=y, weight=rule.weight * weight)
+
+
+def _scale(
+    ends: tuple[float, float], mean: FloatArray, deviation: FloatArray
+) -> tuple[Callable[..., FloatArray], Callable[..., tuple[FloatArray, FloatArray]], FloatArray]:
+    """A scale u on which tails fall exponentially: to it, back with ``dy / du``, ``du / dy``.
+
+    It is the logarithm of positive responses and the logit of those in (0, 1); real ones, with
+    their powers as tails, have ``u = asinh((y - m) / s)``.
+    """
+    tiny = np.finfo(float).tiny
+    if ends[0] == -np.inf:
+        m, s = mean.mean(axis=0), deviation.min(axis=0)
+
+        def from_sinh(u: Any, chunk: slice, owner: IntArray) -> tuple[FloatArray, FloatArray]:
+            unit = s[chunk][owner, None]
+            return m[chunk][owner, None] + unit * np.sinh(u), unit * np.cosh(u)
+
+        # Half the slope: the poles of a density with tails of powers are near the real line.
+        return lambda y: np.arcsinh((y - m) / s), from_sinh, 0.5 / np.hypot(s, mean - m)
+    if ends[1] == np.inf:
+
+        def from_log(u: Any, chunk: slice, owner: IntArray) -> tuple[FloatArray, FloatArray]:
+            return np.exp(u), np.exp(u)
+
+        return lambda y: np.log(np.maximum(y, tiny)), from_log, 1.0 / mean
+
+    def from_logit(u: Any, chunk: slice, owner: IntArray) -> tuple[FloatArray, FloatArray]:
+        y = 1.0 / (1.0 + np.exp(-u))
+        return y, y / (1.0 + np.exp(u))
+
+    def logit(y: FloatArray) -> FloatArray:
+        inside = np.clip(y, tiny, 1.0 - 0.5 * np.finfo(float).eps)
+        return np.log(inside) - np.log1p(-inside)
+
+    return logit, from_logit, 1.0 / (mean * (1.0 - mean))
 
 
 def log_densities(

@@ -383,8 +383,7 @@ class Family(ParameterLayout):
 
     def placeholder(self, n: int) -> Any:
         """Encoded responses (n,) for loops whose outcome does not depend on them."""
-        positive = self.likelihood.law is not None and not self.likelihood.counts
-        return np.full(n, 1 if positive else 0, dtype=self.likelihood.dtype)
+        return np.full(n, self.likelihood.inside, dtype=self.likelihood.dtype)
 
     def probabilities(self, theta: Any, X: Any) -> FloatArray:
         """``p(y = s | x_t)`` for every class, shape (n, K); rows sum to 1.
@@ -572,6 +571,10 @@ def family(
         configured(EXPERTS, expert),
         configured(LIKELIHOODS, likelihood),
     )
+    if "levels" in chosen[2].options:
+        K = chosen[2].options["levels"] if n_classes is None else n_classes
+        assert chosen[2].configure is not None
+        chosen, n_classes = (*chosen[:2], chosen[2].configure(levels=K)), K
     likelihood = chosen[2].name
     discrete = chosen[2].support is not None
     if chosen[2].n_responses(2) is not None and (
@@ -624,7 +627,10 @@ def _with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:
     A common scale does not collapse on a few samples of one atom.
     """
     check_kind("equal", equal, Iterable, "names of blocks of the likelihood, such as 'nu'")
-    names, known = list(equal), [c.intercept for c in likelihood.channels if not c.shared]
+    names, known = (
+        list(equal),
+        [c.intercept for c in likelihood.channels if not c.shared and c.component is None],
+    )
     if not names:
         return likelihood
     for name in names:

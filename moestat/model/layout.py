@@ -352,7 +352,7 @@ class ParameterLayout:
         # With d = 1 the trailing axis of a slope may be left out.
         if self.n_features == 1 and shape[-1:] == (1,) and array.ndim == len(shape) - 1:
             array = array[..., None]
-        has_classes = self.likelihood.support is not None and array.ndim == len(shape)
+        has_classes = self.likelihood.n_responses(2) is not None and array.ndim == len(shape)
         if per_class and has_classes and array.shape[1] == self.n_classes:
             array = array[:, :-1] - array[:, -1:]
         return as_floats(f"block {name!r}", array, shape)

@@ -7,13 +7,16 @@ the imaginary part of f(theta + i h) / h is the derivative of f to full precisio
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import FloatArray
 
-__all__ = ["apart", "log1p_exp", "log_gamma", "log_sigmoid", "log_sum_exp"]
+__all__ = ["HALF_LOG_2PI", "apart", "log1p_exp", "log_gamma", "log_sigmoid", "log_sum_exp"]
+
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def log_sum_exp(values: Any, axis: int = 0) -> Any:

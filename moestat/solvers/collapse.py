@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.model.family import Family
 from moestat.solvers.problem import Problem, Sample
 
 __all__ = ["collapsed_atoms"]
@@ -56,13 +55,13 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
         and data.weight.sum() >= least * len(scale)
     ):
         return ()  # one atom is fed at least, and none is narrow beside it
-    share: FloatArray = sum(data.over(partial(_shares, family, theta)), np.zeros(len(scale)))
+    share: FloatArray = sum(data.over(partial(_shares, problem, theta)), np.zeros(len(scale)))
     starved = share < least
     fed = np.min(theta[scale][~starved], initial=np.inf)
     narrow = theta[scale] < fed + np.log(_NARROW)
     return tuple(int(i) for i in np.flatnonzero((share >= 1.0) & (on_floor | (starved & narrow))))
 
 
-def _shares(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+def _shares(problem: Problem, theta: FloatArray, part: Sample) -> FloatArray:
     """Sums of responsibilities (k,)."""
-    return family.rowwise(theta, part.X, part.y)[1] @ part.weight
+    return problem.rowwise(theta, part)[1] @ part.weight

@@ -17,13 +17,14 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.records import NO_SUMS, Data, Sums
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
 from moestat.model.plain import check_loops
 from moestat.model.recombination import POINTS, recombine
 from moestat.model.units import DataUnits
+from moestat.solvers.groups import group_sums
 from moestat.solvers.metric import region_metric
 from moestat.solvers.squares import (
     gradient_squares,
@@ -102,7 +103,7 @@ class Run(Request):
     def is_for(problem: Problem, request: Request) -> bool:
         """Whether the data are so few that threads share no pass, and a loop can read them."""
         data = problem.data.levels[request.level]
-        if problem.penalised or data.whole or type(data) is not Sample:
+        if problem.penalised or data.whole or type(data) is not Sample or data.begin is not None:
             return False
         arrays = (*data.arrays, problem.tau)
         # Of other arrays the code at an address would read something else.
@@ -186,7 +187,8 @@ class Sample:
 
     A preview is a part of the data that only shows where to look.  Data that are `whole` have one
     level only: for a target to which a pass over all of them costs less than making previews.
-    Mean and covariance matrix may be `known` already.
+    Mean and covariance matrix may be `known` already.  Where an expert is chosen once for a group
+    of rows, these follow each other, and `begin` (G,) has the first row of each group.
     """
 
     X: FloatArray
@@ -195,6 +197,7 @@ class Sample:
     preview: bool = False
     whole: bool = False
     known: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False)
+    begin: IntArray | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -205,6 +208,28 @@ class Sample:
     def arrays(self) -> tuple[FloatArray, Any, FloatArray]:
         """X, y and weight."""
         return self.X, self.y, self.weight
+
+    @property
+    def units(self) -> FloatArray:
+        """Weights of what is independent: of rows, or of groups of rows."""
+        return self.weight if self.begin is None else self.weight[self.begin]
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """Which of these each row belongs to, shape (n,)."""
+        if self.begin is None:
+            return np.arange(self.size)
+        return np.repeat(np.arange(self.begin.size), np.diff(np.append(self.begin, self.size)))
+
+    def reweighted(self, units: FloatArray) -> Sample:
+        """The rows with other weights of rows, or of groups of rows; those of weight 0 are left."""
+        used = units > 0.0
+        at, begin = np.flatnonzero(used[self.owner]), None
+        if self.begin is not None:
+            sizes = np.bincount(self.owner)[used]
+            begin = np.cumsum(sizes) - sizes
+        X = np.ascontiguousarray(self.X[:, at])
+        return Sample(X, self.y[at], units[self.owner[at]], begin=begin)
 
     @property
     def gram(self) -> FloatArray:
@@ -265,6 +290,8 @@ class Sample:
 
         A part has more rows than the entries of a Hessian: its sums weigh less than its rows.
         """
+        if self.begin is not None:
+            return [slice(0, self.size)]
         return _parts(self.size, n_params * n_params, self.preview)
 
     def part(self, rows: slice) -> Sample:
@@ -308,7 +335,7 @@ class Sample:
     def _coarser(self) -> list[Sample]:
         # Without the sample itself: rows that hold themselves stay until garbage is collected.
         levels: list[Sample] = []
-        if self.whole:
+        if self.whole or self.begin is not None:
             return levels
         if np.issubdtype(self.y.dtype, np.integer):
             finer, classes = self, int(self.y.max()) + 1
@@ -435,6 +462,8 @@ class Problem:
         if isinstance(request, Run):
             return request.of(self)
         objective = request.objective
+        if self.data.begin is not None:
+            return self._of_groups(objective, request.theta)
         if objective in _SQUARES:
             data, (loop, answer) = self.data.levels[request.level], _SQUARES[objective]
             return answer(*loop(self.family, *data.arrays, request.theta))
@@ -459,6 +488,34 @@ class Problem:
         if informed:
             return InformedEvaluation(-value, score, hessian, sums.information)
         return Evaluation(-value, score, hessian)
+
+    def _of_groups(self, objective: Objective, theta: FloatArray) -> Any:
+        """The sums where an expert is chosen once for a group of rows."""
+        tau = self._tau if objective is Objective.COMPLETE else None
+        order = {Objective.VALUE: 0, Objective.EXPECTATION: 0, Objective.SCORE: 1}
+        found = group_sums(self.family, theta, self.data, order.get(objective, 2), tau)
+        if objective is Objective.EXPECTATION:
+            self._tau = found.posterior
+        if order.get(objective, 2) == 0:
+            return Value(-found.value)
+        if objective is Objective.SCORE:
+            return ValueGradient(-found.value, -found.score)
+        answer = -found.value, -found.score, -found.hessian
+        if objective is Objective.INFORMED:
+            return InformedEvaluation(*answer, found.information)
+        return Evaluation(*answer)
+
+    def rowwise(self, theta: FloatArray, part: Sample | None = None) -> tuple[FloatArray, ...]:
+        """Gate probabilities (k, n), responsibilities (k, n) and log-density (n,) of rows.
+
+        Rows of a group have the same ones, and the first one of them the log-density of all.
+        """
+        data = self.data if part is None else part
+        if data.begin is None:
+            return self.family.rowwise(theta, data.X, data.y)
+        found, log_density = group_sums(self.family, theta, data, 0), np.zeros(data.size)
+        log_density[data.begin] = found.log_density
+        return found.prior[:, data.owner], found.posterior[:, data.owner], log_density
 
 
 Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Value]]

@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, positive_int, real_in
+from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.covariance import rows_of_scores
 from moestat.estimation.inference.found import Found, found
@@ -161,7 +162,8 @@ def bootstrap(
         Number B of resamples.
     kind : {"pairs", "parametric", "cluster", "bayesian"}
         Rows with replacement (Efron 1979), new responses from the fitted density, whole groups
-        with replacement, or Dirichlet weights (Rubin 1981).
+        with replacement, or Dirichlet weights (Rubin 1981).  In a fit with groups, for which an
+        expert is chosen once, these take the place of rows.
     groups : array_like of shape (n,), optional
         Label of each row's group, for "cluster".
     rng : numpy.random.Generator, int or None
@@ -200,7 +202,10 @@ def bootstrap(
         raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {kind!r}")
     inner = found(result)
     data = inner.data
-    if kind == "cluster" and (groups is None or np.asarray(groups).shape != (data.size,)):
+    own = result.data.groups
+    if kind == "cluster" and own is not None:
+        groups = grouped_labels(own, own if groups is None else groups)
+    elif kind == "cluster" and (groups is None or np.asarray(groups).shape != (data.size,)):
         raise ValueError(f"groups must hold one label per row, shape ({data.size},)")
     generator = as_generator(rng)
     model, theta = inner.family, inner.theta

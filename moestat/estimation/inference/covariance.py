@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.found import found, inverse_of_free
 from moestat.metrics.information import (
     expected_information,
@@ -15,6 +16,7 @@ from moestat.metrics.information import (
     score_rows,
 )
 from moestat.model.family import Family
+from moestat.solvers.groups import scores_of_groups
 from moestat.solvers.problem import Sample
 
 __all__ = ["KINDS", "AtInputs", "information_at", "middle", "robust_covariance", "rows_of_scores"]
@@ -52,11 +54,13 @@ class AtInputs:
 
 
 def rows_of_scores(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
-    """The score of each row, shape (n, P), by itself: not times its weight.
+    """The score of each row, shape (n, P), or of each group, by itself: not times its weight.
 
     For a regression function the score is that of normal errors with the variance that is fitted,
     ``(y - f) grad f / sigma^2``; the variance is not among the parameters.
     """
+    if data.begin is not None:
+        return scores_of_groups(family, theta, data)
     ones = np.ones(data.size)
     if not family.is_regression:
         return score_rows(family, theta, np.ascontiguousarray(data.X.T), data.y, ones)
@@ -89,10 +93,11 @@ def middle(
     -----
     White (1982) for the sandwich, Liang and Zeger (1986) for groups.
     """
-    n = float(data.weight.sum())
+    weight = data.weight if data.begin is None else data.weight[data.begin]
+    n = float(weight.sum())
     if kind == "cluster":
         labels = np.asarray(groups)
-        if groups is None or labels.shape != (data.size,):
+        if groups is None or labels.shape != weight.shape:
             given = "nothing" if groups is None else f"shape {labels.shape}"
             raise ValueError(
                 f"groups must hold one label per row, shape ({data.size},), for 'cluster'; got"
@@ -104,11 +109,11 @@ def middle(
             raise ValueError("groups must hold at least two groups, got one")
         scores = rows_of_scores(family, data, theta)
         sums = np.zeros((count, family.n_params))
-        np.add.at(sums, index, scores * data.weight[:, None])
+        np.add.at(sums, index, scores * weight[:, None])
         return sums.T @ sums * (count / (count - 1))
-    if family.is_regression:
+    if family.is_regression or data.begin is not None:
         scores = rows_of_scores(family, data, theta)
-        total = (scores * data.weight[:, None]).T @ scores
+        total = (scores * weight[:, None]).T @ scores
     else:
         total = score_products(family, theta, data.X, data.y, data.weight)
     if kind == "HC0":
@@ -140,6 +145,11 @@ def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray 
     if kind == "observed":
         return None
     inner = found(result)
+    own = result.data.groups
+    if own is not None and kind == "expected":
+        raise ValueError("cov_type 'expected': there is no expected information of groups")
+    if own is not None and kind == "cluster":
+        groups = grouped_labels(own, own if groups is None else groups)
     if kind == "expected":
         information = information_at(inner.family, inner.data, inner.theta)
         return inner.outward_matrix(inverse_of_free(information, inner.free))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.estimation.groups import arranged
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.problem import Problem, Sample
@@ -119,10 +120,10 @@ def found(result: Any) -> Found:
     X, y = np.ascontiguousarray(rows.X.T), family.likelihood.encode(rows.y, family.n_classes)
     standard = result.standard
     if standard is None:
-        problem = Problem(family, Sample(X, y, rows.weight))
+        problem = Problem(family, arranged(X, y, rows.weight, rows.groups))
         return Found(problem, result.theta, result.solution.information, None)
     Z, w = standard.coordinates.units.apply(X, y)
-    inner = Sample(Z, w, rows.weight)
+    inner = arranged(Z, w, rows.weight, rows.groups)
     solution = standard.solution
     return Found(
         Problem(standard.family, inner), solution.theta, solution.information, standard.coordinates

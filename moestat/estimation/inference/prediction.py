@@ -186,7 +186,7 @@ def _components(
 def _law_quantile(family: Family, theta: FloatArray, X: FloatArray, q: float) -> FloatArray:
     """The least response (n,) that is not exceeded with probability q at each input (n, d).
 
-    By bisection, of counts to the count and of others to 1e-12 of where experts have theirs.
+    By bisection between those of the experts, of counts to the count.
     """
     assert family.likelihood.law is not None
     weight = family.gate_probabilities(theta, X).T
@@ -195,8 +195,7 @@ def _law_quantile(family: Family, theta: FloatArray, X: FloatArray, q: float) ->
     )
     counts, ends = family.likelihood.counts, law.ppf(q)
     low, high = ends.min(axis=0) - (1.0 if counts else 0.0), ends.max(axis=0)
-    least = 1.0 if counts else 1e-12 * high
-    while np.any(high - low > least):
+    for _ in range(60):
         middle = 0.5 * (low + high)
         middle = np.floor(middle) if counts else middle
         below = np.sum(weight * law.cdf(middle), axis=0) < q

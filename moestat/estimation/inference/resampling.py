@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -96,10 +96,12 @@ def reweighted_samples(
     """The same rows with random weights: no row is copied.
 
     "pairs" draws rows with replacement (Efron 1979), "cluster" whole groups, "bayesian" weights
-    from the flat Dirichlet law (Rubin 1981).
+    from the flat Dirichlet law (Rubin 1981).  Rows that share one choice of an expert stay
+    together always; `groups` are then labels of these.
     """
-    share = data.weight / data.weight.sum()
-    n = round(float(data.weight.sum()))
+    units = data.units
+    share = units / units.sum()
+    n = round(float(units.sum()))
     if kind == "cluster":
         _, index = np.unique(np.asarray(groups), return_inverse=True)
         n_groups = int(index.max()) + 1
@@ -108,12 +110,11 @@ def reweighted_samples(
             weight = rng.multinomial(n, share).astype(np.float64)
         elif kind == "cluster":
             drawn = np.bincount(rng.integers(0, n_groups, n_groups), minlength=n_groups)
-            weight = data.weight * drawn[index]
+            weight = units * drawn[index]
         else:
-            weight = rng.gamma(np.maximum(data.weight, 1e-300))
+            weight = rng.gamma(np.maximum(units, 1e-300))
             weight *= n / weight.sum()
-        used = weight > 0.0
-        yield Sample(np.ascontiguousarray(data.X[:, used]), data.y[used], weight[used])
+        yield data.reweighted(weight)
 
 
 def parametric_samples(
@@ -123,6 +124,12 @@ def parametric_samples(
 
     A row of weight w stands for w rows: where weights are not 1 it is drawn so many times.
     """
+    if data.begin is not None:
+        if np.any(data.weight != 1.0):
+            raise ValueError("kind 'parametric': rows of groups must have weight 1")
+        for _ in range(count):
+            yield replace(data, y=_of_groups(family, theta, data, rng))
+        return
     X = data.X
     if np.any(data.weight != 1.0):
         X = np.repeat(data.X, np.round(data.weight).astype(np.int64), axis=1)
@@ -131,3 +138,15 @@ def parametric_samples(
     for _ in range(count):
         _, y = sample(family, theta, weight.size, rng, inputs)
         yield Sample(inputs.data.X, family.likelihood.encode(y, family.n_classes), weight)
+
+
+def _of_groups(
+    family: Family, theta: FloatArray, data: Sample, rng: np.random.Generator
+) -> FloatArray:
+    """Encoded responses (n,) with one expert drawn for each group."""
+    first = np.ascontiguousarray(data.X[:, data.begin])
+    prior = family.rowwise(theta, first, family.placeholder(first.shape[1]))[0]
+    threshold = rng.random(first.shape[1])
+    atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)[data.owner]
+    eta = family.predictors(theta, data.X)[atom, :, np.arange(data.size)].T
+    return family.likelihood.draw(eta, rng)

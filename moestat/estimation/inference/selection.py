@@ -14,16 +14,28 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit
+from moestat.estimation.groups import Grouping, arranged
 from moestat.estimation.inference.found import check_likelihood
 from moestat.estimation.results import MoEResults
 from moestat.model.family import Family
+from moestat.solvers.problem import Problem
 
 __all__ = ["CRITERIA", "Selection", "classification_entropy", "select"]
 
 CRITERIA = ("aic", "bic", "hq", "icl", "cv")
 """Akaike, Schwarz, Hannan and Quinn, integrated completed likelihood, cross-validation."""
 
-_SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "compress", "prior")
+_SOLVING = (
+    "solver",
+    "starts",
+    "n_starts",
+    "time_limit",
+    "threads",
+    "target",
+    "compress",
+    "prior",
+    "groups",
+)
 """Arguments of `moestat.fit` that do not say what the model is."""
 
 
@@ -210,14 +222,16 @@ def select(
     columns: dict[str, list[float]] = {
         name: [] for name in ("k", "llf", "df", "aic", "bic", "hq", "icl", "cv", "certified")
     }
-    labels = None if parts is None else _folds(data.y.size, parts, generator)
+    groups = solving.get("groups")
+    owner = np.arange(data.y.size) if groups is None else Grouping(groups).index
+    labels = None if parts is None else _folds(int(owner.max()) + 1, parts, generator)[owner]
     for size in sizes:
         model = model.with_experts(size)
         own = generator.spawn(1)[0]
         result = fit(model, X, y, sample_weight=sample_weight, rng=own, **solving)
         results[size] = result
-        n, p, top = result.nobs, model.n_free_params, result.log_likelihood
-        entropy = classification_entropy(result.responsibilities.T, result.weight)
+        n, p, top = result.n_independent, model.n_free_params, result.log_likelihood
+        entropy = classification_entropy(*result.assignments)
         entries = {
             "k": size,
             "llf": top,
@@ -251,8 +265,11 @@ def _held_out(
 ) -> float:
     """Mean log-density of samples that the fit has not seen."""
     total = count = 0.0
+    groups = None if solving.get("groups") is None else np.asarray(solving["groups"])
     for fold in np.unique(labels):
         held = labels == fold
+        if groups is not None:
+            solving = {**solving, "groups": groups[~held]}
         fitted = fit(
             model,
             data.X[~held],
@@ -261,7 +278,9 @@ def _held_out(
             rng=rng,
             **solving,
         )
-        density = model.log_density(fitted.theta, data.X[held], data.y[held])
-        total += float(density @ data.weight[held])
+        X, own = np.ascontiguousarray(data.X[held].T), None if groups is None else groups[held]
+        response = model.likelihood.encode(data.y[held], model.n_classes)
+        rows = arranged(X, response, data.weight[held], own)
+        total += float(Problem(model, rows).rowwise(fitted.theta)[2] @ rows.weight)
         count += float(data.weight[held].sum())
     return total / count

@@ -87,8 +87,9 @@ def simpler(result: Any) -> Simpler | None:
     inner = found(result)
     small = inner.family.with_experts(family.n_experts - 1)
     data = inner.data
+    trial = Problem(small, data)
     candidates = _candidates(inner.family, small, inner.theta, data.X)
-    heights = [float(data.weight @ small.rowwise(t, data.X, data.y)[2]) for _, t in candidates]
+    heights = [float(data.weight @ trial.rowwise(t)[2]) for _, t in candidates]
     best = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1][:_TRIED]
     problems = [Problem(small, data) for _ in best]
     ends: list[Any] = attempt(
@@ -103,7 +104,7 @@ def simpler(result: Any) -> Simpler | None:
     # What the change of units adds to a log-likelihood is the same for both.
     loss = _height(result) - ends[top].log_likelihood
     spared = family.n_free_params - small.n_free_params
-    gain = spared * np.log(result.nobs) - 2.0 * loss
+    gain = spared * np.log(result.n_independent) - 2.0 * loss
     height = result.log_likelihood - loss
     return Simpler(float(height), float(gain), candidates[int(best[top])][0])
 

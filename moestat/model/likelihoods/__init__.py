@@ -3,13 +3,22 @@
 from moestat.base.registry import Registry
 from moestat.base.types import Likelihood
 from moestat.model.likelihoods import (
+    beta,
     binomial,
     gamma,
     gaussian,
+    geometric,
+    hurdle,
+    inverse_gaussian,
     least_squares,
+    log_normal,
     multinomial,
     negative_binomial,
+    ordinal,
     poisson,
+    student_t,
+    weibull,
+    zero_inflated,
 )
 
 __all__ = ["LIKELIHOODS"]
@@ -22,3 +31,17 @@ LIKELIHOODS.register(poisson.LIKELIHOOD)
 LIKELIHOODS.register(negative_binomial.LIKELIHOOD)
 LIKELIHOODS.register(gamma.LIKELIHOOD)
 LIKELIHOODS.register(binomial.LIKELIHOOD)
+LIKELIHOODS.register(student_t.LIKELIHOOD)
+LIKELIHOODS.register(log_normal.LIKELIHOOD)
+LIKELIHOODS.register(inverse_gaussian.LIKELIHOOD)
+LIKELIHOODS.register(weibull.EXPONENTIAL)
+LIKELIHOODS.register(weibull.LIKELIHOOD)
+LIKELIHOODS.register(beta.LIKELIHOOD)
+LIKELIHOODS.register(geometric.LIKELIHOOD)
+for _counts in (poisson, negative_binomial):
+    for _member in (
+        zero_inflated.member(_counts.LIKELIHOOD),
+        *hurdle.members(_counts.LIKELIHOOD, _counts.zero),
+    ):
+        LIKELIHOODS.register(_member)
+LIKELIHOODS.register(ordinal.LIKELIHOOD)

@@ -9,18 +9,15 @@ Sec. 2.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
-from moestat.base.validate import as_floats
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log
-from moestat.model.reference import apart, log_gamma
-
-_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+from moestat.model.reference import HALF_LOG_2PI, apart, log_gamma
+from moestat.model.responses import decode, positive
 
 _STEEPEST = 300.0
 """Predictors beyond this size count as this: their means are out of reach, products finite."""
@@ -37,7 +34,7 @@ def block(eta, y, m, order, value, d1, d2):
     nu = exp(-eta[1, 0])
     excess, slope, curve = gamma_excess(nu)
     # c = nu log nu - nu - log Gamma(nu), of which nu log nu - nu cancels.
-    top = -0.5 * eta[1, 0] - _HALF_LOG_2PI - excess
+    top = -0.5 * eta[1, 0] - HALF_LOG_2PI - excess
     first = -nu * slope
     second = -nu * nu * curve
     for b in range(m):
@@ -54,26 +51,6 @@ def block(eta, y, m, order, value, d1, d2):
             d2[0, b] = -nu - d1[0, b]
             d2[1, b] = -d1[0, b]
             d2[2, b] = second - d1[1, b]
-
-
-def encode(y: Any, n_classes: int) -> FloatArray:
-    """Positive responses (n,), checked.
-
-    Raises
-    ------
-    ValueError
-        If y is not a vector of positive numbers.
-    """
-    response = as_floats("y", y, (None,))
-    wrong = response[response <= 0.0]
-    if wrong.size:
-        raise ValueError(f"y must hold positive numbers; got {wrong[0]:g}")
-    return response
-
-
-def decode(y: FloatArray) -> FloatArray:
-    """Responses as they are."""
-    return y
 
 
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -115,13 +92,14 @@ LIKELIHOOD = Likelihood(
     block=block,
     reference=reference,
     typical=typical,
-    encode=encode,
+    encode=positive,
     decode=decode,
     draw=draw,
     dtype=np.float64,
     spread=spread,
     link=np.log,
     law=law,
+    ends=(0.0, np.inf),
     bounds={"phi": (1e-6, 1e6)},
     source="McCullagh and Nelder (1989), Ch. 8",
     units=Units(shift_response=False, scale_response=False),

@@ -7,18 +7,13 @@ Source: Nguyen et al. (2025), Sec. 3, eq. (3).
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
-from moestat.base.validate import as_floats
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp
-from moestat.model.reference import apart
-
-_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+from moestat.model.reference import HALF_LOG_2PI
+from moestat.model.responses import decode, real, variances
 
 
 @device
@@ -29,7 +24,7 @@ def block(eta, y, m, order, value, d1, d2):
     ``d_mu_t = -r / nu``, ``d_t_t = -r^2 / (2 nu)``.
     """
     precision = exp(-eta[1, 0])
-    top = -_HALF_LOG_2PI - 0.5 * eta[1, 0]
+    top = -HALF_LOG_2PI - 0.5 * eta[1, 0]
     for b in range(m):
         r = y[b] - eta[0, b]
         slope = precision * r
@@ -42,22 +37,6 @@ def block(eta, y, m, order, value, d1, d2):
             d2[0, b] = -precision
             d2[1, b] = -d1[0, b]
             d2[2, b] = -0.5 - d1[1, b]
-
-
-def encode(y: Any, n_classes: int) -> FloatArray:
-    """Real responses (n,), checked.
-
-    Raises
-    ------
-    ValueError
-        If y is not a vector of finite numbers.
-    """
-    return as_floats("y", y, (None,))
-
-
-def decode(y: FloatArray) -> FloatArray:
-    """Responses as they are."""
-    return y
 
 
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -77,19 +56,14 @@ def reference(predictors, blocks, y):
     return -0.5 * np.log(2 * np.pi * nu) - (y - predictors) ** 2 / (2 * nu)
 
 
-def typical(rng, n_experts):
-    """Variances that differ."""
-    return {"nu": apart(rng, n_experts, (), 0.1, 0.4)}
-
-
 LIKELIHOOD = Likelihood(
     name="gaussian",
     n_responses=lambda n_classes: None,
     channels=(Channel("nu", log=True, response=True),),
     block=block,
     reference=reference,
-    typical=typical,
-    encode=encode,
+    typical=variances,
+    encode=real,
     decode=decode,
     draw=draw,
     dtype=np.float64,

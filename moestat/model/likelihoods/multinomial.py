@@ -7,14 +7,12 @@ Source: Pham et al. (2026), Sec. 3 (display after eq. (1)) with assumption (A.3)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray, Likelihood
-from moestat.base.validate import as_plain_array
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, log, logistic
+from moestat.model.labels import decode, encode
 from moestat.model.reference import log_sum_exp
 
 
@@ -72,35 +70,6 @@ def many_classes(eta, y, m, value, d1, total):
             chosen = y[b] == c
             value[b] += eta[c, b] if chosen else 0.0
             d1[c, b] = (1.0 if chosen else 0.0) - d1[c, b] * total[b]
-
-
-def encode(y: Any, n_classes: int) -> IntArray:
-    """Class labels 1..K, as the paper writes them, to indices 0..K-1.
-
-    Raises
-    ------
-    ValueError
-        If a label is not one of 1..K.
-    """
-    labels = as_plain_array("y", y)
-    if labels.ndim != 1:
-        raise ValueError(f"y must have shape (n,), got {labels.shape}")
-    if not (np.issubdtype(labels.dtype, np.number) or labels.dtype == bool):
-        raise ValueError(f"y must hold integer class labels, got dtype {labels.dtype}")
-    as_float = labels.astype(np.float64)
-    if not np.all(np.isfinite(as_float)):
-        raise ValueError("y holds NaN or infinite values; class labels are the integers 1..K")
-    bad = (as_float != np.floor(as_float)) | (as_float < 1) | (as_float > n_classes)
-    if np.any(bad):
-        given = ", ".join(f"{value:g}" for value in np.unique(as_float[bad])[:5])
-        hint = " (labels start at 1, not at 0)" if np.any(as_float == 0) else ""
-        raise ValueError(f"y must hold class labels in 1..{n_classes}; got {given}{hint}")
-    return as_float.astype(np.int64) - 1
-
-
-def decode(index: IntArray) -> IntArray:
-    """Class indices 0..K-1 to labels 1..K."""
-    return np.asarray(index + 1, dtype=np.int64)
 
 
 def draw(eta: FloatArray, rng: np.random.Generator) -> IntArray:

@@ -59,6 +59,17 @@ def block(eta, y, m, order, value, d1, d2):
             d2[2, b] = turn - r * growth + bend + mean * q - share * d1[0, b]
 
 
+@device
+def zero(eta, b):
+    """Log-probability of 0, ``-log(1 + phi mu) / phi``, and its derivatives in (eta, t)."""
+    mean = exp(eta[0, b] if eta[0, b] < _STEEPEST else _STEEPEST)
+    scaled = exp(eta[1, 0]) * mean
+    q = 1.0 / (1.0 + scaled)
+    level, share = exp(-eta[1, 0]) * log1p_positive(scaled), mean * q
+    turn, shared = level - share, scaled * q * share
+    return -level, -share, turn, -share * q, shared, share - level + shared
+
+
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the response, from predictors (..., 2, n)."""
     mean = np.exp(eta[..., 0, :])

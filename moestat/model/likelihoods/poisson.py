@@ -32,6 +32,13 @@ def block(eta, y, m, order, value, d1, d2):
             d2[0, b] = d1[0, b] - y[b]
 
 
+@device
+def zero(eta, b):
+    """Log-probability of 0 of a Poisson count, -mu, and its derivatives in (eta, t)."""
+    mean = exp(eta[0, b] if eta[0, b] < _STEEPEST else _STEEPEST)
+    return -mean, -mean, 0.0, -mean, 0.0, 0.0
+
+
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the response, from predictors (..., 1, n)."""
     return np.exp(eta[..., 0, :]), np.exp(0.5 * eta[..., 0, :])

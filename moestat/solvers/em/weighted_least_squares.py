@@ -15,8 +15,8 @@ __all__ = ["has_closed_form", "regress"]
 def has_closed_form(family: Family) -> bool:
     """Whether the experts' M-step is a weighted regression that the gate does not enter."""
     linear = family.expert.block is None and not family.gate.reads_response and not family.equal
-    normal = family.likelihood.spread is not None and family.likelihood.link is None
-    return linear and normal
+    given = family.likelihood
+    return linear and given.spread is not None and given.link is None and given.law is None
 
 
 def regress(family: Family, theta: FloatArray, here: Evaluation) -> FloatArray:

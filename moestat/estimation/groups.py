@@ -1,0 +1,209 @@
+"""Groups of rows that share one choice of an expert: labels, and data group by group."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import as_plain_array
+from moestat.model.family import Family
+from moestat.solvers.groups import group_sums
+from moestat.solvers.problem import Sample
+
+__all__ = [
+    *("Grouping", "arranged", "check_groups", "grouped", "grouped_labels", "posterior_of_rows"),
+    *("predict_in_groups", "read_groups"),
+]
+
+
+class Grouping:
+    """Which rows belong together.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+        Label of the group of each row.
+
+    Attributes
+    ----------
+    names : ndarray of shape (G,)
+        The labels in ascending order.
+    index : ndarray of int, shape (n,)
+        Position of the group of each row among them.
+
+    Examples
+    --------
+    >>> groups = Grouping(np.array(["b", "a", "b"]))
+    >>> groups.names.tolist(), groups.index.tolist(), groups.order.tolist(), groups.begin.tolist()
+    (['a', 'b'], [1, 0, 1], [1, 0, 2], [0, 1])
+    """
+
+    def __init__(self, labels: Any) -> None:
+        self.names, index = np.unique(labels, return_inverse=True)
+        self.index: IntArray = index.reshape(-1)
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The rows (n,), group by group."""
+        return np.argsort(self.index, kind="stable")
+
+    @cached_property
+    def begin(self) -> IntArray:
+        """The first row of each group (G,) in that order."""
+        return np.searchsorted(self.index[self.order], np.arange(self.names.size))
+
+
+def read_groups(groups: Any, n: int) -> np.ndarray:
+    """Labels (n,) of the groups of the rows, checked.
+
+    Raises
+    ------
+    ValueError
+        If they are not one label per row, or some are missing.
+    """
+    labels = as_plain_array("groups", groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups must hold one label per row, shape ({n},), got {labels.shape}")
+    missing = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+    if missing.any():
+        raise ValueError(
+            f"groups has {missing.sum()} missing labels, the first in row"
+            f" {np.flatnonzero(missing)[0]} (from 0)"
+        )
+    return labels if labels.dtype.kind != "O" else np.array([str(label) for label in labels])
+
+
+def arranged(X: FloatArray, y: Any, weight: FloatArray, groups: Any, whole: bool = False) -> Sample:
+    """Data (d, n) as solvers read them, group by group where there are labels of groups (n,)."""
+    if groups is None:
+        return Sample(X, y, weight, whole=whole)
+    own = Grouping(groups)
+    X = np.ascontiguousarray(X[:, own.order])
+    return Sample(X, y[own.order], weight[own.order], begin=own.begin)
+
+
+def grouped(data: Any) -> tuple[Sample, np.ndarray]:
+    """The rows of a `Data` with groups as they were given, group by group, and the labels (G,)."""
+    rows = arranged(np.ascontiguousarray(data.X.T), data.y, data.weight, data.groups)
+    return rows, Grouping(data.groups).names
+
+
+def check_groups(family: Family, data: Sample, names: Any, features: Any = None) -> None:
+    """Raise unless a choice of an expert can be one of the whole group.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    data : Sample
+        The rows, group by group.
+    names : ndarray of shape (G,)
+        Labels of the groups.
+    features : sequence of str, optional
+        Names of the inputs.
+
+    Raises
+    ------
+    ValueError
+        If the family has no density, or only some experts take part at an input; if an input that
+        the gate reads, or the weight, differs within a group.
+    """
+    if family.is_regression or family.has_jumps:
+        what = "is a regression function" if family.is_regression else "keeps some experts only"
+        raise ValueError(f"groups: need a density of all experts; {family!r} {what}")
+    if (at := _varying(data.weight, data)) is not None:
+        raise ValueError(f"groups: sample_weight differs within group {names[at]!r}")
+    for f in _read_by_gate(family):
+        if (at := _varying(data.X[f], data)) is not None:
+            called = repr(features[f]) if features else f"column {f}"
+            raise ValueError(
+                f"groups: an expert is chosen once per group, but input {called}, which the gate"
+                f" reads, differs within group {names[at].item()!r}; name the gate's inputs by"
+                " gate_inputs=, none of them for a constant gate, or by the second part of a"
+                " formula, 'y ~ x | z' or 'y ~ x | 1'"
+            )
+
+
+def _varying(values: FloatArray, data: Sample) -> int | None:
+    """The first group in which values (n,) differ."""
+    differ = values != values[data.begin][data.owner]
+    return int(data.owner[np.argmax(differ)]) if differ.any() else None
+
+
+def _read_by_gate(family: Family) -> list[int]:
+    """Inputs that the gate's log-scores depend on."""
+    if family.gate.reads_response and family.n_experts > 1:
+        return list(family.read)
+    channels = family.gate.channels(family.n_features)
+    if family.n_experts == 1 or not any(c.slope or c.axis is not None for c in channels):
+        return []
+    read = range(family.n_features) if family.gate_inputs is None else family.gate_inputs
+    return [f for f in read if f not in family.held]
+
+
+def grouped_labels(groups: Any, labels: Any) -> np.ndarray:
+    """Labels (G,) of whole groups, from those of rows (n,).
+
+    Raises
+    ------
+    ValueError
+        If the rows of a group have several labels.
+    """
+    own = Grouping(groups)
+    values = np.asarray(labels)
+    if values.shape != own.index.shape:
+        raise ValueError(
+            f"groups must hold one label per row, shape {own.index.shape}, got {values.shape}"
+        )
+    of_group = values[own.order][own.begin]
+    wrong = np.flatnonzero(values != of_group[own.index])
+    if wrong.size:
+        name = own.names[own.index[wrong[0]]].item()
+        raise ValueError(f"groups: rows of group {name!r} of the fit have several labels")
+    return of_group
+
+
+def posterior_of_rows(family: Family, theta: FloatArray, data: Any) -> FloatArray:
+    """Responsibilities (k, n) given all rows of each row's group, of a `Data` with groups."""
+    sample = arranged(
+        np.ascontiguousarray(data.X.T),
+        family.likelihood.encode(data.y, family.n_classes),
+        data.weight,
+        data.groups,
+    )
+    return group_sums(family, theta, sample, 0).posterior[:, Grouping(data.groups).index]
+
+
+def predict_in_groups(
+    family: Family, theta: FloatArray, data: Any, X: FloatArray, groups: Any
+) -> FloatArray:
+    """Means (n,) or class probabilities (n, K) of new rows X (n, d) of labelled groups.
+
+    Raises
+    ------
+    ValueError
+        If the fit has no groups, or labels are not one per row.
+    """
+    if data.groups is None:
+        raise ValueError("groups: the fit has none; fit with groups= or by 'y ~ x | z | id'")
+    labels = read_groups(groups, len(X))
+    share = family.gate_probabilities(theta, X).T
+    own = Grouping(data.groups)
+    place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
+    known = own.names[place] == labels
+    of_group = posterior_of_rows(family, theta, data)[:, own.order[own.begin]]
+    share[:, known] = of_group[:, place[known]]
+    design = np.ascontiguousarray(X.T)
+    if family.likelihood.support is None:
+        assert family.likelihood.spread is not None
+        return np.sum(share * family.likelihood.spread(family.predictors(theta, design))[0], axis=0)
+    columns = []
+    for s in family.likelihood.support(family.n_classes):
+        rows = Sample(design, np.full(len(X), s), np.ones(len(X)), begin=np.arange(len(X)))
+        found = group_sums(family, theta, rows, 0)
+        density = np.exp(found.log_density) * found.posterior
+        columns.append(np.sum(share * density / found.prior, axis=0))
+    return np.stack(columns, axis=1)

@@ -1,0 +1,128 @@
+"""Laws of counts with another probability of 0: inflated, hurdles, and counts without zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import Channel, FloatArray, Likelihood
+from moestat.model.reference import apart
+from moestat.model.responses import draws
+
+__all__ = ["Altered", "with_zero"]
+
+
+@dataclass(frozen=True)
+class Altered:
+    """A law of counts that has 0 by itself and a multiple of another law.
+
+    Parameters
+    ----------
+    law : frozen distribution of scipy.stats
+        The other law.
+    alone, share : ndarray
+        What the probability of 0 exceeds a multiple of that of the law by, and the multiple.
+    least : int
+        The least count.
+
+    Examples
+    --------
+    >>> from scipy.stats import poisson
+    >>> law = Altered(poisson(np.array([2.0])), np.array([0.5]), np.array([0.5]))
+    >>> law.pmf(np.array([0, 1])).round(4).tolist(), law.mean().tolist()
+    ([0.5677, 0.1353], [1.0])
+    """
+
+    law: Any
+    alone: FloatArray
+    share: FloatArray
+    least: int = 0
+
+    def pmf(self, y: Any) -> FloatArray:
+        """Probabilities of counts."""
+        return self.alone * (np.asarray(y) == 0) + self.share * self.law.pmf(y)
+
+    def cdf(self, y: Any) -> FloatArray:
+        """Probabilities of counts up to y."""
+        return np.where(np.asarray(y) < 0, 0.0, self.alone + self.share * self.law.cdf(y))
+
+    def sf(self, y: Any) -> FloatArray:
+        """Probabilities of counts above y."""
+        return np.where(np.asarray(y) < 0, 1.0, self.share * self.law.sf(y))
+
+    def ppf(self, q: Any) -> FloatArray:
+        """The least counts that are not exceeded with probability q."""
+        own = (q - self.alone) / self.share
+        rest = self.law.ppf(np.clip(own, 0.0, 1.0))
+        return np.where(own <= 0.0, self.least, np.maximum(rest, self.least))
+
+    def mean(self) -> FloatArray:
+        """Means."""
+        return self.share * self.law.mean()
+
+    def std(self) -> FloatArray:
+        """Standard deviations."""
+        square = self.share * (self.law.var() + self.law.mean() ** 2)
+        return np.sqrt(square - self.mean() ** 2)
+
+    def support(self) -> tuple[Any, Any]:
+        """The least and the largest count."""
+        return self.least, self.law.support()[1]
+
+    def rvs(self, size: Any = None, random_state: Any = None) -> FloatArray:
+        """Counts drawn from it, by their quantiles."""
+        return self.ppf(random_state.random(np.shape(self.share) if size is None else size))
+
+
+def with_zero(
+    base: Likelihood,
+    name: str,
+    block: Callable[..., None],
+    reference: Callable[..., Any],
+    parts: Callable[..., tuple[FloatArray, FloatArray]],
+    source: str,
+) -> Likelihood:
+    """Counts with a parameter for 0; ``parts(pi, law)`` are the shares that `Altered` takes."""
+    own = 1 + len(base.channels)
+    assert base.law is not None
+    law_of = base.law
+
+    def law(eta: FloatArray) -> Any:
+        """The distribution at predictors (..., q, n)."""
+        from scipy.special import expit
+
+        found = law_of(eta[..., :own, :])
+        return Altered(found, *parts(expit(eta[..., own, :]), found))
+
+    def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of the response, from predictors (..., q, n)."""
+        found = law(eta)
+        return found.mean(), found.std()
+
+    def typical(rng, n_experts):
+        """Probabilities of 0 that differ."""
+        return {**base.typical(rng, n_experts), "zero": apart(rng, n_experts, (), -1.5, 0.5)}
+
+    return Likelihood(
+        name=name,
+        n_responses=base.n_responses,
+        channels=(*base.channels, Channel("zero")),
+        block=block,
+        reference=reference,
+        typical=typical,
+        encode=base.encode,
+        decode=base.decode,
+        draw=draws(law),
+        dtype=base.dtype,
+        spread=spread,
+        link=base.link,
+        law=law,
+        counts=True,
+        shapes=("zero",),
+        bounds={**base.bounds, "zero": (-30.0, 30.0)},
+        source=source,
+        units=base.units,
+    )

@@ -1,0 +1,71 @@
+"""Geometric experts: counts y of failures before a success, with mean ``mu = exp(eta)``.
+
+They are negative binomial counts of dispersion 1.
+
+Source: Cameron and Trivedi (2013), Sec. 3.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, Likelihood, Units
+from moestat.compiler.jit import device
+from moestat.compiler.math import logistic
+from moestat.model.counts import decode, encode
+from moestat.model.reference import log1p_exp
+from moestat.model.responses import draws
+
+
+@device
+def block(eta, y, m, order, value, d1, d2):
+    """Log-probability ``y eta - (y + 1) log(1 + mu)``.
+
+    With ``q = 1 / (1 + mu)``, ``d1 = (y + 1) q - 1`` and ``d2 = -(y + 1) q (1 - q)``.
+    """
+    for b in range(m):
+        level, q = logistic(eta[0, b])
+        value[b] = (y[b] + 1.0) * level - eta[0, b]
+        d1[0, b] = (y[b] + 1.0) * q - 1.0
+        if order > 1:
+            d2[0, b] = -(y[b] + 1.0) * q * (1.0 - q)
+
+
+def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of the response, from predictors (..., 1, n)."""
+    mean = np.exp(eta[..., 0, :])
+    return mean, np.sqrt(mean + mean**2)
+
+
+def law(eta: FloatArray) -> Any:
+    """The distribution at predictors (..., 1, n)."""
+    from scipy.special import expit
+    from scipy.stats import nbinom
+
+    return nbinom(1.0, expit(-eta[..., 0, :]))
+
+
+def reference(predictors, blocks, y):
+    """Log-probabilities (k, n) of counts y, from predictors (k, n)."""
+    return y * predictors - (y + 1) * log1p_exp(predictors)
+
+
+LIKELIHOOD = Likelihood(
+    name="geometric",
+    n_responses=lambda n_classes: None,
+    channels=(),
+    block=block,
+    reference=reference,
+    encode=encode,
+    decode=decode,
+    draw=draws(law),
+    dtype=np.float64,
+    spread=spread,
+    link=np.log,
+    law=law,
+    counts=True,
+    source="Cameron and Trivedi (2013), Sec. 3.3",
+    units=Units(shift_response=False, scale_response=False),
+)

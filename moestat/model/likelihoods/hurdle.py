@@ -1,0 +1,133 @@
+"""Hurdle and truncated counts: Poisson or NB2 given that they are positive.
+
+Behind a hurdle a count is 0 with probability pi, whose logit is a parameter of each expert, and
+follows the truncated law else; truncated counts are never 0.
+
+Source: Mullahy (1986), Sec. 2; Cameron and Trivedi (2013), Sec. 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, Likelihood
+from moestat.compiler.jit import device
+from moestat.compiler.math import decay, decay_less_one, log, logistic
+from moestat.model.altered import Altered, with_zero
+from moestat.model.counts import encode as encode_counts
+from moestat.model.reference import log1p_exp
+from moestat.model.responses import draws
+
+
+def positive(
+    count: Callable[..., None], zero: Callable[..., Any], own: int, hurdle: bool
+) -> Callable[..., None]:
+    """The block of positive counts from that of counts with `own` predictors.
+
+    With l0 the log-probability of 0 it is ``l - log(1 - exp l0)``; with
+    ``s = exp(l0) / (1 - exp(l0))`` its derivatives are ``dl + s dl0`` and
+    ``d2l + s d2l0 + s (1 + s) dl0 dl0'``.  A hurdle adds ``log(1 - pi)``, ``pi = sigma(zeta)``
+    with the last predictor zeta, and is ``log pi`` at 0.
+    """
+    last = own * (own + 1) // 2
+
+    @device
+    def block(eta, y, m, order, value, d1, d2):
+        count(eta, y, m, order, value, d1, d2)
+        for b in range(m):
+            l0, e, t, ee, et, tt = zero(eta, b)
+            rest = -decay_less_one(l0)
+            s = decay(l0) / rest
+            v = s * (1.0 + s)
+            behind = 1.0 if y[b] > 0.0 or not hurdle else 0.0
+            value[b] = behind * (value[b] - log(rest))
+            d1[0, b] = behind * (d1[0, b] + s * e)
+            if own > 1:
+                d1[1, b] = behind * (d1[1, b] + s * t)
+            if order > 1:
+                d2[0, b] = behind * (d2[0, b] + s * ee + v * e * e)
+                if own > 1:
+                    d2[1, b] = behind * (d2[1, b] + s * et + v * e * t)
+                    d2[2, b] = behind * (d2[2, b] + s * tt + v * t * t)
+            if hurdle:
+                level, less = logistic(eta[own, b])
+                value[b] += level - behind * eta[own, b]
+                d1[own, b] = less - behind
+                if order > 1:
+                    for c in range(own):
+                        d2[last + c, b] = 0.0
+                    d2[last + own, b] = -less * (1.0 - less)
+
+    return block
+
+
+def encode(y: Any, n_classes: int) -> FloatArray:
+    """Positive counts (n,), checked."""
+    counts = encode_counts(y, n_classes)
+    if np.any(counts == 0.0):
+        raise ValueError("y must hold counts from 1: truncated counts are never 0; got 0")
+    return counts
+
+
+def _given_positive(law: Any) -> tuple[FloatArray, FloatArray]:
+    """What `Altered` takes of counts of a law given that they are positive."""
+    none = law.pmf(0)
+    return -none / law.sf(0), 1.0 / law.sf(0)
+
+
+def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Likelihood]:
+    """Counts behind a hurdle and truncated ones; `zero` is the log-probability of 0 of the base.
+
+    It takes the predictors and a place, and has derivatives as ``(l0, d_eta, d_t, d_eta_eta,
+    d_eta_t, d_t_t)``, the last four 0 for counts with one predictor but that by eta twice.
+    """
+    own, source = 1 + len(base.channels), "Mullahy (1986), Sec. 2"
+    of_counts, counts, law_of = base.block, base.reference, base.law
+    assert of_counts is not None
+    assert counts is not None
+    assert law_of is not None
+
+    def reference(predictors, blocks, y):
+        """Log-probabilities (k, n) of positive counts y, from predictors (k, n)."""
+        none = counts(predictors, blocks, np.zeros_like(y, dtype=float))
+        return counts(predictors, blocks, y) - np.log(-np.expm1(none))
+
+    def hurdle_reference(predictors, blocks, y):
+        """Log-probabilities (k, n) of counts y, from predictors (k, n) and logits (k,)."""
+        zeta = blocks["zero"][:, None]
+        rest = reference(predictors, blocks, y) - log1p_exp(zeta)
+        return np.where(y == 0, -log1p_exp(-zeta) + 0 * rest, rest)
+
+    def parts(pi: FloatArray, law: Any) -> tuple[FloatArray, FloatArray]:
+        alone, share = _given_positive(law)
+        return pi + (1.0 - pi) * alone, (1.0 - pi) * share
+
+    def law(eta: FloatArray) -> Any:
+        """The distribution of positive counts at predictors (..., q, n)."""
+        found = law_of(eta)
+        return Altered(found, *_given_positive(found), least=1)
+
+    def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of positive counts, from predictors (..., q, n)."""
+        found = law(eta)
+        return found.mean(), found.std()
+
+    behind = positive(of_counts, zero, own, True)
+    hurdle = with_zero(base, f"hurdle-{base.name}", behind, hurdle_reference, parts, source)
+    truncated = replace(
+        base,
+        name=f"truncated-{base.name}",
+        block=positive(of_counts, zero, own, False),
+        reference=reference,
+        encode=encode,
+        spread=spread,
+        law=law,
+        draw=draws(law),
+        ends=(0.0, np.inf),
+        source=source,
+    )
+    return hurdle, truncated

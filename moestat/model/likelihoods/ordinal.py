@@ -1,0 +1,131 @@
+"""Ordinal experts: classes in an order, with proportional odds.
+
+``P(y <= s) = 1 / (1 + exp(eta - c_s))`` with thresholds ``c_1 = 0 < c_2 < ... < c_(K-1)`` of each
+expert; the logarithms of the gaps between them are what solvers see.  The number of classes is
+that of the family.
+
+Source: McCullagh (1980), Sec. 2; Agresti (2010), Sec. 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import Channel, FloatArray, IntArray, Likelihood
+from moestat.base.validate import positive_int
+from moestat.compiler.jit import device
+from moestat.compiler.math import decay, decay_less_one, exp, log, logistic
+from moestat.model.labels import decode, encode
+from moestat.model.reference import apart, log_sigmoid
+
+_FARTHEST = 300.0
+"""Logarithms of gaps beyond this count as this: products stay finite."""
+
+
+@device
+def block(eta, y, m, order, value, d1, d2):
+    """Log-probability of class y; predictors are eta and the logarithms of the gaps.
+
+    With ``u = c_y - eta`` and ``v = u - g``, g the gap below c_y, it is ``log sigma(u) +
+    log sigma(-v) + log(1 - exp(-g))``, without the terms that the first and the last class do not
+    have.  A gap g_j at or below class y moves u by itself and, below, v.
+    """
+    n_gaps = eta.shape[0] - 1
+    for b in range(m):
+        place = int(y[b])
+        upper = -eta[0, b]
+        for j in range(n_gaps):
+            at = eta[1 + j, b] if eta[1 + j, b] < _FARTHEST else _FARTHEST
+            upper += exp(at) if j < place else 0.0
+        has_upper = place <= n_gaps
+        wide = eta[place, b] if 0 < place <= n_gaps else 0.0
+        wide = wide if wide < _FARTHEST else _FARTHEST
+        gap = exp(wide) if 0 < place <= n_gaps else 0.0
+        lower = upper - gap
+        one, less_one = logistic(upper)
+        two, less_two = logistic(-lower)
+        between = -decay_less_one(-gap) if gap > 0.0 else 1.0
+        a = less_one if has_upper else 0.0
+        c = less_two if place > 0 else 0.0
+        rate = decay(-gap) / between if gap > 0.0 else 0.0
+        value[b] = (one if has_upper else 0.0) + (two if place > 0 else 0.0)
+        value[b] += log(between)
+        # d log sigma(u) = a du, d log sigma(-v) = -c dv.
+        bend_a = -a * (1.0 - a) if has_upper else 0.0
+        bend_c = -c * (1.0 - c) if place > 0 else 0.0
+        d1[0, b] = c - a
+        if order > 1:
+            d2[0, b] = bend_a + bend_c
+        q = 1
+        for j in range(n_gaps):
+            at = eta[1 + j, b] if eta[1 + j, b] < _FARTHEST else _FARTHEST
+            g = exp(at) if j < place else 0.0
+            below = g if j < place - 1 or place > n_gaps else 0.0
+            own = g if j == place - 1 and gap > 0.0 else 0.0
+            d1[1 + j, b] = a * g - c * below + rate * own
+            if order > 1:
+                d2[q, b] = -bend_a * g - bend_c * below
+                q += 1
+                for e in range(j + 1):
+                    further = eta[1 + e, b] if eta[1 + e, b] < _FARTHEST else _FARTHEST
+                    h = exp(further) if e < place else 0.0
+                    under = h if e < place - 1 or place > n_gaps else 0.0
+                    d2[q, b] = bend_a * g * h + bend_c * below * under
+                    if e == j:
+                        d2[q, b] += d1[1 + j, b] - rate * (1.0 + rate) * own * own
+                    q += 1
+
+
+def log_probabilities(eta: Any) -> Any:
+    """Log-probabilities (..., K, n) of all classes at predictors (..., K - 1, n)."""
+    gaps = np.exp(eta[..., 1:, :])
+    thresholds = np.concatenate([0 * eta[..., :1, :], np.cumsum(gaps, axis=-2)], axis=-2)
+    upper = thresholds - eta[..., :1, :]
+    up, down = log_sigmoid(upper), log_sigmoid(-upper)
+    inner = up[..., 1:, :] + down[..., :-1, :] + np.log(-np.expm1(-gaps))
+    return np.concatenate([up[..., :1, :], inner, down[..., -1:, :]], axis=-2)
+
+
+def draw(eta: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Class indices with the predictors `eta`, shape (K - 1, n)."""
+    cumulative = np.cumsum(np.exp(log_probabilities(eta)), axis=0)
+    return np.asarray((rng.random(eta.shape[1]) >= cumulative[:-1]).sum(axis=0), dtype=np.int64)
+
+
+def reference(predictors, blocks, y):
+    """Log-probabilities (k, n) of labels y in 1..K, from predictors (k, n) and gaps (k, K - 2)."""
+    k, n = predictors.shape
+    logs = np.log(blocks["gap"]) if "gap" in blocks else np.zeros((k, 0))
+    eta = np.concatenate([predictors[:, None], np.repeat(logs[..., None], n, axis=2)], axis=1)
+    return log_probabilities(eta)[:, y - 1, np.arange(n)]
+
+
+def make(levels: int = 3) -> Likelihood:
+    """The likelihood of so many classes in an order."""
+    K = positive_int("ordinal: levels", levels, 2)
+    gaps = tuple(Channel("gap", component=j, log=True) for j in range(K - 2))
+    return Likelihood(
+        name="ordinal",
+        n_responses=lambda n_classes: None,
+        channels=gaps,
+        block=block,
+        reference=reference,
+        typical=lambda rng, n_experts: (
+            {"gap": apart(rng, n_experts, (K - 2,), 0.5, 2.0)} if gaps else {}
+        ),
+        encode=encode,
+        decode=decode,
+        draw=draw,
+        dtype=np.int64,
+        support=lambda n_classes: np.arange(n_classes, dtype=np.int64),
+        shapes=("gap",) if gaps else (),
+        bounds={"gap": (1e-6, 1e6)} if gaps else {},
+        source="McCullagh (1980), Sec. 2",
+        options={"levels": K},
+        configure=make,
+    )
+
+
+LIKELIHOOD = make()
