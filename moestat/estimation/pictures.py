@@ -243,7 +243,8 @@ class Pictures:
             one.set_xlim(low - 0.05 * (high - low), high + 0.05 * (high - low))
             one.set_title(title, fontsize="medium")
             one.set_xlabel("per standard deviation of the input", fontsize="small")
-        axes[-1].legend(handles=self._keys(), frameon=False, fontsize="small")
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        axes[-1].legend(handles=self._keys(), frameon=False, fontsize="small", **beside)
         return axes
 
     def plot_uncertainty(self, ax: Any = None, *, feature: int | str = 0) -> Any:

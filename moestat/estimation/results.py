@@ -648,7 +648,7 @@ class MoEResults(Pictures):
                 f" {np.shape(labels)}"
             )
         names, table = classification_table(self.responsibilities, labels)
-        experts = pd.Index(range(self.family.n_experts), name="expert")
+        experts = pd.Index(range(1, self.family.n_experts + 1), name="expert")
         return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
 
     def quantile_residuals(self, rng: Any = None) -> FloatArray:
@@ -800,7 +800,7 @@ class MoEResults(Pictures):
         >>> X = np.linspace(-1, 1, 50)
         >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
         >>> list(result.tidy()["name"])
-        ['beta0[0]', 'beta1[0,0]', 'b[0]', 'a[0,0]', 'log nu[0]']
+        ['b[0]', 'a[0,0]', 'log nu[0]']
         """
         return tidy(estimates(self, alpha))
 

@@ -89,7 +89,10 @@ class Summary(Sheet):
 
 
 def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
-    """Every parameter of a fit that its model reads, in the order in which they are packed."""
+    """Every parameter of a fit that its model reads, in the order in which they are packed.
+
+    A gate of one expert has none.
+    """
     from scipy.special import ndtr, ndtri
 
     family, errors, statuses = result.family, result._errors, _statuses(result)
@@ -97,7 +100,7 @@ def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
     hidden = {*family.unread_positions.tolist(), *family.offset_positions.tolist()}
     found = []
     for j, term in enumerate(named_terms(family, result.data)):
-        if j in hidden:
+        if j in hidden or (family.n_experts == 1 and statuses[j] == "reference"):
             continue
         value, status = float(result.theta[j]), statuses[j]
         error = float(errors[j]) if status == "estimated" else np.nan
@@ -154,8 +157,7 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
     pinned = {place for place, members in places.items() if _are_reference(members)}
     for place, members in places.items():
         if place in pinned:
-            if family.n_experts > 1:
-                rows.append(Row((f"Gate: expert {place[1]} is the reference",), heading=True))
+            rows.append(Row((f"Gate: expert {place[1]} is the reference",), heading=True))
         else:
             rows.append(Row((_heading(result, place, weights, bool(pinned)),), heading=True))
             rows += [Row(_cells(each)) for each in members]

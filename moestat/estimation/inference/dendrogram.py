@@ -71,6 +71,7 @@ class Dendrogram:
         k = len(self.params)
         ax.semilogy(np.arange(k, 1, -1), np.maximum(self.heights, 1e-300), "o-")
         ax.axvline(self.n_experts, linestyle=":", color="0.5")
+        ax.set_xticks(np.arange(k, 1, -1))
         ax.set_xlabel("number of atoms")
         ax.set_ylabel("dissimilarity of the next merger")
         return ax

@@ -112,6 +112,7 @@ class Selection:
         for marker, name in zip("os^D", ("aic", "bic", "hq", "icl"), strict=True):
             column = self.table[name]
             ax.plot(self.table["k"], column - np.nanmin(column), marker=marker, label=name.upper())
+        ax.set_xticks(self.table["k"])
         ax.set_xlabel("number of experts")
         ax.set_ylabel("criterion less its minimum")
         ax.legend(frameon=False)
