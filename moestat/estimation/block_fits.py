@@ -481,6 +481,8 @@ def _check(model: Family, known: _Known) -> None:
             "fits to blocks are by Newton's method, for densities without jumps and kinks; got"
             f" {model.likelihood.name} with gate {model.gate.name!r}"
         )
+    if model.ties:
+        raise ValueError("equal: of blocks only one parameter of all experts can be equal, as nu")
     if not known.total > 0:
         raise ValueError("sample_weight must have a positive sum, but all its values are zero")
     if known.total < model.n_free_params:

@@ -19,6 +19,7 @@ from moestat.base.validate import (
     check_keywords,
 )
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
+from moestat.model.constraints import named
 from moestat.model.family import Family, family
 from moestat.model.likelihoods import LIKELIHOODS
 
@@ -144,6 +145,7 @@ def read_data(
     if by_name:
         sizes = {} if classes is None else {"n_classes": len(classes)}
         options = {"gate": "softmax", **options, "n_features": design.shape[0], **sizes}
+        options |= {n: named(options[n], features) for n in ("equal", "fixed") if n in options}
         model = family(model, **options)
     if values.ndim != 1:
         raise ValueError(f"y must have shape (n,), got {values.shape}")

@@ -36,6 +36,7 @@ from moestat.solvers.driver import ONE_THREAD, Cores, attempt
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 from moestat.solvers.quasi_newton import MANY
+from moestat.solvers.trust_region.kinks import has_kinks
 
 __all__ = [
     *("LARGEST", "SEARCHES", "BegunFit", "FitJob", "check_response", "checked_starts", "end_fits"),
@@ -258,8 +259,11 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
             f" module makes of a name, got {short(solver)}"
         )
     problem = _checked_problem(job, target.whole)
-    if job.groups is not None and not isinstance(target, Cores):
-        raise ValueError("groups: sums over groups run on the processor; leave out target=")
+    for name, is_given in (("equal", family.ties), ("groups", job.groups is not None)):
+        if is_given and not isinstance(target, Cores):
+            raise ValueError(f"{name}: such fits run on the processor; leave out target=")
+        if is_given and has_kinks(family):
+            raise ValueError(f"{name}: the likelihood with gate {family.gate.name!r} has kinks")
     standard = standardise(problem) if scaled else None
     begun = BegunFit(problem, solver, standard, prior=job.prior)
     inner = standard.problem if standard else problem

@@ -37,6 +37,7 @@ from moestat.estimation.pictures import Pictures
 from moestat.estimation.priors import Prior
 from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary, estimates, summarise, tidy
+from moestat.model.constraints import along
 from moestat.model.family import Family
 from moestat.model.measure import MixingMeasure
 from moestat.model.units import Coordinates, DataUnits
@@ -516,7 +517,8 @@ class MoEResults(Pictures):
             good = values > _IDENTIFIED * values[-1]
             moved = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0) > 1e-6
             unknown[at] = moved | bool(values[0] < -_IDENTIFIED * values[-1])
-            covariance = inverse_of_free(self._inner.solution.information, at)
+            information = self._inner.solution.information
+            covariance = along(inverse_of_free(information, at), self.family.ties)
         if unknown.any():
             # One that moves with a coordinate on a bound, such as a multiple of its input.
             open_ = lower < upper

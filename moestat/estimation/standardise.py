@@ -10,6 +10,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.estimation.results import StandardFit
 from moestat.estimation.starts import StartRule
+from moestat.model.constraints import Constraint
 from moestat.model.family import Family
 from moestat.model.units import Coordinates, DataUnits, closed_part
 from moestat.solvers.problem import Problem, Sample
@@ -143,8 +144,10 @@ def standardise(original: Problem) -> Standardised:
     family, data = original.family, original.data
     known = data_units(data)
     units = closed_part(family, known)
+    bound = {one.block for one in family.constraints}
     if any(
         {channel.intercept, channel.slope, channel.products} & family.given
+        or channel.intercept in bound
         for channel in family.channels
         if channel.slope is not None or channel.products is not None
     ):
@@ -165,5 +168,24 @@ def standardise(original: Problem) -> Standardised:
     if offset is not None:
         at = family.offset_positions[0]
         offset = offset[0], offset[1] / float(coordinates.matrix[at, at])
-    problem = Problem(replace(family, box=box, offset_input=offset), inner)
+    constraints = _inward(family, coordinates)
+    made = replace(family, box=box, offset_input=offset, constraints=constraints)
+    problem = Problem(made, inner)
     return Standardised(original, problem, coordinates)
+
+
+def _inward(family: Family, coordinates: Coordinates) -> tuple[Constraint, ...]:
+    """The constraints in the coordinates of a fit, in which coefficients have other values."""
+    matrix, shift = coordinates.matrix, coordinates.shift
+    inward = []
+    for one in family.constraints:
+        if one.value is None:
+            inward.append(one)
+            continue
+        log = any(c.log for c in family.channels if c.intercept == one.block)
+        packed = np.log(one.value) if log else one.value
+        for single in family.single(one):
+            at = int(family.meant(single).flat[0])
+            value = (packed - shift[at]) / matrix[at, at]
+            inward.append(replace(single, value=float(np.exp(value) if log else value)))
+    return tuple(inward)

@@ -326,9 +326,9 @@ def predictor_noise(problem: Problem, rng: np.random.Generator, count: int) -> F
 
 
 def into_box(family: Family, starts: FloatArray) -> FloatArray:
-    """Starting values (count, P) with pinned coordinates and inside the bounds of the family."""
+    """Starting values (count, P) inside bounds and constraints of the family."""
     pinned = np.array([family.pin(start) for start in starts])
-    return np.clip(pinned, family.lower, family.upper)
+    return np.array([family.feasible(start) for start in pinned]).reshape(-1, family.n_params)
 
 
 @dataclass(frozen=True)
@@ -457,7 +457,7 @@ class ClusterStarts:
             origin = scale.centre(family)
             if family.expert.block is not None:
                 origin += scale.noise(family, rng)[0]
-            origin = np.clip(family.pin(origin), family.lower, family.upper)
+            origin = family.feasible(family.pin(origin))
             own = some.again()
             own.assign(self.memberships(points, family.n_experts, rng))
             steps = newton_steps(

@@ -20,6 +20,7 @@ from moestat.base.validate import (
 )
 from moestat.kernels.build import Loops, build_loops
 from moestat.kernels.records import BySample
+from moestat.model.constraints import constraint_of, equal_of, fixed_of
 from moestat.model.conversions import measure_of, parameters_of
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
@@ -57,6 +58,8 @@ class Family(ParameterLayout):
         pinned to 0.
     offset_input : (int, float) or None
         An input that no gate reads and its coefficient in the mean of every expert.
+    constraints : tuple of Constraint
+        Coefficients that are equal between experts, or known, see `family`.
 
     Examples
     --------
@@ -98,6 +101,8 @@ class Family(ParameterLayout):
         for name in ("gate_inputs", "expert_inputs", "offset_input"):
             if (value := getattr(self, name)) is not None:
                 table[name] = list(value)
+        if self.constraints:
+            table["constraints"] = [one.table for one in self.constraints]
         again = from_table(table)
         if again.loops is not self.loops or again.layout != self.layout:
             raise TypeError(f"{self!r} has an axis that is not in its registry; register it first")
@@ -168,8 +173,13 @@ class Family(ParameterLayout):
         )
 
     def with_experts(self, n_experts: int) -> Family:
-        """The same family with another number of experts."""
-        return replace(self, n_experts=positive_int("n_experts", n_experts))
+        """The same family with another number of experts.
+
+        Constraints of experts that it does not have are left out.
+        """
+        k = positive_int("n_experts", n_experts)
+        kept = tuple(c for c in self.constraints if max(c.experts or (0,)) < k)
+        return replace(self, n_experts=k, constraints=kept)
 
     def holding(self, features: Iterable[int]) -> Family:
         """The same family with the coefficients of some inputs pinned to 0.
@@ -465,6 +475,7 @@ def from_table(table: Mapping[str, Any]) -> Family:
             tuple(table[name]) if name in table else None
             for name in ("gate_inputs", "expert_inputs", "offset_input")
         ),
+        tuple(map(constraint_of, table.get("constraints", ()))),
     )
 
 
@@ -495,7 +506,8 @@ def family(
     gate_inputs: Iterable[int] | None = None,
     expert_inputs: Iterable[int] | None = None,
     offset: int | None = None,
-    equal: str | Iterable[str] = (),
+    equal: str | Iterable[str] | Mapping[str, Any] = (),
+    fixed: Mapping[str, Any] | None = None,
 ) -> Family:
     """A family of mixtures of experts, by the names of its axes.
 
@@ -529,9 +541,17 @@ def family(
     offset : int, optional
         An input that is added to the linear predictor of every expert as it is, with the
         coefficient 1, and that the gate does not read.
-    equal : str or iterable of str, optional
-        Blocks of the likelihood that are one parameter of all experts: ``equal="nu"`` for one
-        variance.
+    equal : str, iterable of str, or mapping, optional
+        Blocks that are the same for all experts: ``equal="nu"`` for one variance, ``equal=["a"]``
+        for common slopes; or a table of blocks with sets of experts whose coefficients are
+        equal, ``{"a": [[0, 1]]}``, of all inputs or of some, ``{"a": [{"inputs": [1],
+        "experts": [0, 1]}]}``, in `moestat.fit` also by name: ``{"a": [["x1", "x2"]]}`` has
+        those of x1, and those of x2, equal for all experts.  A gate with equal slopes, which are
+        those of the reference and so 0, is constant.
+    fixed : mapping, optional
+        Blocks with known coefficients: ``{"b": 0}`` for all, ``{"b": {0: 2.0}}`` for expert 0,
+        ``{"a": {(0, 1): 1.0}}`` for expert 0 and input 1, ``{"a": {"x1": 0}}`` by name in
+        `moestat.fit`.  Experts count from 0, as in names of parameters.
 
     Returns
     -------
@@ -592,7 +612,10 @@ def family(
             f"n_classes = {short(n_classes)}: the {likelihood} likelihood has no classes"
         )
     chosen = (*qualified(*chosen[:2]), chosen[2])
-    chosen = (*chosen[:2], _with_equal(chosen[2], (equal,) if isinstance(equal, str) else equal))
+    equal = (equal,) if isinstance(equal, str) else equal
+    check_kind("equal", equal, Iterable, "names of blocks, or a table of them, such as 'nu'")
+    shared, sets = _split_equal(chosen[2], equal)
+    chosen = (*chosen[:2], _with_equal(chosen[2], shared))
     box = {**chosen[0].bounds, **chosen[1].bounds, **chosen[2].bounds}
     logs = {channel.intercept for channel in chosen[2].channels if channel.log}
     for name, pair in (bounds or {}).items():
@@ -608,7 +631,7 @@ def family(
         if not box[name][0] <= 0.0 <= box[name][1]:
             raise ValueError(f"bounds of {name!r} must hold 0, the reference atom's value")
     d = positive_int("n_features", n_features)
-    return Family(
+    made = Family(
         *chosen,
         n_experts=positive_int("n_experts", n_experts),
         n_features=d,
@@ -619,6 +642,45 @@ def family(
         given=frozenset(bounds or ()),
         **_inputs_of(chosen, d, gate_inputs, expert_inputs, offset),
     )
+    return _constrained(made, sets, fixed)
+
+
+def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[str, Any]]:
+    """Blocks of the likelihood that are one parameter of all experts, and other constraints."""
+    if isinstance(equal, Mapping):
+        return [], dict(equal)
+    own = [c.intercept for c in likelihood.channels if c.component is None]
+    names = list(equal)
+    return [n for n in names if n in own], {n: True for n in names if n not in own}
+
+
+def _constrained(made: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
+    """The family with coefficients that are equal or known."""
+    if not equal and fixed is None:
+        return made
+    check_kind("fixed", {} if fixed is None else fixed, Mapping, "a table of blocks and values")
+    d = made.n_features
+    slopes = {channel.slope for channel in made.channels}
+    squares = {channel.products for channel in made.channels}
+    known = {
+        name: d if name in slopes else None
+        for name, positions in made.blocks.items()
+        if positions.ndim and name not in squares
+    }
+    constraints = equal_of(equal, known, made.n_experts)
+    if constraints and made.is_regression:
+        raise ValueError("equal: is for densities, got a family that is fitted by least squares")
+    constraints += fixed_of(fixed or {}, known, made.n_experts)
+    for one in constraints:
+        if one.value is not None and one.value <= 0.0 and one.block in made._logs:
+            raise ValueError(f"fixed: values of {one.block!r} must be positive, got {one.value:g}")
+        last = one.experts is None or made.n_experts - 1 in one.experts
+        if one.value and last and one.block in made.gate.translations:
+            raise ValueError(
+                f"fixed: {one.block!r} of the last expert, the gate's reference, is 0; got"
+                f" {one.value:g}"
+            )
+    return replace(made, constraints=tuple(constraints))
 
 
 def _with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:
@@ -626,7 +688,6 @@ def _with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:
 
     A common scale does not collapse on a few samples of one atom.
     """
-    check_kind("equal", equal, Iterable, "names of blocks of the likelihood, such as 'nu'")
     names, known = (
         list(equal),
         [c.intercept for c in likelihood.channels if not c.shared and c.component is None],

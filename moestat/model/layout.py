@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from moestat.base.types import Channel, Expert, FloatArray, Gate, IntArray, Like
 from moestat.base.validate import as_floats, as_numbers
 from moestat.kernels.atom import Layout
 from moestat.kernels.records import Coefficients
+from moestat.model.constraints import Constraint, averaged, joined
 
 __all__ = ["ParameterLayout"]
 
@@ -44,6 +45,8 @@ class ParameterLayout:
         pinned to 0.
     offset_input : (int, float) or None
         An input that no gate reads and its coefficient in the mean of every expert.
+    constraints : tuple of Constraint
+        Coefficients that are equal between experts, or known.
     """
 
     gate: Gate
@@ -58,6 +61,7 @@ class ParameterLayout:
     gate_inputs: tuple[int, ...] | None = None
     expert_inputs: tuple[int, ...] | None = None
     offset_input: tuple[int, float] | None = None
+    constraints: tuple[Constraint, ...] = field(default=(), repr=False)
 
     @cached_property
     def _axes(self) -> tuple[tuple[Channel, ...], ...]:
@@ -129,9 +133,13 @@ class ParameterLayout:
 
     @property
     def n_free_params(self) -> int:
-        """Parameters that the density determines: neither pinned nor the scale's representative."""
+        """Parameters that the density determines: neither pinned nor the scale's representative.
+
+        Coefficients that are equal count as one.
+        """
         held = 1 if self.gate.scaling else 0
-        return int(np.sum(self.lower < self.upper)) - held
+        tied = sum(own.size - 1 for own in self.ties)
+        return int(np.sum(self.lower < self.upper)) - held - tied
 
     @cached_property
     def index(self) -> IntArray:
@@ -222,7 +230,70 @@ class ParameterLayout:
         bound[self.unread_positions] = 0.0
         if self.offset_input is not None:
             bound[self.offset_positions] = self.offset_input[1]
+        known = self.known_values
+        for at, value in known.items():
+            bound[at] = value
         return bound
+
+    @cached_property
+    def _equal_sets(self) -> list[IntArray]:
+        """Sets of positions of coefficients that are equal, pinned ones among them."""
+        sets = []
+        for one in self.constraints:
+            if one.value is None:
+                sets += list(self.meant(one).T)
+        return joined(sets)
+
+    def single(self, constraint: Constraint) -> list[Constraint]:
+        """The constraint of each input by itself."""
+        if constraint.inputs is None and not self._is_sloped(constraint):
+            return [constraint]
+        inputs = range(self.n_features) if constraint.inputs is None else constraint.inputs
+        return [replace(constraint, inputs=(f,)) for f in inputs]
+
+    def _is_sloped(self, constraint: Constraint) -> bool:
+        return any(constraint.block == channel.slope for channel in self.channels)
+
+    def meant(self, constraint: Constraint) -> IntArray:
+        """Positions (experts, m) of the coefficients that a constraint is about."""
+        sloped = self._is_sloped(constraint)
+        return constraint.positions(self.blocks[constraint.block], sloped)
+
+    @cached_property
+    def known_values(self) -> dict[int, float]:
+        """Packed values that constraints give, by position; also of what equals a pinned one."""
+        known: dict[int, float] = {}
+        for one in self.constraints:
+            if one.value is not None:
+                log = one.block in self._logs
+                value = float(np.log(one.value)) if log else one.value
+                known |= dict.fromkeys(self.meant(one).ravel().tolist(), value)
+        pinned = dict.fromkeys(self._pinned_at_zero.tolist(), 0.0) | known
+        for own in self._equal_sets:
+            values = {pinned[at] for at in own.tolist() if at in pinned}
+            if len(values) > 1:
+                raise ValueError(
+                    f"equal: {self.param_names[own[0]]} and what equals it have several values:"
+                    f" {', '.join(f'{value:g}' for value in sorted(values))}"
+                )
+            if values:
+                known |= dict.fromkeys(own.tolist(), values.pop())
+        return known
+
+    @property
+    def _pinned_at_zero(self) -> IntArray:
+        """Positions of the coefficients that are 0 by convention, or not read."""
+        gauge = [self.blocks[name][-1].ravel() for name in self.gate.translations]
+        return np.concatenate([self.held_positions, self.unread_positions, *gauge])
+
+    def feasible(self, theta: FloatArray) -> FloatArray:
+        """Parameters (P,) that obey bounds and constraints, near theta."""
+        return np.clip(averaged(theta, self.ties), self.lower, self.upper)
+
+    @cached_property
+    def ties(self) -> list[IntArray]:
+        """Sets of positions of free coefficients that are equal."""
+        return [own for own in self._equal_sets if int(own[0]) not in self.known_values]
 
     @cached_property
     def held_positions(self) -> IntArray:

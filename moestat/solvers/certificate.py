@@ -176,13 +176,16 @@ def certificate_of(
     lower, upper = family.box_at(theta)
     on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
     found, collapsed = spectrum(curvatures), collapsed_atoms(problem, theta)
+    # Across coefficients that are equal the Hessian is positive by construction.
+    tied = sum(own.size - 1 for own in family.ties if not on_bound[own].any())
+    inertia = found.inertia[0] - tied, *found.inertia[1:]
     is_maximum = gain <= GAIN_LIMIT and found.inertia[2] == 0
     return Certificate(
         status=status,
         certified=bool(is_maximum and not collapsed and not doubt),
         gradient=slope / float(problem.data.weight.sum()),
         gain=gain,
-        inertia=found.inertia,
+        inertia=inertia,
         condition=found.condition,
         active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
         iterations=iterations,

@@ -20,6 +20,7 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.records import NO_SUMS, Data, Sums
 from moestat.model.compression import gauss_compress
+from moestat.model.constraints import along, averaged
 from moestat.model.family import Family
 from moestat.model.plain import check_loops
 from moestat.model.recombination import POINTS, recombine
@@ -103,7 +104,8 @@ class Run(Request):
     def is_for(problem: Problem, request: Request) -> bool:
         """Whether the data are so few that threads share no pass, and a loop can read them."""
         data = problem.data.levels[request.level]
-        if problem.penalised or data.whole or type(data) is not Sample or data.begin is not None:
+        summed = not (problem.penalised or problem.family.ties) and data.begin is None
+        if not summed or data.whole or type(data) is not Sample:
             return False
         arrays = (*data.arrays, problem.tau)
         # Of other arrays the code at an address would read something else.
@@ -413,7 +415,7 @@ class Problem:
         family = self.family
         metric = self.data.metric(family)
         unit = family.units(theta)
-        return metric / np.outer(unit, unit)
+        return along(metric / np.outer(unit, unit), family.ties, across=1.0)
 
     def assign(self, tau: FloatArray) -> None:
         """Take `tau` (k, n) as the responsibilities of the next complete-data requests."""
@@ -453,9 +455,26 @@ class Problem:
         """The answer to a request from those of the `parts` of a pass, in their order."""
         self.visit(request, parts[0].passes if isinstance(request, Run) else 1)
         if len(parts) == 1:
-            return parts[0]
+            return self._along_ties(parts[0])
         names = [field.name for field in fields(parts[0])]
-        return type(parts[0])(*(sum(getattr(p, name) for p in parts) for name in names))
+        return self._along_ties(
+            type(parts[0])(*(sum(getattr(p, name) for p in parts) for name in names))
+        )
+
+    def _along_ties(self, found: Any) -> Any:
+        """An answer with derivatives along coefficients that are equal.
+
+        Across them the Hessian is a multiple of 1, so that no step goes there.
+        """
+        ties = self.family.ties
+        if not ties or not isinstance(found, ValueGradient):
+            return found
+        changed: dict[str, Any] = {"gradient": averaged(found.gradient, ties)}
+        across = float(self.data.weight.sum())
+        for name in ("hessian", "information"):
+            if hasattr(found, name):
+                changed[name] = along(getattr(found, name), ties, across)
+        return replace(found, **changed)
 
     def evaluate_part(self, request: Request, rows: slice) -> Any:
         """The sums over some of the rows."""

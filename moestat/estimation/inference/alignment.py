@@ -51,7 +51,8 @@ def align(
     from scipy.optimize import linear_sum_assignment
 
     k = family.n_experts
-    if k == 1:
+    if k == 1 or any(one.experts is not None for one in family.constraints):
+        # Constraints of single experts say which is which.
         return family.pin(theta), 1.0
     weight = np.where(np.isfinite(scale) & (scale > 0.0), 1.0 / np.maximum(scale, 1e-300), 0.0)
     (there, _), (unit, _) = family.split(reference), family.split(weight)

@@ -15,6 +15,7 @@ from moestat.metrics.information import (
     score_products,
     score_rows,
 )
+from moestat.model.constraints import along
 from moestat.model.family import Family
 from moestat.solvers.groups import scores_of_groups
 from moestat.solvers.problem import Sample
@@ -151,8 +152,9 @@ def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray 
     if own is not None and kind == "cluster":
         groups = grouped_labels(own, own if groups is None else groups)
     if kind == "expected":
-        information = information_at(inner.family, inner.data, inner.theta)
-        return inner.outward_matrix(inverse_of_free(information, inner.free))
+        ties = inner.family.ties
+        information = along(information_at(inner.family, inner.data, inner.theta), ties, 1.0)
+        return inner.outward_matrix(along(inverse_of_free(information, inner.free), ties))
     V = inner.covariance
     M = middle(inner.family, inner.data, inner.theta, kind, groups)
     return inner.outward_matrix(V @ M @ V)

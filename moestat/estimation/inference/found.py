@@ -9,6 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.groups import arranged
+from moestat.model.constraints import along
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.problem import Problem, Sample
@@ -60,7 +61,7 @@ class Found:
         Directions without information are left out: they have no covariance, and nothing that is
         identified moves along them.
         """
-        return inverse_of_free(self.information, self.free)
+        return along(inverse_of_free(self.information, self.free), self.family.ties)
 
     def row(self, j: int) -> FloatArray:
         """Derivative (P,) of the user's parameter j."""

@@ -82,7 +82,8 @@ def simpler(result: Any) -> Simpler | None:
     True
     """
     family = result.family
-    if family.n_experts < 2 or family.is_regression or family.gate.n_active is not None:
+    named = any(one.experts is not None for one in family.constraints)
+    if family.n_experts < 2 or family.is_regression or family.gate.n_active is not None or named:
         return None
     inner = found(result)
     small = inner.family.with_experts(family.n_experts - 1)
@@ -132,4 +133,4 @@ def _candidates(
                 merged[at] = np.logaddexp(atoms[i, at], atoms[j, at])
             made.append(((j, i), np.vstack([np.delete(atoms, [i, j], axis=0), merged])))
     joined = [(who, small.pin(small.join(rest, shared))) for who, rest in made]
-    return [(who, np.clip(start, small.lower, small.upper)) for who, start in joined]
+    return [(who, small.feasible(start)) for who, start in joined]

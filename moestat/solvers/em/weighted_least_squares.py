@@ -14,9 +14,10 @@ __all__ = ["has_closed_form", "regress"]
 
 def has_closed_form(family: Family) -> bool:
     """Whether the experts' M-step is a weighted regression that the gate does not enter."""
-    linear = family.expert.block is None and not family.gate.reads_response and not family.equal
-    given = family.likelihood
-    return linear and given.spread is not None and given.link is None and given.law is None
+    linear = family.expert.block is None and not family.gate.reads_response
+    apart, given = not (family.equal or family.ties), family.likelihood
+    normal = given.spread is not None and given.link is None and given.law is None
+    return linear and apart and normal
 
 
 def regress(family: Family, theta: FloatArray, here: Evaluation) -> FloatArray:

@@ -1,0 +1,222 @@
+"""Coefficients that are equal, or known, in every fit of a family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+
+__all__ = [
+    "Constraint",
+    "along",
+    "averaged",
+    "constraint_of",
+    "equal_of",
+    "fixed_of",
+    "joined",
+    "named",
+]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Coefficients of one block that are equal between experts, or have a known value.
+
+    Parameters
+    ----------
+    block : str
+        Name of the block.
+    inputs : tuple of int or None
+        Inputs whose coefficients are meant; None for the whole block.
+    experts : tuple of int or None
+        Experts that are meant, from 0; None for all.
+    value : float or None
+        The value that the coefficients have; None where those of one input are equal.
+    """
+
+    block: str
+    inputs: tuple[int, ...] | None = None
+    experts: tuple[int, ...] | None = None
+    value: float | None = None
+
+    @property
+    def table(self) -> list[Any]:
+        """What `constraint_of` makes it of, ready for JSON."""
+        parts = [None if part is None else list(part) for part in (self.inputs, self.experts)]
+        return [self.block, *parts, self.value]
+
+    def positions(self, block: IntArray, has_inputs: bool) -> IntArray:
+        """Positions (experts, m) in theta, of a block's positions (k, ...)."""
+        experts = range(len(block)) if self.experts is None else self.experts
+        own = block[[i for i in experts if i < len(block)]]
+        if has_inputs and self.inputs is not None:
+            own = own[..., list(self.inputs)]
+        return own.reshape(len(own), -1)
+
+
+def constraint_of(table: Iterable[Any]) -> Constraint:
+    """The inverse of `Constraint.table`."""
+    block, inputs, experts, value = table
+    return Constraint(block, _tuple(inputs), _tuple(experts), value)
+
+
+def _tuple(values: Any) -> tuple[int, ...] | None:
+    return None if values is None else tuple(values)
+
+
+def joined(sets: Iterable[IntArray]) -> list[IntArray]:
+    """Sets of positions that have one in common as one, ascending."""
+    found: list[set[int]] = []
+    for new in (set(one.tolist()) for one in sets):
+        apart = [own for own in found if not own & new]
+        found = [*apart, new.union(*(own for own in found if own & new))]
+    return [np.array(sorted(own)) for own in found if len(own) > 1]
+
+
+def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) -> list[Constraint]:
+    """What ``equal=`` says of blocks: sets of experts, or of inputs, with equal coefficients.
+
+    Parameters
+    ----------
+    given : mapping
+        Block -> True, or a list of sets: of experts, numbers from 0; or tables with ``inputs``
+        and ``experts``.
+    known : mapping
+        Block -> number of its inputs, None without any.
+    k : int
+        Number of experts.
+    """
+    found = []
+    for block, sets in given.items():
+        d = _inputs_of("equal", block, known)
+        for own in [{}] if sets is True else _sets(block, sets):
+            table = own if isinstance(own, Mapping) else {"experts": own}
+            if extra := set(table) - {"inputs", "experts"}:
+                raise ValueError(f"equal: a set has inputs and experts; got {', '.join(extra)}")
+            inputs = _numbers("equal", block, "inputs", table.get("inputs"), d)
+            experts = _numbers("equal", block, "experts", table.get("experts"), k)
+            if experts is not None and len(experts) < 2:
+                raise ValueError(f"equal: {block!r} of one expert has no other to be equal to")
+            found.append(Constraint(block, inputs, experts))
+    return found
+
+
+def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) -> list[Constraint]:
+    """What ``fixed=`` says of blocks: values of coefficients.
+
+    Parameters
+    ----------
+    given : mapping
+        Block -> a number for all, or a table of numbers by expert, ``{0: 2.0}``, or by expert and
+        input, ``{(0, 1): 2.0}``; None in such a pair stands for all.
+    known, k
+        As of `equal_of`.
+    """
+    found = []
+    for block, values in given.items():
+        d = _inputs_of("fixed", block, known)
+        table = values if isinstance(values, Mapping) else {(None, None): values}
+        for key, value in table.items():
+            pair = key if isinstance(key, tuple) else (key, None)
+            if len(pair) != 2:
+                raise ValueError(f"fixed: a key of {block!r} is (expert, input), got {key!r}")
+            if not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
+                raise ValueError(f"fixed: values of {block!r} must be numbers, got {value!r}")
+            expert, f = ([] if part is None else [part] for part in pair)
+            inputs = _numbers("fixed", block, "inputs", f or None, d)
+            experts = _numbers("fixed", block, "experts", expert or None, k)
+            found.append(Constraint(block, inputs, experts, float(value)))
+    return found
+
+
+def _sets(block: str, sets: Any) -> list[Any]:
+    found = list(sets) if isinstance(sets, (list, tuple)) else []
+    if not found or not all(isinstance(own, (list, tuple, set, Mapping)) for own in found):
+        raise ValueError(
+            f"equal: {block!r} takes True or a list of sets, such as [[0, 1]] of experts or"
+            f' [{{"inputs": ["x"], "experts": [0, 1]}}]; got {sets!r}'
+        )
+    return found
+
+
+def _inputs_of(what: str, block: str, known: Mapping[str, int | None]) -> int | None:
+    if block not in known:
+        raise ValueError(f"{what}: unknown block {block!r}; known: {', '.join(known)}")
+    return known[block]
+
+
+def _numbers(
+    what: str, block: str, kind: str, given: Any, count: int | None
+) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    if count is None:
+        raise ValueError(f"{what}: {block!r} has one coefficient per expert, and none of {kind}")
+    values = sorted(given) if all(isinstance(v, (int, np.integer)) for v in given) else []
+    if not values or values[0] < 0 or values[-1] >= count:
+        raise ValueError(
+            f"{what}: {kind} of {block!r} must be in 0..{count - 1}, got {list(given)}"
+        )
+    return tuple(int(v) for v in values)
+
+
+def averaged(values: FloatArray, ties: Iterable[IntArray]) -> FloatArray:
+    """Values (P,) or (P, ...) with the mean of each set of tied ones in their places."""
+    out = values.copy()
+    for own in ties:
+        out[own] = values[own].mean(axis=0)
+    return out
+
+
+def along(matrix: FloatArray, ties: Iterable[IntArray], across: float = 0.0) -> FloatArray:
+    """The part of a symmetric matrix (P, P) along ties, with a multiple of 1 across them."""
+    sets = list(ties)
+    if not sets:
+        return matrix
+    own = averaged(averaged(matrix, sets).T, sets)
+    if across:
+        one = np.eye(len(matrix))
+        own = own + across * (one - averaged(one, sets))
+    return own
+
+
+def named(given: Any, features: Any) -> Any:
+    """What ``equal=`` or ``fixed=`` says, with positions in place of names of inputs."""
+    if not isinstance(given, Mapping):
+        return given
+
+    def place(name: Any) -> Any:
+        if not isinstance(name, str):
+            return name
+        if features is None or name not in features:
+            known = ", ".join(features) if features is not None else "none by name"
+            raise ValueError(f"equal, fixed: unknown input {name!r}; the inputs are {known}")
+        return list(features).index(name)
+
+    def of_set(own: Any) -> Any:
+        if isinstance(own, Mapping):
+            inputs = own.get("inputs")
+            return own if inputs is None else {**own, "inputs": [place(f) for f in inputs]}
+        words = all(isinstance(f, str) for f in own)
+        return {"inputs": [place(f) for f in own]} if words else own
+
+    def of_block(values: Any) -> Any:
+        if isinstance(values, (list, tuple)):
+            sets = (list, tuple, Mapping)
+            return [of_set(own) if isinstance(own, sets) else own for own in values]
+        if isinstance(values, Mapping):
+            return {_key(key, place): value for key, value in values.items()}
+        return values
+
+    return {block: of_block(values) for block, values in given.items()}
+
+
+def _key(key: Any, place: Any) -> Any:
+    """A key (expert, input) of a table of values."""
+    if isinstance(key, tuple):
+        return tuple(place(part) for part in key)
+    return (None, place(key)) if isinstance(key, str) else key

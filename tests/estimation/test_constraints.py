@@ -1,0 +1,145 @@
+"""Coefficients that are equal between experts, or known, throughout the search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import moestat
+from moestat.solvers import EM, QuasiNewton
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """Three parallel lines over x, and an input z that nothing depends on."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"x": rng.normal(3, 2, 600), "z": rng.normal(size=600)})
+    place = rng.integers(0, 3, 600)
+    y = np.array([-4.0, 0.0, 5.0])[place] + 1.5 * frame["x"] + 0.7 * rng.normal(size=600)
+    return frame, y
+
+
+def fit(lines, **options):
+    return moestat.fit("gaussian", *lines, n_experts=3, rng=0, **options)
+
+
+def test_equal_slopes_are_one_estimate_with_one_error(lines):
+    result = fit(lines, equal=["a"], gate_inputs=[])
+    slopes, errors = result.blocks["a"], result.family.unpack(np.asarray(result.bse))["a"]
+    assert np.ptp(slopes, axis=0) == pytest.approx(0.0, abs=1e-12)
+    assert np.ptp(errors, axis=0) == pytest.approx(0.0, abs=1e-12)
+    assert result.certificate.certified
+    assert result.certificate.inertia == (10, 0, 0)
+    assert result.family.n_free_params == 10
+    assert abs(slopes[0, 0] - 1.5) < 4 * errors[0, 0]
+
+
+def test_estimates_and_errors_are_those_of_constraints_imposed_afterwards(lines):
+    """`fit_constrained` climbs from the free fit, along the same constraints, by other code."""
+    free = fit(lines, gate_inputs=[])
+    text = "a[0,x] = a[1,x], a[1,x] = a[2,x], a[0,z] = a[1,z], a[1,z] = a[2,z]"
+    after = free.fit_constrained(text)
+    result = fit(lines, gate_inputs=[], equal="a")
+    assert result.llf == pytest.approx(after.llf, abs=1e-7)
+    order = np.argsort(result.blocks["b"]), np.argsort(free.family.unpack(after.params)["b"])
+    for name in ("b", "a", "nu"):
+        for one, other in ((result.theta, after.params), (result.bse, after.bse)):
+            mine = np.asarray(one)[result.family.blocks[name]][order[0]]
+            theirs = np.asarray(other)[result.family.blocks[name]][order[1]]
+            assert np.allclose(mine, theirs, rtol=1e-5, atol=1e-7)
+    test = moestat.lr_test(result, free)
+    assert test.df == 4
+    assert test.statistic == pytest.approx(after.lr_test.statistic, abs=1e-5)
+
+
+@pytest.mark.parametrize("solver", [EM(), QuasiNewton()], ids=lambda s: s.name)
+def test_other_solvers_keep_the_constraints(lines, solver):
+    options = {"gate_inputs": [], "equal": {"a": [["x"]]}, "fixed": {"a": {"z": 0.0}}}
+    result, other = fit(lines, **options), fit(lines, solver=solver, **options)
+    assert other.llf == pytest.approx(result.llf, abs=1e-4)
+    assert np.ptp(other.blocks["a"][:, 0]) == pytest.approx(0.0, abs=1e-12)
+    assert np.all(other.blocks["a"][:, 1] == 0.0)
+    assert other.family.n_free_params == 9
+
+
+def test_labels_are_those_of_the_user(lines):
+    """Known intercepts stay with their experts, in units in which the fit does not run."""
+    for values in ({0: 5.0, 1: -4.0}, {1: 5.0, 2: -4.0}):
+        result = fit(lines, fixed={"b": values}, gate_inputs=[])
+        assert result.certificate.certified
+        for expert, value in values.items():
+            assert result.blocks["b"][expert] == pytest.approx(value, rel=1e-12)
+            assert result.params[f"b[{expert}]"] == pytest.approx(value, rel=1e-12)
+        assert np.allclose(np.sort(result.blocks["b"]), [-4, 0, 5], atol=0.5)
+
+
+def test_sets_of_experts_are_nested(lines):
+    common = fit(lines, equal=["a"], gate_inputs=[])
+    some = fit(lines, equal={"a": [[0, 2]]}, gate_inputs=[])
+    free = fit(lines, gate_inputs=[])
+    assert common.llf < some.llf < free.llf + 1e-9
+    assert np.allclose(some.blocks["a"][0], some.blocks["a"][2])
+    assert not np.allclose(some.blocks["a"][0], some.blocks["a"][1])
+    assert some.family.n_free_params == free.family.n_free_params - 2
+
+
+def test_a_gate_of_equal_slopes_is_constant(lines):
+    constant = fit(lines, gate_inputs=[])
+    equal = fit(lines, equal=["beta1"])
+    assert equal.llf == pytest.approx(constant.llf, abs=1e-6)
+    assert equal.family.n_free_params == constant.family.n_free_params
+
+
+def test_fits_do_not_depend_on_units(lines):
+    frame, y = lines
+    options = {"gate_inputs": [], "equal": {"a": [["x"]]}, "fixed": {"b": {0: 5.0}}}
+    one = fit(lines, **options)
+    options["fixed"] = {"b": {0: 1005.0}}
+    other = fit((frame, y + 1000.0), **options)
+    assert other.llf == pytest.approx(one.llf, abs=1e-5)
+    options["fixed"] = {"nu": {1: 0.5}}
+    one = fit(lines, **options)
+    options["fixed"] = {"nu": {1: 0.5e-6}}
+    other = fit((frame.assign(x=frame["x"] + 100.0), 1e-3 * y), **options)
+    assert other.llf == pytest.approx(one.llf - 600 * np.log(1e-3), abs=1e-5)
+    assert other.blocks["nu"][1] == pytest.approx(0.5e-6, rel=1e-12)
+
+
+def test_results_are_whole(lines, tmp_path):
+    frame, y = lines
+    options = {"gate_inputs": [], "equal": {"a": [[0, 1, 2]]}, "fixed": {"a": {"z": 0.0}}}
+    result = fit(lines, **options)
+    result.save(tmp_path / "fit.npz")
+    again = moestat.load(tmp_path / "fit.npz")
+    assert again.family.constraints == result.family.constraints
+    assert again.llf == result.llf
+    resampled = result.bootstrap(40, rng=0)
+    at = result.family.blocks["a"]
+    assert np.ptp(resampled.replicates[:, at[:, 0]], axis=1).max() < 1e-9
+    assert np.all(resampled.replicates[:, at[:, 1]] == 0.0)
+    free = result.free
+    assert np.all(np.abs(np.log(resampled.bse[free] / np.asarray(result.bse)[free])) < 0.6)
+    robust = np.asarray(result.get_robustcov_results("HC0").bse)
+    assert np.all(np.abs(np.log(robust[free] / np.asarray(result.bse)[free])) < 0.4)
+    chosen = moestat.select("gaussian", frame, y, k=(2, 3), equal=["a"], gate_inputs=[], rng=0)
+    assert chosen.chosen("bic") == 3
+    assert np.isfinite(result.predict(frame)).all()
+    assert str(result.summary()).count("1.5") >= 3
+
+
+def test_constraints_that_cannot_be_are_one_clear_error(lines):
+    for options, match in (
+        ({"equal": ["c"]}, "equal: unknown block 'c'; known: beta0, beta1, b, a, nu"),
+        ({"equal": {"a": [[0]]}}, "has no other to be equal to"),
+        ({"equal": {"a": [[0, 3]]}}, "experts of 'a' must be in 0..2"),
+        ({"equal": {"a": [["x", "w"]]}}, "unknown input 'w'; the inputs are x, z"),
+        ({"equal": {"a": 3}}, "takes True or a list of sets"),
+        ({"equal": {"b": [{"inputs": [0]}]}}, "'b' has one coefficient per expert"),
+        ({"fixed": {"nu": -1.0}}, "values of 'nu' must be positive"),
+        ({"fixed": {"b": {0: "x"}}}, "values of 'b' must be numbers"),
+        ({"fixed": {"beta0": {2: 1.0}}}, "the last expert, the gate's reference, is 0"),
+        ({"equal": ["b"], "fixed": {"b": {0: 1.0, 1: 2.0}}}, "have several values: 1, 2"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            fit(lines, **options)
