@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,7 +31,8 @@ class Contest(NamedTuple):
 
 
 def normalised(values: Tensor) -> Tensor:
-    """Values (T, K) >= 0 over their sum; equal shares where all are 0."""
+    """Values (T, K) over their sum, those below 0 as 0; equal shares where all are 0."""
+    values = values.clamp_min(0.0)
     total = values.sum(-1, keepdim=True)
     equal = torch.full_like(values, 1 / values.shape[-1])
     return torch.where(total > 0, values / torch.where(total > 0, total, 1.0), equal)
@@ -86,7 +87,7 @@ class CompeteSMoE(SMoE):
 
     Parameters
     ----------
-    experts, router, top_k, balance, z, response
+    experts, router, top_k, hidden, balance, z, response, ...
         As `SMoE` takes them.
     gamma : float
         Weight of the distillation loss (1).
@@ -103,11 +104,9 @@ class CompeteSMoE(SMoE):
 
     Examples
     --------
-    >>> from moestat.networks.smoe.experts import MLPExperts
-    >>> from moestat.networks.smoe.layer import auxiliary_loss
-    >>> from moestat.networks.smoe.routers import SoftmaxRouter
+    >>> from moestat.networks.smoe import auxiliary_loss
     >>> _ = torch.manual_seed(0)
-    >>> layer = CompeteSMoE(MLPExperts(8, 16, 32, 16), SoftmaxRouter(16, 8))
+    >>> layer = CompeteSMoE(16, 8, top_k=2, hidden=32)
     >>> layer.competing = True
     >>> y = layer(torch.randn(3, 16))
     >>> bool(auxiliary_loss(layer) > 0)
@@ -116,22 +115,24 @@ class CompeteSMoE(SMoE):
 
     def __init__(
         self,
-        experts: StackedExperts,
-        router: Router,
+        experts: StackedExperts | int,
+        router: Router | int,
         top_k: int = 2,
-        balance: float = 0.0,
-        z: float = 0.0,
-        response: str = "softplus",
+        hidden: int | None = None,
+        *,
         gamma: float = 0.01,
         alpha: float = 0.1,
         beta: float = 0.005,
+        **options: Any,
     ) -> None:
-        super().__init__(experts, router, top_k, balance, z, response)
+        super().__init__(experts, router, top_k, hidden, **options)
         self.gamma = real_in("gamma", gamma, 0.0)
         self.alpha = real_in("alpha", alpha, 0.0)
         self.beta = real_in("beta", beta, 0.0)
 
-    def _answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
+    def _answer(
+        self, rows: Tensor, ids: Tensor | None
+    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
         if not (self.training and self.competing):
             return super()._answer(rows, ids)
         outputs = self.experts.every(rows)
@@ -140,12 +141,11 @@ class CompeteSMoE(SMoE):
         distilled = distillation_loss(
             decision.scores.softmax(-1), outcome.affinities.detach(), outcome.chosen, self.alpha
         )
-        self._pending = (
-            self._regularisation(decision)
-            + self.gamma * distilled
-            + self.beta * diversity_loss(outcome.winners)
-        )
-        return outcome.output
+        losses = self._regularisation(decision) | {
+            "distillation": self.gamma * distilled,
+            "diversity": self.beta * diversity_loss(outcome.winners),
+        }
+        return outcome.output, decision, losses
 
 
 class CompetitionMoE(SMoE):
@@ -153,13 +153,24 @@ class CompetitionMoE(SMoE):
 
     Parameters
     ----------
-    experts, router, top_k, balance, z, response
+    experts, router, top_k, hidden, balance, z, response, ...
         As `SMoE` takes them; the router is there for its place in the layer and is not trained.
 
     Notes
     -----
     Nguyen et al. (2025), Sec. 2.2.
     """
+
+    def __init__(
+        self,
+        experts: StackedExperts | int,
+        router: Router | int,
+        top_k: int = 2,
+        hidden: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(experts, router, top_k, hidden, **options)
+        self.router.requires_grad_(False)
 
     def weigh(self, values: Tensor) -> Tensor:
         """Weights (T, K) of the winners from their responses."""
@@ -171,9 +182,15 @@ class CompetitionMoE(SMoE):
         values, chosen = select(scores, self.top_k, self.shift)
         return Decision(scores, chosen, self.weigh(values))
 
-    def _answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
+    def _answer(
+        self, rows: Tensor, ids: Tensor | None
+    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
         outputs = self.experts.every(rows)
-        outcome = contest(outputs, self.response(outputs).T, self.top_k, self.shift, self.weigh)
-        if self.training:
-            self._pending = outcome.output.new_zeros(())
-        return outcome.output
+        responses = self.response(outputs).T
+        outcome = contest(outputs, responses, self.top_k, self.shift, self.weigh)
+        weights = outcome.affinities.gather(1, outcome.chosen)
+        return outcome.output, Decision(responses, outcome.chosen, weights), {}
+
+    @property
+    def _has_losses(self) -> bool:
+        return False

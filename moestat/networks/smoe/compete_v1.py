@@ -41,7 +41,7 @@ class CompeteSMoEv1(SMoE):
 
     Parameters
     ----------
-    experts, router, top_k, balance, z
+    experts, router, top_k, hidden, balance, z, ...
         As `SMoE` takes them.
     alpha : float
         Weight of the task's loss for the router.
@@ -53,9 +53,7 @@ class CompeteSMoEv1(SMoE):
 
     Examples
     --------
-    >>> from moestat.networks.smoe.experts import MLPExperts
-    >>> from moestat.networks.smoe.routers import SoftmaxRouter
-    >>> layer = CompeteSMoEv1(MLPExperts(8, 16, 32, 16), SoftmaxRouter(16, 8))
+    >>> layer = CompeteSMoEv1(16, 8, top_k=2, hidden=32)
     >>> layer.competing = True
     >>> tuple(layer(torch.zeros(3, 16)).shape)
     (3, 16)
@@ -63,31 +61,36 @@ class CompeteSMoEv1(SMoE):
 
     def __init__(
         self,
-        experts: StackedExperts,
-        router: Router,
+        experts: StackedExperts | int,
+        router: Router | int,
         top_k: int = 2,
-        balance: float = 0.0,
-        z: float = 0.0,
+        hidden: int | None = None,
+        *,
         alpha: float = 5.0,
+        **options: Any,
     ) -> None:
-        super().__init__(experts, router, top_k, balance, z, response="norm")
+        super().__init__(experts, router, top_k, hidden, response="norm", **options)
         self.alpha = real_in("alpha", alpha, 0.0)
 
-    def _answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
+    def _answer(
+        self, rows: Tensor, ids: Tensor | None
+    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
         if not (self.training and self.competing):
             return super()._answer(rows, ids)
         scaled = {
             name: _Scaled.apply(value, self.alpha) for name, value in self.router.named_parameters()
         }
-        scores = functional_call(self.router, scaled, (rows, ids))
+        scores = self.in_its_precision(
+            rows, lambda rows: functional_call(self.router, scaled, (rows, ids))
+        )
         values, chosen = select(scores, self.top_k)
         with torch.no_grad():
             responses = self.competition(rows)
-        plain = self.router(rows.detach(), ids)
-        self._pending = self._regularisation(Decision(plain, chosen, values)) + router_loss(
-            plain, responses, self.top_k
-        )
-        return self._combine(rows, Decision(scores, chosen, values.softmax(-1)))
+        plain = self.score(rows.detach(), ids)
+        losses = self._regularisation(Decision(plain, chosen, values))
+        losses["router"] = router_loss(plain, responses, self.top_k)
+        decision = Decision(scores, chosen, values.softmax(-1))
+        return self._combine(rows, decision), decision, losses
 
 
 class CompetitionMoEv1(CompetitionMoE):
@@ -95,7 +98,7 @@ class CompetitionMoEv1(CompetitionMoE):
 
     Parameters
     ----------
-    experts, router, top_k, balance, z
+    experts, router, top_k, hidden, balance, z, ...
         As `SMoE` takes them.
 
     Notes
@@ -105,13 +108,13 @@ class CompetitionMoEv1(CompetitionMoE):
 
     def __init__(
         self,
-        experts: StackedExperts,
-        router: Router,
+        experts: StackedExperts | int,
+        router: Router | int,
         top_k: int = 2,
-        balance: float = 0.0,
-        z: float = 0.0,
+        hidden: int | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(experts, router, top_k, balance, z, response="norm")
+        super().__init__(experts, router, top_k, hidden, response="norm", **options)
 
     def weigh(self, values: Tensor) -> Tensor:
         """See `CompetitionMoE.weigh`."""

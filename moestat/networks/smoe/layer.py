@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from moestat.base.validate import positive_int, real_in
+from moestat.base.validate import check_keywords, positive_int, real_in
 from moestat.networks.smoe.dispatch import plan_dispatch
-from moestat.networks.smoe.experts.stacked import StackedExperts
+from moestat.networks.smoe.experts import MLPExperts, StackedExperts
 from moestat.networks.smoe.losses import balance_loss, z_loss
 from moestat.networks.smoe.responses import response_called
-from moestat.networks.smoe.routers.router import Router
+from moestat.networks.smoe.routers import Router, SoftmaxRouter
 from moestat.networks.smoe.schedule import CompetitionSchedule
 
 __all__ = [
     "Decision",
+    "Pass",
     "SMoE",
     "auxiliary_loss",
     "before_step",
@@ -46,6 +50,40 @@ def weighted_sum(weights: Tensor, answers: Tensor) -> Tensor:
     return (weights.to(answers.dtype).unsqueeze(2) * answers).sum(1).to(answers.dtype)
 
 
+class Pass(NamedTuple):
+    """What a layer did in its last forward pass, without gradients, for logging.
+
+    Scores (T, N), the experts chosen (T, K), the share of all choices that each expert got (N,),
+    and the weighted terms of the auxiliary loss by name, in training.
+    """
+
+    scores: Tensor
+    chosen: Tensor
+    load: Tensor
+    losses: dict[str, Tensor]
+
+
+class _Attached(torch.autograd.Function):
+    """The identity in the outputs, which makes a loss part of what they were computed from.
+
+    Whoever walks from the outputs to the parameters, as `DistributedDataParallel` does to find
+    those that take no part, finds those of the loss.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, loss: Tensor) -> Tensor:
+        ctx.like = loss.detach()
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        return gradients[0], torch.zeros_like(ctx.like)
+
+
+_MOST_PENDING = 1024
+"""Passes whose auxiliary losses wait to be taken, at most: each holds the graph of its pass."""
+
+
 class SMoE(nn.Module):
     """Each row is answered by the K experts that the router scores highest.
 
@@ -54,16 +92,35 @@ class SMoE(nn.Module):
 
     Parameters
     ----------
-    experts : StackedExperts
-        The N experts.
-    router : Router
-        The router.
+    experts : StackedExperts or int
+        The N experts; or the width d = D of a row, for experts and a router of the usual kind.
+    router : Router or int
+        The router; or N, beside a width.
     top_k : int
         K in 1..N.
+    hidden : int, optional
+        Beside sizes: hidden units of an expert, 4 d by default.
+    activation, bias, dropout, device, dtype
+        Beside sizes: as `MLPExperts` takes them.
     balance, z : float
         Weights of `balance_loss` and `z_loss`.
     response : str
         The response by which `competition` ranks the experts, a name in `RESPONSES`.
+    shared : Module, optional
+        A block from (T, d) to (T, D) whose answer is added for every row.
+    jitter : float
+        In training the router reads rows times uniform noise on [1 - jitter, 1 + jitter].
+    capacity : float, optional
+        An expert answers at most ``ceil(capacity T K / N)`` rows, the first ones; the part of
+        the others is 0.  No limit by default.
+    router_dtype : torch.dtype, optional
+        Precision of the router, such as ``torch.float32`` under autocast; that of the rows by
+        default.
+
+    Attributes
+    ----------
+    last : Pass or None
+        Scores, choices, load and losses of the last forward pass.
 
     Raises
     ------
@@ -73,42 +130,80 @@ class SMoE(nn.Module):
     Notes
     -----
     Nguyen et al. (2025), Sec. 2.1: ``y = sum over the K best of softmax(TopK(x' W_r))_i g_i(x)``.
+    Jitter and capacity are those of Fedus et al. (2022), Sec. 2.2 and 2.4; shared experts those of
+    Dai et al. (2024).
 
     Examples
     --------
-    >>> from moestat.networks.smoe.experts import MLPExperts
-    >>> from moestat.networks.smoe.routers import SoftmaxRouter
-    >>> layer = SMoE(MLPExperts(8, 16, 32, 16), SoftmaxRouter(16, 8), top_k=2)
+    >>> layer = SMoE(16, 8, top_k=2, hidden=32)
+    >>> tuple(layer(torch.zeros(3, 5, 16)).shape)
+    (3, 5, 16)
+    >>> from moestat.networks.smoe import GatedExperts, SoftmaxRouter
+    >>> layer = SMoE(GatedExperts(8, 16, 32, 16), SoftmaxRouter(16, 8), top_k=2, balance=0.01)
     >>> tuple(layer(torch.zeros(3, 5, 16)).shape)
     (3, 5, 16)
     """
 
     def __init__(
         self,
-        experts: StackedExperts,
-        router: Router,
+        experts: StackedExperts | int,
+        router: Router | int,
         top_k: int = 2,
+        hidden: int | None = None,
+        *,
         balance: float = 0.0,
         z: float = 0.0,
         response: str = "softplus",
+        shared: nn.Module | None = None,
+        jitter: float = 0.0,
+        capacity: float | None = None,
+        router_dtype: torch.dtype | None = None,
+        **sizes: Any,
     ) -> None:
         super().__init__()
-        n_experts = experts.n_experts
-        if router.n_experts != n_experts:
-            raise ValueError(f"router must score {n_experts} experts, got {router.n_experts}")
+        self.experts, self.router = make_parts(experts, router, hidden, sizes)
+        n_experts = self.experts.n_experts
         if positive_int("top_k", top_k) > n_experts:
             raise ValueError(f"top_k must be in 1..{n_experts}, the number of experts, got {top_k}")
-        self.experts, self.router, self.top_k = experts, router, top_k
+        self.top_k, self.shared, self.router_dtype = top_k, shared, router_dtype
         self.balance, self.z = real_in("balance", balance, 0.0), real_in("z", z, 0.0)
+        self.jitter = real_in("jitter", jitter, 0.0, 1.0)
+        if capacity is not None:
+            capacity = real_in("capacity", capacity, 0.0, open_low=True)
+        self.capacity = capacity
         self.response = response_called(response)
         self.competing = False
         self.shift = 0
         self.trace: list[tuple[Decision, Tensor]] | None = None
-        self._pending: Tensor | None = None
+        self.last: Pass | None = None
+        self._pending: list[Tensor] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The layer without what belongs to one pass: copies and files hold no graph."""
+        return self.__dict__ | {"_pending": [], "last": None, "trace": None}
+
+    def extra_repr(self) -> str:
+        """Sizes and weights, for the representation of a model."""
+        named = {"top_k": self.top_k, "balance": self.balance, "z": self.z}
+        named |= {"jitter": self.jitter, "capacity": self.capacity or 0}
+        return ", ".join(f"{name}={value:g}" for name, value in named.items() if value)
+
+    def score(self, rows: Tensor, ids: Tensor | None = None) -> Tensor:
+        """The router's scores (T, N) of rows (T, d)."""
+        if self.training and self.jitter:
+            rows = rows * torch.empty_like(rows).uniform_(1 - self.jitter, 1 + self.jitter)
+        return self.in_its_precision(rows, lambda rows: self.router(rows, ids))
+
+    def in_its_precision(self, rows: Tensor, router: Callable[[Tensor], Tensor]) -> Tensor:
+        """A router's scores (T, N) of rows (T, d), in the precision asked for."""
+        if self.router_dtype is None:
+            return router(rows)
+        with torch.autocast(rows.device.type, enabled=False):
+            return router(rows.to(self.router_dtype))
 
     def decide(self, rows: Tensor, ids: Tensor | None = None) -> Decision:
         """The router's decision on rows (T, d)."""
-        scores = self.router(rows, ids)
+        scores = self.score(rows, ids)
         values, chosen = select(scores, self.top_k, self.shift)
         return Decision(scores, chosen, values.softmax(-1))
 
@@ -116,52 +211,151 @@ class SMoE(nn.Module):
         """Responses (T, N) of all experts to rows (T, d)."""
         return self.response(self.experts.every(rows)).T
 
-    def forward(self, x: Tensor, ids: Tensor | None = None) -> Tensor:
-        """Outputs (..., D) of inputs (..., d); `ids` (...) are tokens, for routers that read them.
+    def forward(self, x: Tensor, ids: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """Outputs (..., D) of inputs (..., d).
+
+        Parameters
+        ----------
+        x : Tensor of shape (..., d)
+            Inputs.
+        ids : Tensor of shape (...), optional
+            Tokens, for routers that read them.
+        mask : bool Tensor of shape (...), optional
+            False for padding: these rows count nowhere, and their outputs are 0.
 
         Raises
         ------
         ValueError
-            If x has another width.
+            If x has another width, or the mask another shape.
         """
         if x.shape[-1] != self.experts.n_inputs:
             raise ValueError(f"x must have shape (..., {self.experts.n_inputs}), got {(*x.shape,)}")
         rows = x.reshape(-1, x.shape[-1])
         flat = None if ids is None else ids.reshape(-1)
-        out = self._answer(rows, flat)
-        if self.trace is not None:
-            with torch.no_grad():
-                self.trace.append((self.decide(rows, flat), self.competition(rows)))
+        if mask is None:
+            out = self._whole_answer(rows, flat)
+        else:
+            if mask.shape != x.shape[:-1] or mask.dtype != torch.bool:
+                raise ValueError(
+                    f"mask must be of bool and of shape {(*x.shape[:-1],)}, got {mask.dtype} and"
+                    f" {(*mask.shape,)}"
+                )
+            (kept,) = torch.nonzero(mask.reshape(-1), as_tuple=True)
+            found = self._whole_answer(rows[kept], None if flat is None else flat[kept])
+            out = found.new_zeros(len(rows), found.shape[1]).index_copy(0, kept, found)
         return out.reshape(*x.shape[:-1], out.shape[-1])
 
-    def _answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
-        decision = self.decide(rows, ids)
+    def _whole_answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
+        out, decision, losses = self._answer(rows, ids)
         if self.training:
-            self._pending = self._regularisation(decision)
-        return self._combine(rows, decision)
+            out = self._note(out, decision, losses)
+        if self.trace is not None:
+            with torch.no_grad():
+                self.trace.append((self.decide(rows, ids), self.competition(rows)))
+        scores, chosen = decision.scores.detach(), decision.chosen
+        load = torch.bincount(chosen.reshape(-1), minlength=self.experts.n_experts)
+        terms = {name: loss.detach() for name, loss in losses.items()} if self.training else {}
+        self.last = Pass(scores, chosen, load / max(chosen.numel(), 1), terms)
+        return out if self.shared is None else out + self.shared(rows)
 
-    def _regularisation(self, decision: Decision) -> Tensor:
-        total = decision.scores.new_zeros(())
-        if self.balance > 0:
-            total = total + self.balance * balance_loss(decision.scores, decision.chosen)
-        if self.z > 0:
-            total = total + self.z * z_loss(decision.scores)
-        return total
+    def _answer(
+        self, rows: Tensor, ids: Tensor | None
+    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
+        """Outputs of rows, who answered them, and the weighted terms of the auxiliary loss."""
+        decision = self.decide(rows, ids)
+        return self._combine(rows, decision), decision, self._regularisation(decision)
+
+    def _regularisation(self, decision: Decision) -> dict[str, Tensor]:
+        terms = {}
+        if self.training and self.balance > 0:
+            terms["balance"] = self.balance * balance_loss(decision.scores, decision.chosen)
+        if self.training and self.z > 0:
+            terms["z"] = self.z * z_loss(decision.scores)
+        return terms
+
+    def _note(self, out: Tensor, decision: Decision, losses: dict[str, Tensor]) -> Tensor:
+        """Keep the auxiliary loss of a pass; the outputs, from which its parameters are found."""
+        total = sum(losses.values(), decision.scores.new_zeros(()))
+        if total.requires_grad:
+            out = _Attached.apply(out, total)  # type: ignore[assignment]
+        # A checkpoint that is computed again in the backward pass has been kept the first time.
+        if torch.compiler.is_compiling() or torch._C._current_graph_task_id() == -1:
+            if len(self._pending) == _MOST_PENDING:
+                warnings.warn(
+                    f"auxiliary_loss has not been called for {_MOST_PENDING} passes in training:"
+                    " the oldest is dropped",
+                    stacklevel=2,
+                )
+                del self._pending[0]
+            self._pending.append(total)
+        return out
 
     def _combine(self, rows: Tensor, decision: Decision) -> Tensor:
-        plan = plan_dispatch(decision.chosen, self.experts.n_experts)
+        plan = plan_dispatch(decision.chosen, self.experts.n_experts)  # type: ignore[reportCallIssue]
+        weights = decision.weights
+        if self.capacity is not None:
+            most = math.ceil(self.capacity * len(plan.order) / self.experts.n_experts)
+            first = torch.tensor([0, *plan.counts[:-1]], device=rows.device).cumsum(0)
+            weights = weights * (plan.places - first[decision.chosen] < most)
         sent = rows.index_select(0, plan.order // self.top_k)
         answers = self.experts(sent, plan.counts).index_select(0, plan.places.reshape(-1))
         stacked = answers.view(len(rows), self.top_k, answers.shape[1])
-        return weighted_sum(decision.weights, stacked)
+        return weighted_sum(weights, stacked)
 
     def take_auxiliary(self) -> Tensor | None:
-        """The auxiliary loss of the last forward pass in training, once; None where there is none.
+        """Sum of the auxiliary losses of the passes in training since the last call, if any.
 
-        It is handed out once, for it holds the graph of that pass.
+        Each is handed out once, for it holds the graph of its pass.
+
+        Raises
+        ------
+        RuntimeError
+            If gradients are wanted and a pass was made without them.
         """
-        pending, self._pending = self._pending, None
-        return pending
+        pending, self._pending = self._pending, []
+        if not pending:
+            return None
+        has_terms = self._has_losses and any(p.requires_grad for p in self.parameters())
+        if has_terms and torch.is_grad_enabled() and not all(p.requires_grad for p in pending):
+            raise RuntimeError(
+                "auxiliary_loss has no gradient: the layer's forward pass was made without"
+                " gradients, under torch.no_grad() or by checkpoint(use_reentrant=True). Use"
+                " use_reentrant=False; transformers take gradient_checkpointing_kwargs="
+                "{'use_reentrant': False}"
+            )
+        return pending[0] if len(pending) == 1 else torch.stack(pending).sum()
+
+    @property
+    def _has_losses(self) -> bool:
+        """Whether every pass in training has an auxiliary loss with a gradient."""
+        return self.balance > 0 or self.z > 0
+
+
+def make_parts(
+    experts: StackedExperts | int, router: Router | int, hidden: int | None, sizes: dict[str, Any]
+) -> tuple[StackedExperts, Router]:
+    """Experts and router as given, or of the usual kind, from a width and a number."""
+    if isinstance(experts, StackedExperts) and isinstance(router, Router):
+        extra = [*sizes, *([] if hidden is None else ["hidden"])]
+        if extra:
+            raise ValueError(f"{', '.join(extra)}: goes with sizes, not with experts made before")
+        if router.n_experts != experts.n_experts:
+            raise ValueError(
+                f"router must score {experts.n_experts} experts, got {router.n_experts}"
+            )
+        return experts, router
+    if isinstance(experts, nn.Module) or isinstance(router, nn.Module):
+        raise ValueError(
+            "experts and router must be modules both, or a width and a number of experts, got"
+            f" {type(experts).__name__} and {type(router).__name__}"
+        )
+    width, n_experts = positive_int("d_model", experts), positive_int("n_experts", router)
+    units = 4 * width if hidden is None else positive_int("hidden", hidden)
+    check_keywords("SMoE", sizes, ("activation", "bias", "dropout", "device", "dtype"))
+    where = {name: sizes[name] for name in ("device", "dtype") if name in sizes}
+    return MLPExperts(n_experts, width, units, width, **sizes), SoftmaxRouter(
+        width, n_experts, **where
+    )
 
 
 def layers_of(model: nn.Module) -> list[SMoE]:
@@ -179,7 +373,9 @@ def layers_of(model: nn.Module) -> list[SMoE]:
 
 
 def auxiliary_loss(model: nn.Module) -> Tensor:
-    """Sum of the layers' auxiliary losses in the forward pass that has just been made.
+    """Sum of the layers' auxiliary losses in the passes made since the last call.
+
+    A layer that a model uses twice counts twice, and so do two batches before one step.
 
     Parameters
     ----------
@@ -195,6 +391,8 @@ def auxiliary_loss(model: nn.Module) -> Tensor:
     ------
     ValueError
         If there is no layer, or no forward pass in training mode since the last call.
+    RuntimeError
+        If gradients are wanted and a pass was made without them.
     """
     losses = [layer.take_auxiliary() for layer in layers_of(model)]
     found = [loss for loss in losses if loss is not None]

@@ -9,6 +9,11 @@ from torch.nn import functional
 __all__ = ["balance_loss", "distillation_loss", "diversity_loss", "router_loss", "z_loss"]
 
 
+def _mean(values: Tensor) -> Tensor:
+    """The mean; 0 of nothing, where a batch is empty or masked."""
+    return values.mean() if values.numel() else values.sum()
+
+
 def _top_softmax(scores: Tensor, top_k: int) -> Tensor:
     """``softmax(TopK(s))``, zero outside the K largest."""
     values, chosen = scores.topk(top_k, dim=-1)
@@ -41,7 +46,7 @@ def distillation_loss(routed: Tensor, competed: Tensor, winners: Tensor, alpha: 
     0.275
     """
     errors = (routed - competed).square()
-    return errors.mean() + alpha * errors.gather(1, winners).mean()
+    return _mean(errors) + alpha * _mean(errors.gather(1, winners))
 
 
 def diversity_loss(outputs: Tensor) -> Tensor:
@@ -72,7 +77,7 @@ def diversity_loss(outputs: Tensor) -> Tensor:
     unit = functional.normalize(outputs, dim=-1)
     cosines = unit @ unit.transpose(-1, -2)
     pairs = cosines.sum((-1, -2)) - cosines.diagonal(dim1=-2, dim2=-1).sum(-1)
-    return pairs.mean() / (top_k * (top_k - 1))
+    return _mean(pairs) / (top_k * (top_k - 1))
 
 
 def router_loss(scores: Tensor, responses: Tensor, top_k: int) -> Tensor:
@@ -95,7 +100,8 @@ def router_loss(scores: Tensor, responses: Tensor, top_k: int) -> Tensor:
     >>> router_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]), 1).item()
     1.0
     """
-    return functional.mse_loss(_top_softmax(scores, top_k), _top_softmax(responses, top_k))
+    errors = _top_softmax(scores, top_k) - _top_softmax(responses, top_k)
+    return _mean(errors.square())
 
 
 def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
@@ -111,7 +117,8 @@ def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        1 where all experts are used alike.
+        1 where all experts are used alike, for every K; libraries that count choices per row
+        rather than shares of all choices report K times as much.
 
     Examples
     --------
@@ -119,6 +126,8 @@ def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     1.0
     """
     n_experts = scores.shape[-1]
+    if not chosen.numel():
+        return scores.sum()
     counts = torch.bincount(chosen.reshape(-1), minlength=n_experts)
     shares = counts.to(scores.dtype) / chosen.numel()
     return n_experts * (shares * scores.softmax(-1).mean(0)).sum()
@@ -142,4 +151,4 @@ def z_loss(scores: Tensor) -> Tensor:
     >>> round(z_loss(torch.zeros(3, 2)).item(), 6)
     0.480453
     """
-    return scores.logsumexp(-1).square().mean()
+    return _mean(scores.logsumexp(-1).square())

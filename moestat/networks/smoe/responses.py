@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -17,12 +18,8 @@ def _norm(outputs: Tensor) -> Tensor:
     return torch.linalg.vector_norm(outputs, dim=-1)
 
 
-def _mean_of(activation: Response) -> Response:
-    return lambda outputs: activation(outputs).mean(-1)
-
-
-def _silu(outputs: Tensor) -> Tensor:
-    return functional.silu(outputs).mean(-1).clamp_min(0.0)
+def _mean(activation: Response, outputs: Tensor) -> Tensor:
+    return activation(outputs).mean(-1)
 
 
 def _softmax(outputs: Tensor) -> Tensor:
@@ -30,18 +27,19 @@ def _softmax(outputs: Tensor) -> Tensor:
 
 
 RESPONSES: dict[str, Response] = {
-    "softplus": _mean_of(functional.softplus),
+    "softplus": partial(_mean, functional.softplus),
     "norm": _norm,
-    "silu": _silu,
-    "sigmoid": _mean_of(torch.sigmoid),
-    "relu": _mean_of(functional.relu),
+    "silu": partial(_mean, functional.silu),
+    "sigmoid": partial(_mean, torch.sigmoid),
+    "relu": partial(_mean, functional.relu),
     "softmax": _softmax,
 }
-"""Responses (N, T) >= 0 to outputs (N, T, D), by name.
+"""Responses (N, T) to outputs (N, T, D), by name.
 
 Nguyen et al. (2025), Sec. 2.2, App. C.3 and C.4, eqs. (10) and (11).  Means are over the D
 elements.  Two readings: the softmax is over the experts, for its mean over an expert's own elements
-is 1 / D; and a negative mean of SiLU counts as 0, for weights are responses over their sum.
+is 1 / D; and a mean of SiLU below 0 ranks its expert, but as a weight it counts as 0, for weights
+are responses over their sum.
 """
 
 

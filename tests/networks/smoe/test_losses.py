@@ -3,7 +3,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from moestat.networks.smoe.compete import contest, normalised
-from moestat.networks.smoe.dispatch import grouped_product
+from moestat.networks.smoe.experts import MLPExperts
 from moestat.networks.smoe.losses import distillation_loss, diversity_loss
 from moestat.networks.smoe.responses import RESPONSES
 
@@ -11,8 +11,12 @@ from moestat.networks.smoe.responses import RESPONSES
 def test_products_of_blocks_have_the_right_gradients():
     torch.manual_seed(0)
     rows = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(3, 3, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda r, w: grouped_product(r, w, [2, 0, 4]), (rows, weight))
+    experts = MLPExperts(3, 3, 4, 2, activation="tanh", bias=True).double()
+    assert torch.autograd.gradcheck(lambda r: experts(r, [2, 0, 4]), (rows,))
+    (slope,) = torch.autograd.grad(experts(rows, [2, 0, 4]).sum(), experts.outer)
+    assert (slope[1] == 0).all()
+    assert (slope[0] != 0).any()
+    assert (slope[2] != 0).any()
 
 
 def test_no_diversity_is_asked_of_one_winner():
@@ -30,10 +34,12 @@ def test_silent_experts_share():
     assert contest(outputs, responses, 2).output.tolist() == [[-1.0] * 4]
 
 
-def test_responses_are_not_negative():
+@pytest.mark.parametrize("response", RESPONSES)
+def test_weights_of_the_winners_are_shares(response):
     outputs = torch.linspace(-20, 20, 60).reshape(4, 3, 5)
-    for response in RESPONSES.values():
-        assert (response(outputs) >= 0).all()
+    weights = contest(outputs, RESPONSES[response](outputs).T, 3).affinities
+    assert (weights >= 0).all()
+    torch.testing.assert_close(weights.sum(1), torch.ones(3))
 
 
 def test_alpha_weighs_winners_alone():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import Any
 
+from torch import Tensor, nn
+
+from moestat.base.validate import real_in
 from moestat.networks.smoe.experts.stacked import (
+    Activation,
     Product,
     StackedExperts,
     activation_called,
@@ -21,8 +25,14 @@ class MLPExperts(StackedExperts):
     ----------
     n_experts, n_inputs, n_hidden, n_outputs : int
         N and the widths; A_i is (n_inputs, n_hidden), B_i (n_hidden, n_outputs).
-    activation : str
-        phi, a name in `moestat.networks.smoe.experts.stacked.ACTIVATIONS`.
+    activation : str or callable
+        phi, a name in `moestat.networks.smoe.experts.stacked.ACTIVATIONS` or a function.
+    bias : bool
+        Whether every product with a matrix has an intercept.
+    dropout : float
+        Probability with which a hidden unit is dropped in training.
+    device, dtype
+        Of the parameters, as `torch.nn.Linear` takes them.
     """
 
     def __init__(
@@ -31,13 +41,22 @@ class MLPExperts(StackedExperts):
         n_inputs: int,
         n_hidden: int,
         n_outputs: int,
-        activation: str = "gelu",
+        activation: str | Activation = "gelu",
+        bias: bool = False,
+        dropout: float = 0.0,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__(n_experts, n_inputs, n_outputs)
         self.activation = activation_called(activation)
-        self.inner = stacked_matrix(n_experts, n_inputs, n_hidden)
-        self.outer = stacked_matrix(n_experts, n_hidden, n_outputs)
+        self.dropout = nn.Dropout(real_in("dropout", dropout, 0.0, 1.0))
+        where = {"device": device, "dtype": dtype}
+        self.inner = stacked_matrix(n_experts, n_inputs, n_hidden, **where)
+        self.outer = stacked_matrix(n_experts, n_hidden, n_outputs, **where)
+        self.inner_bias = self.biases(bias, n_inputs, n_hidden, **where)
+        self.outer_bias = self.biases(bias, n_hidden, n_outputs, **where)
 
     def run(self, rows: Tensor, product: Product) -> Tensor:
         """See `StackedExperts.run`."""
-        return product(self.activation(product(rows, self.inner)), self.outer)
+        hidden = self.activation(product(rows, self.inner, self.inner_bias))
+        return product(self.dropout(hidden), self.outer, self.outer_bias)

@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from moestat.networks.smoe.dispatch import grouped_product
+__all__ = [
+    "ACTIVATIONS",
+    "Activation",
+    "Product",
+    "StackedExperts",
+    "activation_called",
+    "stacked_matrix",
+]
 
-__all__ = ["ACTIVATIONS", "Product", "StackedExperts", "activation_called", "stacked_matrix"]
+Product = Callable[..., Tensor]
+Activation = Callable[[Tensor], Tensor]
 
-Product = Callable[[Tensor, Tensor], Tensor]
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+ACTIVATIONS: dict[str, Activation] = {
     "gelu": functional.gelu,
     "relu": functional.relu,
     "silu": functional.silu,
@@ -26,18 +33,26 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 """Activations of hidden units, by name."""
 
 
-def activation_called(name: str) -> Callable[[Tensor], Tensor]:
-    """The activation of that name."""
+def activation_called(name: str | Activation) -> Activation:
+    """The activation of that name; a callable is one itself."""
+    if callable(name):
+        return name
     if name not in ACTIVATIONS:
         known = ", ".join(map(repr, ACTIVATIONS))
-        raise ValueError(f"activation must be one of {known}, got {name!r}")
+        raise ValueError(f"activation must be one of {known} or a callable, got {name!r}")
     return ACTIVATIONS[name]
 
 
-def stacked_matrix(n_experts: int, n_in: int, n_out: int) -> nn.Parameter:
+def stacked_matrix(
+    n_experts: int, n_in: int, n_out: int, device: Any = None, dtype: Any = None
+) -> nn.Parameter:
     """Matrices (N, n_in, n_out), uniform on +-1 / sqrt(n_in) as those of `torch.nn.Linear`."""
+    return _uniform((n_experts, n_in, n_out), n_in, device, dtype)
+
+
+def _uniform(shape: tuple[int, ...], n_in: int, device: Any, dtype: Any) -> nn.Parameter:
     bound = 1 / math.sqrt(n_in)
-    return nn.Parameter(torch.empty(n_experts, n_in, n_out).uniform_(-bound, bound))
+    return nn.Parameter(torch.empty(shape, device=device, dtype=dtype).uniform_(-bound, bound))
 
 
 class StackedExperts(nn.Module):
@@ -55,14 +70,45 @@ class StackedExperts(nn.Module):
         super().__init__()
         self.n_experts, self.n_inputs, self.n_outputs = n_experts, n_inputs, n_outputs
 
+    def biases(self, wanted: bool, n_in: int, n_out: int, **where: Any) -> nn.Parameter | None:
+        """Intercepts (N, 1, n_out) on +-1 / sqrt(n_in), or None if they are not wanted."""
+        return _uniform((self.n_experts, 1, n_out), n_in, **where) if wanted else None
+
     def run(self, rows: Tensor, product: Product) -> Tensor:
         """The experts on `rows`, whose products with stacked matrices are `product`."""
         raise NotImplementedError
 
+    @torch.compiler.disable
     def forward(self, rows: Tensor, counts: list[int]) -> Tensor:
-        """Outputs (R, D) of rows that stand in blocks, `counts[i]` of them for expert i."""
-        return self.run(rows, partial(grouped_product, counts=counts))
+        """Outputs (R, D) of rows that stand in blocks, `counts[i]` of them for expert i.
+
+        One expert at a time, so that its hidden units stay in the cache; sizes are known to Python
+        only, and compiled code calls this as it is.
+        """
+        apart: dict[int, tuple[Tensor, ...]] = {}
+
+        def of(matrices: Tensor, i: int) -> Tensor:
+            # One gradient for all matrices: that of `matrices[i]` would be as large, for each i.
+            if id(matrices) not in apart:
+                apart[id(matrices)] = matrices.unbind(0)
+            return apart[id(matrices)][i]
+
+        def product(i: int, rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:
+            out = rows @ of(matrices, i)
+            return out if bias is None else out + of(bias, i)
+
+        parts = enumerate(rows.split(counts))
+        return torch.cat([self.run(part, partial(product, i)) for i, part in parts])
 
     def every(self, rows: Tensor) -> Tensor:
         """Outputs (N, T, D) of every expert on every row."""
-        return self.run(rows, torch.matmul)
+        return self.run(rows, _product_of_all)
+
+    def extra_repr(self) -> str:
+        """Sizes, for the representation of a model."""
+        return f"{self.n_experts}, n_inputs={self.n_inputs}, n_outputs={self.n_outputs}"
+
+
+def _product_of_all(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:
+    out = torch.matmul(rows, matrices)
+    return out if bias is None else out + bias

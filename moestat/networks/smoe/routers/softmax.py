@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -18,15 +20,19 @@ class SoftmaxRouter(Router):
     ----------
     n_inputs, n_experts : int
         Width of a row, and N.
+    device, dtype
+        Of the parameters, as `torch.nn.Linear` takes them.
 
     Notes
     -----
     Nguyen et al. (2025), Sec. 2.1.
     """
 
-    def __init__(self, n_inputs: int, n_experts: int) -> None:
+    def __init__(
+        self, n_inputs: int, n_experts: int, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(n_experts)
-        self.weight = stacked_matrix(1, n_inputs, n_experts)
+        self.weight = stacked_matrix(1, n_inputs, n_experts, device, dtype)
 
     def forward(self, rows: Tensor, ids: Tensor | None = None) -> Tensor:
         """See `Router.forward`."""

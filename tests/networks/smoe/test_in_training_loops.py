@@ -1,0 +1,357 @@
+"""The layer in the training loops that people have: checkpoints, copies, files, processes."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from moestat.networks.smoe import (
+    CompeteSMoE,
+    CompeteSMoEv1,
+    CompetitionMoE,
+    CompetitionMoEv1,
+    GatedExperts,
+    SMoE,
+    SMoEEncoderLayer,
+    SoftmaxRouter,
+    auxiliary_loss,
+    copy_gated,
+    copy_linear,
+    copy_mixtral,
+)
+from moestat.networks.smoe.experts.stacked import ACTIVATIONS
+from moestat.networks.smoe.responses import RESPONSES
+
+D, N, T = 8, 4, 32
+KINDS = {
+    "smoe": SMoE,
+    "compete": CompeteSMoE,
+    "compete-v1": CompeteSMoEv1,
+    "competition": CompetitionMoE,
+    "competition-v1": CompetitionMoEv1,
+}
+
+
+def layer_of(kind=SMoE, **options):
+    torch.manual_seed(0)
+    layer = kind(D, N, top_k=2, hidden=16, balance=1.0, z=0.1, **options)
+    layer.competing = True
+    return layer
+
+
+def rows(n=T, seed=1):
+    return torch.randn(n, D, generator=torch.Generator().manual_seed(seed))
+
+
+def gradients(layer):
+    return {
+        name: None if p.grad is None else p.grad.clone() for name, p in layer.named_parameters()
+    }
+
+
+def same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert (found[name] is None) == (value is None), name
+        if value is not None:
+            torch.testing.assert_close(found[name], value)
+
+
+def plain_gradients(kind):
+    layer = layer_of(kind)
+    loss = layer(rows()).square().sum() + auxiliary_loss(layer)
+    loss.backward()
+    return gradients(layer)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_checkpoints_that_do_not_enter_again_change_nothing(kind):
+    expected = plain_gradients(kind)
+    layer = layer_of(kind)
+    for _ in range(2):
+        layer.zero_grad()
+        out = checkpoint(layer, rows(), use_reentrant=False)
+        (out.square().sum() + auxiliary_loss(layer)).backward()
+        same(gradients(layer), expected)
+
+
+@pytest.mark.parametrize("kind", [SMoE, CompeteSMoE, CompeteSMoEv1])
+def test_checkpoints_that_enter_again_are_refused(kind):
+    layer = layer_of(kind)
+    checkpoint(layer, rows().requires_grad_(), use_reentrant=True)
+    with pytest.raises(RuntimeError, match="use_reentrant=False"):
+        auxiliary_loss(layer)
+
+
+def test_competition_without_a_router_needs_no_graph():
+    layer = layer_of(CompetitionMoE)
+    checkpoint(layer, rows().requires_grad_(), use_reentrant=True).sum().backward()
+    assert auxiliary_loss(layer).item() == 0.0
+
+
+@pytest.mark.parametrize("kind", [SMoE, CompeteSMoE, CompeteSMoEv1])
+def test_passes_since_the_last_call_add_up(kind):
+    layer = layer_of(kind)
+    parts = []
+    for seed in (1, 2, 3):
+        layer(rows(seed=seed))
+        parts.append(auxiliary_loss(layer).item())
+    for seed in (1, 2, 3):
+        layer(rows(seed=seed))
+    assert auxiliary_loss(layer).item() == pytest.approx(sum(parts))
+    with pytest.raises(ValueError, match="no forward pass in training"):
+        auxiliary_loss(layer)
+
+
+def test_losses_that_nobody_takes_are_dropped_with_a_warning(monkeypatch):
+    monkeypatch.setattr("moestat.networks.smoe.layer._MOST_PENDING", 3)
+    layer = layer_of()
+    for _ in range(3):
+        layer(rows(2))
+    with pytest.warns(UserWarning, match="auxiliary_loss has not been called for 3 passes"):
+        layer(rows(2))
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_copies_and_files_hold_the_layer_and_no_graph(kind):
+    layer = layer_of(kind)
+    expected = layer(rows())
+    stored = io.BytesIO()
+    torch.save(layer, stored)
+    stored.seek(0)
+    others = copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))
+    for other in (*others, torch.load(stored, weights_only=False)):
+        assert torch.equal(other(rows()), expected)
+        auxiliary_loss(other)
+
+
+@pytest.mark.parametrize("response", RESPONSES)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_response_and_activation_can_be_stored(response, activation):
+    layer = layer_of(CompeteSMoE, response=response, activation=activation)
+    assert torch.equal(pickle.loads(pickle.dumps(layer))(rows()), layer(rows()))
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("competing", [False, True])
+def test_a_batch_without_rows_has_no_loss(kind, competing):
+    layer = layer_of(kind)
+    layer.competing = competing
+    out = layer(rows(0))
+    loss = auxiliary_loss(layer)
+    assert out.shape == (0, D)
+    assert loss.item() == 0.0
+    (out.sum() + loss).backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_padding_counts_nowhere(kind):
+    x, mask = rows().view(4, T // 4, D), torch.ones(4, T // 4, dtype=torch.bool)
+    mask[0, 3:] = mask[2, 1:] = False
+    layer = layer_of(kind)
+    padded = x.clone()
+    padded[~mask] = 1e3
+    out = layer(padded, mask=mask)
+    assert (out[~mask] == 0).all()
+    found = auxiliary_loss(layer)
+    torch.testing.assert_close(out[mask], layer(x[mask]))
+    torch.testing.assert_close(found, auxiliary_loss(layer))
+    with pytest.raises(ValueError, match=r"mask must be of bool and of shape \(4, 8\)"):
+        layer(x, mask=mask[0])
+
+
+def test_silu_ranks_before_it_cuts():
+    layer = layer_of(CompeteSMoE, response="silu")
+    outputs = layer.experts.every(rows(400))
+    means = nn.functional.silu(outputs).mean(-1).T
+    layer(rows(400))
+    assert ((means < 0).sum(1) > 2).any()  # there two winners at least would be arbitrary
+    assert torch.equal(layer.trace or layer.competition(rows(400)), means)
+
+
+def test_the_router_in_full_precision_under_autocast():
+    layer = layer_of(router_dtype=torch.float32).eval()
+    plain = layer.decide(rows(400)).chosen
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(layer.decide(rows(400)).chosen, plain)
+        layer.router_dtype = None
+        assert not torch.equal(layer.decide(rows(400)).chosen, plain)
+
+
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+@pytest.mark.parametrize("kind", [SMoE, CompeteSMoE])
+def test_a_compiled_layer_is_the_layer(kind):
+    layer = layer_of(kind)
+    compiled = torch.compile(layer)
+    out = compiled(rows())
+    loss = out.square().sum() + auxiliary_loss(layer)
+    loss.backward()
+    torch.testing.assert_close(gradients(layer), plain_gradients(kind), rtol=1e-4, atol=1e-5)
+
+
+def test_an_encoder_layer_keeps_its_experts_in_evaluation():
+    torch.manual_seed(0)
+    model = nn.TransformerEncoder(
+        SMoEEncoderLayer(D, 2, layer_of(), batch_first=True, dropout=0.0),
+        num_layers=2,
+        enable_nested_tensor=False,
+    )
+    x = rows().view(4, -1, D)
+    trained = model(x)
+    auxiliary_loss(model).backward()
+    model.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), trained)
+        with torch.no_grad():
+            model.layers[0].experts.experts.outer.zero_()
+        assert not torch.allclose(model(x), trained)
+    with pytest.raises(ValueError, match="experts must have widths"):
+        SMoEEncoderLayer(2 * D, 2, layer_of())
+
+
+class Block(nn.Module):
+    """A decoder block as libraries write it, with a slot named mlp."""
+
+    def __init__(self, mlp):
+        super().__init__()
+        self.norm, self.mlp = nn.LayerNorm(D), mlp
+
+    def forward(self, x):
+        return x + self.mlp(self.norm(x))
+
+
+def test_experts_in_the_slot_of_a_trained_block_begin_as_its_copies():
+    torch.manual_seed(0)
+    gate, up = nn.Linear(D, 16, bias=False), nn.Linear(D, 16, bias=False)
+    down = nn.Linear(16, D, bias=False)
+    layer = SMoE(GatedExperts(N, D, 16, D), SoftmaxRouter(D, N), top_k=2)
+    copy_gated(layer, gate, up, down)
+    expected = down(nn.functional.silu(gate(rows())) * up(rows()))
+    torch.testing.assert_close(layer(rows()), expected)
+    model = nn.Sequential(Block(layer), Block(layer_of()))
+    model(rows()).sum().backward()
+    assert auxiliary_loss(model).item() > 0
+    with pytest.raises(ValueError, match="must both have biases"):
+        copy_linear(layer_of(), nn.Linear(D, 16), nn.Linear(16, D))
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_the_experts_of_a_mixtral_block(stacked):
+    torch.manual_seed(0)
+    names = {"w1": (D, 16), "w3": (D, 16), "w2": (16, D)}
+    experts = [
+        SimpleNamespace(**{n: nn.Linear(*shape, bias=False) for n, shape in names.items()})
+        for _ in range(N)
+    ]
+    router = nn.Linear(D, N, bias=False)
+    given = experts
+    if stacked:
+        both = [torch.cat([e.w1.weight, e.w3.weight]) for e in experts]
+        down = torch.stack([e.w2.weight for e in experts])
+        given = SimpleNamespace(gate_up_proj=torch.stack(both), down_proj=down)
+    layer = SMoE(GatedExperts(N, D, 16, D), SoftmaxRouter(D, N), top_k=2)
+    copy_mixtral(layer, SimpleNamespace(experts=given, gate=router))
+    values, chosen = router(rows()).topk(2)
+    answers = torch.stack(
+        [e.w2(nn.functional.silu(e.w1(rows())) * e.w3(rows())) for e in experts], 1
+    )
+    picked = answers.gather(1, chosen.unsqueeze(2).expand(-1, -1, D))
+    torch.testing.assert_close(layer(rows()), (values.softmax(-1).unsqueeze(2) * picked).sum(1))
+
+
+def test_shared_experts_capacity_and_jitter():
+    shared = nn.Linear(D, D)
+    layer = layer_of(shared=shared)
+    plain = layer_of()
+    torch.testing.assert_close(layer(rows()), plain(rows()) + shared(rows()))
+    tight = layer_of(capacity=0.5)
+    chosen = tight.decide(rows()).chosen
+    most = -(-(T * 2) // (2 * N))
+    rank = (nn.functional.one_hot(chosen.reshape(-1), N).cumsum(0) - 1).view(T, 2, N)
+    kept = rank.gather(2, chosen.unsqueeze(2)).squeeze(2) < most
+    decision = plain.decide(rows())
+    weights = torch.zeros(T, N).scatter(1, chosen, decision.weights * kept)
+    answers = plain.experts.every(rows())
+    torch.testing.assert_close(tight(rows()), torch.einsum("tn,ntd->td", weights, answers))
+    noisy = layer_of(jitter=0.3)
+    assert not torch.equal(noisy.decide(rows()).scores, plain.decide(rows()).scores)
+    noisy.eval()
+    assert torch.equal(noisy.decide(rows()).scores, plain.decide(rows()).scores)
+
+
+def test_what_a_pass_did_can_be_logged():
+    layer = layer_of(CompeteSMoE)
+    layer(rows())
+    last = layer.last
+    assert set(last.losses) == {"balance", "z", "distillation", "diversity"}
+    assert auxiliary_loss(layer).item() == pytest.approx(sum(last.losses.values()).item())
+    assert last.scores.shape == (T, N)
+    assert not last.scores.requires_grad
+    assert last.load.sum().item() == pytest.approx(1.0)
+    assert "top_k=2" in repr(layer)
+
+
+def test_sizes_and_parts():
+    layer = CompeteSMoE(D, N, 2, 16, bias=True, dropout=0.1, dtype=torch.float64)
+    assert {p.dtype for p in layer.parameters()} == {torch.float64}
+    assert layer.experts.inner.shape == (N, D, 16)
+    assert layer.experts.inner_bias is not None
+    assert SMoE(D, N, activation=torch.sin)(rows()).shape == (T, D)
+    for make, message in (
+        (lambda: SMoE(D, SoftmaxRouter(D, N)), "modules both, or a width"),
+        (lambda: SMoE(0, N), "d_model must be an integer >= 1"),
+        (lambda: SMoE(D, N, hidden=2.5), "hidden must be an integer"),
+        (lambda: SMoE(GatedExperts(N, D, 4, D), SoftmaxRouter(D, N), hidden=3), "goes with sizes"),
+        (lambda: SMoE(D, N, capacity=0), "capacity must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
+    with pytest.raises(TypeError, match="biases"):
+        SMoE(D, N, biases=True)
+
+
+def _steps_of_a_process(rank, port):
+    import torch.distributed as dist
+
+    address = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
+    try:
+        for kind in KINDS.values():
+            for unused in (False, True):
+                layer = layer_of(kind)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    model = nn.parallel.DistributedDataParallel(
+                        layer, find_unused_parameters=unused
+                    )
+                for competing in (True, False, True):
+                    layer.competing = competing
+                    model.zero_grad()
+                    out = model(rows(seed=rank))
+                    (out.square().sum() + auxiliary_loss(model)).backward()
+                total = layer.experts.inner.grad.clone()
+                dist.all_reduce(total)
+                torch.testing.assert_close(total, 2 * layer.experts.inner.grad)
+    finally:
+        dist.destroy_process_group()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_distributed_data_parallel_with_and_without_unused_parameters():
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(_steps_of_a_process, (port,), nprocs=2)
