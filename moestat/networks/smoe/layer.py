@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from moestat.base.validate import check_keywords, positive_int, real_in
 from moestat.networks.smoe.dispatch import plan_dispatch
 from moestat.networks.smoe.experts import MLPExperts, StackedExperts
-from moestat.networks.smoe.losses import balance_loss, z_loss
+from moestat.networks.smoe.losses import balance_loss, load_of, z_loss
 from moestat.networks.smoe.responses import response_called
 from moestat.networks.smoe.routers import Router, SoftmaxRouter
 from moestat.networks.smoe.schedule import CompetitionSchedule
@@ -253,9 +253,8 @@ class SMoE(nn.Module):
             with torch.no_grad():
                 self.trace.append((self.decide(rows, ids), self.competition(rows)))
         scores, chosen = decision.scores.detach(), decision.chosen
-        load = torch.bincount(chosen.reshape(-1), minlength=self.experts.n_experts)
         terms = {name: loss.detach() for name, loss in losses.items()} if self.training else {}
-        self.last = Pass(scores, chosen, load / max(chosen.numel(), 1), terms)
+        self.last = Pass(scores, chosen, load_of(chosen, scores), terms)
         return out if self.shared is None else out + self.shared(rows)
 
     def _answer(

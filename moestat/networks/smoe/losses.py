@@ -6,7 +6,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["balance_loss", "distillation_loss", "diversity_loss", "router_loss", "z_loss"]
+__all__ = [
+    "balance_loss",
+    "distillation_loss",
+    "diversity_loss",
+    "load_of",
+    "router_loss",
+    "z_loss",
+]
 
 
 def _mean(values: Tensor) -> Tensor:
@@ -104,6 +111,13 @@ def router_loss(scores: Tensor, responses: Tensor, top_k: int) -> Tensor:
     return _mean(errors.square())
 
 
+def load_of(chosen: Tensor, scores: Tensor) -> Tensor:
+    """Shares (N,) of all choices (T, K) of each expert, of scores (T, N); 0 where none are."""
+    flat = chosen.reshape(-1)
+    counts = flat.new_zeros(scores.shape[-1]).scatter_add(0, flat, torch.ones_like(flat))
+    return counts.to(scores.dtype) / max(len(flat), 1)
+
+
 def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     """``N sum_i f_i P_i``: shares of choices times mean probabilities (Fedus et al., 2022, eq. 4).
 
@@ -128,8 +142,7 @@ def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     n_experts = scores.shape[-1]
     if not chosen.numel():
         return scores.sum()
-    counts = torch.bincount(chosen.reshape(-1), minlength=n_experts)
-    shares = counts.to(scores.dtype) / chosen.numel()
+    shares = load_of(chosen, scores)
     return n_experts * (shares * scores.softmax(-1).mean(0)).sum()
 
 
