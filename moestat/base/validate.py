@@ -140,8 +140,18 @@ def as_floats(name: str, value: Any, shape: Iterable[int | None]) -> FloatArray:
     return array
 
 
-def as_design(X: Any, n_features: int | None = None) -> FloatArray:
-    """Inputs (n, d), or (n,) when d = 1, as the contiguous (d, n) array the loops read."""
+def as_design(X: Any, n_features: int | None = None, *, missing: bool = False) -> FloatArray:
+    """Inputs (n, d), or (n,) when d = 1, as the contiguous (d, n) array the loops read.
+
+    NaN is refused unless it stands for what is `missing`.  So is a frame with named columns, whose
+    names nobody here would look at.
+    """
+    names = getattr(X, "column_names", getattr(X, "columns", ()))
+    if any(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"X has named columns, {', '.join(map(str, names))}, and is read by position here: pass"
+            " X.to_numpy(), or ask the result of a fit, whose methods read columns by their names"
+        )
     design = as_numbers("X", as_plain_array("X", X).T)
     shape = design.shape[::-1]
     if design.ndim == 1 and n_features in (None, 1):
@@ -149,18 +159,18 @@ def as_design(X: Any, n_features: int | None = None) -> FloatArray:
     if design.ndim != 2 or n_features not in (None, design.shape[0]):
         width = "any" if n_features is None else n_features
         raise ValueError(f"X must have shape (any, {width}), got {shape}")
-    _check_finite("X", design)
+    _check_finite("X", design[~np.isnan(design)] if missing else design)
     return design
 
 
-def as_weights(sample_weight: Any, n: int) -> FloatArray:
-    """Sample weights (n,), non-negative with a positive sum; ones for None."""
+def as_weights(sample_weight: Any, n: int, *, some: bool = True) -> FloatArray:
+    """Sample weights (n,), non-negative and with `some` of a positive sum; ones for None."""
     if sample_weight is None:
         return np.ones(n)
     weight = as_floats("sample_weight", sample_weight, (n,))
     if np.any(weight < 0):
         raise ValueError(f"sample_weight must be >= 0, got a minimum of {weight.min():g}")
-    if not weight.sum() > 0:
+    if some and not weight.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, but all its values are zero")
     return weight
 

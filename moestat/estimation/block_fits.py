@@ -14,7 +14,14 @@ import numpy as np
 
 from moestat.base.registry import configured
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, as_generator, check_kind, positive_int
+from moestat.base.validate import (
+    as_floats,
+    as_generator,
+    as_weights,
+    check_kind,
+    positive_int,
+    short,
+)
 from moestat.estimation.blocks import Block, Blocks
 from moestat.estimation.data import Data, check_options, holding_constants
 from moestat.estimation.fitting import (
@@ -25,6 +32,9 @@ from moestat.estimation.fitting import (
     checked_starts,
     end_fits,
 )
+from moestat.estimation.reading.inputs import read_inputs
+from moestat.estimation.reading.labels import plain_labels
+from moestat.estimation.reading.table import as_column, no_missing
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns
 from moestat.estimation.standardise import Standardised, standardise
@@ -60,10 +70,11 @@ class _Reader:
     family: Family
     labels: Any = None
     units: DataUnits | None = None
+    features: tuple[str, ...] | None = None
 
     def sample(self, block: Block) -> Sample:
         """The rows of a block."""
-        X, y, weight = _numbers(block, self.family.n_features)
+        X, y, weight = _numbers(block, self.family.n_features, self.features)
         if self.labels is not None:
             y = np.searchsorted(self.labels, y) + 1
         response = self.family.likelihood.encode(y, self.family.n_classes)
@@ -74,26 +85,23 @@ class _Reader:
         return found if self.units is None else found.within(self.units)
 
 
-def _numbers(block: Block, n_features: int | None = None) -> tuple[FloatArray, Any, FloatArray]:
+def _numbers(
+    block: Block, n_features: int | None, features: Sequence[str] | None
+) -> tuple[FloatArray, Any, FloatArray]:
     """Inputs (d, b), responses as they are and weights (b,), checked, of rows with a weight."""
-    X = np.asarray(block[0], dtype=np.float64)
-    X = np.ascontiguousarray(X.reshape(len(X), -1).T)
-    y = np.asarray(block[1])
-    if y.dtype.kind == "O":
-        y = np.array(y.tolist())  # words as words
-        if y.dtype.kind not in "US":
-            raise ValueError("y has missing values, or labels of several kinds")
-    weight = np.asarray(block[2], dtype=np.float64) if len(block) > 2 else np.ones(len(y))
-    if n_features is not None and len(X) != n_features:
-        raise ValueError(f"X must have {n_features} columns, got {len(X)}")
-    if not X.shape[1:] == y.shape == weight.shape:
-        raise ValueError(f"X, y, weights have {X.shape[1]}, {y.shape}, {weight.shape} rows")
-    numbers = y.dtype.kind == "f"
-    for name, values in (("X", X), ("y", y if numbers else weight), ("sample_weight", weight)):
-        if not np.isfinite(values).all():
-            raise ValueError(f"{name} has missing or infinite values")
-    if weight.min(initial=0.0) < 0.0:
-        raise ValueError(f"sample_weight must be >= 0, got {weight.min():g}")
+    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+        raise ValueError(f"a block must be a tuple of X, y and perhaps weights, got {short(block)}")
+    X = read_inputs(block[0], n_features, features).design
+    column = as_column("y", block[1])
+    no_missing("y", column.missing)
+    words = column.values.dtype.kind in "OUS"
+    y = plain_labels(column) if words else column.values
+    given = block[2] if len(block) > 2 else None
+    if given is not None:
+        given = as_column("sample_weight", given).numbers("sample_weight")
+    if len(y) != X.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} samples but y has {len(y)}")
+    weight = as_weights(given, len(y), some=False)
     if weight.all():
         return X, y, weight
     used = weight > 0
@@ -154,10 +162,16 @@ class _Known:
 
 
 def _look(
-    has_labels: bool, n_features: int | None, most: int, seed: int, number: int, block: Block
+    has_labels: bool,
+    n_features: int | None,
+    features: tuple[str, ...] | None,
+    most: int,
+    seed: int,
+    number: int,
+    block: Block,
 ) -> _Known:
     """What is to be known about one block."""
-    X, y, weight = _numbers(block, n_features)
+    X, y, weight = _numbers(block, n_features, features)
     labels = None
     if not has_labels:
         y = as_floats("y", y, (None,))
@@ -260,7 +274,7 @@ def _through(reader: _Reader, function: Callable[[Sample], T], number: int, bloc
 
 def _rows(blocks: Blocks, known: _Known, own: Family, labels: Any, threads: int) -> _Rows:
     """The rows in the user's units."""
-    reader = _Reader(own, labels)
+    reader = _Reader(own, labels, features=blocks.features)
     known.mean[list(own.held)] = 0.0
     drawn = known.drawn
     sampled = reader.sample((drawn.X.T, drawn.y, drawn.weight))
@@ -459,7 +473,8 @@ def _survey(
     most = _SPARE * _SAMPLED // len(blocks) + 1
     known: _Known | None = None
     drawn: list[_Drawn] = []
-    for own in blocks.map(partial(_look, has_labels, n_features, most, seed), threads):
+    look = partial(_look, has_labels, n_features, blocks.features, most, seed)
+    for own in blocks.map(look, threads):
         if known is not None and own.mean.size != known.mean.size:
             raise ValueError("blocks: X has another number of columns in another block")
         if known is not None and own.labels is not None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from moestat.base.validate import as_path, check_kind, positive_int
+from moestat.estimation.reading.table import check_aligned
 
 __all__ = ["Blocks"]
 
@@ -121,11 +122,19 @@ class Blocks:
         parts = [part for part in (X, y, sample_weight) if part is not None]
         for name, part in zip(("X", "y", "sample_weight"), parts, strict=False):
             check_kind(name, part, "shape", "an array, such as numpy.memmap")
+            check_kind(name, part, "__getitem__", "an array of one row or more")
+            if not np.shape(part):
+                raise ValueError(f"{name} must be an array of one row or more, got a number")
+        check_aligned({"X": X, "y": y, "sample_weight": sample_weight})
         lengths = [len(part) for part in parts]
         if min(lengths) != max(lengths) or not lengths[0]:
             raise ValueError(f"X, y and sample_weight must have the same length, got {lengths}")
         positive_int("rows", rows)
-        return cls(partial(_cut, parts, rows), -(-lengths[0] // rows))
+        names = [*getattr(X, "columns", ())]
+        named = bool(names) and all(isinstance(name, str) for name in names)
+        response = getattr(y, "name", None) if named else None
+        count = -(-lengths[0] // rows)
+        return cls(partial(_cut, parts, rows), count, tuple(names) if named else None, response)
 
     @classmethod
     def from_parquet(
@@ -215,7 +224,8 @@ class Blocks:
 
 def _cut(parts: list[Any], rows: int, number: int) -> Block:
     """One block of arrays."""
-    return tuple(np.asarray(part[number * rows : (number + 1) * rows]) for part in parts)
+    here = slice(number * rows, (number + 1) * rows)
+    return tuple(getattr(part, "iloc", part)[here] for part in parts)
 
 
 def _row_group(path: Path, columns: list[str], d: int, number: int) -> Block:

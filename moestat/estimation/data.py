@@ -1,4 +1,4 @@
-"""What people pass to a fit: arrays and data frames, read once, with the names they came with."""
+"""The data of a fit: everything that people pass is read here, once, into one record."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import numpy as np
 
 from moestat.base.registry import configured
 from moestat.base.types import FloatArray
-from moestat.base.validate import (
-    as_design,
-    as_numbers,
-    as_plain_array,
-    as_weights,
-    check_keywords,
-)
+from moestat.base.validate import as_weights, check_keywords
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
+from moestat.estimation.reading.inputs import Inputs, read_inputs
+from moestat.estimation.reading.labels import positions_of, read_labels
+from moestat.estimation.reading.table import (
+    Column,
+    as_column,
+    check_aligned,
+    check_missing,
+    no_missing,
+)
 from moestat.model.constraints import named
 from moestat.model.family import Family, family
 from moestat.model.likelihoods import LIKELIHOODS
 
 __all__ = [
-    "Data",
-    "check_options",
-    "check_present",
-    "holding_constants",
-    "read_data",
-    "read_inputs",
-    "spans",
+    *("Data", "Inputs", "check_options", "holding_constants", "read_data", "read_inputs"),
+    *("read_new", "read_new_response", "spans"),
 ]
-
 
 _OF_DATA = ("likelihood", "n_features", "n_classes")
 """Arguments of `moestat.family` that the data say."""
 
+_NAMED = ("equal", "fixed")
+"""Arguments in which inputs are called by their names."""
+
 
 @dataclass(frozen=True)
 class Data:
-    """The data of a fit and what their columns and classes are called.
+    """The data of a fit and what their columns, rows and classes are called.
 
     Parameters
     ----------
@@ -58,8 +58,14 @@ class Data:
         Labels of the classes in order, the last one the reference; None for a continuous response.
     formula : FormulaInputs or None
         How inputs are made from a data frame; None for a fit without formula.
+    index : pandas.Index or None
+        What the rows are called.
     groups : ndarray of shape (n,) or None
         Label of the group of each row, for which an expert is chosen once; None without groups.
+    kept : ndarray of shape (n,) or None
+        Positions of the rows in what was given, where rows with missing values were left out.
+    dropped : int
+        Number of rows that were left out.
     """
 
     X: FloatArray = field(repr=False)
@@ -69,7 +75,10 @@ class Data:
     response: str | None = None
     classes: Any = None
     formula: Any = None
+    index: Any = field(default=None, repr=False)
     groups: Any = field(default=None, repr=False)
+    kept: Any = field(default=None, repr=False)
+    dropped: int = 0
 
 
 def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
@@ -92,6 +101,10 @@ def read_data(
     y: Any,
     sample_weight: Any,
     options: Mapping[str, Any],
+    *,
+    groups: Any = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "raise",
 ) -> tuple[Family, Data]:
     """The family and the data of a fit.
 
@@ -99,14 +112,18 @@ def read_data(
     ----------
     model : Family, str or mapping
         The family, or the name of its likelihood, or its table; sizes are then those of the data.
-    X : array_like or data frame of shape (n, d)
+    X : array_like, table or Inputs, of shape (n, d)
         Inputs; (n,) when d = 1.
-    y : array_like or series of shape (n,)
+    y : array_like or series of shape (n,) or (n, 1)
         Responses.
-    sample_weight : array_like of shape (n,) or None
-        Weights.
+    sample_weight, groups : array_like or series of shape (n,), optional
+        Weights, and labels of groups.
     options : mapping
         Further arguments of `moestat.family`, for a family by name.
+    classes : sequence, optional
+        Labels of the classes in the order that they are to have.
+    missing : {"raise", "drop"}
+        What to do with rows that have missing values.
 
     Returns
     -------
@@ -118,197 +135,135 @@ def read_data(
     ValueError
         If anything cannot be read, with the argument and the column.
     """
+    by_name = _check_model(model, options)
+    own: Any = model
+    check_missing(missing)
+    parts = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
+    check_aligned(parts)
+    inputs = X
+    if not isinstance(X, Inputs):
+        inputs = read_inputs(X, None if by_name else own.n_features, missing=missing)
+    series = {
+        name: as_column(name, parts[name])
+        for name in ("y", "sample_weight", "groups")
+        if name == "y" or parts[name] is not None
+    }
+    n = inputs.design.shape[1]
+    for name, column in series.items():
+        if len(column.values) != n and name == "groups":
+            raise ValueError(
+                f"groups must hold one label per row, shape ({n},), got {column.values.shape}"
+            )
+        if len(column.values) != n:
+            raise ValueError(f"X has {n} samples but {name} has {len(column.values)}")
+    used = _present(inputs, series, missing)
+    kept = None if used is None else np.flatnonzero(used)
+    design = inputs.design if kept is None else np.take(inputs.design, kept, axis=1)
+    if kept is not None:
+        series = {name: column.at(kept) for name, column in series.items()}
+    values, labels = _read_response(own, series["y"], classes)
+    if by_name:
+        sizes = {} if labels is None else {"n_classes": len(labels)}
+        options = dict(options)
+        options |= {n: named(options[n], inputs.features) for n in _NAMED if n in options}
+        own = family(own, **{"gate": "softmax", **options, "n_features": len(design), **sizes})
+    weight = as_weights(
+        series["sample_weight"].values if "sample_weight" in series else None, len(values)
+    )
+    own = holding_constants(own, design, weight > 0, inputs.features)
+    if own.held:
+        design = design.copy()  # it may be the caller's own
+        design[list(own.held)] = 0.0
+    index = inputs.index if kept is None or inputs.index is None else inputs.index[kept]
+    return own, Data(
+        design.T,
+        values,
+        weight,
+        inputs.features,
+        series["y"].name,
+        labels,
+        inputs.formula,
+        index,
+        _plain(series["groups"].values) if "groups" in series else None,
+        kept,
+        n - len(values),
+    )
+
+
+def _plain(labels: np.ndarray) -> np.ndarray:
+    """Labels that files hold without pickle."""
+    return labels.astype(str) if labels.dtype.kind == "O" else labels
+
+
+def _check_model(model: Any, options: Mapping[str, Any]) -> bool:
+    """Whether a model is given by name; raise unless it is one."""
     if not isinstance(model, (Family, str, Mapping)):
         raise ValueError(
             "family must be a family from moestat.family or the name of a likelihood,"
             f" {', '.join(LIKELIHOODS)}; got {model!r}"
         )
-    by_name = not isinstance(model, Family)
     if isinstance(model, Mapping) and "name" not in model:
         raise ValueError(
             f"family: a table of a likelihood needs a name, {', '.join(LIKELIHOODS)}; got {model!r}"
         )
-    if options and not by_name:
+    if options and isinstance(model, Family):
         raise ValueError(
             f"{', '.join(sorted(options))}: for a family by name only, such as"
             f" fit({model.likelihood.name!r}, X, y, n_experts={model.n_experts}); got {model!r}"
         )
-    _check_index(X, y)
-    design, features = read_inputs(X, None if by_name else model.n_features)
-    likelihood = configured(LIKELIHOODS, model) if by_name else model.likelihood
-    response, values = _read_series("y", y)
-    classes = None
+    return not isinstance(model, Family)
+
+
+def _present(inputs: Inputs, series: Mapping[str, Column], missing: str) -> Any:
+    """A mask of the rows without missing values, None where all are; raise as `missing` says."""
+    gaps = np.zeros(inputs.design.shape[1], dtype=bool)
+    for name, column in series.items():
+        if missing == "raise":
+            no_missing(name, column.missing)
+        gaps |= column.missing
+    if missing == "drop":
+        gaps |= np.isnan(inputs.design).any(axis=0)
+    if gaps.all() and gaps.size:
+        raise ValueError("every row has a missing value")
+    return ~gaps if gaps.any() else None
+
+
+def _read_response(model: Any, column: Column, classes: Sequence[Any] | None) -> tuple[Any, Any]:
+    """Responses as fits read them, and labels of classes or None."""
+    named = not isinstance(model, Family)
+    likelihood = configured(LIKELIHOODS, model) if named else model.likelihood
     if likelihood.support is not None:
-        values, classes = _read_labels(values, None if by_name else model.n_classes)
-    elif values.dtype.kind in "OUS" or likelihood.link is not None:
-        values = as_numbers("y", values)
-    if by_name:
-        sizes = {} if classes is None else {"n_classes": len(classes)}
-        options = {"gate": "softmax", **options, "n_features": design.shape[0], **sizes}
-        options |= {n: named(options[n], features) for n in ("equal", "fixed") if n in options}
-        model = family(model, **options)
-    if values.ndim != 1:
-        raise ValueError(f"y must have shape (n,), got {values.shape}")
-    if len(values) != design.shape[1]:
-        raise ValueError(f"X has {design.shape[1]} samples but y has {len(values)}")
-    weight = as_weights(sample_weight, len(values))
-    model = holding_constants(model, design, weight > 0, features)
-    if model.held:
-        design = design.copy()
-        design[list(model.held)] = 0.0
-    return model, Data(design.T, values, weight, features, response, classes)
+        values, labels = read_labels(column, None if named else model.n_classes, classes)
+        return values, labels
+    if classes is not None:
+        raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")
+    values = column.values
+    if values.dtype.kind in "OUS" or likelihood.link is not None:
+        values = column.numbers("y")
+    return values, None
 
 
-def read_inputs(
-    X: Any, n_features: int | None = None, features: Sequence[str] | None = None
-) -> tuple[FloatArray, tuple[str, ...] | None]:
-    """Inputs as the loops read them, and the names of their columns.
+def read_new(own: Family, data: Data | None, X: Any) -> Inputs:
+    """Inputs of new rows, read as those of the fit: by name, by formula, or as they stand."""
+    if data is not None and data.formula is not None:
+        return data.formula.inputs(X)
+    return read_inputs(X, own.n_features, None if data is None else data.features)
 
-    Parameters
-    ----------
-    X : array_like or data frame of shape (n, d)
-        Inputs; (n,) when d = 1.
-    n_features : int, optional
-        The number d that they must have.
-    features : sequence of str, optional
-        Names that the columns of a data frame must have; they are put in this order.
 
-    Returns
-    -------
-    ndarray of shape (d, n), tuple of str or None
-        The inputs, and the names of a data frame with named columns.
+def read_new_response(own: Family, data: Data | None, X: Any, y: Any) -> Any:
+    """Responses of new rows, encoded: labels are those of the fit.
 
-    Raises
-    ------
-    ValueError
-        If columns are missing, or hold categories, missing values or anything but numbers.
+    Without y a fit by formula has the response of the table.
     """
-    columns = _columns_of(X)
-    if columns is None:
-        return as_design(X, n_features), None
-    names = tuple(str(name) for name in X.columns) if hasattr(X, "columns") else (str(X.name),)
-    found = X.columns if hasattr(X, "columns") else [X.name]
-    named = all(isinstance(name, str) for name in found)
-    if named and len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"X: two columns are called {twice!r}")
-    if features is not None and named:
-        lost = [name for name in features if name not in names]
-        extra = [name for name in names if name not in features]
-        if lost or extra:
-            raise ValueError(
-                f"X must have the columns of the fit, {', '.join(features)};"
-                f" missing: {', '.join(lost) or 'none'}; unknown: {', '.join(extra) or 'none'}"
-            )
-        columns, names = [columns[names.index(name)] for name in features], tuple(features)
-    values = [_numbers(name, column) for name, column in zip(names, columns, strict=True)]
-    array = np.column_stack(values) if values else np.empty((len(X), 0))
-    return as_design(array, n_features), names if named else None
-
-
-def _columns_of(X: Any) -> list[Any] | None:
-    """The columns of a pandas or polars frame or series; None of anything else."""
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
-        return [X.iloc[:, j] for j in range(X.shape[1])]
-    if hasattr(X, "get_columns"):
-        return list(X.get_columns())
-    return [X] if _is_series(X) else None
-
-
-def _is_series(column: Any) -> bool:
-    return hasattr(column, "to_numpy") and hasattr(column, "name")
-
-
-def check_present(where: str, column: Any) -> None:
-    """Raise if a column has missing values."""
-    missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null())
-    values = column.to_numpy()
-    if values.dtype.kind == "f":
-        missing = missing | np.isnan(values)
-    if missing.any():
-        raise ValueError(
-            f"{where} has {missing.sum()} missing values, the first in row"
-            f" {np.flatnonzero(missing)[0]} (from 0); leave these rows out or impute them"
-        )
-
-
-def _numbers(name: str, column: Any) -> FloatArray:
-    where = f"X: column {name!r}"
-    check_present(where, column)
-    values, kind = column.to_numpy(), str(column.dtype)
-    categorical = kind.startswith(("category", "Categorical", "Enum"))
-    if categorical or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values)):
-        levels = sorted({str(value) for value in values})
-        shown = ", ".join(levels[:3]) + (", ..." if len(levels) > 3 else "")
-        raise ValueError(
-            f"{where} is categorical ({kind}: {shown}); code it by columns of 0 and 1, one for each"
-            " level but one, such as pandas.get_dummies(X, drop_first=True, dtype=float)"
-        )
-    numbers = as_numbers(where, values)
-    if np.isinf(numbers).any():
-        raise ValueError(f"{where} holds {np.isinf(numbers).sum()} infinite values")
-    return numbers
-
-
-def _read_series(name: str, y: Any) -> tuple[str | None, np.ndarray]:
-    """A response with its name."""
-    if not _is_series(y):
-        return None, as_plain_array(name, y)
-    check_present(name, y)
-    return None if y.name in (None, "") else str(y.name), as_plain_array(name, y.to_numpy())
-
-
-def _check_index(X: Any, y: Any) -> None:
-    """Rows of two pandas objects belong together by their index."""
-    one: Any = getattr(X, "index", None)
-    other: Any = getattr(y, "index", None)
-    if not (hasattr(one, "equals") and hasattr(other, "equals")) or len(one) != len(other):
-        return
-    if not one.equals(other):
-        raise ValueError("X and y have different indexes: align their rows, or pass arrays")
-
-
-def _read_labels(labels: np.ndarray, n_classes: int | None) -> tuple[Any, Any]:
-    """Positions of the labels, from 1, and the labels of the classes in ascending order.
-
-    Of a family with K classes integer labels in 1..K are these positions, whichever occur.
-    """
-    if labels.ndim != 1:
-        raise ValueError(f"y must have shape (n,), got {labels.shape}")
-    if labels.dtype.kind == "O":
-        missing = np.array([label is None or label != label for label in labels])
-        if missing.any():
-            raise ValueError(
-                f"y has {missing.sum()} missing labels, the first in row"
-                f" {np.flatnonzero(missing)[0]} (from 0)"
-            )
-        kinds = {type(label).__name__ for label in labels}
-        labels = np.array(labels.tolist())
-        if labels.dtype.kind not in "biufUS" or (len(kinds) > 1 and labels.dtype.kind in "US"):
-            raise ValueError(f"y must hold labels of one type, got {', '.join(sorted(kinds))}")
-    if labels.dtype.kind == "f":
-        if not np.all(np.isfinite(labels)):
-            raise ValueError("y holds NaN or infinite values; every sample must have a class label")
-        if np.any(labels != np.floor(labels)):
-            wrong = labels[labels != np.floor(labels)][0]
-            raise ValueError(
-                f"y must hold class labels: integers, words or truth values; got {wrong:g}"
-            )
-        labels = labels.astype(np.int64)
-    classes, position = np.unique(labels, return_inverse=True)
-    if n_classes is not None:
-        whole = labels.dtype.kind in "iu"
-        if whole and labels.size and classes[0] >= 1 and classes[-1] <= n_classes:
-            return labels.astype(np.int64), np.arange(1, n_classes + 1)
-        if len(classes) != n_classes:
-            shown = ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")
-            raise ValueError(
-                f"y must hold the labels 1..{n_classes} or {n_classes} labels of another kind;"
-                f" got {len(classes)} labels: {shown}"
-            )
-    elif len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got {len(classes)}")
-    return position.astype(np.int64).reshape(-1) + 1, classes
+    if y is None and data is not None and data.formula is not None:
+        y = data.formula.response_of(X)
+    check_aligned({"X": X, "y": y})
+    column = as_column("y", y)
+    no_missing("y", column.missing)
+    if own.likelihood.support is None:
+        return own.likelihood.encode(column.numbers("y"), own.n_classes)
+    labels = np.arange(1, own.n_classes + 1) if data is None else data.classes
+    return own.likelihood.encode(positions_of(column, labels), own.n_classes)
 
 
 def spans(design: FloatArray, used: Any) -> FloatArray:
@@ -342,4 +297,5 @@ def holding_constants(
 
 def without_rows(data: Data) -> Data:
     """The names of the data without X and y; the weights stay."""
-    return replace(data, X=np.empty((0, data.X.shape[1])), y=data.y[:0])
+    gone = {"index": None, "groups": None, "kept": None}
+    return replace(data, X=np.empty((0, data.X.shape[1])), y=data.y[:0], **gone)

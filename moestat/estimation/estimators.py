@@ -25,15 +25,41 @@ _NUMBERS: dict[str, Any] = {"dtype": np.float64}
 class _MoEEstimator(BaseEstimator):
     """What both estimators do: read the data, fit, keep the results without the data."""
 
-    n_experts: Any
-    gate: Any
-    expert: Any
-    solver: Any
-    starts: Any
-    n_starts: Any
-    bounds: Any
-    prior: Any
-    random_state: Any
+    results_: MoEResults
+    predict: Any
+
+    def __init__(
+        self,
+        n_experts: Any = 2,
+        gate: Any = "softmax",
+        expert: Any = "linear",
+        solver: Any = None,
+        starts: Any = None,
+        n_starts: Any = None,
+        bounds: Any = None,
+        prior: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_experts = n_experts
+        self.gate = gate
+        self.expert = expert
+        self.solver = solver
+        self.starts = starts
+        self.n_starts = n_starts
+        self.bounds = bounds
+        self.prior = prior
+        self.random_state = random_state
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver from the best start."""
+        check_is_fitted(self, "results_")
+        return max(1, self.results_.certificate.iterations)
+
+    def score_samples(self, X: Any, y: Any = None) -> np.ndarray:
+        """Log-density of each row, natural log; X (n, d), y (n,), or at the predictions of X."""
+        design = self._inputs(X)
+        return self.results_.score_samples(design, self.predict(X) if y is None else y)
 
     def _inputs(self, X: Any) -> np.ndarray:
         """Inputs (n, d) for predictions, with the columns of the fit."""
@@ -42,9 +68,9 @@ class _MoEEstimator(BaseEstimator):
             read_inputs(X)
         return np.asarray(validate_data(self, X, reset=False, **_NUMBERS))
 
-    def _fitted(self, likelihood: str, X: Any, y: Any, sample_weight: Any) -> MoEResults:
+    def _fitted(self, likelihood: Any, X: Any, y: Any, sample_weight: Any) -> MoEResults:
         """The results of a fit."""
-        bounds = {} if self.bounds is None else {"bounds": self.bounds}
+        bounds: Any = {} if self.bounds is None else {"bounds": self.bounds}
         named = isinstance(self.solver, (str, Mapping))
         result = fit(
             likelihood,
@@ -107,28 +133,6 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
     (['down'], (200, 2))
     """
 
-    def __init__(
-        self,
-        n_experts: int = 2,
-        gate: str | Mapping[str, Any] = "softmax",
-        expert: str | Mapping[str, Any] = "linear",
-        solver: str | Mapping[str, Any] | Solver | None = None,
-        starts: Sequence[StartRule] | None = None,
-        n_starts: int | None = None,
-        bounds: Mapping[str, tuple[float, float]] | None = None,
-        prior: Prior | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_experts = n_experts
-        self.gate = gate
-        self.expert = expert
-        self.solver = solver
-        self.starts = starts
-        self.n_starts = n_starts
-        self.bounds = bounds
-        self.prior = prior
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoEClassifier:
         """Fit by maximum likelihood; X (n, d), y (n,) labels of any kind."""
         if hasattr(X, "columns"):
@@ -145,6 +149,11 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         design = self._inputs(X)
         return self.results_.predict_proba(design)
 
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Natural logarithms of `predict_proba`, shape (n, K)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def predict(self, X: Any) -> np.ndarray:
         """Most probable label of each row of X (n, d)."""
         probability = self.predict_proba(X)
@@ -152,7 +161,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
 
 
 class MoERegressor(RegressorMixin, _MoEEstimator):
-    """Mixture of Gaussian experts as a scikit-learn regressor.
+    """Mixture of experts as a scikit-learn regressor: of real, positive or counted responses.
 
     Parameters
     ----------
@@ -172,6 +181,9 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         A weakly informative prior density, `moestat.Prior`; the fit is then the posterior mode.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Source of the starts.
+    likelihood : str or mapping
+        Likelihood of the experts, as in `moestat.fit`: "gaussian", "poisson",
+        "negative-binomial", "gamma", "least-squares", ``{"name": "binomial", "trials": 8}``.
 
     Attributes
     ----------
@@ -204,16 +216,17 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         bounds: Mapping[str, tuple[float, float]] | None = None,
         prior: Prior | None = None,
         random_state: Any = None,
+        likelihood: str | Mapping[str, Any] = "gaussian",
     ) -> None:
-        self.n_experts = n_experts
-        self.gate = gate
-        self.expert = expert
-        self.solver = solver
-        self.starts = starts
-        self.n_starts = n_starts
-        self.bounds = bounds
-        self.prior = prior
-        self.random_state = random_state
+        super().__init__(
+            n_experts, gate, expert, solver, starts, n_starts, bounds, prior, random_state
+        )
+        self.likelihood = likelihood
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.likelihood not in ("gaussian", "least-squares")
+        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoERegressor:
         """Fit by maximum likelihood; X (n, d), y (n,) real."""
@@ -223,10 +236,16 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
             self, X, y, ensure_min_samples=2, y_numeric=True, **_NUMBERS
         )
         given = X if hasattr(X, "columns") else design
-        self.results_ = self._fitted("gaussian", given, response, sample_weight)
+        self.results_ = self._fitted(self.likelihood, given, response, sample_weight)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Conditional mean of y at each row of X (n, d)."""
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Conditional mean of y at each row of X (n, d), and its standard deviation if asked for.
+
+        The standard deviation is that of a new response: within and between experts.
+        """
         design = self._inputs(X)
-        return self.results_.predict(design)
+        mean = self.results_.predict(design)
+        if not return_std:
+            return mean
+        return mean, np.sqrt(self.results_.predict(design, "variance"))

@@ -22,7 +22,7 @@ from moestat.base.validate import (
 from moestat.base.warnings import SeparationWarning, warn_caller
 from moestat.estimation.data import Data, check_options, read_data, spans
 from moestat.estimation.doubts import doubts
-from moestat.estimation.groups import arranged, check_groups, grouped, read_groups
+from moestat.estimation.groups import arranged, check_groups, grouped
 from moestat.estimation.priors import Prior
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns, least_squares
@@ -476,6 +476,8 @@ def fit(
     compress: str | None = None,
     prior: Prior | None = None,
     groups: Any = None,
+    classes: Sequence[Any] | None = None,
+    missing: str = "raise",
     **model: Any,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts, with a certificate.
@@ -487,12 +489,14 @@ def fit(
         "multinomial", or its table with options, such as ``{"name": "binomial", "trials": 8}``.
         Numbers of inputs and classes are then those of the data.
     X : array_like or data frame of shape (n, d)
-        Inputs; (n,) when d = 1.  Names of columns of a pandas or polars frame are kept.  A
+        Inputs; (n,) when d = 1.  Names of columns of a table, of pandas, polars, pyarrow or
+        another library that narwhals knows or a mapping, are kept, and the index of its rows.  A
         constant column is held at coefficients 0, with a `ConstantColumnWarning`.
-    y : array_like or series of shape (n,)
+    y : array_like or series of shape (n,) or (n, 1)
         Responses: real numbers, or labels of classes, which may be integers, words or truth
-        values.  Classes are in ascending order of their labels, the last one the reference; with
-        K classes given, integers in 1..K are their numbers.
+        values.  Classes are in the order of declared categories, else in ascending order of their
+        labels, the last one the reference; with K classes given, integers in 1..K are their
+        numbers.  A series must have the index of X.
     solver : Solver, optional
         By default `moestat.solvers.Newton`, `moestat.solvers.QuasiNewton` for more than 70
         parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other
@@ -527,6 +531,12 @@ def fit(
         Label of each row's group, such as a subject: an expert is chosen once for all rows of a
         group, ``log L = sum_g log sum_k pi_k(x_g) prod_(i in g) f_k(y_i | x_i)``.  Inputs of the
         gate are the same for all rows of a group, and so are weights.
+    classes : sequence, optional
+        Labels of the classes in the order that they are to have, the last one the reference.
+    missing : {"raise", "drop"}
+        What to do with rows that have missing values: refuse the data, or leave these rows out;
+        ``result.data.dropped`` is their number and ``result.data.kept`` has the places of the
+        others.
     **model
         ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
         ``offset`` and ``equal`` as in `moestat.family`, for a model by name; its gate is
@@ -586,11 +596,12 @@ def fit(
     elif starts is None:
         starts = [ShortRuns(searches=SEARCHES)]
     where = (threads, target, prior)
-    own, read = read_data(family, X, y, sample_weight, model)
-    if groups is not None:
+    own, read = read_data(
+        family, X, y, sample_weight, model, groups=groups, classes=classes, missing=missing
+    )
+    if read.groups is not None:
         if compress is not None:
             raise ValueError("compress: rows of groups cannot stand for each other; leave it out")
-        read = replace(read, groups=read_groups(groups, len(read.y)))
         check_groups(own, *grouped(read), read.features)
     if compress == "auto":
         # A generator would have moved on if the data are fitted as they are after all.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +13,15 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_weights
 from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
-from moestat.estimation.formula_inputs import (
+from moestat.estimation.reading.formula import (
     FormulaInputs,
-    evaluated,
     first_dependent,
     parsed,
-    read_columns,
-    variables,
+    response_column,
+    table_of,
+    used_names,
 )
+from moestat.estimation.reading.table import Table, as_table, check_missing, column_names
 from moestat.estimation.results import MoEResults
 
 __all__ = ["fit_formula"]
@@ -34,6 +36,8 @@ def fit_formula(
     weights: str | None = None,
     offset: str | None = None,
     groups: str | None = None,
+    missing: str = "raise",
+    scope: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts that a formula describes.
@@ -46,9 +50,12 @@ def fit_formula(
     formula : str
         Response, ``~``, terms of the experts and, after ``|``, those of the gate, in the grammar
         of the package formulaic: columns of `data`, categories (words, or ``C(x)``), interactions
-        ``a:b`` and ``a * b``, functions such as ``log(x)``, ``poly(x, 2)``, ``bs(x, df=4)``.
-    data : data frame, or mapping of str to array_like of shape (n,)
-        The data, n rows; only columns that are named are read.
+        ``a:b`` and ``a * b``, functions such as ``log(x)``, ``poly(x, 2)``, ``bs(x, df=4)`` and
+        those of the caller's, ``I(x ** 2)``, ``.`` for all other columns, names with spaces in
+        back-ticks, and ``offset(log(t))`` among the terms of the experts.
+    data : table, or mapping of str to array_like of shape (n,)
+        The data, n rows, of pandas, polars, pyarrow or another library that narwhals knows; only
+        columns that are named are read.
     family : str or mapping
         Name of the likelihood, or its table with options, as in `moestat.fit`.
     n_experts : int
@@ -61,6 +68,10 @@ def fit_formula(
     groups : str, optional
         Column of labels of groups, such as subjects, for each of which an expert is chosen once;
         or the third part of the formula, ``"y ~ x | z | id"``.
+    missing : {"raise", "drop"}
+        What to do with rows that have missing values in a column that is used.
+    scope : mapping, optional
+        Functions and values that the formula may name; by default those where the call is.
     **options
         Further arguments of `moestat.fit`: ``gate``, ``expert``, ``bounds``, ``solver``,
         ``n_starts``, ``rng`` and so on.
@@ -106,94 +117,80 @@ def fit_formula(
             'family must be the name of a likelihood such as "gaussian", got'
             f" {family!r}; sizes are those of the formula"
         )
-    written, groups = _group_part(formula, groups)
-    response, parts = parsed(written)
-    if offset is not None:
-        parts = [*parts, _offset_part(offset)]
-    inputs = FormulaInputs.of(written, parts, data)
-    if groups is not None:
-        options["groups"] = read_columns(data, [groups])[groups]
-    designs, X = inputs.designs(data), inputs.union(data)
-    weight = None
-    if weights is not None:
-        if not isinstance(weights, str):
-            raise ValueError(f"weights must be the name of a column, got {weights!r}")
-        weight = np.asarray(read_columns(data, [weights])[weights])
-    used = as_weights(weight, len(X)) > 0
-    for design, whose in zip(designs, ("experts", "gate"), strict=False):
-        _check_rank(design.columns, np.asarray(design, dtype=np.float64)[used], whose)
-    columns = X.columns.tolist()
-    if offset is not None:
-        name = str(offset).replace(" ", "")
-        made = [str(column) for column in designs[2].columns]
-        if len(made) != 1 or made[0].replace(" ", "") != name:
-            raise ValueError(
-                f"offset must be one column of numbers, got {offset!r}, which makes the columns"
-                f" {', '.join(made)}"
-            )
-        (name,) = made
-        if any(name in design.columns for design in designs[:2]):
-            raise ValueError(f"offset: {name!r} is a term of the formula, too")
-        options["offset"] = columns.index(name)
-    result = fit(
-        family,
-        X,
-        _response(response, data),
-        n_experts=n_experts,
-        sample_weight=weight,
-        expert_inputs=[columns.index(name) for name in designs[0].columns],
-        gate_inputs=[columns.index(name) for name in designs[1].columns],
-        **options,
-    )
-    assert result.data is not None
-    return replace(result, data=replace(result.data, formula=inputs))
-
-
-def _group_part(formula: Any, groups: Any) -> tuple[Any, str | None]:
-    """A formula without its third part, and the column of labels of groups."""
-    parts = formula.split("|") if isinstance(formula, str) else []
-    if len(parts) == 3:
+    check_missing(missing)
+    others = [each for each in (weights, groups) if each is not None]
+    if not all(isinstance(each, str) for each in others):
+        raise ValueError(f"weights and groups must be names of columns, got {others}")
+    columns = column_names(data)
+    read = parsed(formula, [each for each in columns if each not in others], offset)
+    if read.groups is not None:
         if groups is not None:
             raise ValueError(f"groups: {groups!r} is given, and {formula!r} has a third part, too")
-        formula, groups = "|".join(parts[:2]).strip(), parts[2].strip().strip("`")
-    if groups is not None and not isinstance(groups, str):
-        raise ValueError(f"groups must be the name of a column, got {groups!r}")
-    return formula, groups
+        groups = read.groups
+        others.append(groups)
+    scope = _scope_of_caller() if scope is None else scope
+    factors = [read.response, *(f for part in read.parts for term in part for f in term)]
+    names, _ = used_names([*factors, *(("lookup", each) for each in others)], columns, scope)
+    table, kept = _complete(data, names, missing)
+    inputs = FormulaInputs.of(formula, read, table, scope)
+    designs = inputs.designs(table)
+    weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
+    used = as_weights(weight, table.n_rows) > 0
+    for design, whose in zip(designs, ("experts", "gate"), strict=False):
+        _check_rank(design.columns, np.asarray(design, dtype=np.float64)[used], whose)
+    made = inputs.inputs_of(table, designs)
+    assert made.features is not None
+    if len(designs) > 2:
+        options["offset"] = made.features.index(_offset_name(designs))
+    result = fit(
+        family,
+        made,
+        response_column(read.response, table, scope),
+        n_experts=n_experts,
+        sample_weight=weight,
+        groups=None if groups is None else table[groups],
+        expert_inputs=[made.features.index(name) for name in designs[0].columns],
+        gate_inputs=[made.features.index(name) for name in designs[1].columns],
+        **options,
+    )
+    if kept is None or result.data is None:
+        return result
+    dropped = kept.size - int(kept.sum())
+    return replace(result, data=replace(result.data, kept=np.flatnonzero(kept), dropped=dropped))
 
 
-def _offset_part(offset: Any) -> Any:
-    """An offset as a formula with one numeric column."""
-    from formulaic import Formula
-    from formulaic.errors import FormulaicError
-
-    try:
-        read: Any = Formula.from_spec(offset if isinstance(offset, str) else "")
-        terms = [term for term in read if str(term) != "1"]
-    except (FormulaicError, SyntaxError, ValueError):
-        terms = []
-    if len(terms) != 1:
-        raise ValueError(
-            f'offset must be one column or function of columns, such as "log(t)", got {offset!r}'
-        )
-    return read
+def _scope_of_caller() -> Mapping[str, Any]:
+    """Names where this package was called from: of that function, then of its module."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("moestat."):
+        frame = frame.f_back
+    return {**frame.f_globals, **frame.f_locals}
 
 
-def _response(name: str, data: Any) -> Any:
-    """The response: a column as it is, or a function of columns."""
-    import pandas as pd
-    from formulaic import Formula
+def _complete(data: Any, names: Sequence[str], missing: str) -> tuple[Table, Any]:
+    """The named columns where none is missing, and a mask of these rows if any are left out."""
+    if missing == "raise":
+        return table_of(data, names), None
+    table = as_table("data", data, names)
+    assert table is not None
+    gaps = np.zeros(table.n_rows, dtype=bool)
+    for column in table.columns:
+        gaps |= column.missing
+    if not gaps.any():
+        return table, None
+    if gaps.all():
+        raise ValueError("data: every row has a missing value")
+    return table.at(np.flatnonzero(~gaps)), ~gaps
 
-    if name in (data.columns if hasattr(data, "columns") else data):
-        return read_columns(data, [name])[name]
-    formula: Any = Formula.from_spec(f"{name} - 1")
-    frame = pd.DataFrame(read_columns(data, variables([formula])))
-    matrix = evaluated(name, formula, frame)
-    if matrix.shape[1] != 1:
-        raise ValueError(f"formula: the response {name!r} must be one column of numbers")
-    values = np.asarray(matrix, dtype=np.float64)[:, 0]
-    if not np.isfinite(values).all():
-        raise ValueError(f"formula: the response {name!r} is infinite or undefined in some rows")
-    return pd.Series(values, name=name)
+
+def _offset_name(designs: Sequence[Any]) -> str:
+    """The one column of an offset, which is no term besides."""
+    made = [str(column) for column in designs[2].columns]
+    if len(made) != 1:
+        raise ValueError(f"offset must be one column of numbers, got the columns {', '.join(made)}")
+    if any(made[0] in design.columns for design in designs[:2]):
+        raise ValueError(f"offset: {made[0]!r} is a term of the formula, too")
+    return made[0]
 
 
 def _check_rank(names: Any, design: FloatArray, whose: str) -> None:

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, as_weights
-from moestat.estimation.data import read_inputs
+from moestat.base.validate import as_design, as_floats, as_weights
 from moestat.model.family import Family, check_family
 from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.squares import profile_log_likelihood
@@ -32,7 +31,7 @@ def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: A
         The model.
     params : array_like of shape (P,)
         Packed parameters; they need not lie within the bounds of the family.
-    X : array_like or data frame of shape (n, d)
+    X : array_like of shape (n, d)
         Inputs; (n,) when d = 1.
     y : array_like of shape (n,)
         Responses; class labels 1..K for classes.
@@ -136,7 +135,7 @@ def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
         The model.
     params : array_like of shape (P,)
         Packed parameters.
-    X : array_like or data frame of shape (n, d)
+    X : array_like of shape (n, d)
         Inputs; (n,) when d = 1.
 
     Returns
@@ -158,7 +157,7 @@ def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
     [[0.5, 0.5], [0.881, 0.119]]
     """
     vector = _vector(_checked(family), params)
-    return _known(family.gate_probabilities(vector, read_inputs(X, family.n_features)[0].T))
+    return _known(family.gate_probabilities(vector, X))
 
 
 def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
@@ -170,7 +169,7 @@ def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
         The model, of densities: a regression function has no latent expert.
     params : array_like of shape (P,)
         Packed parameters.
-    X : array_like or data frame of shape (n, d)
+    X : array_like of shape (n, d)
         Inputs; (n,) when d = 1.
     y : array_like of shape (n,)
         Responses; class labels 1..K for classes.
@@ -224,7 +223,7 @@ def _at(objective: Objective, family: Family, params: Any) -> Request:
 
 
 def _problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Problem:
-    design = read_inputs(X, family.n_features)[0]
+    design = as_design(X, family.n_features)
     response = family.likelihood.encode(y, family.n_classes)
     n = design.shape[1]
     if len(response) != n:

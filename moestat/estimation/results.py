@@ -14,27 +14,27 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.base.warnings import OverSpecifiedWarning
-from moestat.estimation.data import Data, read_inputs, without_rows
-from moestat.estimation.formula_inputs import FormulaInputs
-from moestat.estimation.groups import Grouping, posterior_of_rows, predict_in_groups
+from moestat.estimation.data import Data, without_rows
+from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.covariance import KINDS, robust_covariance
 from moestat.estimation.inference.diagnostics import (
     Influence,
     classification_table,
     influence,
-    quantile_residuals,
 )
 from moestat.estimation.inference.found import inverse_of_free
 from moestat.estimation.inference.hypotheses import TestResult, wald
 from moestat.estimation.inference.nested import lr_test
-from moestat.estimation.inference.prediction import Prediction, predict_with_errors
 from moestat.estimation.inference.profile import Profile, profile
 from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
 from moestat.estimation.inference.simpler import Simpler, simpler
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.pictures import Pictures
+from moestat.estimation.predicting import Predicting
 from moestat.estimation.priors import Prior
+from moestat.estimation.reading.formula import FormulaInputs
+from moestat.estimation.reading.table import as_column, check_aligned, no_missing
 from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary, estimates, summarise, tidy
 from moestat.model.constraints import along
@@ -71,7 +71,7 @@ class StandardFit:
 
 
 @dataclass(frozen=True, repr=False)
-class MoEResults(Pictures):
+class MoEResults(Predicting, Pictures):
     """A fitted mixture of experts.
 
     Names are those of statsmodels where it has them.  Fitted to a data frame, `params`, `bse`,
@@ -178,14 +178,9 @@ class MoEResults(Pictures):
         return self.solution.certificate
 
     @property
-    def log_likelihood(self) -> float:
-        """Total log-likelihood, natural log."""
-        return self.solution.log_likelihood
-
-    @property
     def llf(self) -> float:
         """The log-likelihood under statsmodels' name."""
-        return self.log_likelihood
+        return self.solution.log_likelihood
 
     @property
     def nobs(self) -> float:
@@ -364,7 +359,8 @@ class MoEResults(Pictures):
             kind = "pairs" if groups is None else "cluster"
             robust = self.bootstrap(n_resamples, kind, groups=groups, rng=rng).cov_params()
         elif cov_type in KINDS:
-            robust = robust_covariance(self, cov_type, groups)
+            own = self._groups(groups) if cov_type == "cluster" else groups
+            robust = robust_covariance(self, cov_type, own)
         else:
             known = ", ".join((*KINDS, "bootstrap"))
             raise ValueError(f"cov_type must be one of {known}, got {cov_type!r}")
@@ -405,7 +401,17 @@ class MoEResults(Pictures):
         >>> result.bootstrap(20, rng=0).conf_int().shape
         (5, 2)
         """
-        return bootstrap(self, n_resamples, kind, groups=groups, rng=rng)
+        own = self._groups(groups) if kind == "cluster" else groups
+        return bootstrap(self, n_resamples, kind, groups=own, rng=rng)
+
+    def _groups(self, groups: Any) -> Any:
+        """Label of each row's group (n,), in the order of the rows of the fit."""
+        if groups is None:
+            return None
+        check_aligned({"X": self._inputs().table, "groups": groups})
+        column = as_column("groups", groups)
+        no_missing("groups", column.missing)
+        return column.values
 
     def profile(self, name: str, alpha: float = 0.05) -> Profile:
         """The profile likelihood interval of the parameter called `name`, `moestat.profile`.
@@ -434,27 +440,6 @@ class MoEResults(Pictures):
         1
         """
         return lr_test(restricted, self)
-
-    def get_prediction(self, X: Any) -> Prediction:
-        """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
-
-        Returns
-        -------
-        Prediction
-            Conditional means, or class probabilities.
-
-        Examples
-        --------
-        >>> import numpy as np, moestat
-        >>> X = np.linspace(-1, 1, 50)
-        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
-        >>> result.get_prediction([0.0]).conf_int().shape
-        (1, 2)
-        """
-        noise = self.residual_variance if self.family.is_regression else None
-        return predict_with_errors(
-            self.family, self.theta, self._covariance, self._inputs(X), noise
-        )
 
     def wald_test(self, constraints: str) -> TestResult:
         """Wald's test of linear constraints such as ``"a[0,0] = a[1,0], b[0] = 0"``.
@@ -577,39 +562,6 @@ class MoEResults(Pictures):
         return self._labelled(self._interval(alpha), ["lower", "upper"])
 
     @property
-    def fittedvalues(self) -> FloatArray:
-        """Conditional mean of y at each sample of the fit (n,), or class probabilities (n, K)."""
-        X = self.rows.X
-        if self.family.likelihood.support is not None:
-            return self.family.probabilities(self.theta, X)
-        return self.family.mean(self.theta, X)
-
-    @property
-    def resid(self) -> FloatArray:
-        """Responses less fitted values (n,); for classes indicators less probabilities (n, K)."""
-        y = self.rows.y
-        if self.family.likelihood.support is not None:
-            y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
-        return y - self.fittedvalues
-
-    @cached_property
-    def responsibilities(self) -> FloatArray:
-        """Posterior probability of each expert at each row of the fit, shape (n, k).
-
-        Raises
-        ------
-        ValueError
-            If the family has no density, or the data were not stored.
-        """
-        if self.family.is_regression:
-            raise ValueError("a regression function has no posterior probabilities of its experts")
-        rows = self.rows
-        if rows.groups is not None:
-            return posterior_of_rows(self.family, self.theta, rows).T
-        y = self.family.likelihood.encode(rows.y, self.family.n_classes)
-        return self.family.rowwise(self.theta, np.ascontiguousarray(rows.X.T), y)[1].T
-
-    @property
     def entropy(self) -> float:
         """Entropy of the assignments per row, or group, over that of a blind guess, ``log k``.
 
@@ -652,24 +604,6 @@ class MoEResults(Pictures):
         names, table = classification_table(self.responsibilities, labels)
         experts = pd.Index(range(1, self.family.n_experts + 1), name="expert")
         return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
-
-    def quantile_residuals(self, rng: Any = None) -> FloatArray:
-        """Residuals (n,) that are standard normal if the model is right; random for classes.
-
-        Notes
-        -----
-        Dunn and Smyth (1996).
-
-        Examples
-        --------
-        >>> import numpy as np, moestat
-        >>> X = np.linspace(-1, 1, 50)
-        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
-        >>> bool(abs(result.quantile_residuals().mean()) < 0.01)
-        True
-        """
-        rows = self.rows
-        return quantile_residuals(self.family, self.theta, rows.X, rows.y, rng)
 
     def influence(self) -> Influence:
         """What leaving out each row would do, by one Newton step.
@@ -722,36 +656,6 @@ class MoEResults(Pictures):
         True
         """
         write_record(path, self)
-
-    def _inputs(self, X: Any) -> FloatArray:
-        """Inputs (n, d) for predictions, with the columns of the fit or those of its formula."""
-        features = None if self.data is None else self.data.features
-        if self.data is not None and self.data.formula is not None:
-            X = self.data.formula.union(X)
-        return read_inputs(X, self.family.n_features, features)[0].T
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities (n, K) at inputs X (n, d), classes in the order of their labels."""
-        return self.family.probabilities(self.theta, self._inputs(X))
-
-    def predict(self, X: Any, groups: Any = None) -> Any:
-        """Most probable class label, or the conditional mean of y, at inputs X (n, d).
-
-        Columns of a data frame are found by their names.  In a fit with groups, labels of `groups`
-        (n,) say to which of them new rows belong: its expert is known as well as the rows of the
-        fit tell, where for a new group, or without labels, only the gate speaks.
-        """
-        likelihood = self.family.likelihood
-        if groups is not None:
-            value = predict_in_groups(self.family, self.theta, self.rows, self._inputs(X), groups)
-            if likelihood.support is None:
-                return value
-        if likelihood.support is not None:
-            best = np.argmax(self.predict_proba(X) if groups is None else value, axis=1)
-            if self.data is not None and self.data.classes is not None:
-                return self.data.classes[best]
-            return likelihood.decode(best)
-        return self.family.mean(self.theta, self._inputs(X))
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Tables of the fit, its certificate and its parameters, by gate and expert.

@@ -39,10 +39,20 @@ def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return value.item()
     if isinstance(value, tuple):
         return {"tuple": [_plain(part, arrays) for part in value]}
+    if hasattr(value, "get_level_values"):  # an index of pandas
+        levels = [value.get_level_values(level) for level in range(value.nlevels)]
+        return {"index": [_plain(_simple(level), arrays) for level in levels], "of": [*value.names]}
     if is_dataclass(value):
-        parts = {f.name: _plain(getattr(value, f.name), arrays) for f in fields(value)}
+        stored = [f.name for f in fields(value) if f.metadata.get("stored", True)]
+        parts = {name: _plain(getattr(value, name), arrays) for name in stored}
         return {"class": type(value).__name__, "fields": parts}
     return value
+
+
+def _simple(level: Any) -> np.ndarray:
+    """A level of an index as numbers, dates or words."""
+    values = level.to_numpy()
+    return values.astype(str) if values.dtype.kind == "O" else values
 
 
 def read_record(path: str | Path, classes: Sequence[type]) -> Any:
@@ -75,6 +85,13 @@ def _made(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -
         return from_table(value["family"])
     if "array" in value:
         return arrays[value["array"]]
+    if "index" in value:
+        import pandas as pd
+
+        levels = [_made(part, arrays, classes) for part in value["index"]]
+        if len(levels) == 1:
+            return pd.Index(levels[0], name=value["of"][0])
+        return pd.MultiIndex.from_arrays(levels, names=value["of"])
     if "tuple" in value:
         return tuple(_made(part, arrays, classes) for part in value["tuple"])
     parts = {name: _made(part, arrays, classes) for name, part in value["fields"].items()}

@@ -190,12 +190,15 @@ def broken(X, y):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (broken, "block 2: X has missing or infinite values"),
-        (lambda X, y: (X[:-1], y), r"block 2: X, y, weights have 999, \(1000,\), \(1000,\) rows"),
+        (broken, "block 2: X holds 1 NaN or infinite values"),
+        (lambda X, y: (X[:-1], y), "block 2: X has 999 samples but y has 1000"),
         (lambda X, y: (X[:, :1], y), "X has another number of columns"),
         (lambda X, y: (X, np.full(1000, "a")), "block 2: y"),
-        (lambda X, y: (X, np.array([None] * 1000)), "block 2: y has missing values"),
-        (lambda X, y: (X, y, -np.ones(1000)), "block 2: sample_weight must be >= 0, got -1"),
+        (lambda X, y: (X, np.array([None] * 1000)), "block 2: y has 1000 missing values"),
+        (
+            lambda X, y: (X, y, -np.ones(1000)),
+            "block 2: sample_weight must be >= 0, got a minimum of -1",
+        ),
     ],
 )
 def test_a_block_that_cannot_be_read_is_named(rows, change, message):

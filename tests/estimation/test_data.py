@@ -209,14 +209,14 @@ def test_inputs_that_are_not_numbers_are_refused_by_name(case, arrays):
 
 BAD_LABELS = {
     "missing": (lambda y: pd.Series(np.where(y == 1, None, "b")), "missing values, the first in"),
-    "missing objects": (lambda y: np.where(y == 1, None, "b"), "missing labels, the first in row"),
+    "missing objects": (lambda y: np.where(y == 1, None, "b"), "missing values, the first in row"),
     "of two types": (
         lambda y: np.array([1, "b"], dtype=object)[y - 1],
         "labels of one type, got int, str",
     ),
     "dates": (lambda y: np.array(["2020", "2021"], dtype="M8[Y]")[y - 1], "holds dates or times"),
     "of one class": (np.ones_like, "at least two classes, got 1"),
-    "in two axes": (lambda y: y[:, None], r"y must have shape \(n,\), got \(120, 1\)"),
+    "in two axes": (lambda y: np.c_[y, y], r"y must have shape \(n,\), got \(120, 2\)"),
     "None": (lambda y: None, "y is missing"),
     "too few": (lambda y: y[:-1], "X has 120 samples but y has 119"),
 }
@@ -249,7 +249,7 @@ def test_rows_of_frames_belong_together_by_their_index(arrays):
     [
         (None, {}, "family must be a family from moestat.family or the name of a likelihood"),
         (moestat.family, {}, "family must be a family"),
-        ("weibull", {}, "unknown likelihood 'weibull'; known: 'multinomial', 'gaussian'"),
+        ("no such", {}, "unknown likelihood 'no such'; known: 'multinomial', 'gaussian'"),
         ("gaussian", {"n_experts": 0}, "n_experts must be an integer >= 1, got 0"),
         (
             moestat.family("gaussian", gate="softmax", n_features=2),

@@ -93,7 +93,7 @@ def test_inputs_of_the_gate_are_those_of_the_group(subjects):
         moestat.fit("gaussian", X, y, groups=frame["id"], sample_weight=weight)
     for groups, match in (
         (np.arange(3), r"one label per row, shape \(720,\)"),
-        ([None] * 720, "720 missing labels"),
+        ([None] * 720, "720 missing values"),
     ):
         with pytest.raises(ValueError, match=match):
             moestat.fit("gaussian", frame[["x"]], frame["y"], groups=groups)

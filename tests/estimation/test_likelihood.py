@@ -81,7 +81,7 @@ def test_hessians_are_the_derivatives_of_scores(kind):
 
 def test_frames_and_weights_are_read_as_in_a_fit():
     family, theta, X, y, _ = case(("gaussian", "softmax", "linear"))
-    frame = pd.DataFrame(X, columns=["age", "height"])
+    frame = pd.DataFrame(X)  # columns without names are positions
     whole = moestat.log_likelihood(family, theta, frame, y)
     assert whole == moestat.log_likelihood(family, theta, X, y)
     twice = moestat.log_likelihood(family, theta, X, y, np.full(len(y), 2.0))

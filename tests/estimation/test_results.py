@@ -61,10 +61,10 @@ def test_one_multinomial_expert_is_logistic_regression(frame, votes):
     assert votes.llf == pytest.approx(logit.llf, abs=1e-4)
     assert np.allclose(votes.params[names], logit.params, rtol=1e-2)
     assert np.allclose(votes.bse[names], logit.bse, rtol=1e-2)
-    assert np.allclose(votes.fittedvalues[:, 0], logit.predict(), atol=1e-3)
+    assert np.allclose(votes.fittedvalues.iloc[:, 0], logit.predict(), atol=1e-3)
     residual = votes.resid
     assert np.allclose(residual.sum(axis=1), 0.0)
-    assert np.allclose(residual[:, 0], logit.resid_response, atol=1e-3)
+    assert np.allclose(residual.iloc[:, 0], logit.resid_response, atol=1e-3)
     assert votes.df_resid == logit.df_resid
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
-from moestat.model.family import Family
+from moestat.estimation.inference.found import found
+from moestat.model.family import check_family
 
 __all__ = ["Dendrogram", "dendrogram"]
 
@@ -77,13 +78,14 @@ class Dendrogram:
         return ax
 
 
-def dendrogram(family: Family, theta: FloatArray, X: Any, y: Any) -> Dendrogram:
+def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> Dendrogram:
     """Merge the atoms of a fit with too many softmax-gated Gaussian experts.
 
     Parameters
     ----------
-    family : Family
-        Gaussian likelihood, softmax gate and linear experts, with k >= 2.
+    family : MoEResults or Family
+        A fit, whose data and standardised parameters are taken; or the family: Gaussian
+        likelihood, softmax gate and linear experts, with k >= 2.
     theta : ndarray of shape (P,)
         Packed parameters of the fit, over data in units in which inputs and response have
         standard deviations near 1: the dissimilarity adds squared and plain differences.
@@ -118,10 +120,15 @@ def dendrogram(family: Family, theta: FloatArray, X: Any, y: Any) -> Dendrogram:
     ... )
     >>> X, y = sample(F, truth, n=2000, rng=0, design=Uniform(-1, 1))
     >>> G = F.with_experts(4)
-    >>> tree = dendrogram(G, fit(G, X, y, rng=0).theta, X, y)
+    >>> tree = dendrogram(fit(G, X, y, rng=0))
     >>> tree.heights.size, tree.criterion.size
     (3, 3)
     """
+    if hasattr(family, "standard"):
+        inner = found(family)
+        family, theta, X = inner.family, inner.theta, inner.data.X.T
+        y = family.likelihood.decode(inner.data.y)
+    check_family("family", family)
     wanted = family.likelihood.name, family.gate.name, family.expert.name
     if wanted != ("gaussian", "softmax", "linear"):
         raise ValueError(

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_generator
+from moestat.base.validate import as_design, as_generator
 from moestat.estimation.inference.found import check_likelihood, found
 from moestat.kernels.records import Data, Sums
-from moestat.model.family import Family
 
 __all__ = [
     "Influence",
@@ -24,7 +23,9 @@ __all__ = [
 _NONE = np.empty((0, 0))
 
 
-def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: Any = None) -> Any:
+def quantile_residuals(
+    family: Any, theta: Any = None, X: Any = None, y: Any = None, rng: Any = None
+) -> Any:
     """Randomised quantile residuals, standard normal if the model is true.
 
     ``r = Phi^-1(F(y | x))`` for a continuous response; for classes and counts u in place of F is
@@ -32,8 +33,9 @@ def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: A
 
     Parameters
     ----------
-    family : Family
-        The model, with a density.
+    family : Family or MoEResults
+        The model, with a density; of a result the residuals are those of its data, or of X and y
+        read as it reads them, and theta is its own.
     theta : ndarray of shape (P,)
         Packed parameters.
     X, y : array_like of shape (n, d), (n,)
@@ -60,7 +62,10 @@ def quantile_residuals(family: Family, theta: FloatArray, X: Any, y: Any, rng: A
     """
     from scipy.special import ndtr, ndtri
 
-    design = np.asarray(X, dtype=np.float64).reshape(len(np.asarray(y)), -1)
+    if hasattr(family, "quantile_residuals"):
+        return family.quantile_residuals(rng, X=X, y=y)
+    check_likelihood("quantile_residuals", family)
+    design = as_design(X, family.n_features).T
     if family.likelihood.support is None:
         assert family.likelihood.spread is not None
         eta = family.predictors(theta, np.ascontiguousarray(design.T))

@@ -12,7 +12,7 @@ from moestat.base.validate import real_in
 from moestat.estimation.inference.delta import gradients, standard_errors
 from moestat.model.family import Family
 
-__all__ = ["Prediction", "predict_with_errors"]
+__all__ = ["Prediction", "distribution", "predict_with_errors", "quantile", "variance"]
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,10 @@ class Prediction:
         level = real_in("alpha", alpha, 0.0, 1.0, open_low=True)
         if self.predicted.ndim > 1:
             raise ValueError("a class has no prediction interval; use conf_int")
-        if self.family.likelihood.law is not None:
-            sides = [
-                _law_quantile(self.family, self.params, self.X, q)
-                for q in (level / 2, 1 - level / 2)
-            ]
-            return np.stack(sides, axis=-1)
-        weight, mean, deviation = _components(self.family, self.params, self.X, self.noise)
-        sides = [_mixture_quantile(q, weight, mean, deviation) for q in (level / 2, 1 - level / 2)]
+        sides = [
+            quantile(self.family, self.params, self.X, q, self.noise)
+            for q in (level / 2, 1 - level / 2)
+        ]
         return np.stack(sides, axis=-1)
 
     def summary_frame(self, alpha: float = 0.05) -> Any:
@@ -161,6 +157,44 @@ def predict_with_errors(
         errors = standard_errors(gradient, covariance, scale)
         se[rows] = errors.T if classes else errors[0]
     return Prediction(family, theta, X, predicted, se, noise, index, labels)
+
+
+def quantile(
+    family: Family, theta: FloatArray, X: FloatArray, q: float, noise: float | None = None
+) -> FloatArray:
+    """The q-quantile (n,) of the fitted density at each input (n, d)."""
+    if family.likelihood.support is not None:
+        raise ValueError("classes have no quantiles; which='proba' are their probabilities")
+    if family.likelihood.law is not None:
+        return _law_quantile(family, theta, X, q)
+    return _mixture_quantile(q, *_components(family, theta, X, noise))
+
+
+def variance(
+    family: Family, theta: FloatArray, X: FloatArray, noise: float | None = None
+) -> FloatArray:
+    """The variance (n,) of a response at each input (n, d), within and between experts."""
+    if family.likelihood.support is not None:
+        raise ValueError("classes have no variance; which='proba' are their probabilities")
+    weight, mean, deviation = _components(family, theta, X, noise)
+    centre = np.sum(weight * mean, axis=0)
+    return np.sum(weight * (deviation**2 + (mean - centre) ** 2), axis=0)
+
+
+def distribution(
+    family: Family, theta: FloatArray, X: FloatArray, y: FloatArray, noise: float | None = None
+) -> FloatArray:
+    """The probability (n,) of a response of at most y (n,) at each input (n, d)."""
+    from scipy.special import ndtr
+
+    if family.likelihood.support is not None:
+        raise ValueError("classes have no distribution function; which='density' has theirs")
+    if family.likelihood.law is not None:
+        eta = family.predictors(theta, np.ascontiguousarray(X.T))
+        share = family.gate_probabilities(theta, X).T
+        return np.sum(share * family.likelihood.law(eta).cdf(y), axis=0)
+    weight, mean, deviation = _components(family, theta, X, noise)
+    return np.sum(weight * ndtr((y - mean) / deviation), axis=0)
 
 
 def _normal_quantile(alpha: float) -> float:

@@ -1,0 +1,429 @@
+"""What a fit says of rows, those of the fit or new ones, which it reads by name as it did then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_weights, did_you_mean, real_in, short
+from moestat.estimation.data import Data, read_new, read_new_response
+from moestat.estimation.groups import posterior_of_rows, predict_in_groups
+from moestat.estimation.inference.covariance import AtInputs
+from moestat.estimation.inference.diagnostics import quantile_residuals
+from moestat.estimation.inference.prediction import (
+    Prediction,
+    distribution,
+    predict_with_errors,
+    quantile,
+    variance,
+)
+from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.table import Table, check_aligned
+from moestat.model.family import Family
+from moestat.model.generate import sample
+from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.squares import profile_log_likelihood
+
+__all__ = ["Predicting"]
+
+_KINDS = ("mean", "class", "proba", "experts", "gate", "variance", "quantile", "cdf", "density")
+
+
+class _Total(float):
+    """A log-likelihood at the data of the fit; called with other data, that of these."""
+
+    _elsewhere: Callable[..., float]
+
+    def __call__(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        return self._elsewhere(X, y, sample_weight)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return float, (float(self),)
+
+
+class _Shares(np.ndarray):
+    """Posterior probabilities at the data of the fit; called with other data, those of these."""
+
+    _elsewhere: Callable[..., Any]
+
+    def __call__(self, X: Any = None, y: Any = None) -> Any:
+        return self._elsewhere(X, y)
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
+
+
+class Predicting:
+    """Methods of `moestat.estimation.results.MoEResults` that answer for rows.
+
+    Inputs X are read as `moestat.fit` reads them: columns of a table by their names, the columns
+    that a formula names, arrays by position; without X they are those of the fit.  Of a table of
+    pandas, polars or pyarrow the answer is a series or a frame with its index, else an array.
+    """
+
+    family: Family
+    theta: FloatArray
+    data: Data | None
+    rows: Data
+    weight: FloatArray
+    solution: Any
+    residual_variance: float
+    llf: float
+    _covariance: FloatArray
+
+    def _inputs(self, X: Any = None) -> Inputs:
+        """Inputs of new rows, or those of the fit."""
+        if X is not None:
+            return read_new(self.family, self.data, X)
+        rows = self.rows
+        table = Table((), rows.features is not None, len(rows.X), rows.index)
+        return Inputs(np.ascontiguousarray(rows.X.T), rows.features, table)
+
+    def _sample(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Inputs, Sample]:
+        """Rows with responses, new ones or those of the fit."""
+        inputs, family = self._inputs(X), self.family
+        if X is None and y is None:
+            response = family.likelihood.encode(self.rows.y, family.n_classes)
+            weight = self.rows.weight if sample_weight is None else sample_weight
+        else:
+            response = read_new_response(family, self.data, X, y)
+            weight = sample_weight
+        n = inputs.design.shape[1]
+        if len(response) != n:
+            raise ValueError(f"X has {n} samples but y has {len(response)}")
+        return inputs, Sample(inputs.design, response, as_weights(weight, n), whole=True)
+
+    @property
+    def _labels(self) -> list[Any]:
+        """Labels of the classes."""
+        if self.data is not None and self.data.classes is not None:
+            return np.asarray(self.data.classes).tolist()
+        return list(range(1, self.family.n_classes + 1))
+
+    @property
+    def _response(self) -> str | None:
+        return None if self.data is None else self.data.response
+
+    @property
+    def _noise(self) -> float | None:
+        return self.residual_variance if self.family.is_regression else None
+
+    def predict(
+        self,
+        X: Any = None,
+        which: str | None = None,
+        *,
+        y: Any = None,
+        q: Any = 0.5,
+        groups: Any = None,
+    ) -> Any:
+        """Predictions at inputs, by default the conditional mean or the most probable class.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, d), optional
+            Inputs; those of the fit by default.
+        which : str, optional
+            "mean": the conditional mean of y (n,); "class": the most probable label (n,);
+            "proba": class probabilities (n, K); "experts": the mean of each expert (n, k), or the
+            probabilities of its classes (n, k, K); "gate": the probability of each expert (n, k);
+            "variance": the conditional variance of y (n,);
+            "quantile": quantiles of y (n,) or (n, m); "cdf": the probability that a response is
+            at most y (n,); "density": the density, or probability, of y (n,).
+        y : array_like of shape (n,), or scalar, optional
+            Responses, for "cdf" and "density"; those of the fit by default.
+        q : float or sequence of float
+            Which quantiles.
+        groups : array_like of shape (n,), optional
+            In a fit with groups, for means, classes and their probabilities: to which group new
+            rows belong.  Its expert is known as well as the rows of the fit tell; for a new group,
+            or without labels, only the gate speaks.
+
+        Returns
+        -------
+        ndarray, series or frame
+            Predictions, with the index of a table.
+
+        Raises
+        ------
+        ValueError
+            If `which` is unknown or not for this likelihood, or X is not as in the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, moestat
+        >>> data = pd.DataFrame({"age": np.linspace(-1, 1, 50)})
+        >>> y = data.age + np.sin(7 * data.age)
+        >>> result = moestat.fit("gaussian", data, y, n_experts=1, rng=0)
+        >>> new = pd.DataFrame({"age": [0.0, 0.5]}, index=["Ann", "Bob"])
+        >>> result.predict(new).index.tolist(), result.predict(new, "quantile", q=[0.1, 0.9]).shape
+        (['Ann', 'Bob'], (2, 2))
+        """
+        classes = self.family.likelihood.support is not None
+        kind = which or ("class" if classes else "mean")
+        if kind not in _KINDS:
+            raise ValueError(
+                f"which must be one of {', '.join(_KINDS)}, got {short(which)}"
+                f"{did_you_mean(which, _KINDS)}"
+            )
+        if classes != (kind in ("class", "proba")) and kind in ("class", "proba", "mean"):
+            raise ValueError(
+                f"which = {kind!r} is not for the {self.family.likelihood.name} response"
+            )
+        if kind in ("cdf", "density"):
+            return self._at_responses(kind, X, y)
+        inputs = self._inputs(X)
+        family, theta, matrix = self.family, self.theta, inputs.matrix
+        experts = range(family.n_experts)
+        if kind == "gate":
+            return inputs.like(family.gate_probabilities(theta, matrix), experts)
+        if kind == "experts":
+            return inputs.like(_of_experts(family, theta, inputs.design), experts)
+        if kind in ("variance", "quantile"):
+            return self._spread(kind, inputs, q)
+        if groups is not None:
+            check_aligned({"X": inputs.table, "groups": groups})
+            value = predict_in_groups(family, theta, self.rows, matrix, groups)
+        else:
+            value = (family.probabilities if classes else family.mean)(theta, matrix)
+        if kind == "mean":
+            return inputs.like(value, self._response)
+        if kind == "proba":
+            return inputs.like(value, self._labels)
+        return inputs.like(np.asarray(self._labels)[np.argmax(value, axis=1)], self._response)
+
+    def _spread(self, kind: str, inputs: Inputs, q: Any) -> Any:
+        """Variances (n,), or quantiles (n,) or (n, m)."""
+        family, theta, matrix = self.family, self.theta, inputs.matrix
+        if kind == "variance":
+            return inputs.like(variance(family, theta, matrix, self._noise))
+        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        for level in levels:
+            real_in("q", float(level), 0.0, 1.0)
+        sides = [quantile(family, theta, matrix, float(each), self._noise) for each in levels]
+        if np.ndim(q) == 0:
+            return inputs.like(sides[0], self._response)
+        return inputs.like(np.column_stack(sides), levels.tolist())
+
+    def _at_responses(self, kind: str, X: Any, y: Any) -> Any:
+        """Distribution function or density (n,) at responses."""
+        if y is not None and np.ndim(y) == 0:
+            y = np.full(self._inputs(X).design.shape[1], y)
+        inputs, rows = self._sample(X, y)
+        if kind == "cdf":
+            response = self.family.likelihood.decode(rows.y)
+            return inputs.like(
+                distribution(self.family, self.theta, inputs.matrix, response, self._noise)
+            )
+        return inputs.like(np.exp(self._log_density(rows)))
+
+    def predict_proba(self, X: Any = None) -> Any:
+        """Class probabilities (n, K) at inputs X (n, d), classes in the order of their labels."""
+        if self.family.likelihood.support is None:
+            raise ValueError(
+                f"the {self.family.likelihood.name} likelihood has no class probabilities"
+            )
+        return self.predict(X, "proba")
+
+    def _log_density(self, rows: Sample) -> FloatArray:
+        """Log-density of each row (n,), of a regression function with normal errors."""
+        if not self.family.is_regression:
+            return self.family.rowwise(self.theta, rows.X, rows.y)[2]
+        residual = rows.y - self.family.regression(self.theta, rows.X)[0]
+        variance = self.residual_variance
+        return -0.5 * (np.log(2.0 * np.pi * variance) + residual**2 / variance)
+
+    def score_samples(self, X: Any = None, y: Any = None) -> Any:
+        """Log-density of each row, natural log, shape (n,).
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> bool(np.isclose(result.score_samples().sum(), result.llf))
+        True
+        """
+        inputs, rows = self._sample(X, y)
+        return inputs.like(self._log_density(rows))
+
+    @property
+    def log_likelihood(self) -> Any:
+        """Total log-likelihood of the fit, natural log; called, that of other data.
+
+        ``result.log_likelihood`` is a number, ``result.log_likelihood(X, y, sample_weight)`` the
+        log-likelihood of new rows, which are read as those of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> y = X + np.sin(7 * X)
+        >>> result = moestat.fit("gaussian", X, y, n_experts=1, rng=0)
+        >>> bool(np.isclose(result.log_likelihood(X, y), result.log_likelihood))
+        True
+        """
+        total = _Total(self.solution.log_likelihood)
+        total._elsewhere = self._log_likelihood_of
+        return total
+
+    def _log_likelihood_of(self, X: Any, y: Any, sample_weight: Any) -> float:
+        if X is None and y is None and sample_weight is None:
+            return self.llf
+        _, rows = self._sample(X, y, sample_weight)
+        if self.family.is_regression:
+            residual = rows.y - self.family.regression(self.theta, rows.X)[0]
+            half = 0.5 * float(rows.weight @ residual**2)
+            return profile_log_likelihood(half, float(rows.weight.sum()))
+        problem = Problem(self.family, rows)
+        return -problem.evaluate(Request(Objective.VALUE, self.theta)).value
+
+    @cached_property
+    def _shares(self) -> FloatArray:
+        if self.rows.groups is not None:
+            return posterior_of_rows(self.family, self.theta, self.rows).T
+        rows = self._sample(None, None)[1]
+        return self.family.rowwise(self.theta, rows.X, rows.y)[1].T
+
+    @property
+    def responsibilities(self) -> Any:
+        """Posterior probability of each expert at each row, shape (n, k).
+
+        ``result.responsibilities`` is an array, of the rows of the fit;
+        ``result.responsibilities(X, y)`` has those of new rows, read as those of the fit.
+
+        Raises
+        ------
+        ValueError
+            If the family has no density, or the data were not stored.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> result.responsibilities.shape, result.responsibilities([0.5], [0.5]).shape
+        ((60, 2), (1, 2))
+        """
+        self._check_experts()
+        shares = self._shares.view(_Shares)
+        shares._elsewhere = self._responsibilities_of
+        return shares
+
+    def _responsibilities_of(self, X: Any, y: Any) -> Any:
+        self._check_experts()
+        inputs, rows = self._sample(X, y)
+        shares = self.family.rowwise(self.theta, rows.X, rows.y)[1].T
+        return inputs.like(shares, range(self.family.n_experts))
+
+    def _check_experts(self) -> None:
+        if self.family.is_regression:
+            raise ValueError("a regression function has no posterior probabilities of its experts")
+
+    def simulate(self, X: Any = None, rng: Any = None) -> Any:
+        """New responses (n,) from the fitted density at each input.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, d), optional
+            Inputs; those of the fit by default.
+        rng : numpy.random.Generator, int or None
+            Source of random numbers.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.simulate([0.0, 0.5], rng=0).shape
+        (2,)
+        """
+        inputs = self._inputs(X)
+        n = inputs.design.shape[1]
+        design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(n)))
+        _, y = sample(self.family, self.theta, n, rng, design, noise=self._noise)
+        if self.family.likelihood.support is not None:
+            y = np.asarray(self._labels)[y - 1]
+        return inputs.like(y, self._response)
+
+    def get_prediction(self, X: Any = None) -> Prediction:
+        """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
+
+        Returns
+        -------
+        Prediction
+            Conditional means, or class probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.get_prediction([0.0]).conf_int().shape
+        (1, 2)
+        """
+        inputs = self._inputs(X)
+        return predict_with_errors(
+            self.family,
+            self.theta,
+            self._covariance,
+            inputs.matrix,
+            self._noise,
+            inputs.index,
+            self._labels,
+        )
+
+    @property
+    def fittedvalues(self) -> Any:
+        """Conditional mean of y at each sample of the fit (n,), or class probabilities (n, K)."""
+        return self.predict(None, "mean" if self.family.likelihood.support is None else "proba")
+
+    @property
+    def resid(self) -> Any:
+        """Responses less fitted values (n,); for classes indicators less probabilities (n, K)."""
+        y = self.rows.y
+        if self.family.likelihood.support is not None:
+            y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
+        return y - self.fittedvalues
+
+    def quantile_residuals(self, rng: Any = None, *, X: Any = None, y: Any = None) -> Any:
+        """Residuals (n,) that are standard normal if the model is right; random for classes.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator, int or None
+            Source of the uniform numbers of classes and counts.
+        X, y : optional
+            New rows; those of the fit by default.
+
+        Notes
+        -----
+        Dunn and Smyth (1996).
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> bool(abs(result.quantile_residuals().mean()) < 0.01)
+        True
+        """
+        inputs, rows = self._sample(X, y)
+        response = self.family.likelihood.decode(rows.y)
+        found = quantile_residuals(self.family, self.theta, inputs.matrix, response, rng)
+        return inputs.like(found)
+
+
+def _of_experts(family: Family, theta: FloatArray, design: FloatArray) -> FloatArray:
+    """Mean of each expert (n, k), or probabilities of its classes (n, k, K)."""
+    eta = family.predictors(theta, design)
+    if family.likelihood.support is None:
+        assert family.likelihood.spread is not None
+        return family.likelihood.spread(eta)[0].T
+    logits = np.concatenate([eta, 0.0 * eta[:, :1]], axis=1)
+    chance = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.moveaxis(chance / chance.sum(axis=1, keepdims=True), 2, 0)

@@ -1,0 +1,509 @@
+"""Formulas: columns for experts and gate, of any table, as formulaic makes them.
+
+A formula is read once.  What formulaic made of it, its terms and what they have learnt, is kept
+and used for all further data; no term is read again from text.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.table import Column, Table, as_table, column_names, no_missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FormulaInputs", "Parsed", "first_dependent", "parsed", "used_names"]
+
+_INTERCEPT = "Intercept"
+
+Term = tuple[tuple[str, str], ...]
+"""Factors, each with the way it is evaluated, "lookup", "python" or "literal", and its text."""
+
+_ONE: Term = (("literal", "1"),)
+
+_FORM = (
+    'must be text such as "wage ~ age + C(region) | age": a response, terms of the experts and,'
+    " after a bar, those of the gate if they are others"
+)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A formula as formulaic reads it: the response and the right-hand sides, as terms.
+
+    Parameters
+    ----------
+    response : (str, str)
+        One factor.
+    parts : tuple of tuple of Term
+        Of the experts, of the gate, and of the offset where there is one.
+    groups : str or None
+        Column of labels of groups, a third right-hand side.
+    """
+
+    response: tuple[str, str]
+    parts: tuple[tuple[Term, ...], ...]
+    groups: str | None = None
+
+
+def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> Parsed:
+    """The terms of a formula.
+
+    Parameters
+    ----------
+    formula : str
+        The formula.
+    columns : sequence of str
+        Columns that a dot stands for, but for the response.
+    offset : str, optional
+        A column or function of columns that is an offset.
+
+    Raises
+    ------
+    ValueError
+        If it is not of the form "response ~ terms of the experts | terms of the gate".
+    """
+    if not isinstance(formula, str) or not formula.strip():
+        raise ValueError(f"formula {_FORM}; got {formula!r}")
+    read = _read(formula, columns, f"formula {_FORM}; got {formula!r}")
+    left, right = getattr(read, "lhs", None), getattr(read, "rhs", None)
+    response = [] if left is None or isinstance(left, tuple) else [*map(_plain_term, left)]
+    if right is None or len(response) != 1 or len(response[0]) != 1:
+        raise ValueError(f"formula {_FORM}; got {formula!r}, without one response before '~'")
+    sides = list(right) if isinstance(right, tuple) else [right, right]
+    groups = None
+    if len(sides) == 3:
+        third = [term for term in map(_plain_term, sides.pop()) if term != _ONE]
+        if len(third) != 1 or len(third[0]) != 1 or third[0][0][0] != "lookup":
+            raise ValueError(f"formula: its third part must be one column, got {formula!r}")
+        groups = third[0][0][1]
+    if len(sides) > 2:
+        raise ValueError(f"formula {_FORM}; got {formula!r}, with {len(sides) - 1} bars")
+    parts = [tuple(map(_plain_term, side)) for side in sides]
+    offsets = [inner for term in parts[0] if (inner := _offset(term)) is not None]
+    if isinstance(right, tuple) and any(_offset(term) is not None for term in parts[1]):
+        raise ValueError(f"formula: only experts have an offset, not the gate, got {formula!r}")
+    parts = [tuple(term for term in part if _offset(term) is None) for part in parts]
+    for part, whose in zip(parts, ("the experts", "the gate"), strict=True):
+        if _ONE not in part:
+            raise ValueError(
+                f"formula: the part of {whose} always has an intercept; leave out '0 +' or '- 1'"
+                f" in {formula!r}"
+            )
+    if offset is not None:
+        offsets.append(_offset_of(offset))
+    if offsets:
+        sums = offsets[0] if len(offsets) == 1 else ("python", " + ".join(t for _, t in offsets))
+        parts.append(((sums,),))
+    return Parsed(response[0][0], tuple(parts), groups)
+
+
+def _read(text: str, columns: Sequence[str], refusal: str) -> Any:
+    from formulaic import Formula
+    from formulaic.errors import FormulaicError
+
+    try:
+        known = {"__formulaic_variables_available__": list(columns)}
+        return Formula.from_spec(text, context=known)
+    except (FormulaicError, SyntaxError, ValueError, IndexError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{refusal}: {reason}") from None
+
+
+def _plain_term(term: Any) -> Term:
+    return tuple((factor.eval_method.value, factor.expr) for factor in term.factors)
+
+
+def _offset(term: Term) -> tuple[str, str] | None:
+    """What is in ``offset(...)``, None of another term."""
+    method, text = term[0] if len(term) == 1 else ("", "")
+    if method != "python" or not re.fullmatch(r"offset\(.*\)", text, re.S):
+        return None
+    return "python", text[len("offset") :]
+
+
+def _offset_of(text: Any) -> tuple[str, str]:
+    """An offset that is given by itself."""
+    refusal = f'offset must be one column or function of columns, such as "log(t)", got {text!r}'
+    read = _read(text, (), refusal) if isinstance(text, str) else ()
+    try:
+        terms = [term for term in map(_plain_term, read) if term != _ONE]
+    except AttributeError:
+        terms = []
+    if len(terms) != 1 or len(terms[0]) != 1:
+        raise ValueError(refusal)
+    return terms[0][0]
+
+
+def used_names(
+    factors: Iterable[tuple[str, str]], columns: Sequence[str], scope: Mapping[str, Any]
+) -> tuple[list[str], dict[str, Any]]:
+    """Columns that factors name, sorted, and what they take from the caller's scope.
+
+    Raises
+    ------
+    ValueError
+        If a name is neither a column, nor in the scope, nor known to formulas.
+    """
+    from formulaic.transforms import TRANSFORMS
+    from formulaic.utils.variables import Variable, get_required_variables
+
+    names, taken = set(), {}
+    for method, text in factors:
+        if method == "literal":
+            continue
+        try:
+            found = (
+                {Variable(text, roles=["value"])}
+                if method == "lookup"
+                else get_required_variables(text, {})
+            )
+        except SyntaxError as error:
+            raise ValueError(f"formula: cannot evaluate {text!r}: {error.msg}") from None
+        for variable in found:
+            name = str(variable.root)
+            called = {role.value for role in variable.roles} == {"callable"}
+            if name in columns and not called:
+                names.add(name)
+            elif name in TRANSFORMS or (hasattr(builtins, name) and name not in scope):
+                continue
+            elif name in scope:
+                taken[name] = scope[name]
+            else:
+                shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
+                raise ValueError(
+                    f"formula: data has no column {name!r}, and there is no such function"
+                    f" of formulas; columns are {shown}"
+                )
+    return sorted(names), taken
+
+
+@dataclass(frozen=True)
+class FormulaInputs:
+    """What it takes to make the inputs of a fit by formula from new data.
+
+    Columns that a transform has learnt from the data, such as the knots of a spline, stay as they
+    were in the fit.
+
+    Parameters
+    ----------
+    formula : str
+        The formula of the fit, as given.
+    parts : tuple of tuple of Term
+        Right-hand sides, see `Parsed`.
+    response : (str, str)
+        The response.
+    states : str
+        What the transforms of each part have learnt, as JSON.
+    names : tuple of str
+        Columns of the data.
+    levels : tuple of ndarray or None
+        Levels of each categorical column in order, None for a numeric one.
+    specimens : tuple of ndarray
+        Values of the columns in a few rows, in which every level occurs.
+    scope : mapping
+        Functions and values of the user's that the formula names.  Files do not hold them.
+    """
+
+    formula: str
+    parts: tuple[Any, ...] = field(repr=False)
+    response: tuple[str, str] = field(repr=False)
+    states: str = field(repr=False)
+    names: tuple[str, ...]
+    levels: tuple[Any, ...] = field(repr=False)
+    specimens: tuple[Any, ...] = field(repr=False)
+    scope: Mapping[str, Any] | None = field(
+        default=None, repr=False, compare=False, metadata={"stored": False}
+    )
+
+    @classmethod
+    def of(cls, formula: str, read: Parsed, table: Table, scope: Mapping[str, Any]) -> Any:
+        """The inputs of a formula, learnt from a table without missing values."""
+        if not table.n_rows:
+            raise ValueError("data has no rows")
+        factors = [factor for part in read.parts for term in part for factor in term]
+        names, taken = used_names(factors, table.names, scope)
+        _, also = used_names([read.response], table.names, scope)
+        columns = [table[name] for name in names]
+        levels = [_levels(column) for column in columns]
+        frame = _frame(columns, levels, table.n_rows)
+        specs = [
+            _evaluated(_text(part), _formula_of(part), frame, {**taken, **also}).model_spec
+            for part in read.parts
+        ]
+        coded = {str(name) for spec in specs for name in _categorical(spec)}
+        rows = {0}
+        for column, own in zip(columns, levels, strict=True):
+            if own is not None or column.name in coded:
+                rows.update(np.unique(_plain(column.values), return_index=True)[1].tolist())
+        made = cls(
+            formula,
+            read.parts,
+            read.response,
+            json.dumps([_tagged(spec.transform_state) for spec in specs]),
+            tuple(names),
+            tuple(levels),
+            tuple(_plain(column.values)[sorted(rows)] for column in columns),
+            {**taken, **also},
+        )
+        made.__dict__["_specs"] = specs
+        return made
+
+    @cached_property
+    def _specs(self) -> list[Any]:
+        """How each part's columns are made; of a file, made again of its terms and states."""
+        from formulaic import ModelSpec
+
+        size = len(self.specimens[0]) if self.specimens else 1
+        columns = [Column(v, np.zeros(size, bool)) for v in self.specimens]
+        frame = _frame(columns, self.levels, size, self.names)
+        specs = []
+        for part, state in zip(self.parts, json.loads(self.states), strict=True):
+            spec = ModelSpec.from_spec(_formula_of(part), transform_state=_untagged(state))
+            specs.append(_evaluated(_text(part), spec, frame, self._scope).model_spec)
+        return specs
+
+    @property
+    def _scope(self) -> Mapping[str, Any]:
+        if self.scope is None:  # of a file: refuse what it does not hold, by its name
+            used_names([f for part in self.parts for term in part for f in term], self.names, {})
+        return self.scope or {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_specs"}
+
+    def designs(self, data: Any) -> list[pd.DataFrame]:
+        """Columns of each part, without the intercept, from a table.
+
+        Raises
+        ------
+        ValueError
+            If a column has a level that the fit has not seen.
+        """
+        table = data if isinstance(data, Table) else table_of(data, self.names)
+        columns = [table[name] for name in self.names]
+        for column, known in zip(columns, self.levels, strict=True):
+            if known is not None:
+                _check_levels(column, known)
+            elif _levels(column) is not None:
+                raise ValueError(
+                    f"data: column {column.name!r} must hold numbers as in the fit, got"
+                    f" {str(column.values[0])!r}"
+                )
+        frame = _frame(columns, self.levels, table.n_rows)
+        return [
+            _evaluated(_text(part), spec, frame, self._scope).drop(
+                columns=_INTERCEPT, errors="ignore"
+            )
+            for part, spec in zip(self.parts, self._specs, strict=True)
+        ]
+
+    def inputs_of(self, table: Table, designs: Sequence[Any] | None = None) -> Inputs:
+        """Columns of all parts, each once; a column of zeros where no part has any."""
+        made = self.designs(table) if designs is None else designs
+        columns = {str(name): part[name] for part in made for name in part.columns}
+        design = np.empty((max(len(columns), 1), table.n_rows))
+        for j, column in enumerate(columns.values() if columns else [0.0]):
+            design[j] = column
+        return Inputs(design, tuple(columns) or ("1",), table, self)
+
+    def inputs(self, data: Any) -> Inputs:
+        """Inputs of new data with the columns that the formula names."""
+        return self.inputs_of(table_of(data, self.names))
+
+    def union(self, data: Any) -> FloatArray:
+        """Inputs (n, d) of new data."""
+        return self.inputs(data).matrix
+
+    def response_of(self, data: Any) -> Column:
+        """The response in new data."""
+        names, _ = used_names([self.response], column_names(data), self._scope)
+        return response_column(self.response, table_of(data, names), self._scope)
+
+
+def table_of(data: Any, names: Sequence[str]) -> Table:
+    """The named columns of a table, without missing values.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or it has missing values.
+    """
+    known = column_names(data)
+    for name in names:
+        if name not in known:
+            shown = ", ".join(map(repr, known[:12])) + (", ..." if len(known) > 12 else "")
+            raise ValueError(
+                f"formula: data has no column {name!r}, and there is no such function"
+                f" of formulas; columns are {shown}"
+            )
+    table = as_table("data", data, names)
+    assert table is not None
+    for column in table.columns:
+        no_missing(f"data: column {column.name!r}", column.missing)
+    return table
+
+
+def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, Any]) -> Column:
+    """The response: a column as it is, or a function of columns."""
+    method, text = factor
+    if method == "lookup":
+        return table[text]
+    names, _ = used_names([factor], table.names, scope)
+    columns = [table[name] for name in names]
+    frame = _frame(columns, [_levels(column) for column in columns], table.n_rows)
+    matrix = _evaluated(text, _formula_of(((factor,),)), frame, scope)
+    if matrix.shape[1] != 1:
+        raise ValueError(f"formula: the response {text!r} must be one column of numbers")
+    values = np.asarray(matrix, dtype=np.float64)[:, 0]
+    if not np.isfinite(values).all():
+        raise ValueError(f"formula: the response {text!r} is infinite or undefined in some rows")
+    return Column(values, np.zeros(values.size, bool), text)
+
+
+def _formula_of(part: Any) -> Any:
+    """A part as formulaic's terms."""
+    from formulaic import Formula, SimpleFormula
+    from formulaic.parser.types import Factor
+    from formulaic.parser.types import Term as Product
+
+    if isinstance(part, str):  # of a file that an earlier version wrote
+        return Formula.from_spec(part)
+    terms: Any = [Product([Factor(text, eval_method=how) for how, text in term]) for term in part]
+    return SimpleFormula(terms, _ordering="none")
+
+
+def _text(part: Any) -> str:
+    """A part in words, for messages."""
+    return part if isinstance(part, str) else " + ".join(":".join(t for _, t in x) for x in part)
+
+
+def _evaluated(where: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str, Any]) -> Any:
+    """The model matrix of a formula, or of what a formula has learnt, with one clear error."""
+    from formulaic.errors import DataMismatchWarning, FormulaicError
+
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("error", DataMismatchWarning)
+            return formula.get_model_matrix(frame, context=dict(scope), na_action="ignore")
+    except DataMismatchWarning as error:
+        found = re.search(r"\{(.*)\}", str(error))
+        shown = re.sub(r"np\.\w+\((.*?)\)", r"\1", found[1]) if found else "some"
+        raise ValueError(f"data: in {where!r} levels that the fit has not seen: {shown}") from None
+    except (FormulaicError, ArithmeticError, AttributeError, LookupError, NameError) as error:
+        reason: Exception = error
+    except (SyntaxError, TypeError, ValueError) as error:
+        reason = error
+    text = " ".join(str(reason).split())
+    raise ValueError(f"formula: cannot evaluate {where!r}: {text}")
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Numbers or words, which files hold without pickle."""
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def _levels(column: Column) -> Any:
+    """Levels of a categorical column that occur, in their order; None for a numeric one."""
+    values = _plain(column.values)
+    if column.levels is not None:
+        found = set(values.tolist())
+        declared = _plain(np.asarray(column.levels))
+        return np.array([level for level in declared if level.item() in found])
+    if column.values.dtype.kind in "biuf":
+        return None
+    kinds = sorted({type(value).__name__ for value in column.values.tolist()})
+    if kinds != ["str"]:
+        raise ValueError(f"data: column {column.name!r} must hold numbers or words, got {kinds}")
+    return np.unique(values)
+
+
+def _frame(
+    columns: Sequence[Column], levels: Sequence[Any], n_rows: int, names: Any = None
+) -> pd.DataFrame:
+    """A frame of columns (n_rows,), the categorical ones with their levels."""
+    import pandas as pd
+
+    made = {
+        name: column.values
+        if own is None
+        else pd.Categorical(_plain(column.values), categories=own)
+        for name, column, own in zip(
+            names or [column.name for column in columns], columns, levels, strict=True
+        )
+    }
+    return pd.DataFrame(made, index=range(n_rows))
+
+
+def _check_levels(column: Column, known: Any) -> None:
+    new = sorted(set(map(str, column.values.tolist())) - set(map(str, known.tolist())))
+    if new:
+        levels = ", ".join(map(str, known[:12])) + (", ..." if len(known) > 12 else "")
+        raise ValueError(
+            f"data: column {column.name!r} has {', '.join(map(repr, new[:5]))}, which the fit has"
+            f" not seen; its levels are {levels}"
+        )
+
+
+def _categorical(spec: Any) -> set[Any]:
+    """Columns in factors that are coded by levels."""
+    return {
+        variable.root
+        for factor, variables in spec.factor_variables.items()
+        if spec.encoder_state.get(factor.expr, (None,))[0] is factor.Kind.CATEGORICAL
+        for variable in variables
+    }
+
+
+def _tagged(value: Any) -> Any:
+    """A state in the words of JSON, kinds of containers named."""
+    if isinstance(value, Mapping):
+        return {"dict": [[_tagged(key), _tagged(part)] for key, part in value.items()]}
+    if isinstance(value, np.generic):
+        return value.item()
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
+    if isinstance(value, list | tuple):
+        return {"list": [_tagged(part) for part in value]}
+    return value
+
+
+def _untagged(value: Any) -> Any:
+    """The inverse of `_tagged`."""
+    if not isinstance(value, dict):
+        return value
+    if "dict" in value:
+        return {_untagged(key): _untagged(part) for key, part in value["dict"]}
+    if "array" in value:
+        return np.array(value["array"])
+    return [_untagged(part) for part in value["list"]]
+
+
+def first_dependent(design: FloatArray) -> int | None:
+    """The first column (n, q) that is a linear combination of 1 and those before it."""
+    basis = [np.full(len(design), 1.0 / np.sqrt(len(design)))]
+    for j, column in enumerate(design.T):
+        size = np.linalg.norm(column)
+        rest = column
+        for _ in range(2):
+            Q = np.column_stack(basis)
+            rest = rest - Q @ (Q.T @ rest)
+        left = np.linalg.norm(rest)
+        if left <= 1e-10 * size:
+            return j
+        basis.append(rest / left)
+    return None

@@ -1,0 +1,103 @@
+"""Labels of classes: their order, and the positions of labels in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import IntArray
+from moestat.base.validate import check_kind
+from moestat.estimation.reading.table import Column, as_column
+
+__all__ = ["plain_labels", "positions_of", "read_labels"]
+
+
+def plain_labels(column: Column) -> np.ndarray:
+    """Labels (n,) of one type: integers, words or truth values.
+
+    Raises
+    ------
+    ValueError
+        If types are mixed, or numbers are not whole.
+    """
+    labels = column.values
+    if labels.dtype.kind == "O":
+        kinds = {type(label).__name__ for label in labels}
+        labels = np.array(labels.tolist())
+        if labels.dtype.kind not in "biufUS" or (len(kinds) > 1 and labels.dtype.kind in "US"):
+            raise ValueError(f"y must hold labels of one type, got {', '.join(sorted(kinds))}")
+    if labels.dtype.kind == "f":
+        if not np.all(np.isfinite(labels)):
+            raise ValueError("y holds NaN or infinite values; every sample must have a class label")
+        if np.any(labels != np.floor(labels)):
+            wrong = labels[labels != np.floor(labels)][0]
+            raise ValueError(
+                f"y must hold class labels: integers, words or truth values; got {wrong:g}"
+            )
+        labels = labels.astype(np.int64)
+    return labels
+
+
+def read_labels(
+    column: Column, n_classes: int | None, classes: Sequence[Any] | None = None
+) -> tuple[IntArray, np.ndarray]:
+    """Positions of the labels, from 1, and the labels of the classes in order, the last one first.
+
+    The order is that of `classes`, else the one that the column declares, else ascending.  Of a
+    family with K classes integer labels in 1..K are these positions, whichever occur.
+    """
+    labels = plain_labels(column)
+    found, position = np.unique(labels, return_inverse=True)
+    declared = column.levels
+    if classes is not None:
+        check_kind("classes", classes, "__iter__", "the labels of the classes, in order")
+        declared = plain_labels(as_column("classes", list(classes)))
+        unknown = [label for label in found.tolist() if label not in declared.tolist()]
+        if unknown or len(set(declared.tolist())) < len(declared):
+            raise ValueError(
+                f"classes must hold every label of y once, got {declared.tolist()}"
+                + (f" without {unknown[0]!r}" if unknown else "")
+            )
+    elif (
+        n_classes is not None
+        and declared is None
+        and labels.dtype.kind in "iu"
+        and 1 <= found.min(initial=n_classes) <= found.max(initial=1) <= n_classes
+    ):
+        return labels.astype(np.int64), np.arange(1, n_classes + 1)
+    if declared is not None:
+        names = found.tolist()
+        order = [names.index(label) for label in np.asarray(declared).tolist() if label in names]
+        position = np.argsort(order)[position]
+        found = found[order]
+    if n_classes is not None and len(found) != n_classes:
+        shown = ", ".join(map(str, found[:5])) + (", ..." if len(found) > 5 else "")
+        raise ValueError(
+            f"y must hold the labels 1..{n_classes} or {n_classes} labels of another kind;"
+            f" got {len(found)} labels: {shown}"
+        )
+    if n_classes is None and len(found) < 2:
+        raise ValueError(f"y must hold at least two classes, got {len(found)}")
+    return position.astype(np.int64).reshape(-1) + 1, found
+
+
+def positions_of(column: Column, classes: np.ndarray) -> IntArray:
+    """Positions (n,), from 1, of labels in those of a fit.
+
+    Raises
+    ------
+    ValueError
+        If the fit has not seen a label.
+    """
+    labels = plain_labels(column)
+    found, position = np.unique(labels, return_inverse=True)
+    names = np.asarray(classes).tolist()
+    unknown = [label for label in found.tolist() if label not in names]
+    if unknown:
+        raise ValueError(
+            f"y has {unknown[0]!r}, which the fit has not seen; its classes are"
+            f" {', '.join(map(str, names))}"
+        )
+    return np.array([names.index(label) for label in found.tolist()], dtype=np.int64)[position] + 1

@@ -1,0 +1,333 @@
+"""Tables of any kind as named columns, and values back in the kind they came as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_numbers, as_plain_array, short
+
+__all__ = [
+    *("Column", "Table", "as_column", "as_table", "check_aligned", "check_missing"),
+    *("column_names", "is_missing", "no_missing"),
+]
+
+MISSING = ("raise", "drop")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its values as they are, which of them are missing, and what they are called.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Values; what stands in missing rows means nothing.
+    missing : ndarray of shape (n,)
+        A mask.
+    name : str or None
+        Its name.
+    levels : ndarray or None
+        Declared categories, in their order.
+    kind : str
+        What its library calls the type.
+    categorical : bool
+        Whether it holds categories or words.
+    """
+
+    values: np.ndarray
+    missing: np.ndarray
+    name: str | None = None
+    levels: Any = None
+    kind: str = ""
+    categorical: bool = False
+
+    def at(self, rows: Any) -> Column:
+        """The column at some rows."""
+        return replace(self, values=self.values[rows], missing=self.missing[rows])
+
+    def numbers(self, where: str) -> FloatArray:
+        """Values (n,) as float64, NaN where they are missing.
+
+        Raises
+        ------
+        ValueError
+            If they are categories, infinite, or not numbers.
+        """
+        if self.categorical and not where.startswith("X"):
+            raise ValueError(f"{where} must hold numbers, got words or categories ({self.kind})")
+        if self.categorical:
+            found = sorted({str(value) for value in self.values[~self.missing]})
+            shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+            raise ValueError(
+                f"{where} is categorical ({self.kind}: {shown}); code it by columns of 0 and 1, one"
+                " for each level but one, such as pandas.get_dummies(X, drop_first=True,"
+                " dtype=float), or name it in a formula, moestat.fit_formula"
+            )
+        numbers = np.full(len(self.values), np.nan)
+        numbers[~self.missing] = as_numbers(where, self.values[~self.missing])
+        if np.isinf(numbers).any():
+            raise ValueError(f"{where} holds {np.isinf(numbers).sum()} infinite values")
+        return numbers
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a table.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The columns.
+    named : bool
+        Whether their names are words; numbers are positions.
+    n_rows : int
+        Number of rows.
+    index : pandas.Index or None
+        What the rows are called.
+    native : module or None
+        The library it came from.
+    """
+
+    columns: tuple[Column, ...] = field(repr=False)
+    named: bool
+    n_rows: int
+    index: Any = field(default=None, repr=False)
+    native: Any = field(default=None, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(str(column.name) for column in self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[self.names.index(name)]
+
+    def chosen(self, names: Sequence[str]) -> Table:
+        """Its columns of these names, in this order; others are refused."""
+        lost = [name for name in names if name not in self.names]
+        extra = [name for name in self.names if name not in names]
+        if lost or extra:
+            raise ValueError(
+                f"X must have the columns of the fit, {', '.join(names)};"
+                f" missing: {', '.join(lost) or 'none'}; unknown: {', '.join(extra) or 'none'}"
+            )
+        return replace(self, columns=tuple(self[name] for name in names))
+
+    def at(self, rows: Any) -> Table:
+        """The table at some rows."""
+        index = None if self.index is None else self.index[rows]
+        columns = tuple(column.at(rows) for column in self.columns)
+        return replace(self, columns=columns, n_rows=len(rows), index=index)
+
+    def like(self, values: Any, columns: Any = None) -> Any:
+        """Values (n,) or (n, m) as the table came: a series or frame with its index.
+
+        Tables of columns by name have arrays; m columns are called `columns`.
+        """
+        if (self.native is None and self.index is None) or values.ndim > 2:
+            return values
+        if self.index is not None:
+            import pandas as pd
+
+            if values.ndim == 1:
+                return pd.Series(values, index=self.index, name=columns)
+            return pd.DataFrame(values, index=self.index, columns=columns)
+        import narwhals as nw
+
+        assert self.native is not None
+        if values.ndim == 1:
+            made = nw.new_series(str(columns or ""), values, backend=self.native)
+        else:
+            names = range(values.shape[1]) if columns is None else columns
+            parts = {str(name): values[:, j] for j, name in enumerate(names)}
+            made = nw.from_dict(parts, backend=self.native)
+        return made.to_native()
+
+
+def column_names(given: Any) -> list[str]:
+    """Names of the columns of a table, none of which is read.
+
+    Raises
+    ------
+    ValueError
+        If it is not a table.
+    """
+    import narwhals as nw
+
+    if isinstance(given, Mapping):
+        return list(map(str, given))
+    frame = nw.from_native(given, pass_through=True)
+    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        raise ValueError(
+            f"data must be a data frame, or a table of columns by their names, got"
+            f" {type(given).__name__}"
+        )
+    return list(map(str, frame.collect_schema().names()))
+
+
+def as_table(name: str, given: Any, only: Sequence[str] | None = None) -> Table | None:
+    """A table of pandas, polars, pyarrow or another library that narwhals knows, or a mapping.
+
+    A lazy frame is collected; a series is a table of one column.  None of anything else.
+
+    Parameters
+    ----------
+    name : str
+        What the argument is called, for messages.
+    given : object
+        The table.
+    only : sequence of str, optional
+        Columns to read; all by default.
+
+    Raises
+    ------
+    ValueError
+        If two columns have the same name, or columns of a mapping different lengths.
+    """
+    if given is None or isinstance(given, np.ndarray | list | tuple | Table):
+        return given if isinstance(given, Table) else None
+    if isinstance(given, Mapping):
+        return _of_mapping(name, given, only)
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        frame = nw.from_native(given, pass_through=True, allow_series=True)
+    except DuplicateError:
+        names = list(map(str, given.columns))
+        twice = next(each for each in names if names.count(each) > 1)
+        raise ValueError(f"{name}: two columns are called {twice!r}") from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = (frame.select(list(only)) if only else frame).collect()
+    if isinstance(frame, nw.Series):
+        series = [frame]
+    elif isinstance(frame, nw.DataFrame):
+        series = [frame[each] for each in only] if only is not None else [*frame.iter_columns()]
+    else:
+        return None
+    named = all(isinstance(each.name, str) and each.name for each in series)
+    index = given.index if _has_index(given) else None
+    native = nw.get_native_namespace(frame)
+    return Table(tuple(map(_column_of, series)), named, len(frame), index, native)
+
+
+def _of_mapping(name: str, given: Mapping[str, Any], only: Sequence[str] | None) -> Table:
+    """Columns by name; pandas series among them must have one index."""
+    chosen = given if only is None else {key: given[key] for key in only}
+    check_aligned(chosen)
+    columns = [as_column(f"{name}: column {key!r}", v, str(key)) for key, v in chosen.items()]
+    lengths = {len(column.values) for column in columns}
+    lengths.update(len(v) for v in [*given.values()][:1])
+    if len(lengths) > 1:
+        raise ValueError(f"{name}: columns have different lengths, {sorted(lengths)}")
+    indexes = [v.index for v in chosen.values() if _has_index(v)]
+    return Table(tuple(columns), True, max(lengths, default=0), indexes[0] if indexes else None)
+
+
+def as_column(where: str, given: Any, name: Any = None) -> Column:
+    """A column of an array, a series, or a table with one column."""
+    if isinstance(given, Column):
+        return given
+    table = None if isinstance(given, Mapping) else as_table(where, given)
+    if table is not None and len(table.columns) == 1:
+        return table.columns[0] if name is None else replace(table.columns[0], name=name)
+    if table is not None:
+        raise ValueError(f"{where} must be one column, got {len(table.columns)}")
+    values = as_plain_array(where, given)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"{where} must have shape (n,), got {values.shape}")
+    # A pandas.Categorical is an array with declared levels.
+    levels = getattr(getattr(given, "dtype", None), "categories", None)
+    declared = None if levels is None else np.asarray(levels)
+    words = values.dtype.kind in "US" or declared is not None or _has_words(values)
+    name = None if name is None else str(name)
+    return Column(values, is_missing(values), name, declared, str(values.dtype), words)
+
+
+def _column_of(series: Any) -> Column:
+    """A column of a narwhals series."""
+    import narwhals as nw
+
+    dtype = series.dtype
+    values = series.to_numpy()
+    missing = series.is_null().to_numpy() | (values.dtype.kind == "f" and is_missing(values))
+    categorical = dtype in (nw.Categorical, nw.Enum, nw.String)
+    levels = None
+    native = getattr(series.to_native(), "dtype", None)
+    if dtype == nw.Enum or (dtype == nw.Categorical and hasattr(native, "categories")):
+        # Categories of polars and pyarrow have no order of the user's.
+        own = getattr(native, "categories", None)
+        levels = np.asarray(own) if hasattr(own, "to_numpy") or isinstance(own, list) else None
+    return Column(
+        values,
+        np.asarray(missing),
+        str(series.name) if series.name not in (None, "") else None,
+        levels,
+        str(native or dtype),
+        categorical or _has_words(values),
+    )
+
+
+def _has_words(values: np.ndarray) -> bool:
+    return values.dtype.kind == "O" and any(isinstance(value, str) for value in values)
+
+
+def is_missing(values: np.ndarray) -> np.ndarray:
+    """A mask of what is missing: NaN of floats, and None, NaN and the like of objects."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, dtype=bool)
+    import pandas as pd
+
+    return np.asarray(pd.isna(values))
+
+
+def no_missing(where: str, missing: np.ndarray) -> None:
+    """Raise if anything is missing."""
+    if missing.any():
+        raise ValueError(
+            f"{where} has {missing.sum()} missing values, the first in row"
+            f" {np.flatnonzero(missing)[0]} (from 0); leave these rows out, as fits do with"
+            " missing='drop', or impute them"
+        )
+
+
+def _has_index(given: Any) -> bool:
+    """Whether this is a frame or series of pandas, or one like it."""
+    known = hasattr(given, "iloc") or isinstance(given, Table)
+    return known and hasattr(getattr(given, "index", None), "equals")
+
+
+def check_aligned(given: Mapping[str, Any]) -> None:
+    """Rows of pandas objects belong together by their indexes: refuse others.
+
+    Raises
+    ------
+    ValueError
+        If two of them have as many rows and different indexes.
+    """
+    first: tuple[str, Any] | None = None
+    for name, part in given.items():
+        if not _has_index(part):
+            continue
+        if first is None:
+            first = name, part.index
+        elif len(part.index) == len(first[1]) and not part.index.equals(first[1]):
+            raise ValueError(
+                f"{first[0]} and {name} have different indexes: align their rows, such as"
+                f" {name}.reindex({first[0]}.index), or pass arrays"
+            )
+
+
+def check_missing(missing: Any) -> None:
+    """Raise unless this is a way to treat missing values."""
+    if missing not in MISSING:
+        raise ValueError(f"missing must be one of {', '.join(MISSING)}, got {short(missing)}")
