@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_generator, positive_int, real_in
+from moestat.base.validate import (
+    as_generator,
+    as_plain_array,
+    check_kind,
+    positive_int,
+    real_in,
+    short,
+)
 
 __all__ = ["PatchData", "PatchLaw"]
 
@@ -151,6 +158,11 @@ class PatchData:
         Patch numbers of the noise patches, increasing.
     noise : ndarray of shape (n, P - 3, d)
         The noise patches.
+
+    Raises
+    ------
+    ValueError
+        If an array does not fit the law: compiled loops trust these numbers.
     """
 
     law: PatchLaw
@@ -161,6 +173,30 @@ class PatchData:
     amplitude: FloatArray = field(repr=False)
     noise_position: IntArray = field(repr=False)
     noise: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        check_kind("law", self.law, PatchLaw, "a PatchLaw")
+        d, P, n = self.law.n_features, self.law.n_patches, np.size(self.label)
+        noisy = P - STRUCTURED
+        for name, shape, ends in (
+            ("label", (n,), (-1, 1)),
+            ("cluster", (n,), (0, self.law.n_clusters - 1)),
+            ("position", (n, STRUCTURED), (0, P - 1)),
+            ("basis", (n, STRUCTURED), (0, d - 1)),
+            ("noise_position", (n, noisy), (0, P - 1)),
+        ):
+            object.__setattr__(self, name, _whole(name, getattr(self, name), shape, *ends))
+        for name, shape in (("amplitude", (n, STRUCTURED)), ("noise", (n, noisy, d))):
+            object.__setattr__(self, name, _finite(name, getattr(self, name), shape))
+        if not n:
+            raise ValueError("label must hold at least one example, got none")
+        if not self.label.all():
+            raise ValueError("label must be -1 or 1, got 0")
+        places = np.sort(np.concatenate([self.position, self.noise_position], axis=1), axis=1)
+        if (places != np.arange(P)).any():
+            raise ValueError(
+                f"position and noise_position must hold each of the {P} patches once in every row"
+            )
 
     @property
     def size(self) -> int:
@@ -175,6 +211,30 @@ class PatchData:
         x[row, self.position, self.basis] = self.amplitude
         x[row, self.noise_position] = self.noise
         return x
+
+
+def _shaped(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    array = as_plain_array(name, value)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    return array
+
+
+def _whole(name: str, value: Any, shape: tuple[int, ...], low: int, high: int) -> IntArray:
+    array = _shaped(name, value, shape)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold whole numbers, got {short(array)}")
+    if array.size and not low <= array.min() <= array.max() <= high:
+        raise ValueError(f"{name} must lie in {low}..{high}, got {array.min()} to {array.max()}")
+    return array.astype(np.int64, copy=False)
+
+
+def _finite(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
+    array = _shaped(name, value, shape)
+    if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+        raise ValueError(f"{name} must hold finite numbers, got {short(array)}")
+    # A plain array: loops are compiled for no other, and a file may change below them.
+    return np.asarray(array, dtype=np.float64).view(np.ndarray)
 
 
 def _interval(name: str, value: Any) -> tuple[float, float]:

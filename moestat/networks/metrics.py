@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import as_numbers, check_kind, short
 from moestat.networks.data import PatchData
 from moestat.networks.network import Network, Weights
 from moestat.networks.passes import Passes
@@ -93,7 +94,15 @@ def evaluate(network: Network, weights: Weights, data: PatchData) -> Evaluation:
     >>> evaluate(network, trained.weights, law.sample(1000, rng=2)).accuracy > 0.7
     True
     """
-    return evaluate_on(Passes(network, data, weights.router.dtype), weights)
+    return evaluate_on(_passes(network, weights, data), weights)
+
+
+def _passes(network: Any, weights: Any, data: Any) -> Passes:
+    """Passes, once it is sure that the three belong together."""
+    check_kind("network", network, Network, "a Network")
+    check_kind("data", data, PatchData, "PatchData")
+    network.check(weights, data.law.n_patches, data.law.n_features)
+    return Passes(network, data, weights.router.dtype)
 
 
 def evaluate_on(passes: Passes, weights: Weights) -> Evaluation:
@@ -126,9 +135,9 @@ def expert_errors(network: Network, weights: Weights, data: PatchData) -> FloatA
     Returns
     -------
     ndarray of shape (K, M)
-        The errors.
+        The errors; NaN for a cluster without examples.
     """
-    passes = Passes(network, data, weights.router.dtype)
+    passes = _passes(network, weights, data)
     errors = np.empty((data.law.n_clusters, network.n_experts))
     counts = np.bincount(data.cluster, minlength=data.law.n_clusters)
     unused = np.zeros_like(weights.experts)
@@ -136,7 +145,8 @@ def expert_errors(network: Network, weights: Weights, data: PatchData) -> FloatA
         passes.send(m)
         passes.experts(weights.experts, unused)
         wrong = data.label * passes.output <= 0
-        errors[:, m] = np.bincount(data.cluster, wrong, minlength=data.law.n_clusters) / counts
+        found = np.bincount(data.cluster, wrong, minlength=data.law.n_clusters)
+        errors[:, m] = np.divide(found, counts, out=np.full(len(counts), np.nan), where=counts > 0)
     return errors
 
 
@@ -164,7 +174,12 @@ def dispatch_entropy(dispatch: Any) -> float:
     >>> bool(np.isclose(dispatch_entropy([[5, 1], [5, 1]]), np.log(2)))
     True
     """
-    counts = np.asarray(dispatch, dtype=np.float64)
+    counts = as_numbers("dispatch", dispatch)
+    if counts.ndim != 2 or (counts < 0).any() or not counts.sum() > 0:
+        raise ValueError(
+            "dispatch must hold counts >= 0 of shape (K, M), not all of them 0, got"
+            f" {short(dispatch)}"
+        )
     load = counts.sum(axis=0)
     used = counts > 0
     share = (counts / np.where(load > 0, load, 1))[used]

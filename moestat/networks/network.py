@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moestat.base.registry import Maker, Registry
-from moestat.base.validate import as_generator, positive_int, real_in
+from moestat.base.validate import (
+    as_generator,
+    as_plain_array,
+    check_kind,
+    positive_int,
+    real_in,
+)
 from moestat.networks.activations import activation
 from moestat.networks.experts import EXPERTS
 
@@ -126,8 +132,39 @@ class Network:
         Weights
             The start of training, in float64.
         """
+        positive_int("n_patches", n_patches)
+        positive_int("n_features", n_features)
         blocks = EXPERTS[self.expert].n_blocks(n_patches)
         shape = (self.n_experts, blocks, self.n_neurons, n_features)
         draw: Callable[..., Any] = INITIALISATIONS[self.initialisation].make
         experts = self.sigma_0 * draw(shape, as_generator(rng))
         return Weights(experts, np.zeros((self.n_experts, n_patches, n_features)))
+
+    def check(self, weights: Any, n_patches: int, n_features: int, name: str = "weights") -> None:
+        """Raise unless these are weights of this network for data of such patches.
+
+        Compiled loops trust the sizes.
+
+        Raises
+        ------
+        ValueError
+            Names the part, its shape and the right one.
+        """
+        check_kind(name, weights, Weights, "Weights")
+        blocks = EXPERTS[self.expert].n_blocks(n_patches)
+        for part, shape in (
+            ("experts", (self.n_experts, blocks, self.n_neurons, n_features)),
+            ("router", (self.n_experts, n_patches, n_features)),
+        ):
+            array = as_plain_array(f"{name}.{part}", getattr(weights, part))
+            if array.shape != shape:
+                raise ValueError(
+                    f"{name}.{part} must have shape {shape} for {self!r}, got {array.shape}"
+                )
+            if array.dtype not in (np.float32, np.float64):
+                raise ValueError(f"{name}.{part} must be of float32 or float64, got {array.dtype}")
+        if weights.experts.dtype != weights.router.dtype:
+            raise ValueError(
+                f"{name}: experts and router must be of one precision, got"
+                f" {weights.experts.dtype} and {weights.router.dtype}"
+            )

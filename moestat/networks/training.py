@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import IntArray
-from moestat.base.validate import as_generator, positive_int
+from moestat.base.validate import as_generator, check_kind, positive_int, short
 from moestat.networks.data import PatchData
 from moestat.networks.network import Network, Weights
 from moestat.networks.optimisers import NormalisedGradientDescent, Optimiser
@@ -20,6 +20,9 @@ __all__ = ["PRECISIONS", "Trained", "train"]
 
 PRECISIONS = {"float32": np.float32, "float64": np.float64}
 """Precisions of training, by name."""
+
+_MOST_STEPS = 10_000_000
+"""Steps of one run, at most: the losses of all of them are kept."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,19 @@ def train(
     >>> bool(trained.losses[-1] < trained.losses[0])
     True
     """
-    positive_int("n_steps", n_steps)
+    check_kind("network", network, Network, "a Network")
+    check_kind("data", data, PatchData, "PatchData")
+    positive_int("n_steps", n_steps, maximum=_MOST_STEPS)
     positive_int("look_every", look_every)
     if precision not in PRECISIONS:
         known = ", ".join(map(repr, PRECISIONS))
         raise ValueError(f"precision must be one of {known}, got {precision!r}")
+    if optimiser is not None:
+        check_kind("optimiser", optimiser, Optimiser, "an Optimiser")
+    if look is not None and not callable(look):
+        raise ValueError(f"look must be callable or None, got {short(look)}")
+    if start is not None:
+        network.check(start, data.law.n_patches, data.law.n_features, "start")
     rule = NormalisedGradientDescent() if optimiser is None else optimiser
     rng, dtype = as_generator(rng), PRECISIONS[precision]
     drawn = network.initial(data.law.n_patches, data.law.n_features, rng)

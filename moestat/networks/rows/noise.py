@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moestat.base.validate import positive_int
 from moestat.compiler.jit import compile_loop, device
 
 __all__ = ["fill_counters", "resolution", "step_key", "uniform_noise", "word"]
@@ -100,6 +101,12 @@ def uniform_noise(
     >>> r.shape, bool((r[:2, :3] == uniform_noise(1, 0, 3, 2)).all())
     ((3, 4), True)
     """
+    for name, value in (("seed", seed), ("step", step)):
+        positive_int(name, value, 0)
+    n_samples = positive_int("n_samples", n_samples, maximum=2**32)
+    n_experts = positive_int("n_experts", n_experts)
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
     noise = np.empty((n_experts, n_samples), dtype)
     counters = np.empty(n_samples, np.uint64)
     _fill(step_key(seed, step), np.arange(n_samples), counters, *resolution(dtype), noise)
