@@ -3,8 +3,8 @@
     python -m experiments.explorer.figure [FOLDER]
     python -m experiments.explorer.figure --redraw [FOLDER]
 
-writes theory_explorer with .md, .png and .pdf into FOLDER; the second command explores nothing and
-draws the page that is there.  Left: the
+writes theory_explorer with .json, .md, .png and .pdf into FOLDER; the second command explores
+nothing and draws the kept results.  Left: the
 ratio d / D against D; a theorem d >~ D says that it is bounded from below.  Right: local exponents
 of d against the largest deviations, whose limit is the order of the worst direction.
 """
@@ -12,12 +12,12 @@ of d against the largest deviations, whose limit is the order of the worst direc
 from __future__ import annotations
 
 import argparse
+import json
 import math
-import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -25,10 +25,15 @@ from matplotlib.figure import Figure
 from experiments.explorer.cases import CASES, run_case
 from experiments.explorer.report import HEAD, as_expected, details, row
 from experiments.folders import FIGURES
-from moestat.base.types import FloatArray
 from moestat.rates.plots import save_figure
 from moestat.rates.style import COLOURS, MARKERS
+from moestat.theory.explorer import Exploration
 
+RESULT = "theory_explorer.json"
+_BELOW: dict[str, Any] = {
+    **{"fontsize": 8, "frameon": False, "loc": "upper left"},
+    "bbox_to_anchor": (0.0, -0.12),
+}
 ORDERS = (2, 4, 6, 8)
 INTRODUCTION = """# The bounds of the papers, explored without noise
 
@@ -50,67 +55,54 @@ The infimum is searched: a refutation is certain, a confirmation as good as the 
 """
 
 
-@dataclass(frozen=True)
-class Ladder:
-    """What the page shows of a case: D, d and the exponent r, infinite where d vanishes."""
-
-    name: str
-    loss: FloatArray
-    distance: FloatArray
-    exponent: float
-
-
-def ladders(text: str) -> list[Ladder]:
-    """The cases of a page, from the tables that it shows.
-
-    Parameters
-    ----------
-    text : str
-        The page.
-
-    Returns
-    -------
-    list of Ladder
-        One per case, in the page's order.
-    """
-    told = dict(re.findall(r"^\| ([\w-]+) \|(?:[^|]*\|){4} ([^|]*?) \|", text, re.MULTILINE))
-    out = []
-    for name, table in re.findall(r"^### ([\w-]+):.*?```text\n(.*?)```", text, re.M | re.S):
-        rungs = [[float(each) for each in line.split()[:2]] for line in table.splitlines()[1:]]
-        exponent = math.inf if told[name] == "d = 0" else float(told[name] or "nan")
-        loss, distance = np.array(rungs).reshape(-1, 2).T
-        out.append(Ladder(name, loss, distance, exponent))
-    return out
+def result(found: Exploration) -> dict[str, Any]:
+    """What is kept of a case: D and d at each radius, the exponent, and whether d vanishes."""
+    exponent = None if math.isnan(found.exponent) else found.exponent
+    return {
+        "loss": [rung.loss for rung in found.rungs],
+        "distance": [rung.distance for rung in found.rungs],
+        "exponent": None if found.vanishes else exponent,
+        "vanishes": found.vanishes,
+    }
 
 
-def draw(found: Sequence[Ladder]) -> Figure:
-    """Both panels."""
-    figure = Figure(figsize=(10.0, 4.8), layout="constrained")
+def draw(found: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Both panels, from the kept results by case."""
+    figure = Figure(figsize=(10.0, 6.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    plain = [each for each in found if not CASES[each.name].deviations]
-    plain = [each for each in plain if len(each.loss) > 1 and not math.isinf(each.exponent)]
-    for at, each in enumerate(plain):
+    plain = {name: each for name, each in found.items() if not CASES[name].deviations}
+    shown = {name: each for name, each in plain.items() if len(each["loss"]) > 1}
+    bounded = {name: each for name, each in shown.items() if not each["vanishes"]}
+    for at, (name, each) in enumerate(bounded.items()):
         style = {"color": COLOURS[at % 7], "marker": MARKERS[at % 7], "ls": "-" if at < 7 else "--"}
-        left.loglog(each.loss, each.distance / each.loss, label=each.name, ms=4, lw=1, **style)
-    left.set_xlabel("D")
-    left.set_ylabel("d / D")
-    left.legend(fontsize=7, ncols=2)
-    for at, each in enumerate(one for one in found if CASES[one.name].deviations):
-        middle = np.sqrt(each.loss[1:] * each.loss[:-1])
-        local = np.diff(np.log(each.distance)) / np.diff(np.log(each.loss))
-        label = f"{each.name}: {each.exponent:.2f}"
+        ratio = np.array(each["distance"]) / each["loss"]
+        left.loglog(each["loss"], ratio, label=_titled(name), ms=4, lw=1, **style)
+    left.set_xlabel("loss D: distance of the parameters")
+    left.set_ylabel("d / D, with d the distance of the densities")
+    left.legend(**_BELOW)
+    orders = {name: each for name, each in found.items() if CASES[name].deviations}
+    for at, (name, each) in enumerate(orders.items()):
+        loss, distance = np.array(each["loss"]), np.array(each["distance"])
+        middle = np.sqrt(loss[1:] * loss[:-1])
+        local = np.diff(np.log(distance)) / np.diff(np.log(loss))
+        label = f"{_titled(name)}: {each['exponent']:.2f}"
         right.semilogx(middle, local, color=COLOURS[at], marker=MARKERS[at], label=label, lw=1)
     for order in ORDERS:
         right.axhline(order, color="0.6", lw=0.8, zorder=0)
     right.set_ylim(0, 9)
     right.set_xlabel("D with all exponents 1")
     right.set_ylabel("local exponent of d")
-    right.legend(fontsize=7)
+    right.legend(**_BELOW)
     return figure
 
 
+def _titled(name: str) -> str:
+    """A case by paper and theorem, with its name."""
+    return f"{CASES[name].source} ({name})"
+
+
 def _save(folder: Path) -> None:
-    found = ladders((folder / "theory_explorer.md").read_text(encoding="utf-8"))
+    found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
     for suffix in ("png", "pdf"):
         save_figure(draw(found), folder / f"theory_explorer.{suffix}")
 
@@ -121,13 +113,15 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--redraw", action="store_true")
     parser.add_argument("folder", type=Path, nargs="?", default=FIGURES)
     given = parser.parse_args(arguments)
-    rows, parts = [], []
+    rows, parts, kept = [], [], {}
     for name, case in () if given.redraw else CASES.items():
         exploration = run_case(case)
         rows.append(row(case, exploration))
         parts.append(details(case, exploration))
+        kept[name] = result(exploration)
         text = [INTRODUCTION, "\n".join([HEAD, *rows]), *parts]
         (given.folder / "theory_explorer.md").write_text("\n\n".join(text) + "\n")
+        (given.folder / RESULT).write_text(json.dumps(kept, indent=1) + "\n")
         print(
             name, exploration.verdict, "" if as_expected(case, exploration) else "NOT AS EXPECTED"
         )

@@ -211,7 +211,7 @@ def fit(n: float, deviations: FloatArray, rng: np.random.Generator) -> Fit:
         found = least_squares(
             problem.residuals,
             inside,
-            problem.jacobian,
+            jac=problem.jacobian,  # pyright: ignore[reportArgumentType]
             bounds=(low, high),
             x_scale=np.maximum(np.abs(inside), 0.1),
             xtol=1e-8,

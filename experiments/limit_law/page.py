@@ -143,9 +143,10 @@ def _markdown(
         row, error = np.quantile(each["error"], LEVELS), np.array(each["error"])
         negative = np.array(each["fourth"]) < 0.0
         large = error > _border(size)
+        ours = quantiles_in_the_limit(np.array([size]), LEVELS)[0]
         details.append(
             f"| {size:.0e} | {' | '.join(f'{value:.3g}' for value in row)} |"
-            f" {' | '.join(f'{value:.3g}' for value in quantiles_in_the_limit([size], LEVELS)[0])} |"
+            f" {' | '.join(f'{value:.3g}' for value in ours)} |"
             f" {np.mean(large == negative):.0%} | {_share_at_floor(each, result['floor']):.0%} |"
             f" {each['agree']:.0%} | {each['doubling']:.0e} |"
         )

@@ -1,14 +1,15 @@
-"""Pictures of the floored microscopes under other gates, drawn from what their page says.
+"""Pictures of the floored microscopes under other gates, from the results kept beside their page.
 
-    python -m experiments.pages.floors_gates [PAGE]
+    python -m experiments.pages.floors_gates [RESULT]
 
-reads microscope_floors.md and writes microscope_floors_gates.png and, since a picture has at most
+reads microscope_floors.json and writes microscope_floors_gates.png and, since a picture has at most
 four panels, microscope_floors_gates_2.png beside it: the 90% quantile of the errors of experts in
-cells of two, relative to that at the smallest n, which is what local slopes determine.
+cells of two.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,19 +22,14 @@ from matplotlib.figure import Figure
 from experiments.folders import FIGURES
 from moestat.base.types import FloatArray
 from moestat.rates.style import caption, marks, plain_axes, style, wrapped
-from moestat.sweep.spec.experiments import find_spec
-from moestat.sweep.spec.read import load_spec
 
-__all__ = ["MOST_PANELS", "Fall", "draw_falls", "falls", "picture_names", "write"]
+__all__ = ["MOST_PANELS", "Fall", "draw_falls", "keep", "picture_names", "write"]
 
-_EXPERIMENTS = tuple(f"microscope_floors_{name}" for name in ("competition", "mlmoe", "attention"))
 MOST_PANELS = 4
-_QUIET = ", no expert near 0"
 _CAPTION = (
-    "Markers: the 90% quantile over data sets of the largest error of an expert in a cell of two,"
-    " divided by that at the smallest n; numbers: its slope over the last four decades with a 95%"
-    " bootstrap interval; dashed: the slope of the theorem, through the last marker of the first"
-    " truth."
+    "Markers: the 90% quantile over data sets of the largest error of an expert in a cell of two;"
+    " numbers: its slope over the last four decades with a 95% bootstrap interval; dashed: slope of"
+    " the theorem over these decades, from the first truth's marker at their beginning."
 )
 
 
@@ -49,8 +45,8 @@ class Fall:
         The theorem's power of n.
     slope : str
         The slope over the last four decades with its interval, as the page has it.
-    n, relative : ndarray of shape (S,)
-        Sizes, and the 90% quantile there over that at the first size.
+    n, quantile : ndarray of shape (S,)
+        Sizes, and the 90% quantile of the errors there.
     """
 
     curve: str
@@ -58,56 +54,31 @@ class Fall:
     theory: float
     slope: str
     n: FloatArray
-    relative: FloatArray
+    quantile: FloatArray
 
 
-def _gates() -> dict[str, str]:
-    """Likelihood and gate of the curves of the experiments."""
-    specs = [load_spec(find_spec(name)) for name in _EXPERIMENTS]
-    fitted = {curve.name: spec.fitted_family(curve) for spec in specs for curve in spec.curves}
-    return {name: f"{each.likelihood.name}, {each.gate.name}" for name, each in fitted.items()}
+def keep(falls: Sequence[Fall], path: Path) -> Path:
+    """Keep what the pictures show, as JSON, and return its path."""
+    kept = {
+        "relative": False,
+        "falls": [
+            {**vars(each), "n": each.n.tolist(), "quantile": each.quantile.tolist()}
+            for each in falls
+        ],
+    }
+    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
 
 
-def falls(page: str) -> list[Fall]:
-    """What a page says on cells of two under gates other than the Gaussian softmax.
-
-    Parameters
-    ----------
-    page : str
-        The text of microscope_floors.md.
-
-    Returns
-    -------
-    list of Fall
-        In the page's order; curves with a local slope missing are left out.
-    """
-    gates = _gates()
-    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
-    slopes = {row[0]: row[5] for row in rows if row[1:3] == ["2", "expert"] and len(row) == 7}
-    steps: list[tuple[float, float]] = []
-    found = []
-    for row in rows:
-        if row[:3] == ["truth and fit", "cell", "theorem"]:
-            ends = [step.split(" to ") for step in row[3:]]
-            steps = [(float(low), float(high)) for low, high in ends]
-        gate = gates.get(row[0].removesuffix(_QUIET))
-        if gate is None or row[1] != "2" or not steps or len(row) != 3 + len(steps):
-            continue
-        n = np.array([steps[0][0], *(high for _, high in steps)])
-        logs = np.cumsum(
-            [0.0, *(float(row[3:][i]) * np.log(b / a) for i, (a, b) in enumerate(steps))]
-        )
-        found.append(Fall(row[0], gate, float(row[2]), slopes[row[0]], n, np.exp(logs)))
-    return found
-
-
-def draw_falls(shown: Sequence[Fall]) -> list[Figure]:
+def draw_falls(shown: Sequence[Fall], relative: bool = False) -> list[Figure]:
     """Pictures of at most four panels, a gate a panel.
 
     Parameters
     ----------
     shown : sequence of Fall
-        What `falls` found.
+        The curves.
+    relative : bool
+        Whether quantiles are over those at the smallest size.
 
     Returns
     -------
@@ -118,12 +89,12 @@ def draw_falls(shown: Sequence[Fall]) -> list[Figure]:
     parts = [gates[i : i + MOST_PANELS] for i in range(0, len(gates), MOST_PANELS)]
     with style():
         return [
-            _picture([[fall for fall in shown if fall.gate == gate] for gate in part])
+            _picture([[fall for fall in shown if fall.gate == gate] for gate in part], relative)
             for part in parts
         ]
 
 
-def _picture(panels: Sequence[Sequence[Fall]]) -> Figure:
+def _picture(panels: Sequence[Sequence[Fall]], relative: bool) -> Figure:
     rows = -(-len(panels) // 2)
     figure = Figure(figsize=(9.2, 4.3 * rows), layout="constrained")
     figure.suptitle("Errors of experts in cells of two, masses floored")
@@ -131,7 +102,7 @@ def _picture(panels: Sequence[Sequence[Fall]]) -> Figure:
     for place, (ax, own) in enumerate(zip(grid, panels, strict=False)):
         _panel(ax, own)
         if place % 2 == 0:
-            ax.set_ylabel("90% quantile, relative")
+            ax.set_ylabel(f"90% quantile{', relative to the first' if relative else ''}")
     for ax in grid[len(panels) :]:
         ax.set_axis_off()
     caption(figure, _CAPTION)
@@ -142,10 +113,10 @@ def _panel(ax: Any, own: Sequence[Fall]) -> None:
     for index, fall in enumerate(own):
         drawing = {k: v for k, v in marks(index).items() if k not in ("elinewidth", "capsize")}
         label = wrapped(f"{fall.curve}: {fall.slope}", 3.6, 9.0)
-        ax.plot(fall.n, fall.relative, label=label, **drawing)
+        ax.plot(fall.n, fall.quantile, label=label, **drawing)
     first = own[0]
     late = first.n[first.n >= 0.999e-4 * first.n[-1]]
-    line = first.relative[-1] * (late / late[-1]) ** first.theory
+    line = first.quantile[first.n == late[0]] * (late / late[0]) ** first.theory
     ax.plot(late, line, color="#666666", linestyle="--", linewidth=1.0, zorder=1,
             label=f"theorem: {first.theory:g}")  # fmt: skip
     ax.set_xscale("log")
@@ -167,18 +138,24 @@ def picture_names(count: int) -> list[str]:
     return [f"microscope_floors_gates{'' if i == 0 else f'_{i + 1}'}.png" for i in range(count)]
 
 
-def write(page: Path) -> list[Path]:
-    """Draw the pictures of a page beside it."""
-    figures = draw_falls(falls(page.read_text(encoding="utf-8")))
-    paths = [page.with_name(name) for name in picture_names(len(figures))]
+def write(kept: Path) -> list[Path]:
+    """Draw the pictures of kept results beside them."""
+    result = json.loads(kept.read_text(encoding="utf-8"))
+    falls = [
+        Fall(**{**each, "n": np.array(each["n"]), "quantile": np.array(each["quantile"])})
+        for each in result["falls"]
+    ]
+    figures = draw_falls(falls, result["relative"])
+    paths = [kept.with_name(name) for name in picture_names(len(figures))]
     for path, figure in zip(paths, figures, strict=True):
         figure.savefig(path, dpi=120)
     return paths
 
 
 def main() -> None:
-    """Read the page named on the command line, or the committed one, and draw."""
-    for path in write(Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURES / "microscope_floors.md"):
+    """Draw the results named on the command line, or the committed ones."""
+    given = Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURES / "microscope_floors.json"
+    for path in write(given):
         print(path)
 
 

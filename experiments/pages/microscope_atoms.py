@@ -3,13 +3,16 @@
     python -m experiments.pages.microscope_atoms [FOLDER]
 
 reads the stores microscope_*.sqlite in FOLDER (or beside this script), those that are there, and
-writes microscope_atoms.md into it.
+writes microscope_atoms.json and its page microscope_atoms.md into it.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +25,8 @@ from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import Store, open_store
 
 SIZES = (1e5, 1e8, 1e11, 1e14)
+HEAD = ["curve", *(f"light at {size:.0e}".replace("e+", "e") for size in SIZES)]
+HEAD += ["weight, light fits", "expert errors, light fits", "expert errors, merged fits"]
 TEXT = """# Where over-specified fits put their extra atoms
 
 An atom that the truth does not have can share the place of a true one: the two have weight, merge,
@@ -51,7 +56,7 @@ def slope(found: Series) -> str:
     return "{:.2f} [{:.2f}, {:.2f}]".format(middle, *interval)
 
 
-def row(spec: Spec, curve: Curve, every: list[Record]) -> str | None:
+def row(spec: Spec, curve: Curve, every: list[Record]) -> list[str] | None:
     """One curve: shares of light fits, and slopes in light ones and merged ones."""
     family = spec.fitted_family(curve)
     records = entering(curve, [record for record in every if record.curve == curve.name])
@@ -66,11 +71,10 @@ def row(spec: Spec, curve: Curve, every: list[Record]) -> str | None:
         own = [record for record, chosen in zip(records, kind, strict=True) if chosen]
         found = (slope(series(own, (size, "expert"))) for size in CELLS if size > 1)
         errors.append("; ".join(f"{CELLS[i]} {s}" for i, s in enumerate(found, 2) if s != "-"))
-    cells = [curve.name, *shares, slope((n[light], weight[light])), *(e or "-" for e in errors)]
-    return "| " + " | ".join(cells) + " |"
+    return [curve.name, *shares, slope((n[light], weight[light])), *(e or "-" for e in errors)]
 
 
-def table(store: Store) -> list[str]:
+def table(store: Store) -> list[list[str]]:
     """The over-specified curves of one store, where gates have weights of their own."""
     spec, every = store.spec, list(store.records())
     rows = [
@@ -79,43 +83,31 @@ def table(store: Store) -> list[str]:
         if curve.n_experts > spec.truths[curve.truth].family.n_experts
         and spec.fitted_family(curve).mass_column is not None
     ]
-    found = [line for line in rows if line is not None]
-    if not found:
-        return []
-    head = ["curve", *(f"light at {size:.0e}".replace("e+", "e") for size in SIZES)]
-    head += ["weight, light fits", "expert errors, light fits", "expert errors, merged fits"]
-    return [
-        "",
-        f"## {spec.title}",
-        "",
-        "| " + " | ".join(head) + " |",
-        "|" + "---|" * len(head),
-        *found,
-    ]
+    return [line for line in rows if line is not None]
 
 
-def sections(text: str) -> dict[str, str]:
-    r"""Sections of a page by title, so that those whose stores are not at hand can be kept.
-
-    Examples
-    --------
-    >>> sections("# Page\n\n## One\n\nfirst\n\n## Two\n\nsecond\n")
-    {'One': 'first', 'Two': 'second'}
-    """
-    _, *parts = text.split("\n## ")
-    return {title: body.strip() for title, _, body in (part.partition("\n") for part in parts)}
+def page(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page of the kept tables, one by title of an experiment."""
+    parts = [TEXT.rstrip()]
+    for title, table in sorted(found.items()):
+        head, rows = table["head"], table["rows"]
+        lines = [head, ["---"] * len(head), *rows]
+        parts.append(f"## {title}")
+        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
-    """Read the stores and write the page; sections without a store stay as they are."""
+    """Read the stores, keep their tables, write the page; what has no store stays as it is."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURES
-    out = folder / "microscope_atoms.md"
-    found = sections(out.read_text(encoding="utf-8")) if out.exists() else {}
+    kept, out = folder / "microscope_atoms.json", folder / "microscope_atoms.md"
+    found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     for path in sorted(folder.glob("microscope_*.sqlite")):
         with open_store(path) as store:
-            found |= sections("\n".join(table(store)))
-    parts = [TEXT.rstrip(), *(f"## {title}\n\n{body}" for title, body in sorted(found.items()))]
-    out.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+            if rows := table(store):
+                found[store.spec.title] = {"head": HEAD, "rows": rows}
+    kept.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    out.write_text(page(found), encoding="utf-8")
     print(out)
 
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from experiments.verify.verification import Verification
 
-__all__ = ["CLAIMS_PAGE", "EVIDENCE", "FACTS_PAGE", "app"]
+__all__ = ["CLAIMS_PAGE", "FACTS_PAGE", "app"]
 
-CLAIMS_PAGE, FACTS_PAGE, EVIDENCE = "theory_claims.md", "theory_facts.md", "theory_claims.json"
-"""Files of a verification: both pages, and the evidence that they were made from."""
+CLAIMS_PAGE, FACTS_PAGE = "theory_claims.md", "theory_facts.md"
+"""Pages of a verification."""
 
 app = typer.Typer(
     add_completion=False,
@@ -50,7 +50,7 @@ def verify(
     ] = None,
     stores: Annotated[
         Path,
-        typer.Option(help="The folder of the experiments' stores and pages.", metavar="DIR"),
+        typer.Option(help="The folder of stores and kept evidence.", metavar="DIR"),
     ] = Path("figures"),
     workers: Annotated[
         int | None, typer.Option(min=1, help="Worker processes; all processors by default.")
@@ -104,6 +104,7 @@ def _verified(
     full: bool, claims: list[str] | None, stores: Path, workers: int | None, out: Path | None
 ) -> Verification:
     from experiments.verify.page import facts_markdown, markdown
+    from experiments.verify.verification import EVIDENCE
     from experiments.verify.verification import verify as run
     from moestat.sweep.run.threads import available_cpus
 
@@ -135,7 +136,7 @@ def _show(found: Verification) -> None:
     mode = "quick" if found.quick else "full"
     shown.print(f"{len(found.results)} claims: {words} ({mode}, {found.seconds:.0f} s)")
     for name, count in found.without_store.items():
-        from experiments.verify.tables import command
+        from experiments.verify.measured import command
 
         shown.print(f"without a store {count} slopes of {name}: {command(name)}", soft_wrap=True)
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from experiments.claims import rules
 from experiments.claims.claim import PAPERS
-from experiments.verify.tables import command
+from experiments.verify.measured import command
 from experiments.verify.verification import ClaimResult, FactResult, Verification
 from experiments.verify.words import NOT_RUN
 
@@ -208,7 +208,7 @@ def _missing(verification: Verification) -> list[str]:
     return [
         "## What could not be had without stores",
         "",
-        "These slopes are on no page and their stores are not here; the commands make them.",
+        "These were never kept and their stores are not here; the commands make them.",
         "",
         *(f"- {count} of {name}: `{command(name)}`" for name, count in lost.items()),
         "",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -15,23 +16,17 @@ from experiments.claims import evidence as kinds
 from experiments.claims.checks import (
     Bound,
     Check,
-    Contrast,
     Exponent,
     Floored,
     Orbit,
-    Replayed,
     Slope,
-    TunedContrast,
 )
 from experiments.claims.claim import PAPERS, Claim
 from experiments.claims.evidence import Evidence, Missing
 from experiments.claims.fact import Fact
 from experiments.claims.rules import OPEN_VERDICT, REFUTES, VERDICTS, Outcome, decide
 from experiments.verify.analyses import analyse
-from experiments.verify.contrasts import contrast_evidence
-from experiments.verify.slopes import slope_evidence
-from experiments.verify.sweeps import CurveRecords, gather_curves
-from experiments.verify.tables import command, floored_slope, page_slope, replayed_slope
+from experiments.verify.measured import READ, command, experiment_of, measured
 from experiments.verify.words import NOT_RUN, shown, why_open
 from moestat.base.validate import positive_int
 from moestat.sweep.errors import SweepError
@@ -39,7 +34,18 @@ from moestat.sweep.run.executors import EXECUTORS, Lost
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.read import load_spec
 
-__all__ = ["CheckResult", "ClaimResult", "FactResult", "Verification", "verify", "verify_fact"]
+__all__ = [
+    "EVIDENCE",
+    "CheckResult",
+    "ClaimResult",
+    "FactResult",
+    "Verification",
+    "verify",
+    "verify_fact",
+]
+
+EVIDENCE = "theory_claims.json"
+"""Where a verification keeps its evidence, beside its pages."""
 
 
 @dataclass(frozen=True)
@@ -255,10 +261,10 @@ class Verification:
     def without_store(self) -> dict[str, int]:
         """Experiment -> number of its slopes and contrasts that could not be had."""
         lost = {
-            each.check.name: each.check.experiment
+            each.check.name: experiment_of(each.check)
             for result in self.results
             for each in result.checks
-            if isinstance(each.check, (Slope, *_CONTRASTS)) and isinstance(each.evidence, Missing)
+            if isinstance(each.check, READ) and isinstance(each.evidence, Missing)
         }
         return dict(Counter(lost.values()))
 
@@ -283,14 +289,7 @@ class Verification:
         """All claims judged from kept evidence, as `evidence` gives it; nothing is computed."""
 
         def result(check: Check) -> CheckResult:
-            entry = kept["checks"].get(check.name)
-            if entry is None:
-                return CheckResult(check, Missing("not in the kept evidence"), "")
-            values = {
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in entry["evidence"].items()
-            }
-            return CheckResult(check, getattr(kinds, entry["kind"])(**values), entry["source"])
+            return _kept(check, kept) or CheckResult(check, Missing("not in the kept evidence"), "")
 
         return _put_together(CLAIMS.values(), FACTS.values(), result, kept["quick"], 0.0)
 
@@ -321,8 +320,8 @@ def verify(
 ) -> Verification:
     """Gather the evidence of claims and of the facts behind them, and let the rules decide.
 
-    No sweep is run.  Slopes come from the stores in `folder`, and where there is none from the
-    page of the experiment; what neither has is missing, with the command that makes it.
+    No sweep is run.  Slopes come from the stores in `folder`, and where there is none from what
+    the last verification kept there; what neither has is missing, with the command that makes it.
 
     Parameters
     ----------
@@ -331,7 +330,7 @@ def verify(
     quick : bool
         Whether to search with fewer starts, and not at all for claims that facts decide.
     folder : str or Path
-        Where the stores and pages of the experiments are.
+        Where the stores of the experiments and the kept evidence are.
     workers : int
         Worker processes.
     tell : callable
@@ -365,9 +364,7 @@ def verify(
     named = {name for claim in chosen for name in claim.facts}
     facts = [fact for fact in FACTS.values() if claims is None or fact.name in named]
     cheap = [check for fact in facts for check in fact.checks]
-    cheap += [
-        c for claim in chosen for c in claim.checks if not isinstance(c, (*_READ, *_SEARCHES))
-    ]
+    cheap += [c for claim in chosen for c in claim.checks if not isinstance(c, (*READ, *_SEARCHES))]
     still = _unsampled(cheap, quick, workers, tell)
     searches = [
         check
@@ -376,18 +373,16 @@ def verify(
         if isinstance(check, _SEARCHES) and not (quick and _decided(claim, still))
     ]
     still |= _unsampled(searches, quick, workers, tell)
-    sampled = _sampled(slopes, place)
+    evidence = place / EVIDENCE
+    kept = json.loads(evidence.read_text(encoding="utf-8")) if evidence.is_file() else {}
 
     def result(check: Check) -> CheckResult:
-        if isinstance(check, Slope):
-            return _measured(check, sampled[check.experiment], place)
-        if isinstance(check, _CONTRASTS):
-            return CheckResult(check, *contrast_evidence(check, place))
-        if isinstance(check, Floored):
-            return CheckResult(check, *floored_slope(check, place))
-        if isinstance(check, Replayed):
-            return CheckResult(check, *replayed_slope(check, place))
-        return CheckResult(check, still.get(check.name, _LEFT_OUT), "computed")
+        if not isinstance(check, READ):
+            return CheckResult(check, still.get(check.name, _LEFT_OUT), "computed")
+        found = measured(check, place)
+        if found is not None:
+            return CheckResult(check, *found)
+        return _kept(check, kept) or CheckResult(check, Missing(f"{_NO_STORE}{_made(check)}"), "")
 
     return _put_together(chosen, facts, result, quick, began)
 
@@ -438,6 +433,25 @@ def _put_together(
     return Verification(quick, seconds, results, tuple(seen.values()))
 
 
+def _kept(check: Check, kept: Mapping[str, Any]) -> CheckResult | None:
+    """A check with the evidence that a verification kept; None where it has none."""
+    entry = kept.get("checks", {}).get(check.name)
+    if entry is None:
+        return None
+    values = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in entry["evidence"].items()
+    }
+    return CheckResult(check, getattr(kinds, entry["kind"])(**values), entry["source"])
+
+
+def _made(check: Check) -> str:
+    return command(experiment_of(check))
+
+
+_NO_STORE = "no store, and nothing kept: "
+
+
 def _chosen(names: Iterable[str] | None) -> list[Claim]:
     if names is None:
         return list(CLAIMS.values())
@@ -452,9 +466,6 @@ def _chosen(names: Iterable[str] | None) -> list[Claim]:
 
 _SEARCHES = (Bound, Exponent, Orbit)
 """Checks that search, which is slow."""
-_CONTRASTS = (Contrast, TunedContrast)
-_READ = (Slope, Floored, *_CONTRASTS, Replayed)
-"""Checks that read what a sweep found."""
 _LEFT_OUT = Missing(f"{NOT_RUN}, since facts decide the claim without it; --full runs it")
 
 
@@ -464,20 +475,6 @@ def _decided(claim: Claim, still: Mapping[str, Evidence]) -> bool:
     if any(fact.confirmed([c.judge(still[c.name]) for c in fact.checks]) for fact in facts):
         return True
     return any(c.judge(still[c.name]) == REFUTES for c in claim.checks if c.name in still)
-
-
-def _measured(
-    check: Slope, found: Mapping[str, CurveRecords] | Missing | None, folder: Path
-) -> CheckResult:
-    if isinstance(found, Missing):
-        return CheckResult(check, found, "")
-    if found is None:
-        return CheckResult(check, *page_slope(check, folder))
-    records = found[check.curve]
-    if not records.records:
-        return CheckResult(check, Missing(f"no cell of it: {command(check.experiment)}"), "")
-    evidence = slope_evidence(check, records.curve, records.records)
-    return CheckResult(check, evidence, records.source)
 
 
 def _unsampled(
@@ -506,19 +503,3 @@ def _kinds(checks: Sequence[Check]) -> list[str]:
 
 def _analysed(checks: Sequence[Check], quick: bool, position: int) -> tuple[int, Evidence]:
     return position, analyse(checks[position], quick)
-
-
-def _sampled(
-    checks: Sequence[Slope], folder: Path
-) -> dict[str, dict[str, CurveRecords] | Missing | None]:
-    """By experiment the records of its curves; None without a store."""
-    wanted: dict[str, set[str]] = defaultdict(set)
-    for check in checks:
-        wanted[check.experiment].add(check.curve)
-    out: dict[str, dict[str, CurveRecords] | Missing | None] = {}
-    for experiment, curves in wanted.items():
-        try:
-            out[experiment] = gather_curves(experiment, curves, folder)
-        except SweepError as error:
-            out[experiment] = Missing(str(error), broken=True)
-    return out

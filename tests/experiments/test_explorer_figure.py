@@ -1,25 +1,38 @@
-"""The explorer's picture: it is drawn from what its page shows."""
+"""The explorer's picture: it is drawn from the results kept beside its page."""
 
 from __future__ import annotations
 
-import math
+import json
 
 import numpy as np
 import pytest
 
 from experiments.explorer.cases import CASES
-from experiments.explorer.figure import draw, ladders
+from experiments.explorer.figure import RESULT, draw, result
 from experiments.folders import FIGURES
+from moestat.theory.explorer import Exploration
 
 
-def test_every_case_of_the_page_is_read_with_its_exponent():
-    found = {each.name: each for each in ladders((FIGURES / "theory_explorer.md").read_text())}
+def test_every_case_is_kept_with_its_exponent():
+    found = json.loads((FIGURES / RESULT).read_text())
     assert list(found) == list(CASES)
     four = found["softmax-4-order"]
-    assert four.exponent == pytest.approx(7.93, abs=0.01)
-    slope = np.polyfit(np.log(four.loss), np.log(four.distance), 1)[0]
-    assert slope == pytest.approx(four.exponent, abs=0.01)
-    assert math.isinf(found["softmax-22"].exponent)
-    left, right = draw(list(found.values())).axes
+    assert four["exponent"] == pytest.approx(7.93, abs=0.01)
+    slope = np.polyfit(np.log(four["loss"]), np.log(four["distance"]), 1)[0]
+    assert slope == pytest.approx(four["exponent"], abs=0.01)
+    assert found["softmax-22"]["vanishes"]
+    left, right = draw(found).axes
     assert len(right.get_legend().get_texts()) == sum(case.deviations for case in CASES.values())
-    assert "softmax-22" not in {text.get_text() for text in left.get_legend().get_texts()}
+    shown = " ".join(text.get_text() for text in left.get_legend().get_texts())
+    assert "softmax-22" not in shown
+    assert "Theorem 1 (mlmoe-1)" in shown
+
+
+def test_a_case_is_kept_as_it_was_found():
+    from experiments.explorer import run_case
+
+    found = run_case("compete-J1-unit")
+    assert isinstance(found, Exploration)
+    kept = result(found)
+    assert (kept["vanishes"], kept["exponent"]) == (True, None)
+    assert (kept["loss"][0], kept["distance"][0]) == (2.0, 0.0)

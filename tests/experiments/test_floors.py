@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from experiments.folders import FIGURES
 from experiments.pages.floors import (
+    _beside_one,
     _has_quiet,
+    _Panel,
     draw,
+    late_quantile,
     least_weight,
     page,
     quantile_slope,
     read,
 )
-from experiments.pages.floors_gates import draw_falls, falls
+from experiments.pages.floors_gates import Fall, draw_falls, keep, write
 from moestat.sweep.run.runner import open_cells, run_cells
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.read import load_spec
@@ -78,21 +83,44 @@ def test_a_small_store_is_read_drawn_and_told(tmp_path):
     assert [len(figure.axes) for figure in draw(panels)] == [1, 1, 1]
     assert set(n) == {1e10, 1e12}
     assert "microscope_floors_gates" not in text  # all of it is under the Gaussian softmax
-    assert falls(text) == []
+    slope = late_quantile(path, "single, k = 2", 2, "b")
+    assert f"| 2 | b | 5 to 5 | -0.1250 | {slope.slope:.3f} [" in text
+    assert late_quantile(path, "single, k = 2", 3, "b") is None
+    assert panel.theory("a") == panel.theory("nu") == -1 / 4
+    assert panel.theory("beta1") is None  # its only cell has several atoms
+    assert "| single, k = 2 | 2 | beta1 | 5 to 5 | not identified |" in text
 
 
-def test_pictures_of_other_gates_follow_the_local_slopes_of_the_page():
-    text = (FIGURES / "microscope_floors.md").read_text(encoding="utf-8")
-    found = {fall.curve: fall for fall in falls(text)}
-    assert not any(name.startswith(("first", "second", "single")) for name in found)
-    fall = found["classes-second, k = 3"]
-    assert (fall.gate, fall.theory) == ("multinomial, softmax", -0.25)
-    late = np.log(fall.relative[-1] / fall.relative[-3]) / np.log(1e4)
-    assert fall.slope.startswith("-0.249 [")
+def test_the_reference_of_a_block_depends_on_the_other_cells():
+    spec = load_spec(find_spec("microscope_floors_gaussian"))
+
+    def theory(curve, size, block):
+        beside = _beside_one(spec, spec.curve(curve), size)
+        return _Panel("t", curve, size, [], "gaussian, softmax", beside).theory(block)
+
+    # Least distances: squares of slope deviations beside a cell of one, else the order 2 m.
+    assert [theory("first, k = 4", 3, block) for block in ("a", "beta1", "b", "nu")] == [
+        *(-1 / 4, -1 / 4, -1 / 12, -1 / 6),
+    ]
+    assert theory("single, k = 3", 3, "a") == -1 / 6
+    assert theory("first, k = 4", 2, "beta1") is None
+    assert theory("first, k = 3", 2, "beta1") == -1 / 4
+
+
+def test_pictures_of_other_gates_come_from_the_kept_results(tmp_path):
+    kept = json.loads((FIGURES / "microscope_floors.json").read_text(encoding="utf-8"))
+    assert len({fall["gate"] for fall in kept["falls"]}) == 6
+    fall = next(each for each in kept["falls"] if each["curve"] == "classes-second, k = 3")
+    assert fall["slope"].startswith("-0.249 [")
+    late = np.log(fall["quantile"][-1] / fall["quantile"][-3]) / np.log(1e4)
     assert late == pytest.approx(-0.249, abs=0.02)  # of three sizes; the slope is by least squares
-    pictures = draw_falls(list(found.values()))
-    panels = [sum(ax.axison for ax in picture.axes) for picture in pictures]
-    assert panels == [4, 2]
+    n = np.array([1e10, 1e12, 1e14])
+    made = [Fall("one", "gate", -0.25, "-0.250 [-0.3, -0.2]", n, n**-0.25)]
+    (picture,) = write(keep(made, tmp_path / "microscope_floors.json"))
+    assert picture.stat().st_size > 0
+    (figure,) = draw_falls(made)
+    line = figure.axes[0].get_lines()[-1]
+    assert line.get_ydata() == pytest.approx(n**-0.25)
 
 
 def test_the_least_weight_under_competition_is_below_all_in_the_box():

@@ -1,30 +1,22 @@
-"""Slopes that papers measured, beside replays; and slopes that only a sweep's report has."""
+"""Slopes that papers measured, beside replays."""
 
 from fractions import Fraction
 
 import pytest
 
 from experiments.catalogue import CLAIMS
-from experiments.claims.checks import Replayed, Slope
-from experiments.claims.evidence import Missing, ReplayEvidence
-from experiments.verify.tables import page_slope, replayed_slope
+from experiments.claims.checks import Replayed
+from experiments.claims.evidence import ReplayEvidence
+from experiments.verify.measured import measured
 from experiments.verify.words import why_open
+from moestat.sweep.run.runner import open_cells
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.read import load_spec
+from moestat.sweep.store.record import Record
+from moestat.sweep.store.store import create_store
 
 REPLAYS = [check for claim in CLAIMS.values() for check in claim.checks if type(check) is Replayed]
 CHECK = Replayed("mlmoe_figure1", "softmax, k = 4, EM", Fraction("-0.28"))
-REPORT = """# T
-
-### sigmoid, sparse, gelu
-
-| fits | 24 of 25 cells, 3 left out of the rate |
-| slope of the regression error | -0.52 [-0.56, -0.48] |
-
-### sigmoid, sparse, linear
-
-| fits | 25 of 25 cells, 0 left out of the rate |
-"""
 
 
 @pytest.mark.parametrize("check", REPLAYS, ids=lambda check: check.name)
@@ -33,14 +25,25 @@ def test_replays_are_uncertified_curves_with_the_published_slope(check):
     assert (curve.published, curve.require_certificate) == (float(check.published), False)
 
 
-def test_a_replay_is_read_from_its_report(tmp_path):
-    found, _ = replayed_slope(CHECK, tmp_path)
-    assert isinstance(found, Missing)
-    row = "| softmax, k = 4, EM † | -0.28 | -0.39 [-0.56, -0.21] | | 0% |\n"
-    (tmp_path / "mlmoe_figure1.md").write_text(row, encoding="utf-8")
-    found, source = replayed_slope(CHECK, tmp_path)
-    assert found == ReplayEvidence(-0.39, (-0.56, -0.21))
-    assert source.startswith("mlmoe_figure1.md, digest ")
+def test_a_replay_is_read_from_its_store(tmp_path):
+    assert measured(CHECK, tmp_path) is None
+    spec = load_spec(find_spec(CHECK.experiment))
+    with create_store(tmp_path / f"{CHECK.experiment}.sqlite", spec) as store:
+        cells = [cell for cell in open_cells(spec, store) if cell.curve == CHECK.curve]
+        store.put(
+            [
+                Record(
+                    *(cell.key, cell.curve, cell.n, cell.replicate, "done"),
+                    loss=cell.n**-0.3 * (1.0 + 0.01 * cell.replicate),
+                    identity=cell.identity,
+                )
+                for cell in cells
+            ]
+        )
+    found, source = measured(CHECK, tmp_path)
+    assert isinstance(found, ReplayEvidence)
+    assert found.slope == pytest.approx(-0.3)
+    assert source.startswith("mlmoe_figure1.sqlite, ")
 
 
 @pytest.mark.parametrize(
@@ -55,19 +58,3 @@ def test_a_replay_agrees_or_leaves_the_claim_open(interval, outcome, why):
     evidence = ReplayEvidence(sum(interval) / 2, interval)
     assert CHECK.judge(evidence) == outcome
     assert why_open(CHECK, evidence, outcome).startswith(why)
-
-
-def test_a_regression_error_is_read_from_a_report(tmp_path):
-    (tmp_path / "attention_table1.md").write_text(REPORT, encoding="utf-8")
-    check = Slope("attention_table1", "sigmoid, sparse, gelu", "regression-error", Fraction(-1, 2))
-    found, source = page_slope(check, tmp_path)
-    assert not isinstance(found, Missing)
-    assert (found.slope, found.interval) == (-0.52, (-0.56, -0.48))
-    assert (found.n_fits, found.n_certified, found.n_left_out) == (21, 21, 3)
-    assert source.startswith("attention_table1.md, digest ")
-    for curve, quantity in (
-        ("sigmoid, sparse, linear", "regression-error"),
-        ("sigmoid, sparse, gelu", "loss"),
-    ):
-        other = Slope("attention_table1", curve, quantity, Fraction(-1, 2))
-        assert isinstance(page_slope(other, tmp_path)[0], Missing)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments.catalogue import CLAIMS, FACTS
-from experiments.claims.checks import Condition, Floored, Identity, Slope, Witness
+from experiments.claims.checks import Condition, Identity, Slope, Witness
 from experiments.claims.claim import Claim
 from experiments.claims.evidence import Missing, PairEvidence, SlopeEvidence
 from experiments.claims.rules import VERDICTS
@@ -27,11 +27,11 @@ from experiments.verify import (
     verify,
 )
 from experiments.verify.analyses import analyse
-from experiments.verify.cli import CLAIMS_PAGE, EVIDENCE, FACTS_PAGE, app
+from experiments.verify.cli import CLAIMS_PAGE, FACTS_PAGE, app
+from experiments.verify.measured import slope_evidence
 from experiments.verify.page import facts_markdown, markdown
-from experiments.verify.slopes import slope_evidence
 from experiments.verify.sweeps import records_digest
-from experiments.verify.tables import floored_slope, page_digest, page_slope
+from experiments.verify.verification import EVIDENCE
 from experiments.verify.words import shown, why_open
 from moestat.sweep.run.runner import open_cells, run_cells
 from moestat.sweep.spec.experiments import find_spec
@@ -72,7 +72,7 @@ def slope(quantity="loss", kind=Slope):
 
 @pytest.mark.parametrize("quantity", ["loss", "D9", (2, "mass"), (2, "a"), (2, "expert")])
 def test_slopes_are_of_the_last_four_decades(quantity):
-    found = slope_evidence(slope(quantity), CURVE, curve_of(-0.5))
+    found = slope_evidence(quantity, CURVE, curve_of(-0.5))
     assert found.slope == pytest.approx(-0.5)
     assert found.n == (1e8, 1e12)
     assert (found.n_fits, found.n_certified, found.n_left_out, found.n_failed) == (15, 15, 0, 0)
@@ -82,17 +82,17 @@ def test_what_does_not_enter_a_slope_is_counted():
     records = curve_of(-0.5)
     records[-1] = replace(records[-1], certified=False)
     records.append(Record("f", "c", 10**12, 9, "failed"))
-    found = slope_evidence(slope(), CURVE, records)
+    found = slope_evidence("loss", CURVE, records)
     assert (found.n_fits, found.n_left_out, found.n_failed) == (14, 1, 1)
     free = SimpleNamespace(require_certificate=False)
-    found = slope_evidence(slope(), free, records)
+    found = slope_evidence("loss", free, records)
     assert (found.n_fits, found.n_certified) == (15, 14)
 
 
 def test_a_slope_that_is_not_there():
-    assert isinstance(slope_evidence(slope(), CURVE, []), Missing)
-    assert isinstance(slope_evidence(slope((3, "a")), CURVE, curve_of(-0.5)), Missing)
-    assert isinstance(slope_evidence(slope("nowhere"), CURVE, curve_of(-0.5)), Missing)
+    assert isinstance(slope_evidence("loss", CURVE, []), Missing)
+    assert isinstance(slope_evidence((3, "a"), CURVE, curve_of(-0.5)), Missing)
+    assert isinstance(slope_evidence("nowhere", CURVE, curve_of(-0.5)), Missing)
 
 
 def test_claims_that_need_no_samples(tmp_path):
@@ -236,41 +236,7 @@ def test_a_store_of_another_spec_is_said(tmp_path):
     assert claim["checks"][0]["evidence"] is None
 
 
-def test_without_a_store_the_page_of_the_experiment_is_read(tmp_path):
-    row = "| Hellinger | 1 | 1e-7 | -0.503 | [-0.514, -0.491] | -1/2 | 1e+09 |"
-    text = f"# T\n\n## sigmoid, k = 2\n\n230 of 240 estimates are certified.\n\n{row}\n\n## x\n"
-    (tmp_path / "microscope_mlmoe.md").write_text(text)
-    check = slope("hellinger")
-    found, source = page_slope(check, tmp_path)
-    assert (found.slope, found.interval) == (-0.503, (-0.514, -0.491))
-    assert (found.n_certified, found.n_fits) == (230, 240)
-    assert source == f"microscope_mlmoe.md, digest {page_digest(tmp_path / 'microscope_mlmoe.md')}"
-    missing, _ = page_slope(replace(check, curve="sigmoid, k = 3"), tmp_path)
-    assert "python -m moestat.sweep run microscope_mlmoe" in missing.why
-
-
-def test_slopes_of_gaussian_experiments_are_read_from_their_page():
-    check = Slope("gaussian_exact_v1", "top 1, k = 2", "hellinger", HALF)
-    found, source = page_slope(check, FIGURES)
-    shown_there = (FIGURES / "gaussian_theorems.md").read_text(encoding="utf-8")
-    assert f"| top 1, k = 2 | hellinger | -1/2 | {shown(found)} |" in shown_there
-    assert source.startswith("gaussian_theorems.md, digest ")
-
-
-def test_quantiles_of_floored_microscopes_are_read_from_their_page(tmp_path):
-    check = Floored("first, k = 3", 2, "b", Fraction(-1, 8))
-    row = "| first, k = 3 | 2 | b | 100 to 100 | -0.1250 | -0.133 [-0.145, -0.107] | -0.1 [-1, 0] |"
-    (tmp_path / "microscope_floors.md").write_text(f"# T\n\n{row}\n")
-    found, source = floored_slope(check, tmp_path)
-    assert (found.slope, found.interval) == (-0.133, (-0.145, -0.107))
-    assert check.judge(found) == "supports"
-    assert check.judge(replace(found, interval=(-0.3, -0.2))) == "open"  # faster is off, too
-    assert source.startswith("microscope_floors.md, digest ")
-    missing, _ = floored_slope(replace(check, size=3), tmp_path)
-    assert "experiments.pages.floors" in missing.why
-
-
-def test_without_store_or_page_the_command_is_said(tmp_path):
+def test_without_store_or_kept_evidence_the_command_is_said(tmp_path):
     found = verify(["mlmoe.proposition-2"], folder=tmp_path)
     assert {check.outcome for check in found.results[0].checks} == {"open"}
     assert found.without_store == {"microscope_mlmoe": 2}
@@ -358,13 +324,9 @@ def test_the_shipped_pages_are_those_of_their_evidence_under_the_present_rules(s
     assert (FIGURES / FACTS_PAGE).read_text(encoding="utf-8") == facts_markdown(found)
 
 
-def test_the_shipped_evidence_is_of_every_check_and_of_the_present_files(shipped):
+def test_the_shipped_evidence_is_of_every_check(shipped):
     owners = (*CLAIMS.values(), *FACTS.values())
     assert {check.name for owner in owners for check in owner.checks} == set(shipped["checks"])
-    for entry in shipped["checks"].values():
-        name, _, digest = entry["source"].partition(", digest ")
-        if name.endswith(".md"):
-            assert page_digest(FIGURES / name) == digest
 
 
 @pytest.mark.parametrize(

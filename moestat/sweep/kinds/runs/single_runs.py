@@ -1,17 +1,15 @@
-"""Single runs of a sweep of networks: a section of its report, and how it is read again."""
+"""Single runs of a sweep of networks: a section of its report."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from moestat.sweep.report.escape import markdown_text
 from moestat.sweep.store.record import DONE, Record
 
-__all__ = ["runs_of_records", "runs_on_page", "runs_section"]
+__all__ = ["runs_of_records", "runs_section"]
 
 _HEADING = "## Single runs"
-_ROW = re.compile(r"^\| (.+) \| (\S+) \| (\S+) \| ([^|]+) \|$", re.MULTILINE)
 
 Runs = Mapping[tuple[str, float, str], Mapping[int, float]]
 """Values by replicate, of a curve at a place and a metric."""
@@ -68,34 +66,3 @@ def runs_section(runs: Runs, axis: str) -> str:
             "\n".join(lines),
         ]
     )
-
-
-def runs_on_page(text: str) -> Runs:
-    """What `runs_section` wrote, from the text of a page.
-
-    Parameters
-    ----------
-    text : str
-        Markdown.
-
-    Returns
-    -------
-    mapping
-        By curve, place and metric: values by replicate.  Curves have the names that the page
-        shows, see `moestat.sweep.report.escape.markdown_text`.
-
-    Examples
-    --------
-    >>> runs = {("MLP", 8.0, "entropy"): {0: 0.25, 1: 0.5}}
-    >>> runs_on_page(runs_section(runs, "n_experts")) == runs
-    True
-    """
-    _, _, section = text.partition(_HEADING)
-    return {
-        (curve, float(x), metric): {
-            int(each.partition(":")[0]): float(each.partition(":")[2])
-            for each in values.split(", ")
-        }
-        for curve, x, metric, values in _ROW.findall(section)
-        if ":" in values
-    }
