@@ -86,21 +86,23 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
     terms: list[Any] = [None] * family.n_params
     for c, channel in enumerate(family.channels):
         part = "gate" if c < family.first_expert_channel else "expert"
-        outcome = None
+        outcome = word = None
         if channel.component is not None and channel.axis is None and family.likelihood.support:
             # A gap between thresholds is that of the class above the lower one.
-            outcome = classes[channel.component + int(channel.log)]
+            word = classes[channel.component + int(channel.log)]
+            outcome = None if channel.log else word
         for atom in range(1 if channel.shared else family.n_experts):
             coefficients = _coefficients(family, channel, inputs, shown)
             for step, (symbol, at, label) in enumerate(coefficients):
                 where = [] if channel.shared else [str(atom)]
                 if channel.axis is None and channel.component is not None:
-                    where.append(outcome or str(channel.component))
+                    where.append(word or str(channel.component))
                 where += at
                 name = f"{symbol}[{','.join(where)}]" if where else symbol
                 expert = None if channel.shared else atom + 1
                 position = int(family.index[atom, c]) + step
-                terms[position] = Term(name, symbol, part, expert, label, outcome)
+                shown_label = f"{label}: {word}" if channel.log and word else label
+                terms[position] = Term(name, symbol, part, expert, shown_label, outcome)
     return terms
 
 

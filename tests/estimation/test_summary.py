@@ -171,3 +171,15 @@ def test_a_first_summary_loads_no_tables():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_thresholds_belong_to_their_expert_and_are_called_by_their_class():
+    from moestat.estimation.data import Data
+    from moestat.estimation.naming import named_terms
+
+    family = moestat.family("ordinal", gate="softmax", n_experts=1, n_classes=4)
+    grades = np.array(["low", "mid", "high", "top"])
+    data = Data(np.empty((0, 1)), np.empty(0), np.empty(0), ("age",), "grade", grades)
+    gaps = [term for term in named_terms(family, data) if "gap" in term.symbol]
+    assert [term.label.partition(": ")[2] for term in gaps] == ["mid", "high"]
+    assert all(term.outcome is None for term in gaps)
