@@ -8,7 +8,16 @@ from pathlib import Path
 import moestat
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pages import write_api, write_figures, write_gallery, write_losses, write_notebooks
+from pages import (
+    write_api,
+    write_examples,
+    write_figures,
+    write_gallery,
+    write_home,
+    write_losses,
+    write_notebooks,
+    write_parameters,
+)
 
 project = "moestat"
 author = "The moestat developers"
@@ -23,7 +32,7 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 bibtex_bibfiles = ["references.bib"]
-exclude_patterns = ["_build", "jupyter_execute", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "guide/_parameters.md", "jupyter_execute", "**.ipynb_checkpoints"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
@@ -43,7 +52,8 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 # Pages that stand alone have no section to navigate in.
-html_sidebars = {page: [] for page in ("start", "changelog", "generated/gallery")}
+ALONE = ("index", "start", "changelog", "cheat_sheet", "generated/gallery", "generated/examples")
+html_sidebars = {page: [] for page in ALONE}
 html_static_path = ["_static"]
 html_css_files = ["narrow.css"]
 html_js_files = ["pictures.js"]
@@ -55,3 +65,6 @@ write_figures()
 write_api()
 write_losses()
 write_notebooks()
+write_examples()
+write_home()
+write_parameters()

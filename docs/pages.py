@@ -5,16 +5,34 @@ from __future__ import annotations
 import inspect
 import shutil
 import tomllib
+from base64 import b64decode
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+import nbformat
 
 import moestat
 from moestat.metrics.losses import LOSSES, VoronoiLoss
 from moestat.metrics.suitable import suitable_losses
+from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.sweep.kinds.fit.figure import loss_symbol
 
-__all__ = ["write_api", "write_figures", "write_gallery", "write_losses", "write_notebooks"]
+__all__ = [
+    "topics",
+    "write_api",
+    "write_examples",
+    "write_figures",
+    "write_gallery",
+    "write_home",
+    "write_losses",
+    "write_notebooks",
+    "write_parameters",
+]
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -125,31 +143,237 @@ def write_figures() -> None:
     )
 
 
+TOPICS: dict[str, tuple[str, ...]] = {
+    "Fits": ("fit", "fit_formula", "fit_many", "fit_blocks", "Blocks", "Prior", "compress"),
+    "Results": (
+        "estimation.results.MoEResults",
+        "load",
+        "compare",
+        "estimation.comparison.Comparison",
+        "estimation.summary.Summary",
+        "estimation.inference.prediction.Prediction",
+        "estimation.inference.diagnostics.Influence",
+        "solvers.certificate.Certificate",
+        "solvers.solution.Solution",
+    ),
+    "Models": ("family", "Family", "MixingMeasure"),
+    "Inference": (
+        "bootstrap",
+        "estimation.inference.bootstrap.BootstrapResult",
+        "profile",
+        "estimation.inference.profile.Profile",
+        "lr_test",
+        "score_test",
+        "estimation.inference.hypotheses.TestResult",
+        "fit_constrained",
+        "RestrictedFit",
+    ),
+    "The number of experts": (
+        "select",
+        "estimation.inference.selection.Selection",
+        "bootstrap_lrt",
+        "estimation.inference.order.OrderTest",
+        "em_test",
+        "estimation.inference.em_test.EMTest",
+        "dendrogram",
+        "estimation.inference.dendrogram.Dendrogram",
+        "estimation.inference.simpler.Simpler",
+    ),
+    "Functions of data and parameters": (
+        "log_likelihood",
+        "score",
+        "hessian",
+        "gate_probabilities",
+        "responsibilities",
+    ),
+    "scikit-learn": ("MoERegressor", "MoEClassifier"),
+    "Samples and designs": ("sample", "sample_weighted", "model.designs.*"),
+    "Distances and information": (
+        "voronoi_loss",
+        "voronoi_terms",
+        "hellinger",
+        "total_variation",
+        "regression_error",
+        "expected_information",
+        "information_spectrum",
+        "metrics.information.Spectrum",
+    ),
+    "Rates": (
+        "fit_rate",
+        "rates.rate.RateResult",
+        "compare_rates",
+        "plot_rates",
+        "rates.plots.RateCurve",
+        "rates.local_slopes.*",
+    ),
+    "Solvers": ("solvers.*",),
+    "Starts": ("estimation.starts.*",),
+    "Sweeps": ("sweep.*",),
+    "Data sets": ("datasets.names", "datasets.load", "datasets.describe"),
+    "Networks of experts": ("networks.*",),
+    "Layers of experts in PyTorch": (
+        "networks.smoe.layer.*",
+        "networks.smoe.experts.*",
+        "networks.smoe.routers.*",
+        "networks.smoe.compete.*",
+        "networks.smoe.schedule.*",
+        "networks.smoe.attention.*",
+        "networks.smoe.metrics.*",
+    ),
+    "Warnings": ("base.warnings.*",),
+}
+"""The API by topic: public names, or places in moestat; a star is all that a module names."""
+
+
+def topics() -> dict[str, dict[str, Any]]:
+    """Everything public by topic, under the shortest name that a user may write."""
+    found: dict[str, dict[str, Any]] = {}
+    for topic, places in TOPICS.items():
+        found[topic] = {}
+        for place in places:
+            if place in moestat.__all__:
+                found[topic][f"moestat.{place}"] = getattr(moestat, place)
+                continue
+            module, _, name = f"moestat.{place}".rpartition(".")
+            try:
+                home = import_module(module)
+            except ModuleNotFoundError as error:
+                if (error.name or "").startswith("moestat"):
+                    raise
+                continue  # an extra that is not installed
+            for each in home.__all__ if name == "*" else (name,):
+                thing = getattr(home, each)
+                if callable(thing):
+                    short = each in moestat.__all__ and getattr(moestat, each) is thing
+                    found[topic][f"moestat.{each}" if short else f"{module}.{each}"] = thing
+    return found
+
+
 def write_api() -> None:
-    """One page for every public name, in the order of their kind."""
+    """One page for every public function and class, by topic."""
     folder = MADE / "api"
-    folder.mkdir(parents=True, exist_ok=True)
-    entries = []
-    for name in sorted(moestat.__all__):
-        thing = getattr(moestat, name)
-        kind = "autoclass" if inspect.isclass(thing) else "autofunction"
-        options = "   :members:\n" if kind == "autoclass" else ""
-        title = f"moestat.{name}"
-        place = f"{thing.__module__}.{thing.__qualname__}"
-        (folder / f"{name}.rst").write_text(
-            f"{title}\n{'=' * len(title)}\n\n.. {kind}:: {place}\n{options}", encoding="utf-8"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    parts, written = [], set()
+    for topic, things in topics().items():
+        rows = []
+        for name, thing in things.items():
+            page = name.removeprefix("moestat.")
+            if page not in written:
+                _write_name(folder / f"{page}.rst", name, thing)
+            written.add(page)
+            first = (inspect.getdoc(thing) or "").splitlines()[0].replace("|", "\\|")
+            rows.append(f"| [{name}](api/{page}.rst) | {first} |")
+        listed = "\n".join(f"api/{name.removeprefix('moestat.')}" for name in things)
+        if rows:
+            parts.append(
+                f"## {topic}\n\n:::{{div}} names\n| name | what it is |\n|---|---|\n"
+                + "\n".join(rows)
+                + f"\n:::\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
+            )
+    (MADE / "api.md").write_text("# API reference\n\n" + "\n".join(parts), encoding="utf-8")
+
+
+def _write_name(path: Path, name: str, thing: Any) -> None:
+    """The page of one function or class; of a class with all that users may call."""
+    is_class = inspect.isclass(thing)
+    kind = "autoclass" if is_class else "autofunction"
+    place = f"{thing.__module__}.{thing.__qualname__}"
+    options = "   :members:\n" if is_class else ""
+    if is_class and any(base.__module__.startswith("moestat") for base in thing.__mro__[1:]):
+        options += f"   :inherited-members: {_foreign(thing)}\n"
+    text = f"{name}\n{'=' * len(name)}\n\n.. {kind}:: {place}\n{options}"
+    path.write_text(text, encoding="utf-8")
+
+
+def _foreign(thing: Any) -> str:
+    """The classes of other packages from which a class inherits: their members are not ours."""
+    return " ".join(b.__name__ for b in thing.__mro__ if not b.__module__.startswith("moestat"))
+
+
+def write_home() -> None:
+    """The picture and the summary of the first page."""
+    from matplotlib import pyplot
+
+    penguins = moestat.datasets.load("penguins").dropna()
+    formula = "body_mass_g ~ flipper_length_mm | bill_depth_mm"
+    result = moestat.fit_formula(formula, penguins, n_experts=2, rng=0)
+    result.plot().figure.savefig(MADE / "home.png", dpi=150)
+    pyplot.close("all")
+    (MADE / "home.txt").write_text(f"{result.summary()}\n", encoding="utf-8")
+
+
+def write_examples() -> None:
+    """A card for each notebook with its first picture."""
+    pictures = MADE / "pictures"
+    pictures.mkdir(exist_ok=True)
+    cards = []
+    for name in _ORDER:
+        book = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+        shown = [o.data for c in book.cells for o in c.get("outputs", ()) if "data" in o]
+        picture = next(data["image/png"] for data in shown if "image/png" in data)
+        (pictures / f"example_{name}.png").write_bytes(b64decode(picture))
+        title, _, rest = book.cells[0].source.partition("\n\n")
+        learnt = rest.partition("What one learns: ")[2].partition(".")[0]
+        cards.append(
+            f":::{{grid-item-card}} {title.lstrip('# ')}\n:img-top: pictures/example_{name}.png\n"
+            f":link: notebooks/{name}\n:link-type: doc\n\n{learnt[:1].upper()}{learnt[1:]}.\n:::\n"
         )
-        first = (inspect.getdoc(thing) or "").splitlines()[0].replace("|", "\\|")
-        entries.append(f"| [{title}](api/{name}.rst) | {first} |")
-    listed = "\n".join(f"api/{name}" for name in sorted(moestat.__all__))
-    (MADE / "api.md").write_text(
-        "# API reference\n\n:::{div} names\n| name | what it is |\n|---|---|\n"
-        + "\n".join(entries)
-        + "\n:::\n\n```{toctree}\n:hidden:\n\n"
-        + listed
-        + "\n```\n",
+    (MADE / "examples.md").write_text(
+        "# Examples\n\nAnalyses from data to answer, each a notebook with its outputs.\n\n"
+        "::::{grid} 1 1 2 3\n:gutter: 3\n\n" + "\n".join(cards) + "\n::::\n",
         encoding="utf-8",
     )
+
+
+def write_parameters() -> None:
+    """The equation and the blocks of every gate, expert and likelihood, from their files."""
+    parts = [(DOCS / "guide" / "_parameters.md").read_text(encoding="utf-8")]
+    for title, registry, room, options in (
+        ("Gates", GATES, "gates", {}),
+        ("Experts", EXPERTS, "experts", {"gate": "softmax"}),
+        ("Likelihoods", LIKELIHOODS, "likelihoods", {"gate": "softmax"}),
+    ):
+        parts.append(f"## {title}")
+        for module, names in _by_module(registry, room).items():
+            text = (inspect.getdoc(import_module(module)) or "").replace("``", "`")
+            heading = ", ".join(f"`{name}`" for name in names)
+            blocks = _own_blocks(title, names[0], options)
+            said = f"Parameters: {blocks}." if blocks else "No parameters of its own."
+            parts += [f"### {heading}", text, said]
+    (MADE / "parameters.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _by_module(registry: Any, room: str) -> dict[str, list[str]]:
+    """The members of a registry by the module that makes them."""
+    folder = import_module(f"moestat.model.{room}")
+    modules = [each.name for each in iter_modules(folder.__path__, f"{folder.__name__}.")]
+    found: dict[str, list[str]] = {}
+    for name in registry:
+        member = registry[name]
+        made = [getattr(member, part, None) for part in ("reference", "block", "encode")]
+        home = next((f.__module__ for f in made if getattr(f, "__module__", None) in modules), "")
+        found.setdefault(home, []).append(name)
+    return found
+
+
+def _own_blocks(title: str, name: str, options: Mapping[str, Any]) -> str:
+    """The blocks of one member, with their shapes for k experts and d inputs."""
+    axis = {"Gates": "gate", "Experts": "expert", "Likelihoods": "likelihood"}[title]
+    for likelihood in (name,) if axis == "likelihood" else ("gaussian", "least-squares"):
+        try:
+            given = {} if axis == "likelihood" else {axis: name}
+            model = moestat.family(likelihood, **{**options, **given})
+        except ValueError:
+            continue
+        names = getattr(model, axis).bounds
+        shown = [block for block in model.blocks if block in names or block.split("_")[-1] in names]
+        if axis != "gate":
+            shown = [block for block in shown if not block.startswith("gate_")]
+        else:
+            shown = [block for block in shown if not block.startswith("expert_")]
+        return ", ".join(f"`{block}`" for block in shown)
+    return ""
 
 
 _ORDER = (

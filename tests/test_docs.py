@@ -55,3 +55,18 @@ def test_formulas_need_neither_script_nor_network():
         text = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
         for each in formula.findall(text):
             assert convert(each).startswith("<math"), (path.name, each)
+
+
+def test_the_api_has_a_page_for_every_public_name(monkeypatch):
+    pytest.importorskip("nbformat")
+    monkeypatch.syspath_prepend(DOCS)
+    from pages import topics
+
+    found = {name: thing for things in topics().values() for name, thing in things.items()}
+    assert {f"moestat.{name}" for name in moestat.__all__} <= set(found)
+    classes = {thing.__name__ for thing in found.values() if inspect.isclass(thing)}
+    assert {
+        *("MoEResults", "Selection", "Prediction", "Certificate", "Summary", "Comparison"),
+        *("Newton", "ClusterStarts", "OrderTest", "RestrictedFit"),
+    } <= classes
+    assert [name for name, thing in found.items() if not inspect.getdoc(thing)] == []

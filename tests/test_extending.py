@@ -21,7 +21,8 @@ FILES = {
     if block.startswith("# moestat/") and "/__init__.py" not in block
 }
 LINES = [block.splitlines()[1] for block in BLOCKS if "/__init__.py" in block]
-SNIPPETS = [block for block in BLOCKS if not block.startswith("# moestat/")]
+SNIPPETS = [block for block in BLOCKS if not block.startswith("# ")]
+(SCRIPT,) = [block for block in BLOCKS if block.startswith("# mysweep.py")]
 
 
 @pytest.fixture
@@ -52,7 +53,45 @@ def test_the_page_has_a_gate_and_a_loss():
 
 def test_snippets_run(extended):
     out = run(extended, "-c", "import page\n" + "\n".join(SNIPPETS))
-    assert out.split() == ["converged", "True"]
+    assert out.split() == ["True", "True", "True"]
+
+
+SPEC = """
+title = "Hyperbolic"
+seed = 1
+replicates = 1
+n = [400]
+[truth.t]
+gate = "hyperbolic"
+n_classes = 2
+gamma = [0.3, 0.0]
+alpha = [0.9, -1.3]
+beta = [0.8, 1.4]
+a = [[-1.5, 0.0], [1.4, 0.0]]
+b = [[-1.0, 0.0], [0.7, 0.0]]
+[[curve]]
+name = "k = 2"
+truth = "t"
+n_experts = 2
+loss = "D1"
+"""
+
+
+def test_a_script_of_ones_own_runs_sweeps_and_reads_their_stores(tmp_path):
+    (tmp_path / "hyperbolic.py").write_text(FILES["hyperbolic"])
+    (tmp_path / "mysweep.py").write_text(SCRIPT)
+    (tmp_path / "spec.toml").write_text(SPEC)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for arguments in (["run", "spec.toml"], ["status", "spec.sqlite"], ["rates", "spec.sqlite"]):
+        done = subprocess.run(
+            [sys.executable, "mysweep.py", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "k = 2" in done.stdout
 
 
 CONTRACTS = ["tests/test_contracts.py", "tests/kernels/test_derivatives.py"]

@@ -521,7 +521,9 @@ def family(
         ``{"name": "binomial", "trials": 8}`` for successes in eight trials.
     gate : str or mapping
         Name in ``moestat.model.gates.GATES``, or a table with ``name`` and the gate's options, such
-        as ``{"name": "competition", "activation": "silu"}``.
+        as ``{"name": "competition", "activation": "silu"}``.  The default here is the sigmoid gate
+        of Pham et al. (2026); `moestat.fit` and the other functions that take a likelihood by its
+        name have the softmax gate, as other programs do.
     expert : str or mapping
         Name in ``moestat.model.experts.EXPERTS``, or a table with ``name`` and the expert's
         options, such as ``{"name": "ffn", "hidden": 3}``.
