@@ -21,6 +21,7 @@ from moestat.rates.plots import save_figure
 from moestat.rates.rate import RateResult
 from moestat.rates.style import caption, marks, plain_axes, style
 from moestat.sweep.kinds.fit.analysis import CurveSummary, summarise
+from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.store.store import open_store
 
 PUBLISHED = ("attention_figure1", "attention_figure2")
@@ -62,7 +63,7 @@ def extent_of(path: Path) -> str:
     if not path.exists():
         return f"- {path.stem}: not run yet"
     with open_store(path) as store:
-        summaries, sizes = summarise(store), store.spec.sizes
+        summaries, sizes = summarise(store), as_fits(store.spec).sizes
     settled = sum(summary.done + summary.failed for summary in summaries)
     planned = sum(summary.planned for summary in summaries)
     text = ", ".join(f"{size:,}" for size in sizes)

@@ -30,7 +30,7 @@ from moestat.base.types import FloatArray
 from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.rates.local_slopes import lightest_weight
 from moestat.rates.style import caption, marks, plain_axes, style, wrapped
-from moestat.sweep.kinds.fit.spec import Curve, Spec
+from moestat.sweep.kinds.fit.spec import Curve, Spec, as_fits
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import open_store
 
@@ -254,7 +254,7 @@ def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str], list[str]]:
     for path in paths:
         with open_store(path) as store:
             records = [record for record in store.records() if record.status == DONE]
-            spec = store.spec
+            spec = as_fits(store.spec)
         for curve in spec.curves:
             own = [record for record in records if record.curve == curve.name]
             if not own:

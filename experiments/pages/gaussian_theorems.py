@@ -21,7 +21,7 @@ from experiments.claims.rules import CERTIFIED, WIDE
 from experiments.verify.slopes import slope_evidence
 from experiments.verify.words import shown
 from moestat.sweep.kinds.fit.quantities import Quantity
-from moestat.sweep.kinds.fit.spec import Curve
+from moestat.sweep.kinds.fit.spec import Curve, as_fits
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import open_store
 
@@ -100,7 +100,8 @@ def section(title: str, path: Path, predicted: Mapping[int, Exponents]) -> Itera
 def doubled(path: Path, truth: str, loss: str) -> str:
     """The measure with every atom of a truth taken twice: its distance and its losses."""
     with open_store(path) as store:
-        law, design = store.spec.truths[truth], store.spec.design
+        spec = as_fits(store.spec)
+        law, design = spec.truths[truth], spec.design
     family, theta = law.family, np.asarray(law.theta)
     more, twice = family.with_experts(2 * family.n_experts), np.concatenate([theta, theta])
     tv = moestat.total_variation(more, twice, family, theta, design).value

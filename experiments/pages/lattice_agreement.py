@@ -23,6 +23,7 @@ from moestat.metrics.losses import make_loss
 from moestat.model.designs import Design
 from moestat.solvers.driver import Cores
 from moestat.sweep import load_spec
+from moestat.sweep.kinds.fit.spec import as_fits
 
 SIZES = (10_000, 31_623, 100_000)
 CURVES = (
@@ -37,7 +38,7 @@ def log_losses(
     experiment: str, name: str, design: Design, stream: int, replicates: int
 ) -> np.ndarray:
     """Log losses (sizes, replicates), NaN for fits without a certificate, with a seed for each."""
-    spec = load_spec(EXPERIMENTS / f"{experiment}.toml")
+    spec = as_fits(load_spec(EXPERIMENTS / f"{experiment}.toml"))
     curve = spec.curve(name)
     truth, family = spec.truths[curve.truth], spec.fitted_family(curve)
     target, loss = spec.target(curve), make_loss(curve.loss)
@@ -69,7 +70,7 @@ def slope(logs: np.ndarray) -> tuple[float, float]:
 
 def rows(experiment: str, name: str, replicates: int) -> list[str]:
     """The three designs of one curve, and how far each is from the random one."""
-    spec = load_spec(EXPERIMENTS / f"{experiment}.toml")
+    spec = as_fits(load_spec(EXPERIMENTS / f"{experiment}.toml"))
     grid = spec.design
     assert isinstance(grid, moestat.Lattice)
     designs = {

@@ -20,6 +20,7 @@ import numpy as np
 from experiments.folders import FIGURES
 from experiments.pages.floors import quantile_slope
 from moestat.base.types import FloatArray
+from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.run.cell import run_cell
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.read import parse_spec
@@ -102,7 +103,7 @@ def intercept_errors(n: int, distance: float, replicates: int = REPLICATES) -> F
         Errors of the fits that are done.
     """
     text = spec_text(n, distance, replicates)
-    spec = parse_spec(text)
+    spec = as_fits(parse_spec(text))
     fitted = spec.fitted_family(spec.curves[0])
     place = [j for j, name in enumerate(fitted.param_names) if name.startswith("b[")]
     truth = 0.5 + distance * np.array([1.0, -1.0])

@@ -30,8 +30,8 @@ from moestat.rates.local_slopes import (
 from moestat.rates.plots import save_figure
 from moestat.rates.style import caption, marks, plain_axes, style, wrapped
 from moestat.sweep.kinds.fit.quantities import Quantity, absorbed, observed
-from moestat.sweep.kinds.fit.spec import Curve, Spec, loss_label
-from moestat.sweep.run.replication import entering
+from moestat.sweep.kinds.fit.replication import entering
+from moestat.sweep.kinds.fit.spec import Curve, Spec, as_fits, loss_label
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import Store, open_store
 
@@ -286,7 +286,8 @@ def read(store: Store) -> tuple[dict[str, list[Record]], dict[str, dict[str, dic
     records: dict[str, list[Record]] = {curve.name: [] for curve in store.spec.curves}
     for record in store.records():
         records[record.curve].append(record)
-    return records, {c.name: quantities(store.spec, c, records[c.name]) for c in store.spec.curves}
+    spec = as_fits(store.spec)
+    return records, {c.name: quantities(spec, c, records[c.name]) for c in spec.curves}
 
 
 def main() -> None:

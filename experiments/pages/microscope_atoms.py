@@ -19,8 +19,8 @@ import numpy as np
 from experiments.folders import FIGURES
 from experiments.pages.microscope import CELLS, Series, series
 from moestat.rates.local_slopes import exponents_seen, lightest_weight
-from moestat.sweep.kinds.fit.spec import Curve, Spec
-from moestat.sweep.run.replication import entering
+from moestat.sweep.kinds.fit.replication import entering
+from moestat.sweep.kinds.fit.spec import Curve, Spec, as_fits
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import Store, open_store
 
@@ -76,7 +76,7 @@ def row(spec: Spec, curve: Curve, every: list[Record]) -> list[str] | None:
 
 def table(store: Store) -> list[list[str]]:
     """The over-specified curves of one store, where gates have weights of their own."""
-    spec, every = store.spec, list(store.records())
+    spec, every = as_fits(store.spec), list(store.records())
     rows = [
         row(spec, curve, every)
         for curve in spec.curves

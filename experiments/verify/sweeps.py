@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.kinds.fit.spec import Curve, Spec
+from moestat.sweep.kinds.fit.spec import Curve, Spec, as_fits
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.read import load_spec
@@ -67,7 +67,7 @@ def gather_curves(
     path = folder / f"{experiment}.sqlite"
     if not path.exists():
         return None
-    spec = load_spec(find_spec(experiment))
+    spec = as_fits(load_spec(find_spec(experiment)))
     records = _own_records(spec, path, set(curves))
     if not any(records.values()):
         raise SweepError(f"{path} holds no cell of the experiment {experiment} as it is shipped")

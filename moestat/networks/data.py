@@ -42,11 +42,11 @@ class PatchLaw:
     Parameters
     ----------
     n_clusters : int
-        K >= 2.
+        Clusters K >= 2.
     n_features : int
         Dimension d >= 2 K of a patch.
     n_patches : int
-        P >= 3.
+        Patches P >= 3 of an input.
     alpha, beta, gamma : (float, float)
         Ends of the uniform laws of the amplitudes, 0 < low <= high.
     sigma_p : float

@@ -74,9 +74,9 @@ class Network:
     expert : str
         Name in `moestat.networks.EXPERTS`: ``"mlp"`` or ``"cnn"``.
     n_experts : int
-        M >= 1.
+        Experts M >= 1.
     n_neurons : int
-        J >= 1.
+        Neurons J >= 1 of an expert.
     activation : str
         Name in `moestat.networks.ACTIVATIONS`.  expert-count does not define its own; its proofs
         force ``"cubic"``.

@@ -177,7 +177,7 @@ def test_without_dask_the_message_says_what_to_install(monkeypatch):
 def test_the_other_executors_need_no_dask():
     code = (
         "import sys; sys.modules['distributed'] = None; sys.modules['dask'] = None;"
-        "from moestat.sweep.executors import EXECUTORS;"
+        "from moestat.sweep.run.executors import EXECUTORS;"
         "assert list(EXECUTORS['serial'].run(abs, [-1], 1)) == [1]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,10 +5,13 @@ import re
 import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from moestat.sweep import SweepError, parse_spec
-from moestat.sweep.report.keys import KEYS, json_schema, reference_page
+from moestat.sweep.kinds.fit.keys import KEYS
+from moestat.sweep.kinds.kind import KINDS, kind_of
+from moestat.sweep.report.keys import json_schema, reference_page
 from moestat.sweep.spec.experiments import shipped
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -26,13 +29,13 @@ def test_the_keys_are_those_that_the_reader_takes(text, table, old):
     with pytest.raises(SweepError, match="unknown key") as raised:
         parse_spec(text.replace(old, f"{old}\nqqqq = 1", 1))
     allowed = set(re.search(r"allowed: (.*)", str(raised.value))[1].split(", "))
-    known = {key.name for key in KEYS if key.table == table}
+    known = {key.name for key in KEYS.tables[table]} | ({"kind"} if table == "" else set())
     blocks = {"beta0", "beta1", "a", "b", "noise"} if table == "truth" else set()
     assert allowed - blocks == known - blocks
 
 
 def test_required_keys_and_smallest_numbers_are_those_of_the_reader(text):
-    for key in KEYS:
+    for key in (key for keys in KEYS.tables.values() for key in keys):
         given = re.search(rf"^{key.name} = .*$", text, re.MULTILINE)
         if key.required and given and key.name not in ("truth", "name"):
             with pytest.raises(SweepError, match=f"{key.name}: "):
@@ -42,11 +45,28 @@ def test_required_keys_and_smallest_numbers_are_those_of_the_reader(text):
                 parse_spec(text.replace(given[0], f"{key.name} = {key.minimum - 1}", 1))
 
 
-def test_shipped_experiments_use_no_other_keys():
-    top = json_schema()["properties"]
+def test_shipped_experiments_are_valid_by_the_schema_of_their_kind():
+    validators = {
+        branch["title"]: jsonschema.Draft202012Validator(branch)
+        for branch in json_schema()["anyOf"]
+    }
+    assert tuple(validators) == KINDS
+    seen = set()
     for path in shipped().values():
         values = tomllib.loads(path.read_text())
-        if values.get("kind", "fit") == "fit":
-            assert set(values) <= set(top)
-            for curve in values["curve"]:
-                assert set(curve) <= set(top["curve"]["items"]["properties"])
+        kind = values.get("kind", "fit")
+        seen.add(kind)
+        assert not list(validators[kind].iter_errors(values)), path
+        broken = {**values, "seeds": 1}
+        assert list(validators[kind].iter_errors(broken))
+    assert seen == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_the_fields_of_runs_are_those_that_the_reader_takes(kind):
+    keys = kind_of(kind).keys.tables
+    with pytest.raises(SweepError, match=r"^x: must be one of (.*), got") as raised:
+        parse_spec(f'kind = "{kind}"\ntitle = "t"\nseed = 1\nreplicates = 1\nx = "q"')
+    fields = re.search(r"one of (.*), got", str(raised.value))[1].split(", ")
+    assert fields == [key.name for key in keys["values"]]
+    assert set(fields) <= {key.name for key in keys[""]} & {key.name for key in keys["curve"]}

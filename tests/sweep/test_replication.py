@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, parse_spec, run_cells, summarise
-from moestat.sweep.run.replication import replication
+from moestat.sweep.kinds.fit.replication import replication
 from moestat.sweep.store.record import DONE
 from moestat.sweep.store.scan import Cells
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers

@@ -38,20 +38,32 @@ class Settings:
 
     Parameters
     ----------
-    task, method, expert, response, attention, decay : str
-        Names in `CHOICES`.
-    n_experts, top_k, n_hidden : int
-        N, K and hidden units of an expert.
+    task : str
+        What the data are.
+    method : str
+        How inputs are routed.
+    expert, response, attention : str
+        Experts; their response that competes; kernel of attention.
+    decay : str
+        How the learning rate falls.
+    n_experts, top_k : int
+        Experts N, and K <= N of them that answer an input.
+    n_hidden : int
+        Hidden units of an expert.
     balance, z, gamma, alpha, beta : float
         Weights of the losses, as the layers take them.
-    rate, warm_up : float
-        omega (or lambda), and the share of steps without competition.
+    rate : float
+        Rate omega (or lambda) of competition.
+    warm_up : float
+        Share of steps without competition.
     limit : int
         A_max; 0 for none.
     learning_rate : float
         Of Adam (Kingma and Ba, 2014).
-    n_steps, batch_size : int
-        Steps, and examples (or sequences) per step.
+    n_steps : int
+        Steps.
+    batch_size : int
+        Examples (or sequences) per step.
     n : int
         Training examples, for the task ``gaussian`` alone; all others draw new ones.
     n_test : int
@@ -59,7 +71,7 @@ class Settings:
     look_every : int
         Steps between two points of a learning curve.
     width, n_layers, n_heads, context : int
-        Sizes of the language model.
+        Width, layers, heads and context of the language model.
     dense_steps : int
         Steps of the dense model before it is upcycled.
     choice : int

@@ -26,7 +26,7 @@ from moestat.sweep.cli._app import (
 from moestat.sweep.errors import SweepError
 
 if TYPE_CHECKING:
-    from moestat.sweep.kinds.fit.spec import Spec
+    from moestat.sweep.spec.protocol import AnySpec
     from moestat.sweep.store.record import Record
     from moestat.sweep.store.store import Store
 
@@ -158,16 +158,15 @@ def cell(
         raise typer.Exit(SOME_FAILED)
 
 
-def _write_data(spec: Spec, key: str, path: Path) -> None:
+def _write_data(spec: AnySpec, key: str, path: Path) -> None:
     """Write the data of a cell, one row a line: inputs, response, and how often the row occurs."""
     from moestat.sweep.kinds.fit.cell import data_of
+    from moestat.sweep.kinds.fit.spec import as_fits
     from moestat.sweep.spec.plan import find_cell
 
     if path.suffix != ".csv":
         raise SweepError(f"--data must end in .csv, got {path.name!r}")
-    if spec.kind != "fit":
-        raise SweepError(f"--data is for fits; cells of kind {spec.kind!r} draw data as they go")
-    X, y, weight = data_of(spec.text, find_cell(spec, key))
+    X, y, weight = data_of(as_fits(spec, "--data"), find_cell(spec, key))
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow([*(f"x{j}" for j in range(X.shape[1])), "y", "weight"])
@@ -177,7 +176,7 @@ def _write_data(spec: Spec, key: str, path: Path) -> None:
         )
 
 
-def _spec_and_record(source: str, key: str) -> tuple[Spec, Record | None]:
+def _spec_and_record(source: str, key: str) -> tuple[AnySpec, Record | None]:
     """The spec that `source` is or belongs to, and the record of a cell in a store."""
     from moestat.sweep.spec.experiments import find_spec
     from moestat.sweep.spec.read import load_spec

@@ -16,15 +16,15 @@ __all__ = ["compare", "plot", "rates", "report", "score"]
 @command("rates quickstart.sqlite --json")
 def rates(store: StorePath, as_json: AsJson = False) -> None:
     """Show the fitted rates; with --json everything, by loss, block and kind of Voronoi cell."""
-    from moestat.sweep.spec.kinds import part_of
+    from moestat.sweep.kinds.kind import kind_of
 
     with reading(store) as opened:
-        spec = opened.spec
-        summaries = part_of(spec.kind, "summarise")(opened)
+        kind = kind_of(opened.spec.kind)
+        summaries = kind.summarise(opened)
         if as_json:
             show_json([summary.as_dict() for summary in summaries])
         else:
-            console().print(part_of(spec.kind, "table")(spec.title, summaries, details=True))
+            console().print(kind.table(opened.spec.title, summaries, True))
 
 
 @command('compare quickstart.sqlite "softmax, k = 2" "softmax, k = 3"')
@@ -66,18 +66,17 @@ def plot(
     """Draw losses against sample sizes with their fitted rates."""
     from moestat.rates.style import WIDTHS, style
     from moestat.sweep.kinds.fit.figure import write_figures
-    from moestat.sweep.spec.kinds import part_of
+    from moestat.sweep.kinds.kind import kind_of
 
     if size not in WIDTHS:
         raise SweepError(f"--size must be one of {', '.join(WIDTHS)}, got {size!r}")
     paths = [out] if out else [store.with_suffix(suffix) for suffix in (".png", ".pdf")]
     with reading(store) as opened, style(size, latex_fonts):
         spec = opened.spec
-        if spec.kind != "fit" and size != "screen":
+        kind = kind_of(spec.kind)
+        if size not in kind.sizes:
             raise SweepError(f"--size {size} is for fits; this store is of kind {spec.kind!r}")
-        options = (size,) if spec.kind == "fit" else ()
-        summaries = part_of(spec.kind, "summarise")(opened)
-        write_figures(part_of(spec.kind, "draw")(spec.title, summaries, *options), paths)
+        write_figures(kind.draw(spec.title, kind.summarise(opened), size), paths)
     _show_files("figures", paths, as_json)
 
 
@@ -93,7 +92,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write a report: figure (PNG, PDF), Markdown page with the evidence, LaTeX table."""
-    from moestat.sweep.spec.kinds import part_of
+    from moestat.sweep.kinds.kind import kind_of
 
     with reading(store) as opened:
         if html:
@@ -101,7 +100,7 @@ def report(
 
             _show_files("report", write_html(opened, out), as_json)
             return
-        paths = part_of(opened.spec.kind, "write_report")(opened, out)
+        paths = kind_of(opened.spec.kind).write_report(opened, out)
     _show_files("report", paths, as_json)
 
 

@@ -23,9 +23,9 @@ from moestat.sweep.cli._cells import show_failures
 from moestat.sweep.errors import SweepError
 
 if TYPE_CHECKING:
-    from moestat.sweep.kinds.fit.spec import Spec
     from moestat.sweep.run.executors import Executor
     from moestat.sweep.spec.plan import Plan
+    from moestat.sweep.spec.protocol import AnySpec
     from moestat.sweep.store.store import Store
 
 __all__ = ["run"]
@@ -82,6 +82,7 @@ def run(
     Interrupt or kill it at any time: the same command goes on, and ends with the same numbers.
     """
     from moestat.sweep.kinds.fit.doubts import doubts
+    from moestat.sweep.kinds.kind import kind_of
     from moestat.sweep.run.threads import available_cpus
     from moestat.sweep.spec.experiments import find_spec
     from moestat.sweep.spec.read import load_spec
@@ -91,7 +92,7 @@ def run(
     chosen = _executor(executor, scheduler, progress)
     path = find_spec(spec)
     loaded = load_spec(path)
-    if chosen.together is not None and loaded.kind != "fit":
+    if chosen.together is not None and kind_of(loaded.kind).run_together is None:
         raise SweepError(f"--executor {executor} is for fits; networks run with process or dask")
     target = out or Path(f"{path.stem}.sqlite")
     count = workers or available_cpus()
@@ -120,7 +121,7 @@ def run(
         raise typer.Exit(SOME_FAILED)
 
 
-def _show_expectation(spec: Spec, target: Path, workers: int, as_json: bool) -> None:
+def _show_expectation(spec: AnySpec, target: Path, workers: int, as_json: bool) -> None:
     """What the cells without a result will take; nothing is written."""
     from dataclasses import asdict
 
@@ -159,7 +160,7 @@ def _executor(name: str, scheduler: str | None, progress: Console) -> Executor:
 
 
 def _run_rounds(
-    spec: Spec,
+    spec: AnySpec,
     store: Store,
     executor: Executor,
     workers: int,
@@ -194,7 +195,7 @@ def _run_rounds(
     return True
 
 
-def _shared(spec: Spec, cells: Plan, share: str | None) -> Plan:
+def _shared(spec: AnySpec, cells: Plan, share: str | None) -> Plan:
     """The cells of one share; every share has cells of every size."""
     from moestat.sweep.spec.plan import plan_cells
 
@@ -206,15 +207,15 @@ def _shared(spec: Spec, cells: Plan, share: str | None) -> Plan:
     return cells.also_in(plan_cells(spec)[int(part) - 1 :: int(parts)])
 
 
-def _planned(spec: Spec, store: Store) -> int:
+def _planned(spec: AnySpec, store: Store) -> int:
     from moestat.sweep.run.runner import planned_cells
 
     return len(planned_cells(spec, store))
 
 
-def _reasons(spec: Spec, store: Store) -> str:
+def _reasons(spec: AnySpec, store: Store) -> str:
     """Why curves get more replicates."""
-    from moestat.sweep.run.replication import replication
+    from moestat.sweep.kinds.fit.replication import replication
 
     counts = replication(spec, store.cells)
     return "; ".join(
@@ -246,14 +247,15 @@ def _point_to_results(store: Store) -> int:
 def _conclude(store: Store, as_json: bool) -> int:
     """Show the rates, write the figures, and count the failed cells."""
     from moestat.sweep.kinds.fit.figure import write_figures
-    from moestat.sweep.spec.kinds import part_of
+    from moestat.sweep.kinds.kind import kind_of
 
     spec = store.spec
-    summaries = part_of(spec.kind, "summarise")(store)
+    kind = kind_of(spec.kind)
+    summaries = kind.summarise(store)
     paths = []
     if any(summary.drawable for summary in summaries):
         paths = _figure_paths(store)
-        write_figures(part_of(spec.kind, "draw")(spec.title, summaries), paths)
+        write_figures(kind.draw(spec.title, summaries, "screen"), paths)
     failed = sum(summary.failed for summary in summaries)
     if as_json:
         curves: list[Any] = [summary.as_dict() for summary in summaries]
@@ -261,7 +263,7 @@ def _conclude(store: Store, as_json: bool) -> int:
         show_json({"store": str(store.path), "failed": failed, "figures": files, "curves": curves})
         return failed
     shown = console()
-    shown.print(part_of(spec.kind, "table")(spec.title, summaries))
+    shown.print(kind.table(spec.title, summaries, False))
     show_failures(store, shown)
     if paths:
         shown.print("figures: " + ", ".join(map(str, paths)), soft_wrap=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.spec.kinds import part_of
+from moestat.sweep.kinds.kind import kind_of
 from moestat.sweep.store.store import Store
 
 __all__ = ["html_report", "write_html"]
@@ -87,11 +87,11 @@ def write_html(store: Store, folder: str | Path | None = None) -> list[Path]:
         If it cannot be written.
     """
     target = store.path.parent if folder is None else Path(folder)
-    kind = store.spec.kind
-    summaries = part_of(kind, "summarise")(store)
+    kind = kind_of(store.spec.kind)
+    summaries = kind.summarise(store)
     drawn = any(summary.drawable for summary in summaries)
-    figure = part_of(kind, "draw")(store.spec.title, summaries) if drawn else None
-    page = html_report(store, part_of(kind, "page")(store, summaries), figure)
+    figure = kind.draw(store.spec.title, summaries, "screen") if drawn else None
+    page = html_report(store, kind.page(store, summaries, None), figure)
     path = target / f"{store.path.stem}.html"
     try:
         target.mkdir(parents=True, exist_ok=True)

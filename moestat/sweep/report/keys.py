@@ -1,4 +1,4 @@
-"""Every key of a spec of fits, as data: the JSON schema and the page of reference come from here.
+"""Keys of specs of all kinds: the JSON schema and the page of reference, from their declarations.
 
 ``python -m moestat.sweep.report.keys DOCS`` writes both into a folder.
 """
@@ -7,118 +7,65 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from moestat.sweep.spec.limits import LARGEST
+from moestat.metrics.losses import LOSSES
+from moestat.model.designs import DESIGNS
+from moestat.model.experts import EXPERTS
+from moestat.model.gates import GATES
+from moestat.model.likelihoods import LIKELIHOODS
+from moestat.solvers import SOLVERS
+from moestat.sweep.kinds.kind import KINDS, kind_of
+from moestat.sweep.spec.keys import Key
 
-__all__ = ["KEYS", "Key", "json_schema", "reference_page"]
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key of a table.
-
-    Parameters
-    ----------
-    table : str
-        Table it stands in: empty for the top level, ``truth`` or ``curve``.
-    name : str
-        The key.
-    kind : str
-        A type of JSON schema, or several between spaces.
-    words : str
-        What it means.
-    required : bool
-        Whether it must be given.
-    minimum : int, optional
-        Smallest whole number.
-    """
-
-    table: str
-    name: str
-    kind: str
-    words: str
-    required: bool = False
-    minimum: int | None = None
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The key in a JSON schema."""
-        kinds = self.kind.split()
-        found: dict[str, Any] = {"type": kinds if len(kinds) > 1 else kinds[0]}
-        if self.minimum is not None:
-            found["minimum"] = self.minimum
-            found |= {"maximum": LARGEST[self.name]} if self.name in LARGEST else {}
-        return {**found, "description": self.words}
-
-
-_GRID = "a list, or { start, stop, num } with spacing log, the default, or linear"
-KEYS = (
-    Key("", "kind", "string", "What a cell is: fit, the default, or network."),
-    Key("", "title", "string", "What the experiment shows.", True),
-    Key("", "seed", "integer", "Seed of the whole sweep.", True, 0),
-    Key("", "replicates", "integer", "Data sets per curve and sample size.", True, 1),
-    Key("", "target_slope_halfwidth", "number", "Replicates are added until slopes are so sure."),
-    Key("", "max_replicates", "integer", "Where adding ends; goes with the key before.", False, 1),
-    Key("", "n", "array object", f"Sample sizes: {_GRID}.", True),
-    Key("", "design", "object", "Inputs: law, uniform by default, and its options."),
-    Key("", "truth", "object", "Tables [truth.NAME], the laws that data are drawn from.", True),
-    Key("", "curve", "array", "Tables [[curve]], the families fitted to them.", True),
-    Key("truth", "likelihood", "string", "A likelihood; multinomial by default."),
-    Key("truth", "gate", "string object", "A gate, by its name or as a table with options.", True),
-    Key("truth", "expert", "string object", "An expert, likewise; linear by default."),
-    Key("truth", "n_features", "integer", "Number of inputs; 1 by default.", False, 1),
-    Key("truth", "n_classes", "integer", "Number of classes; 2 by default.", False, 2),
-    Key("truth", "bounds", "object", "Block = [low, high]: bounds of fits, not of data."),
-    Key("truth", "noise", "number", "Variance around a regression function, and only there."),
-    Key("curve", "name", "string", "Unique name.", True),
-    Key("curve", "truth", "string", "Name of the truth that the data come from.", True),
-    Key("curve", "n_experts", "integer", "Experts of the fit, at least the truth's.", True, 1),
-    Key("curve", "loss", "string object", "A Voronoi loss.", True),
-    Key("curve", "also", "array", "Further losses of the same fits."),
-    Key("curve", "gate", "string object", "Gate of the fit; the truth's by default."),
-    Key("curve", "target", "string", "Truth that losses compare with, if it is another one."),
-    Key("curve", "solver", "object", "A solver with its options."),
-    Key("curve", "starts", "object", "How many starts of which rule, or given ones."),
-    Key("curve", "n", "array object", "Sample sizes of this curve alone, as at the top."),
-    Key("curve", "require_certificate", "boolean", "Whether only certified fits enter the rate."),
-    Key("curve", "theory", "number", "Slope that a theorem states; at most 0."),
-    Key("curve", "published", "number", "Slope that a paper reports; shown only."),
-    Key("curve", "panel", "string", "Curves of one panel share axes."),
-    Key("curve", "note", "string", "What a reader should know."),
-)
-"""Keys in the order of the page; tables of truths hold the blocks of their family besides."""
+__all__ = ["json_schema", "reference_page"]
 
 
 def json_schema() -> dict[str, Any]:
-    """A JSON schema with which editors complete and check the TOML of a spec of fits.
+    """A JSON schema with which editors complete and check the TOML of a spec.
 
     Examples
     --------
-    >>> json_schema()["properties"]["replicates"]["maximum"]
-    1000000
+    >>> [branch["title"] for branch in json_schema()["anyOf"]]
+    ['fit', 'network', 'training', 'inference']
     """
-    top = _object("")
-    top["properties"]["truth"]["additionalProperties"] = _object("truth", blocks=True)
-    top["properties"]["curve"]["items"] = _object("curve")
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "moestat sweep"}
-    return {**head, **top}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "moestat sweep",
+        "anyOf": [_branch(name) for name in KINDS],
+    }
 
 
-def _of(table: str) -> Iterable[Key]:
-    return (key for key in KEYS if key.table == table)
+def _branch(name: str) -> dict[str, Any]:
+    """The schema of the specs of a kind; specs of fits need not say that they are."""
+    tables = kind_of(name).keys.tables
+    top = _object(tables[""])
+    top["properties"] = {
+        "kind": {"const": name, "description": "What a cell is."},
+        **top["properties"],
+    }
+    if "truth" in tables:  # it holds the blocks of its family besides
+        truth = {**_object(tables["truth"]), "additionalProperties": {"type": ["array", "number"]}}
+        top["properties"]["truth"]["additionalProperties"] = truth
+    if "values" in tables:
+        top["properties"]["values"] |= _object(tables["values"])
+    top["properties"]["curve"]["items"] = _object(tables["curve"])
+    return {"title": name, **top, "required": [*["kind"] * (name != "fit"), *top["required"]]}
 
 
-def _object(table: str, blocks: bool = False) -> dict[str, Any]:
+def _object(keys: Iterable[Key]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {key.name: key.schema for key in _of(table)},
-        "required": [key.name for key in _of(table) if key.required],
-        "additionalProperties": {"type": ["array", "number"]} if blocks else False,
+        "properties": {key.name: key.schema for key in keys},
+        "required": [key.name for key in keys if key.required],
+        "additionalProperties": False,
     }
+
+
+_TITLES = {"": "Top level", "truth": "`[truth.NAME]`", "curve": "`[[curve]]`"}
 
 
 def reference_page() -> str:
@@ -126,18 +73,70 @@ def reference_page() -> str:
     parts = [
         "# Keys of a spec",
         "Made by `python -m moestat.sweep.report.keys docs`, as is the JSON schema"
-        " `spec.schema.json`, with which an editor completes and checks specs of fits.",
+        " `spec.schema.json`, with which an editor completes and checks specs.  The key `kind` at"
+        " the top level says what a cell is; without it, a fit.  Names and titles have at most 200"
+        " characters, notes 10,000.",
     ]
-    for table, title in (("", "Top level"), ("truth", "[truth.NAME]"), ("curve", "[[curve]]")):
-        lines = ["| key | type | range | required | meaning |", "| --- | --- | --- | --- | --- |"]
-        for key in _of(table):
-            kind = " or ".join(key.kind.split())
-            most = f" to {LARGEST[key.name]:,}" if key.name in LARGEST else " or more"
-            span = "" if key.minimum is None else f"{key.minimum}{most}"
-            asked = "yes" if key.required else ""
-            lines.append(f"| `{key.name}` | {kind} | {span} | {asked} | {key.words} |")
-        parts += [f"## `{title}`" if table else f"## {title}", "\n".join(lines)]
+    for name in KINDS:
+        keys = kind_of(name).keys
+        parts.append(f'## `kind = "{name}"`: {keys.what}')
+        for table, own in keys.tables.items():
+            if table == "values":
+                parts.append("`[values]`: lists, one value for each place, of any field below.")
+                continue
+            shown = own if table != "curve" or "values" not in keys.tables else own[:3]
+            parts += [f"### {_TITLES[table]}", _rows(shown)]
+            if shown is not own:
+                parts.append("A curve may have any field of the top level as well.")
+    parts.append("## Names")
+    parts += [f"{what}: {_names(registry)}." for what, registry in _REGISTRIES.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _rows(keys: Iterable[Key]) -> str:
+    lines = ["| key | type | range | required | meaning |", "| --- | --- | --- | --- | --- |"]
+    for key in keys:
+        kind, asked = " or ".join(key.kind.split()), "yes" if key.required else ""
+        span = "" if key.minimum is None else f"{key.minimum:,} to {_most(key.maximum)}"
+        words = key.words + (f" One of {', '.join(key.choices)}." if key.choices else "")
+        lines.append(f"| `{key.name}` | {kind} | {span} | {asked} | {words} |")
+    return "\n".join(lines)
+
+
+def _most(value: int) -> str:
+    """A limit as people read it: 2^128 - 1 in place of its 39 digits."""
+    return f"2^{value.bit_length()} - 1" if value & (value + 1) == 0 else f"{value:,}"
+
+
+_REGISTRIES: Mapping[str, Mapping[str, Any]] = {
+    "Laws of inputs (`design`, key `law`)": DESIGNS,
+    "Likelihoods": LIKELIHOODS,
+    "Gates": GATES,
+    "Experts": EXPERTS,
+    "Losses": LOSSES,
+    "Solvers (`solver`, key `name`)": SOLVERS,
+}
+
+
+def _names(registry: Mapping[str, Any]) -> str:
+    """Names with their options and defaults, as ``name (option = default, ...)``."""
+    found = []
+    for name, member in registry.items():
+        options = ", ".join(_options(member))
+        found.append(f"`{name}`" + (f" ({options})" if options else ""))
+    return ", ".join(found)
+
+
+def _options(member: Any) -> Iterable[str]:
+    """Options of a member: what its class takes, or what a table may configure."""
+    made = getattr(member, "make", None) or getattr(member, "configure", None)
+    if made is None or not is_dataclass(made):
+        yield from getattr(member, "options", ())
+        return
+    for each in fields(made):
+        if each.init and each.name != "name":
+            plain = isinstance(each.default, (int, float, str)) and each.default is not MISSING
+            yield f"{each.name} = {each.default}" if plain else each.name
 
 
 def _write(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +11,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table as ShownTable
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.run.cell import run_cell
 from moestat.sweep.run.cost import CostModel
 from moestat.sweep.run.progress import duration
 from moestat.sweep.run.runner import open_cells
-from moestat.sweep.spec.limits import memory_of
 from moestat.sweep.spec.plan import cell_key, find_cell, plan_cells
+from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.store.record import FAILED
 from moestat.sweep.store.store import open_store
 
@@ -50,7 +48,7 @@ class Expectation:
     note: str
 
 
-def expect(spec: Spec, store: Path) -> list[Expectation]:
+def expect(spec: AnySpec, store: Path) -> list[Expectation]:
     """What each curve of a sweep will take.
 
     Times are those of the store's cells where it has some.  Of fits without any, one cell of the
@@ -80,17 +78,14 @@ def expect(spec: Spec, store: Path) -> list[Expectation]:
 
 
 def _expectation(
-    spec: Spec, name: str, counts: Counter[tuple[str, float]], costs: CostModel
+    spec: AnySpec, name: str, counts: Counter[tuple[str, float]], costs: CostModel
 ) -> Expectation:
-    count, memory = counts.total(), None
-    if spec.kind == "fit" and not spec.design.counted:
-        truth = spec.truths[spec.curve(name).truth]
-        memory = memory_of(spec.sizes_of(spec.curve(name))[-1], truth.family.n_features)
+    count, memory = counts.total(), spec.memory(spec.curve(name))
     if not count:
         return Expectation(name, 0, memory, 0.0, "all cells have results")
     if costs.knows(counts):
         return Expectation(name, count, memory, costs.total(counts), "from the store's cells")
-    if spec.kind != "fit":
+    if spec.scale(1) is None:
         return Expectation(name, count, memory, None, "known once a cell has run")
     try:
         seconds, sizes = _timed(spec, name, counts)
@@ -99,9 +94,9 @@ def _expectation(
     return Expectation(name, count, memory, seconds, f"from a cell of n = {sizes} each")
 
 
-def _timed(spec: Spec, name: str, counts: Mapping[tuple[str, float], int]) -> tuple[float, str]:
+def _timed(spec: AnySpec, name: str, counts: Mapping[tuple[str, float], int]) -> tuple[float, str]:
     """Seconds of the cells, and the sizes they are reckoned from."""
-    own = spec.sizes_of(spec.curve(name)) if spec.kind == "fit" else spec.sizes
+    own = spec.sizes_of(spec.curve(name))
     sizes = sorted({own[0], own[len(own) // 2]})
     at = {n: find_cell(spec, cell_key(name, n, 0, spec.axis)) for n in sizes}
     run_cell(spec.text, at[sizes[0]])  # compiles
@@ -111,10 +106,9 @@ def _timed(spec: Spec, name: str, counts: Mapping[tuple[str, float], int]) -> tu
         if record.status == FAILED:
             raise SweepError(f"its cell of n = {n:,} fails: {record.message}")
         seconds.append(record.seconds)
-    # Passes over rows grow with n; over the cells of a lattice, with the steps of a harder fit.
-    scale = math.log if spec.kind == "fit" and spec.design.counted else float
-    growth = (seconds[-1] - seconds[0]) / max(scale(sizes[-1]) - scale(sizes[0]), 1.0)
-    cost = {n: seconds[0] + max(growth, 0.0) * (scale(n) - scale(sizes[0])) for _, n in counts}
+    scale = {n: spec.scale(n) or 0.0 for n in own}
+    growth = (seconds[-1] - seconds[0]) / max(scale[sizes[-1]] - scale[sizes[0]], 1.0)
+    cost = {n: seconds[0] + max(growth, 0.0) * (scale[n] - scale[sizes[0]]) for _, n in counts}
     shown = " and ".join(f"{n:,}" for n in sizes)
     return sum(cost[n] * count for (_, n), count in counts.items()), shown
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from moestat.sweep.kinds.fit.spec import Spec
+from moestat.sweep.kinds.fit.replication import replication
 from moestat.sweep.run.batches import batches, run_batch
 from moestat.sweep.run.cost import CostModel
 from moestat.sweep.run.executors import EXECUTORS, Executor, Lost
-from moestat.sweep.run.replication import replication
 from moestat.sweep.spec.plan import Cell, Plan, plan_cells
+from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.store.record import FAILED, Record, record_of
 from moestat.sweep.store.store import Store
 
@@ -28,7 +28,7 @@ CellFunction = Callable[[str, Cell], Record]
 _SHOWN_IN_FLIGHT = 100
 
 
-def planned_cells(spec: Spec, store: Store) -> Plan:
+def planned_cells(spec: AnySpec, store: Store) -> Plan:
     """Cells that the results so far ask for, the largest sample sizes first.
 
     Parameters
@@ -41,12 +41,13 @@ def planned_cells(spec: Spec, store: Store) -> Plan:
     Returns
     -------
     Plan
-        The spec's cells, and those of the replicates that `moestat.sweep.run.replication` adds.
+        The spec's cells, and those of the replicates that
+        `moestat.sweep.kinds.fit.replication` adds.
     """
     return plan_cells(spec, _replicates(spec, store))
 
 
-def open_cells(spec: Spec, store: Store, retry_failed: bool = False) -> Plan:
+def open_cells(spec: AnySpec, store: Store, retry_failed: bool = False) -> Plan:
     """Cells of `spec` that `store` has no result of, in the order they should run.
 
     A spec with a ``target_slope_halfwidth`` may have further cells once these have results.
@@ -75,7 +76,7 @@ def open_cells(spec: Spec, store: Store, retry_failed: bool = False) -> Plan:
     return plan_cells(spec, _replicates(spec, store), settled)
 
 
-def _replicates(spec: Spec, store: Store) -> dict[str, int] | None:
+def _replicates(spec: AnySpec, store: Store) -> dict[str, int] | None:
     """Replicates of each curve, where results decide."""
     if spec.target_slope_halfwidth is None:
         return None
@@ -83,7 +84,7 @@ def _replicates(spec: Spec, store: Store) -> dict[str, int] | None:
 
 
 def run_cells(
-    spec: Spec,
+    spec: AnySpec,
     store: Store,
     cells: Sequence[Cell],
     *,

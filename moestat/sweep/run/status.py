@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from moestat.sweep.kinds.fit.replication import Replication, replication
 from moestat.sweep.run.cost import CostModel
 from moestat.sweep.run.progress import time_left
-from moestat.sweep.run.replication import Replication, replication
 from moestat.sweep.run.runner import open_cells
 from moestat.sweep.store.lock import holder_of
 from moestat.sweep.store.store import Store

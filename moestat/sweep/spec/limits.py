@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from moestat.sweep.errors import SweepError
 
-__all__ = ["LARGEST", "MOST_CELLS", "available_memory", "check_cells", "check_memory", "memory_of"]
-
-LARGEST: Mapping[str, int] = {
-    "seed": 2**128 - 1,
-    "replicates": 1_000_000,
-    "max_replicates": 1_000_000,
-    "num": 10_000,
-    "n_experts": 1_000,
-    "n_classes": 1_000,
-    "n_features": 1_000,
-}
-"""Largest value of each whole number of a spec."""
+__all__ = ["MOST_CELLS", "available_memory", "check_cells", "check_memory", "memory_of"]
 
 MOST_CELLS = 10_000_000
 _COPIES = 6
@@ -29,7 +17,7 @@ def check_cells(cells: int) -> None:
     """Refuse a sweep of more cells than a store should hold."""
     if cells > MOST_CELLS:
         raise SweepError(
-            f"curves x sample sizes x replicates are {cells:,} cells; at most {MOST_CELLS:,}"
+            f"curves x places x replicates are {cells:,} cells; at most {MOST_CELLS:,}"
         )
 
 
@@ -38,23 +26,23 @@ def memory_of(n: int, n_features: int) -> int:
     return 8 * n * (n_features + 2) * _COPIES
 
 
-def check_memory(n: int, n_features: int, where: str) -> None:
-    """Refuse samples that the memory of this machine cannot hold, with the estimate.
+def check_memory(needed: float | None, where: str, hint: str = "") -> None:
+    """Refuse cells that the memory of this machine cannot hold, with the estimate.
 
     Parameters
     ----------
-    n : int
-        Largest sample size of rows, not of counts.
-    n_features : int
-        Inputs of each row; response and weight come to them.
+    needed : float or None
+        Bytes that the largest cell takes; None where it holds no rows.
     where : str
-        Curve that needs it.
+        Curve that needs it, and its size.
+    hint : str
+        What to do about it.
     """
-    needed, there = memory_of(n, n_features), available_memory()
-    if needed > there:
+    there = available_memory()
+    if needed is not None and needed > there:
         raise SweepError(
-            f"{where}: n: {n} rows need about {needed / 2**30:.3g} GiB of memory, this machine has"
-            f" {there / 2**30:.3g}; a lattice design takes counts in place of rows"
+            f"{where} need about {needed / 2**30:.3g} GiB of memory, this machine has"
+            f" {there / 2**30:.3g}{hint}"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.kinds.fit.spec import Curve, Spec
+from moestat.sweep.spec.protocol import AnySpec, SweepCurve
 
 __all__ = ["Cell", "Plan", "cell_key", "counts_of", "find_cell", "plan_cells"]
 
@@ -83,7 +83,7 @@ class Plan(Sequence[Cell]):
         its replicate.
     """
 
-    def __init__(self, spec: Spec, places: Any) -> None:
+    def __init__(self, spec: AnySpec, places: Any) -> None:
         self._spec, self._places = spec, places
         self._sizes = _sizes(spec)
         self._makers: dict[int, Callable[[float, int], Cell]] = {}
@@ -138,7 +138,7 @@ class Plan(Sequence[Cell]):
 _BLOCK = 4096
 
 
-def _sizes(spec: Spec) -> list[float]:
+def _sizes(spec: AnySpec) -> list[float]:
     return sorted(frozenset().union(*(spec.sizes_of(curve) for curve in spec.curves)))
 
 
@@ -150,7 +150,7 @@ def counts_of(cells: Sequence[Cell]) -> Counter[tuple[str, float]]:
 
 
 def plan_cells(
-    spec: Spec,
+    spec: AnySpec,
     replicates: Mapping[str, int] | None = None,
     settled: Mapping[tuple[str, float], Any] | None = None,
 ) -> Plan:
@@ -189,7 +189,7 @@ def plan_cells(
     return Plan(spec, np.concatenate(parts).astype(np.int32))
 
 
-def find_cell(spec: Spec, key: str) -> Cell:
+def find_cell(spec: AnySpec, key: str) -> Cell:
     """The cell called `key`, also one that a sweep may still add.
 
     Parameters
@@ -219,7 +219,7 @@ def find_cell(spec: Spec, key: str) -> Cell:
     raise SweepError(f"there is no cell {key!r}; a cell is called like {example!r}")
 
 
-def _maker(spec: Spec, curve: Curve) -> Callable[[float, int], Cell]:
+def _maker(spec: AnySpec, curve: SweepCurve) -> Callable[[float, int], Cell]:
     """The cell of a place and a replicate; what all cells share is digested once."""
     stamp = spec.stamp(curve)
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from moestat.base.validate import as_path, check_kind
 from moestat.sweep.errors import SweepError
-from moestat.sweep.spec.kinds import KINDS, part_of
-from moestat.sweep.spec.tables import Table, check_numbers
-
-if TYPE_CHECKING:
-    from moestat.sweep.kinds.fit.spec import Spec
+from moestat.sweep.spec.protocol import AnySpec
+from moestat.sweep.spec.tables import Table, check_values
 
 __all__ = ["load_spec", "parse_spec"]
 
 
-def load_spec(path: str | Path) -> Spec:
+def load_spec(path: str | Path) -> AnySpec:
     """Read and check the spec in a TOML file.
 
     Parameters
@@ -29,7 +26,7 @@ def load_spec(path: str | Path) -> Spec:
     Returns
     -------
     Spec
-        The checked spec.
+        The checked spec, of whatever kind.
 
     Raises
     ------
@@ -51,7 +48,7 @@ def load_spec(path: str | Path) -> Spec:
     return spec
 
 
-def parse_spec(text: str) -> Spec:
+def parse_spec(text: str) -> AnySpec:
     """Check the TOML text of a spec.
 
     Parameters
@@ -62,7 +59,7 @@ def parse_spec(text: str) -> Spec:
     Returns
     -------
     Spec
-        The checked spec.
+        The checked spec, of whatever kind.
 
     Raises
     ------
@@ -74,10 +71,10 @@ def parse_spec(text: str) -> Spec:
 
 
 @lru_cache(maxsize=8)
-def _parsed(text: str) -> Spec:
+def _parsed(text: str) -> AnySpec:
     try:
         values = tomllib.loads(text)
-        check_numbers(values)
+        check_values(values)
         top = Table(values, "")
     except RecursionError:
         raise SweepError("is nested too deeply") from None
@@ -85,7 +82,10 @@ def _parsed(text: str) -> Spec:
         raise
     except ValueError as error:  # also of numbers with thousands of digits
         raise SweepError(f"is not valid TOML: {error}") from None
+    # The kinds stand above: one is imported when a spec asks for it.
+    kinds = import_module("moestat.sweep.kinds.kind")
     kind = top.text("kind", "fit")
-    if kind not in KINDS:
-        raise top.error("kind", f"must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
-    return part_of(kind, "parse")(top, text)
+    if kind not in kinds.KINDS:
+        known = ", ".join(map(repr, kinds.KINDS))
+        raise top.error("kind", f"must be one of {known}, got {kind!r}")
+    return kinds.kind_of(kind).parse(top, text)

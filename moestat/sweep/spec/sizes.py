@@ -12,6 +12,7 @@ from moestat.sweep.spec.tables import Table, shown
 __all__ = ["read_sizes"]
 
 _LARGEST_SIZE = 1e18
+_MOST_SIZES = 10_000
 _SPACINGS = {"log": np.geomspace, "linear": np.linspace}
 
 
@@ -30,7 +31,7 @@ def read_sizes(top: Table) -> tuple[int, ...]:
     if isinstance(value, Mapping):
         grid = Table(value, f"{top.where}: n" if top.where else "n")
         start, stop = grid.number("start"), grid.number("stop")
-        num = grid.integer("num", 1)
+        num = grid.integer("num", 1, _MOST_SIZES)
         spacing = grid.text("spacing", "log")
         if spacing not in _SPACINGS:
             known = ", ".join(map(repr, _SPACINGS))

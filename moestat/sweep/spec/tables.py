@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.spec.limits import LARGEST
+from moestat.sweep.spec.keys import Key
 
-__all__ = ["REQUIRED", "Table", "check_numbers", "shown"]
+__all__ = ["REQUIRED", "Table", "check_values", "shown"]
 
 REQUIRED = object()
 """Default of a key that must be given."""
@@ -36,10 +36,12 @@ def shown(value: Any) -> str:
 
 
 _LARGEST_NUMBER = 2**128
+_LONGEST_NAME = 200
+_LONGEST_TEXT = 10_000
 
 
-def check_numbers(value: Any, where: str = "") -> None:
-    """Refuse whole numbers that no key has a use for, wherever in a spec they stand.
+def check_values(value: Any, where: str = "") -> None:
+    """Refuse numbers and texts that no key has a use for, wherever in a spec they stand.
 
     Raises
     ------
@@ -48,16 +50,23 @@ def check_numbers(value: Any, where: str = "") -> None:
 
     Examples
     --------
-    >>> check_numbers({"curve": [{"n_experts": 3}]})
+    >>> check_values({"curve": [{"n_experts": 3}]})
     """
     if isinstance(value, Mapping):
         for key, item in value.items():
-            check_numbers(item, f"{where}.{key}" if where else str(key))
+            if len(key) > _LONGEST_NAME:
+                message = f"a name has at most {_LONGEST_NAME} characters, got {shown(key)}"
+                raise SweepError(f"{where}: {message}" if where else message)
+            check_values(item, f"{where}.{key}" if where else str(key))
     elif isinstance(value, list):
         for item in value:
-            check_numbers(item, where)
+            check_values(item, where)
     elif isinstance(value, int) and abs(value) >= _LARGEST_NUMBER:
         raise SweepError(f"{where}: must be at most 2^128, got {shown(value)}")
+    elif isinstance(value, str):
+        most = _LONGEST_TEXT if where.endswith("note") else _LONGEST_NAME
+        if len(value) > most:
+            raise SweepError(f"{where}: has at most {most:,} characters, got {shown(value)}")
 
 
 class Table:
@@ -117,9 +126,32 @@ class Table:
             raise self.error(key, f"must be text on one line, got {shown(value)}")
         return value
 
-    def integer(self, key: str, minimum: int, default: Any = REQUIRED) -> int:
-        """An integer of at least `minimum`, and at most what `moestat.sweep.spec.limits` allows."""
-        value, largest = self.take(key, default), LARGEST.get(key, 2**63 - 1)
+    def read(self, keys: Iterable[Key]) -> dict[str, Any]:
+        """The values of declared keys, but of those that were taken already."""
+        return {key.name: self._value(key) for key in keys if key.name not in self._known}
+
+    def _value(self, key: Key) -> Any:
+        if key.name not in self and not key.required:
+            return self.take(key.name, key.default)
+        if key.kind == "integer":
+            return self.integer(key.name, key.minimum or 0, key.maximum)
+        takes = {
+            "string": self.text,
+            "number": self.number,
+            "boolean": self.flag,
+            "object": self.table,
+            "string object": self.name_or_table,
+        }
+        return takes.get(key.kind, self.take)(key.name)
+
+    def check(self, key: Key, value: Any) -> None:
+        """Refuse a whole number beyond the largest of `key`."""
+        if isinstance(value, int) and value > key.maximum:
+            raise self.error(key.name, f"must be at most {key.maximum:,}, got {shown(value)}")
+
+    def integer(self, key: str, minimum: int, largest: int = 2**63 - 1) -> int:
+        """An integer in a range."""
+        value = self.take(key)
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
             raise self.error(key, f"must be an integer >= {minimum}, got {shown(value)}")
         if value > largest:
@@ -136,7 +168,7 @@ class Table:
             raise self.error(key, f"must be a finite number, got {shown(value)}")
         return float(value)
 
-    def flag(self, key: str, default: bool) -> bool:
+    def flag(self, key: str, default: Any = REQUIRED) -> bool:
         """True or false."""
         value = self.take(key, default)
         if not isinstance(value, bool):

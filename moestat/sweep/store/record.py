@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
@@ -16,7 +17,19 @@ import numpy as np
 from moestat import __version__
 from moestat.sweep.spec.plan import Cell
 
-__all__ = ["DONE", "FAILED", "Record", "machine", "plain", "record_of", "versions"]
+__all__ = [
+    "DONE",
+    "FAILED",
+    "Record",
+    "attempt",
+    "machine",
+    "plain",
+    "record_of",
+    "settle",
+    "versions",
+]
+
+_log = logging.getLogger(__name__)
 
 DONE = "done"
 FAILED = "failed"
@@ -164,3 +177,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def settle(cell: Cell, found: Any, seconds: float) -> Record:
+    """The record of a cell from its values, or from the exception that they ended with."""
+    if isinstance(found, Exception):
+        message = f"{type(found).__name__}: {found}"
+        return record_of(cell, FAILED, message=message, seconds=seconds)
+    return record_of(cell, DONE, **found, seconds=seconds)
+
+
+def attempt(cell: Cell, compute: Callable[[], Any]) -> Any:
+    """What `compute` returns, or the exception that it raises."""
+    try:
+        return compute()
+    except Exception as error:
+        _log.debug("the cell %s failed", cell.key, exc_info=True)
+        return error

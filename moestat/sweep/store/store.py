@@ -16,8 +16,8 @@ import numpy as np
 
 from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
-from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.spec.plan import plan_cells
+from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.spec.read import parse_spec
 from moestat.sweep.store.lock import Holder, exclusive
 from moestat.sweep.store.record import Record, versions
@@ -76,7 +76,7 @@ class Store:
         return row[0]
 
     @property
-    def spec(self) -> Spec:
+    def spec(self) -> AnySpec:
         """The spec that the store was made for.
 
         Raises
@@ -96,7 +96,7 @@ class Store:
         head = dict(self._connection.execute("SELECT key, value FROM meta"))
         return head.get("head") != head_checksum(head)
 
-    def adopt(self, spec: Spec) -> None:
+    def adopt(self, spec: AnySpec) -> None:
         """Make `spec` the store's own; every row must be one of its cells."""
         if self.meta("spec") != spec.text:
             head = {**_head(spec), "versions": self.meta("versions")}
@@ -376,7 +376,7 @@ def open_store(path: str | Path) -> Iterator[Store]:
 
 
 @contextmanager
-def create_store(path: str | Path, spec: Spec, *, extend: bool = False) -> Iterator[Store]:
+def create_store(path: str | Path, spec: AnySpec, *, extend: bool = False) -> Iterator[Store]:
     """Open the store of `spec` for writing, and make it if there is none.
 
     Titles, notes and other words of the spec that no cell depends on are brought up to date, and
@@ -632,12 +632,12 @@ def _bring_up_to_date(path: Path, connection: sqlite3.Connection) -> None:
         ) from None
 
 
-def _head(spec: Spec) -> dict[str, str]:
+def _head(spec: AnySpec) -> dict[str, str]:
     """What a store says about its spec."""
     return {"spec": spec.text, "canonical": spec.canonical, "digest": spec.digest}
 
 
-def _initialise(path: Path, spec: Spec) -> None:
+def _initialise(path: Path, spec: AnySpec) -> None:
     head = {**_head(spec), "versions": json.dumps(versions())}
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -649,7 +649,7 @@ def _initialise(path: Path, spec: Spec) -> None:
         raise SweepError(f"cannot make the store {path}: {error}") from None
 
 
-def _check_spec(store: Store, spec: Spec, extend: bool) -> None:
+def _check_spec(store: Store, spec: AnySpec, extend: bool) -> None:
     """Refuse a store of another spec, and show where they differ."""
     only_adds = store.meta("digest") != spec.digest and _only_adds(store, spec)
     if store.meta("digest") == spec.digest or (extend and only_adds):
@@ -667,7 +667,7 @@ def _check_spec(store: Store, spec: Spec, extend: bool) -> None:
     )
 
 
-def _only_adds(store: Store, spec: Spec) -> bool:
+def _only_adds(store: Store, spec: AnySpec) -> bool:
     """Whether every cell of the store's spec, and every row, is in `spec` as it was."""
     before, most = store.spec, {curve.name: spec.most_replicates for curve in spec.curves}
     after = {cell.key: cell.identity for cell in plan_cells(spec, most)}

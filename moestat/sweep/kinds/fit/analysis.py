@@ -11,9 +11,9 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.rates.rate import RateResult, fit_rate
 from moestat.sweep.kinds.fit.evidence import NUMBERS, Evidence, gather
 from moestat.sweep.kinds.fit.quantities import ROUNDING
+from moestat.sweep.kinds.fit.replication import Replication, entering_cells, replication
 from moestat.sweep.kinds.fit.spec import Curve, loss_label
 from moestat.sweep.kinds.fit.verdicts import Verdict, judge
-from moestat.sweep.run.replication import Replication, entering_cells, replication
 from moestat.sweep.store.columns import CERTIFICATE, LOSSES, Columns, literals, read_columns
 from moestat.sweep.store.scan import Cells
 from moestat.sweep.store.shapes import Shape

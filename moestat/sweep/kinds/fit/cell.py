@@ -20,31 +20,30 @@ from moestat.model.measure import MixingMeasure
 from moestat.solvers import make_solver
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Target
-from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, Truth, loss_label
-from moestat.sweep.run.cell import attempt, settle
+from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, Truth, as_fits, loss_label
 from moestat.sweep.spec.plan import Cell
 from moestat.sweep.spec.read import parse_spec
-from moestat.sweep.store.record import Record, plain
+from moestat.sweep.store.record import Record, attempt, plain, settle
 
 __all__ = ["data_of", "run_cells_on", "run_fit"]
 
 _KEPT_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
 
 
-def run_fit(text: str, cell: Cell) -> Record:
-    """`run_cell` of a cell that is a fit."""
-    return run_cells_on(Cores(1), text, [cell])[0]
+def run_fit(spec: Spec, cell: Cell) -> Record:
+    """The record of a cell that is a fit."""
+    return run_cells_on(Cores(1), spec, [cell])[0]
 
 
-def run_cells_on(target: Target, text: str, cells: Sequence[Cell]) -> list[Record]:
+def run_cells_on(target: Target, spec: Spec, cells: Sequence[Cell]) -> list[Record]:
     """Sample, fit and score cells whose fits run as one batch on a target.
 
     Parameters
     ----------
     target : Target
         Where passes over the data run.
-    text : str
-        TOML text of the spec.
+    spec : Spec
+        The spec.
     cells : sequence of Cell
         The cells.
 
@@ -54,24 +53,24 @@ def run_cells_on(target: Target, text: str, cells: Sequence[Cell]) -> list[Recor
         One per cell, as from `run_cell`; the time of a cell is its share of the batch's.
     """
     began = time.perf_counter()
-    jobs: list[Any] = [attempt(cell, lambda cell=cell: _job(text, cell)) for cell in cells]
+    jobs: list[Any] = [attempt(cell, lambda cell=cell: _job(spec, cell)) for cell in cells]
     results = iter(fit_jobs([job for job in jobs if isinstance(job, FitJob)], target))
     fits = [next(results) if isinstance(job, FitJob) else job for job in jobs]
     values = [
-        attempt(cell, lambda cell=cell, fitted=fitted: _score(text, cell, fitted))
+        attempt(cell, lambda cell=cell, fitted=fitted: _score(spec, cell, fitted))
         for cell, fitted in zip(cells, fits, strict=True)
     ]
     seconds = (time.perf_counter() - began) / max(len(cells), 1)
     return [settle(cell, found, seconds) for cell, found in zip(cells, values, strict=True)]
 
 
-def data_of(text: str, cell: Cell) -> tuple[FloatArray, Any, FloatArray]:
+def data_of(spec: Spec, cell: Cell) -> tuple[FloatArray, Any, FloatArray]:
     """The data that a cell is fitted to.
 
     Parameters
     ----------
-    text : str
-        TOML text of a spec of fits.
+    spec : Spec
+        The spec.
     cell : Cell
         One of its cells.
 
@@ -84,16 +83,14 @@ def data_of(text: str, cell: Cell) -> tuple[FloatArray, Any, FloatArray]:
     weight : ndarray of shape (m,)
         How often each row occurs: 1, or the counts of a lattice.
     """
-    spec = parse_spec(text)
     draw = _kept_sample if spec.design.counted or cell.n <= _KEPT_ROWS else _sample
-    return draw(text, spec.curve(cell.curve).truth, int(cell.n), cell.data_seed)
+    return draw(spec.text, spec.curve(cell.curve).truth, int(cell.n), cell.data_seed)
 
 
-def _job(text: str, cell: Cell) -> FitJob:
+def _job(spec: Spec, cell: Cell) -> FitJob:
     """The data of a cell and how they are fitted."""
-    spec = parse_spec(text)
     curve = spec.curve(cell.curve)
-    X, y, weight = data_of(text, cell)
+    X, y, weight = data_of(spec, cell)
     return FitJob(
         spec.fitted_family(curve),
         X,
@@ -105,11 +102,10 @@ def _job(text: str, cell: Cell) -> FitJob:
     )
 
 
-def _score(text: str, cell: Cell, results: MoEResults | Exception) -> dict[str, Any]:
+def _score(spec: Spec, cell: Cell, results: MoEResults | Exception) -> dict[str, Any]:
     """What the estimate of `cell` is and how far it lies from the truth."""
     if isinstance(results, Exception):
         raise results
-    spec = parse_spec(text)
     curve = spec.curve(cell.curve)
     truth = spec.truths[curve.truth]
     target = spec.target(curve)
@@ -138,7 +134,7 @@ def _score(text: str, cell: Cell, results: MoEResults | Exception) -> dict[str, 
 
 
 def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, Any, FloatArray]:
-    spec = parse_spec(text)
+    spec = as_fits(parse_spec(text), "data")
     law = spec.truths[truth]
     rng = np.random.default_rng(seed)
     return sample_weighted(law.family, law.theta, n, rng, spec.design, law.noise)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from moestat.rates.comparisons import RateDifference, compare_rates
 from moestat.sweep.errors import SweepError
-from moestat.sweep.run.replication import entering_cells
+from moestat.sweep.kinds.fit.replication import entering_cells
+from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.store.store import Store
 
 __all__ = ["compare_curves"]
@@ -52,9 +53,7 @@ def compare_curves(store: Store, curve: str, other_store: Store, other: str) -> 
 
 def _by_data(store: Store, name: str) -> dict[int, tuple[float, float]]:
     """Sample size and loss of the estimates that enter a curve's rate, by their data's seed."""
-    spec = store.spec
-    if spec.kind != "fit":
-        raise SweepError(f"the store {store.path} holds networks, which have no rates to compare")
+    spec = as_fits(store.spec, f"rates of the store {store.path}")
     if name not in [curve.name for curve in spec.curves]:
         known = ", ".join(repr(curve.name) for curve in spec.curves)
         raise SweepError(f"the store {store.path} has no curve {name!r}; it has {known}")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from moestat.sweep.kinds.fit.spec import Spec
+from moestat.sweep.spec.protocol import AnySpec
 
 __all__ = ["doubts"]
 
 
-def doubts(spec: Spec) -> list[str]:
+def doubts(spec: AnySpec) -> list[str]:
     """Sentences about what may not be meant.
 
     Parameters
     ----------
-    spec : Spec
+    spec : spec of any kind
         The spec.
 
     Returns
@@ -20,7 +21,7 @@ def doubts(spec: Spec) -> list[str]:
     list of str
         One sentence each; empty for most specs.
     """
-    if spec.kind != "fit":
+    if not isinstance(spec, Spec):
         return []
     stopping = [
         curve.name

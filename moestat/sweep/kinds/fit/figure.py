@@ -10,9 +10,9 @@ from typing import Any
 from moestat.rates.plots import RateCurve, plot_rates, save_figure
 from moestat.rates.style import WIDTHS, caption, wrapped
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import figure_text
 from moestat.sweep.kinds.fit.analysis import CurveSummary
 from moestat.sweep.kinds.fit.spec import loss_label
-from moestat.sweep.report.escape import figure_text
 
 __all__ = ["draw", "loss_symbol", "panel_label", "write_figures"]
 

@@ -12,12 +12,12 @@ from moestat.metrics.information import information_spectrum
 from moestat.model.designs import Design
 from moestat.rates.rate import RateResult
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import markdown_text
 from moestat.sweep.kinds.fit.analysis import ABSORBED, CELL_KINDS, CurveSummary, Exponent, summarise
 from moestat.sweep.kinds.fit.evidence import Spread
 from moestat.sweep.kinds.fit.figure import draw, panel_label, write_figures
-from moestat.sweep.kinds.fit.spec import Truth, loss_label
+from moestat.sweep.kinds.fit.spec import Truth, as_fits, loss_label
 from moestat.sweep.kinds.fit.verdicts import LEVEL
-from moestat.sweep.report.escape import markdown_text
 from moestat.sweep.store.store import Store
 
 __all__ = ["latex_table", "markdown_report", "verdict", "write_report"]
@@ -249,7 +249,7 @@ def _by_panel(summaries: Sequence[CurveSummary]) -> dict[str, list[CurveSummary]
 
 
 def _provenance(store: Store, summaries: Sequence[CurveSummary]) -> str:
-    spec = store.spec
+    spec = as_fits(store.spec)
     design = ", ".join(f"{key} = {value}" for key, value in spec.design_table.items())
     settled = sum(summary.done + summary.failed for summary in summaries)
     planned = sum(summary.planned for summary in summaries)
@@ -278,8 +278,8 @@ def _replicates(summaries: Sequence[CurveSummary]) -> str:
 
 def _truths(store: Store) -> tuple[list[str], list[Truth], list[Design]]:
     """Names, truths and design, as columns."""
-    truths = store.spec.truths
-    return list(truths), list(truths.values()), [store.spec.design] * len(truths)
+    spec = as_fits(store.spec)
+    return list(spec.truths), list(spec.truths.values()), [spec.design] * len(spec.truths)
 
 
 def _truth_row(name: str, truth: Truth, design: Design) -> list[str]:
@@ -346,7 +346,7 @@ def _main_row(summary: CurveSummary) -> list[str]:
 def _curve_parts(store: Store, summary: CurveSummary) -> list[str]:
     """Heading, sentence, setting and evidence of one curve."""
     curve = summary.curve
-    truth = store.spec.truths[curve.truth]
+    truth = as_fits(store.spec).truths[curve.truth]
     setting = (
         f"{curve.n_experts} experts fitted to the {truth.family.n_experts} of truth"
         f" `{curve.truth}` ({truth.family.gate.name} gate); loss {loss_label(curve.loss)};"

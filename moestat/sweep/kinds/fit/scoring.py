@@ -15,7 +15,8 @@ from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.rates.rate import RateResult, fit_rate
 from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.fit.analysis import average_rates
-from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, loss_label
+from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, as_fits, loss_label
+from moestat.sweep.spec.protocol import AnySpec
 
 __all__ = ["Scores", "score"]
 
@@ -67,7 +68,7 @@ class Scores:
         }
 
 
-def score(spec: Spec, path: str | Path) -> list[Scores]:
+def score(spec: AnySpec, path: str | Path) -> list[Scores]:
     """The losses of the estimates in an .npz file.
 
     Parameters
@@ -90,8 +91,7 @@ def score(spec: Spec, path: str | Path) -> list[Scores]:
     SweepError
         If the file cannot be read, or an array is missing, unknown or of another shape.
     """
-    if spec.kind != "fit":
-        raise SweepError(f"estimates are scored by a spec of fits, got one of kind {spec.kind!r}")
+    spec = as_fits(spec, "score")
     arrays = _arrays(Path(path))
     if len(spec.curves) == 1:
         only = spec.curves[0].name

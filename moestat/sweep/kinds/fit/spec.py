@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -24,8 +25,11 @@ from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.measure import MixingMeasure
 from moestat.solvers import LEAST_SQUARES, make_solver
 from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds.fit.keys import CURVE, TOP, TRUTH
 from moestat.sweep.spec.identity import canonical_json, digest, digests, seeds
-from moestat.sweep.spec.limits import check_cells, check_memory
+from moestat.sweep.spec.keys import HEAD
+from moestat.sweep.spec.limits import check_cells, check_memory, memory_of
+from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.spec.sizes import read_sizes
 from moestat.sweep.spec.tables import Table, shown
 
@@ -34,6 +38,7 @@ __all__ = [
     "Curve",
     "Spec",
     "Truth",
+    "as_fits",
     "loss_label",
     "read_truth",
 ]
@@ -44,6 +49,7 @@ _STARTS = {"truth": 3, "noise": 0.1}
 REGRESSION_ERROR = "regression-error"
 """Entry of a curve's further losses: the L2 distance of the regression functions."""
 
+_COUNTS = "; a lattice design takes counts in place of rows"
 _WORDS = ("theory", "published", "panel", "note")
 
 
@@ -168,7 +174,7 @@ class Spec:
     max_replicates : int or None
         Where adding ends in any case; given together with the target.
     kind : str
-        What a cell is, a name in `moestat.sweep.spec.kinds.KINDS`.
+        What a cell is, a name in `moestat.sweep.kinds.kind.KINDS`.
     axis : str
         Name of the x-axis.
     """
@@ -186,6 +192,19 @@ class Spec:
     kind: str = "fit"
     axis: str = "n"
 
+    def memory(self, curve: Curve) -> float | None:
+        """Bytes of the largest sample of `curve` while it is fitted; None for counts."""
+        if self.design.counted:
+            return None
+        return memory_of(self.sizes_of(curve)[-1], self.truths[curve.truth].family.n_features)
+
+    def scale(self, n: float) -> float:
+        """What the time of a fit is linear in.
+
+        Passes over rows grow with n; over the cells of a lattice, with the steps of a harder fit.
+        """
+        return math.log(n) if self.design.counted else n
+
     def check_machine(self) -> None:
         """Refuse what this machine cannot run; stores made elsewhere stay readable.
 
@@ -197,7 +216,8 @@ class Spec:
         for curve in self.curves:
             truth, where = self.truths[curve.truth], f"curve {curve.name!r}"
             if not isinstance(self.design, Lattice):
-                check_memory(self.sizes_of(curve)[-1], truth.family.n_features, where)
+                rows = f"{where}: n: {self.sizes_of(curve)[-1]} rows"
+                check_memory(self.memory(curve), rows, _COUNTS)
                 continue
             fitted, table = self.fitted_family(curve), Table({}, where)
             _build(table, "design", check_step, self.design, truth.family, truth.theta, fitted)
@@ -224,7 +244,7 @@ class Spec:
             for key, value in vars(self.design).items()
         }
 
-    @cached_property
+    @property
     def canonical(self) -> str:
         """What the cells depend on, as canonical JSON with defaults filled in.
 
@@ -278,7 +298,7 @@ class Spec:
 
         return stamp
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """SHA-256 of `canonical`: equal for specs that ask for the same cells."""
         return digest(self.canonical)
@@ -324,6 +344,19 @@ class Spec:
         truth = self.truths[curve.truth]
         fitted = self.fitted_family(curve)
         return make_starts(dict(curve.starts), truth.family, truth.theta, fitted)
+
+
+def as_fits(spec: AnySpec, what: str = "spec") -> Spec:
+    """A spec of fits as what it is.
+
+    Raises
+    ------
+    SweepError
+        If it is of another kind: `what` is for fits.
+    """
+    if not isinstance(spec, Spec):
+        raise SweepError(f"{what}: for sweeps of fits, got one of kind {spec.kind!r}")
+    return spec
 
 
 def loss_label(loss: Any) -> str:
@@ -374,23 +407,21 @@ def parse_fits(top: Table, text: str) -> Spec:
     SweepError
         If anything is wrong.
     """
-    title = top.text("title")
-    seed = top.integer("seed", 0)
-    replicates = top.integer("replicates", 1)
-    target, most = _adaptive(top, replicates)
+    head = top.read(HEAD)
     sizes = read_sizes(top)
-    design = _build(top, "design", make_design, top.table("design", {}))
-    truths = {
-        name: read_truth(name, values) for name, values in _non_empty(top, "truth", Mapping).items()
-    }
-    curves = tuple(
-        _curve(position, values, truths)
-        for position, values in enumerate(_non_empty(top, "curve", list), 1)
-    )
+    given = {key: _non_empty(top, key, kind) for key, kind in _TABLES.items()}
+    found = {**head, **top.read(TOP)}
     top.finish()
+    target, most = _adaptive(top, found)
+    design = _build(top, "design", make_design, found["design"])
+    truths = {name: read_truth(name, values) for name, values in given["truth"].items()}
+    curves = tuple(
+        _curve(position, values, truths) for position, values in enumerate(given["curve"], 1)
+    )
     for i, curve in enumerate(curves):
         if any(curve.name == other.name for other in curves[:i]):
             raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
+    title, seed, replicates = (head[key.name] for key in HEAD)
     spec = Spec(title, seed, replicates, sizes, design, truths, curves, text, target, most)
     check_cells(sum(len(spec.sizes_of(curve)) for curve in curves) * spec.most_replicates)
     for curve in curves:
@@ -398,19 +429,26 @@ def parse_fits(top: Table, text: str) -> Spec:
     return spec
 
 
-def _adaptive(top: Table, replicates: int) -> tuple[float | None, int | None]:
+def _adaptive(top: Table, found: Mapping[str, Any]) -> tuple[float | None, int | None]:
     """Half-width that the slopes' intervals should have, and the most replicates for it."""
-    target = top.number("target_slope_halfwidth", None)
+    target, most = found["target_slope_halfwidth"], found["max_replicates"]
     if target is None:
-        if "max_replicates" in top:
+        if most is not None:
             raise top.error("max_replicates", "needs target_slope_halfwidth, too")
-        top.take("max_replicates", None)
         return None, None
     if target <= 0:
         raise top.error("target_slope_halfwidth", f"must be > 0, got {target:g}")
+    replicates = found["replicates"]
     if replicates < 2:
         raise top.error("target_slope_halfwidth", "needs replicates >= 2 to judge an interval by")
-    return target, top.integer("max_replicates", replicates)
+    if most is None:
+        raise top.error("max_replicates", "is missing")
+    if most < replicates:
+        raise top.error("max_replicates", f"must be an integer >= {replicates}, got {most}")
+    return target, most
+
+
+_TABLES = {"truth": Mapping, "curve": list}
 
 
 def _non_empty(top: Table, key: str, kind: type) -> Any:
@@ -435,20 +473,12 @@ def read_truth(name: str, values: Any) -> Truth:
     table = Table(values, f"truth {name!r}")
     likelihood = table.text("likelihood", "multinomial")
     discrete = _build(table, "likelihood", LIKELIHOODS.__getitem__, likelihood).support is not None
-    gate = table.name_or_table("gate")
-    expert = table.name_or_table("expert", "linear")
-    _build(table, "gate", configured, GATES, gate)
-    _build(table, "expert", configured, EXPERTS, expert)
-    options: dict[str, Any] = {
-        "likelihood": likelihood,
-        "gate": gate,
-        "expert": expert,
-        "n_features": table.integer("n_features", 1, 1),
-    }
-    if discrete:
-        options["n_classes"] = table.integer("n_classes", 2, 2)
-    bounds = table.table("bounds", {})
-    model = _build(table, "bounds", lambda: family(**options, bounds=bounds))
+    skipped = {"noise"} if discrete else {"noise", "n_classes"}
+    options = table.read(key for key in TRUTH if key.name not in skipped)
+    _build(table, "gate", configured, GATES, options["gate"])
+    _build(table, "expert", configured, EXPERTS, options["expert"])
+    bounds = options.pop("bounds")
+    model = _build(table, "bounds", lambda: family(likelihood, **options, bounds=bounds))
     blocks = {block: table.take(block) for block in model.blocks}
     noise = table.number("noise") if model.is_regression else None
     table.finish()
@@ -491,45 +521,26 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
     if truth not in truths:
         known = ", ".join(map(repr, truths))
         raise table.error("truth", f"unknown truth {truth!r}; known: {known}")
+    own = truths[truth].family
     try:
         loss = table.take("loss")
     except SweepError as error:
-        raise SweepError(f"{error}; {_losses_that_fit(truths[truth].family)}") from None
-    curve = Curve(
-        name=name,
-        truth=truth,
-        n_experts=table.integer("n_experts", 1),
-        loss=loss,
-        solver=table.table(
-            "solver", _SQUARES_SOLVER if truths[truth].family.is_regression else _SOLVER
-        ),
-        starts=table.table("starts", _STARTS),
-        require_certificate=table.flag("require_certificate", True),
-        theory=table.number("theory", None),
-        panel=table.text("panel", ""),
-        published=table.number("published", None),
-        also=_further(table),
-        note=table.text("note", ""),
-        gate=table.name_or_table("gate", None),
-        target=table.text("target", "") or None,
-        n=read_sizes(table) if "n" in table else table.take("n", None),
-    )
+        raise SweepError(f"{error}; {_losses_that_fit(own)}") from None
+    n = read_sizes(table) if "n" in table else table.take("n", None)
+    found = {"name": name, "truth": truth, "loss": loss, "n": n, **table.read(CURVE)}
     table.finish()
-    return curve
+    if not isinstance(found["also"], list):
+        raise table.error("also", f"must be a list of losses, got {shown(found['also'])}")
+    if found["solver"] is None:
+        found["solver"] = _SQUARES_SOLVER if own.is_regression else _SOLVER
+    found["starts"] = _STARTS if found["starts"] is None else found["starts"]
+    return Curve(**{**found, "also": tuple(found["also"])})
 
 
 def _losses_that_fit(fitted: Family) -> str:
     """What an error about a loss ends with."""
     names = ", ".join(repr(loss_label(loss)) for loss in suitable_losses(fitted)) or "none"
     return f"losses that fit gate {fitted.gate.name!r} with this likelihood: {names}"
-
-
-def _further(table: Table) -> tuple[Any, ...]:
-    """The list of further losses; what each of them is, `_check_curve` checks."""
-    value = table.take("also", [])
-    if not isinstance(value, list):
-        raise table.error("also", f"must be a list of losses, got {shown(value)}")
-    return tuple(value)
 
 
 def _check_curve(spec: Spec, curve: Curve) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
-from moestat.sweep.kinds.network.spec import NetworkCurve
-from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve
+from moestat.sweep.kinds.inference.spec import InferenceSpec
+from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve, spec_of
+from moestat.sweep.kinds.runs.spec import RunCurve
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import Store
 
@@ -124,12 +125,12 @@ def summarise_inference(store: Store) -> list[InferenceSummary]:
     list of InferenceSummary
         Counts and shares.
     """
-    spec: Any = store.spec
+    spec = spec_of(store, InferenceSpec)
     by_curve = records_by_curve(store)
     return [_summary(spec, curve, by_curve[curve.name]) for curve in spec.curves]
 
 
-def _summary(spec: Any, curve: NetworkCurve, records: Sequence[Record]) -> InferenceSummary:
+def _summary(spec: InferenceSpec, curve: RunCurve, records: Sequence[Record]) -> InferenceSummary:
     done = [record for record in records if record.status == DONE]
     outcomes: dict[tuple[str, str], dict[float, list[Any]]] = {}
     for record in sorted(done, key=lambda record: record.n):

@@ -10,10 +10,12 @@ from rich.table import Table
 
 from moestat.rates.style import INK, caption, marks, plain_axes, wrapped
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.kinds.inference.analysis import InferenceSummary, Share
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
+from moestat.sweep.kinds.inference.spec import InferenceSpec
+from moestat.sweep.kinds.runs.outcomes import spec_of
 from moestat.sweep.kinds.runs.pages import markdown_table, page_head
-from moestat.sweep.report.escape import figure_text, markdown_text
 from moestat.sweep.store.store import Store
 
 __all__ = ["draw_inference", "inference_page", "inference_table"]
@@ -98,7 +100,7 @@ def inference_table(
     return table
 
 
-def draw_inference(title: str, summaries: Sequence[InferenceSummary]) -> Any:
+def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str = "screen") -> Any:
     """Shares along the x-axis with twice their Monte Carlo errors, one panel per curve.
 
     Parameters
@@ -185,7 +187,7 @@ def inference_page(
     str
         The page.
     """
-    spec: Any = store.spec
+    spec = spec_of(store, InferenceSpec)
     planned = f"{spec.replicates} data sets per curve and place"
     band = "In band: 93 to 97% for a nominal coverage of 95%, 3 to 7% for a test of level 5%"
     parts = page_head(spec, summaries, planned, f"{_NOTE}.  {band}")

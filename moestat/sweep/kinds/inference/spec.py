@@ -1,75 +1,70 @@
 """Specs of inference: a truth, what is fitted to its data, and the procedures that are judged.
 
-The format is that of `moestat.sweep.kinds.network.spec`, with the fields of
-`moestat.sweep.kinds.inference.trial.FIELDS`.  A curve is a truth with a model, the x-axis usually
+The format is that of `moestat.sweep.kinds.runs.spec`, with the fields of
+`moestat.sweep.kinds.inference.trial.Trial`.  A curve is a truth with a model, the x-axis usually
 the sample size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
-from moestat.sweep.kinds.inference.trial import FIELDS, Trial, make_trial
-from moestat.sweep.kinds.network.spec import NetworkCurve, NetworkSpec, parse_runs
+from moestat.sweep.kinds.inference.trial import Trial, make_trial
+from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
 from moestat.sweep.spec.identity import digest, seed_from
+from moestat.sweep.spec.keys import declared
+from moestat.sweep.spec.limits import memory_of
 from moestat.sweep.spec.tables import Table
 
-__all__ = ["InferenceSpec", "parse_inference"]
+__all__ = ["KEYS", "InferenceSpec", "parse_inference"]
+
+_FIELDS = declared(
+    Trial,
+    n={"maximum": 1_000_000_000},
+    truth={"kind": "object"},
+    design={"kind": "object", "required": False},
+    n_experts={"maximum": 1_000, "required": False},
+    n_starts={"minimum": 0, "maximum": 100_000},
+)
+KEYS = keys_of("a trial of intervals and tests", _FIELDS)
 
 
 @dataclass(frozen=True)
-class InferenceSpec(NetworkSpec):
-    """A sweep of inference; see `moestat.sweep.kinds.network.spec.NetworkSpec`."""
+class InferenceSpec(RunsSpec[Trial]):
+    """A sweep of inference; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 
     kind: str = "inference"
 
-    def run(self, curve: NetworkCurve, x: float) -> Trial:  # type: ignore[override]
-        """The trials of a curve at one place."""
-        fields = self.fields(curve, x)
+    def made(self, fields: Mapping[str, Any]) -> Trial:
+        """The trial with these fields."""
         names = fields.get("procedures")
-        if not isinstance(names, list) or not names or not set(names) <= set(PROCEDURES):
+        if not isinstance(names, list) or not names or not set(map(str, names)) <= set(PROCEDURES):
             known = ", ".join(map(repr, PROCEDURES))
             raise ValueError(f"procedures must be a list of some of {known}, got {names!r}")
         return make_trial(fields)
 
-    def stamp(self, curve: NetworkCurve) -> Callable[[float, int], tuple[int, int, str]]:
-        """``stamp(x, replicate)``: data seed, seed of a run and identity of a cell of `curve`.
+    def bytes_of(self, run: Trial) -> float:
+        """A sample and its resample while they are fitted."""
+        return 2.0 * memory_of(run.n * run.group_size, run.truth.family.n_features)
 
-        Curves on one truth, design and sample size see the same data.
+    def stamped(
+        self, run: Trial, fields: Mapping[str, Any], replicate: int
+    ) -> tuple[int, int, str]:
+        """Data seed, seed of the run and identity of a cell.
+
+        Trials on one truth, design and sample size see the same data.
         """
-
-        def stamp(x: float, replicate: int) -> tuple[int, int, str]:
-            run, fields = self.run(curve, x), self.fields(curve, x)
-            data = [run.truth.law, fields.get("design", {}), run.n, run.group_size, replicate]
-            return (
-                seed_from("data", self.seed, data),
-                seed_from("fit", self.seed, data),
-                digest([self.seed, fields, replicate]),
-            )
-
-        return stamp
+        data = [run.truth.law, fields.get("design", {}), run.n, run.group_size, replicate]
+        return (
+            seed_from("data", self.seed, data),
+            seed_from("fit", self.seed, data),
+            digest([self.seed, fields, replicate]),
+        )
 
 
-def parse_inference(top: Table, text: str) -> NetworkSpec:
-    """Check a spec whose cells are trials of intervals and tests.
-
-    Parameters
-    ----------
-    top : Table
-        The spec's top level, without ``kind``.
-    text : str
-        The TOML text that it was read from.
-
-    Returns
-    -------
-    InferenceSpec
-        The checked spec.
-
-    Raises
-    ------
-    SweepError
-        If anything is wrong.
-    """
-    return parse_runs(top, text, FIELDS, InferenceSpec)
+def parse_inference(top: Table, text: str) -> InferenceSpec:
+    """Check a spec of trials; see `moestat.sweep.kinds.runs.spec.parse_runs`."""
+    return parse_runs(top, text, _FIELDS, InferenceSpec)

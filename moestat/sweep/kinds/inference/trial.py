@@ -11,19 +11,7 @@ from moestat.model.designs import Design, Uniform, make_design
 from moestat.model.family import Family
 from moestat.sweep.kinds.fit.spec import Truth, read_truth
 
-__all__ = ["FIELDS", "Trial", "make_trial"]
-
-FIELDS = (
-    "n",
-    "truth",
-    "design",
-    "n_experts",
-    "procedures",
-    "n_starts",
-    "n_resamples",
-    "group_size",
-)
-"""Sample size, law of the data, what is fitted and what is judged."""
+__all__ = ["Trial", "make_trial"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +59,7 @@ def make_trial(fields: Mapping[str, Any]) -> Trial:
     Parameters
     ----------
     fields : mapping
-        Values by name in `FIELDS`.
+        Values by name of field.
 
     Returns
     -------

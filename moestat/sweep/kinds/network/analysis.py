@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from moestat.sweep.kinds.network.spec import NetworkCurve
-from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve
+from moestat.sweep.kinds.network.spec import NetworkSpec
+from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve, spec_of
+from moestat.sweep.kinds.runs.spec import RunCurve
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import Store
 
@@ -86,12 +87,12 @@ def summarise_networks(store: Store) -> list[NetworkSummary]:
     list of NetworkSummary
         Counts and metrics.
     """
-    spec: Any = store.spec
+    spec = spec_of(store, NetworkSpec)
     by_curve = records_by_curve(store)
     return [_summary(spec, curve, by_curve[curve.name]) for curve in spec.curves]
 
 
-def _summary(spec: Any, curve: NetworkCurve, records: Sequence[Record]) -> NetworkSummary:
+def _summary(spec: NetworkSpec, curve: RunCurve, records: Sequence[Record]) -> NetworkSummary:
     done = [record for record in records if record.status == DONE]
     metrics: dict[str, dict[float, Place]] = {name: {} for name in METRICS}
     for x in spec.sizes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -12,39 +11,15 @@ from moestat.networks.metrics import evaluate_on
 from moestat.networks.passes import Passes
 from moestat.networks.training import PRECISIONS
 from moestat.sweep.kinds.network.spec import NetworkSpec
-from moestat.sweep.run.cell import attempt, settle
 from moestat.sweep.spec.plan import Cell
-from moestat.sweep.spec.read import parse_spec
-from moestat.sweep.store.record import Record
 
-__all__ = ["run_network"]
+__all__ = ["measure_network"]
 
 _MARGINS = {"smallest": 0.0, "lower": 0.05, "median": 0.5}
 
 
-def run_network(text: str, cell: Cell) -> Record:
-    """Train and measure the network of one cell; a pure function of its arguments.
-
-    Parameters
-    ----------
-    text : str
-        TOML text of the spec.
-    cell : Cell
-        The cell.
-
-    Returns
-    -------
-    Record
-        Metrics under ``losses``, with their curves; or a failed record with the reason.
-    """
-    began = time.perf_counter()
-    found = attempt(cell, lambda: _metrics(text, cell))
-    return settle(cell, found, time.perf_counter() - began)
-
-
-def _metrics(text: str, cell: Cell) -> dict[str, Any]:
-    spec: Any = parse_spec(text)
-    assert isinstance(spec, NetworkSpec)
+def measure_network(spec: NetworkSpec, cell: Cell) -> dict[str, Any]:
+    """Train and measure the network of one cell: values of its record."""
     run = spec.run(spec.curve(cell.curve), cell.n)
     data_rng, test_rng = np.random.default_rng(cell.data_seed).spawn(2)
     data, test = run.law.sample(run.n, data_rng), run.law.sample(run.n_test, test_rng)

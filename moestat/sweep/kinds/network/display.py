@@ -11,11 +11,13 @@ from rich.table import Table
 
 from moestat.rates.style import caption, marks, plain_axes
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.kinds.fit.figure import panel_label
 from moestat.sweep.kinds.network.analysis import METRICS, NetworkSummary, Place
+from moestat.sweep.kinds.network.spec import NetworkSpec
+from moestat.sweep.kinds.runs.outcomes import spec_of
 from moestat.sweep.kinds.runs.pages import markdown_table, page_head
 from moestat.sweep.kinds.runs.single_runs import runs_of_records, runs_section
-from moestat.sweep.report.escape import figure_text, markdown_text
 from moestat.sweep.store.store import Store
 
 __all__ = ["draw_networks", "network_page", "networks_table"]
@@ -70,7 +72,7 @@ def _spread(place: Place) -> str:
     return f"{place.mean:.3f} {_PLUS_MINUS} {place.deviation:.3f}"
 
 
-def draw_networks(title: str, summaries: Sequence[NetworkSummary]) -> Any:
+def draw_networks(title: str, summaries: Sequence[NetworkSummary], size: str = "screen") -> Any:
     """Accuracy and dispatch entropy along the x-axis, with standard deviations as bars.
 
     Parameters
@@ -153,7 +155,7 @@ def network_page(
     str
         The page.
     """
-    spec: Any = store.spec
+    spec = spec_of(store, NetworkSpec)
     planned = f"Planned: {spec.replicates} runs per curve and place"
     numbers = (
         f"mean {_PLUS_MINUS} standard deviation over runs; accuracy and entropy are those of a"

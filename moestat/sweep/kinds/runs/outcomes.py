@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from moestat.sweep.kinds.network.spec import NetworkCurve
+from moestat.sweep.kinds.runs.spec import RunCurve, RunsSpec
 from moestat.sweep.store.record import DONE, FAILED, Record
 from moestat.sweep.store.store import Store
 
-__all__ = ["Outcomes", "counts", "records_by_curve"]
+__all__ = ["Outcomes", "counts", "records_by_curve", "spec_of"]
+
+
+S = TypeVar("S", bound=RunsSpec[Any])
+
+
+def spec_of(store: Store, kind: type[S]) -> S:
+    """The spec of a store, known to be of a kind."""
+    spec = store.spec
+    assert isinstance(spec, kind)
+    return spec
 
 
 @dataclass(frozen=True)
@@ -19,7 +29,7 @@ class Outcomes:
 
     Parameters
     ----------
-    curve : NetworkCurve
+    curve : RunCurve
         The curve of the spec.
     axis : str
         The field on the x-axis.
@@ -27,7 +37,7 @@ class Outcomes:
         Cells in all, cells with results, cells that failed.
     """
 
-    curve: NetworkCurve
+    curve: RunCurve
     axis: str
     planned: int
     done: int
@@ -58,7 +68,7 @@ def records_by_curve(store: Store) -> Mapping[str, Sequence[Record]]:
     return found
 
 
-def counts(spec: Any, curve: NetworkCurve, records: Sequence[Record]) -> dict[str, Any]:
+def counts(spec: RunsSpec[Any], curve: RunCurve, records: Sequence[Record]) -> dict[str, Any]:
     """The fields of `Outcomes` for the records of a curve."""
     return {
         "curve": curve,

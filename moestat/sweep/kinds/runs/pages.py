@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import markdown_text
 from moestat.sweep.kinds.fit.figure import write_figures
 from moestat.sweep.kinds.runs.outcomes import Outcomes
-from moestat.sweep.report.escape import markdown_text
-from moestat.sweep.spec.kinds import part_of
+from moestat.sweep.kinds.runs.spec import RunsSpec
 from moestat.sweep.store.store import Store
 
-__all__ = ["markdown_table", "page_head", "write_page"]
+__all__ = ["markdown_table", "page_head", "page_writer"]
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -30,7 +30,9 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def page_head(spec: Any, summaries: Sequence[Outcomes], planned: str, numbers: str) -> list[str]:
+def page_head(
+    spec: RunsSpec[Any], summaries: Sequence[Outcomes], planned: str, numbers: str
+) -> list[str]:
     """Title and provenance of a page, by paragraph.
 
     Parameters
@@ -57,40 +59,32 @@ def page_head(spec: Any, summaries: Sequence[Outcomes], planned: str, numbers: s
     ]
 
 
-def write_page(store: Store, folder: str | Path | None = None) -> list[Path]:
-    """Write the report of a sweep without rates: figure (PNG, PDF) and Markdown page.
+def page_writer(
+    summarise: Callable[[Store], Sequence[Any]],
+    draw: Callable[..., Any],
+    page: Callable[[Store, Sequence[Any], str | None], str],
+) -> Callable[[Store, Path | None], list[Path]]:
+    """``write(store, folder)`` of a kind without rates: figure (PNG, PDF) and Markdown page.
 
-    Parameters
-    ----------
-    store : Store
-        An open store; its sweep need not be complete.
-    folder : str or Path, optional
-        Where to; the store's own folder by default.  It is made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files, named like the store: the page, then the figure's, once there is a result.
-
-    Raises
-    ------
-    SweepError
-        If a file cannot be written.
+    The files are named like the store, which need not be complete, and stand in its own folder by
+    default: the page, then the figure's, once there is a result.  A `SweepError` says that one
+    cannot be written.
     """
-    summarise, draw, page = (
-        part_of(store.spec.kind, part) for part in ("summarise", "draw", "page")
-    )
-    summaries = summarise(store)
-    target = store.path.parent if folder is None else Path(folder)
-    base = target / store.path.stem
-    text, figures = base.with_name(base.name + ".md"), []
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        if any(summary.drawable for summary in summaries):
-            figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
-            write_figures(draw(store.spec.title, summaries), figures)
-        picture = figures[0].name if figures else None
-        text.write_text(page(store, summaries, picture), encoding="utf-8")
-    except OSError as error:
-        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
-    return [text, *figures]
+
+    def write(store: Store, folder: Path | None = None) -> list[Path]:
+        summaries = summarise(store)
+        target = store.path.parent if folder is None else Path(folder)
+        base = target / store.path.stem
+        text, figures = base.with_name(base.name + ".md"), []
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            if any(summary.drawable for summary in summaries):
+                figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
+                write_figures(draw(store.spec.title, summaries), figures)
+            picture = figures[0].name if figures else None
+            text.write_text(page(store, summaries, picture), encoding="utf-8")
+        except OSError as error:
+            raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
+        return [text, *figures]
+
+    return write

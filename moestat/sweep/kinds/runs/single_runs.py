@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from moestat.sweep.report.escape import markdown_text
+from moestat.sweep.escape import markdown_text
 from moestat.sweep.store.record import DONE, Record
 
 __all__ = ["runs_of_records", "runs_section"]

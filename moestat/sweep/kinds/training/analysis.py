@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve
+from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve, spec_of
+from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import Store
 
@@ -126,7 +127,7 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
     list of TrainingSummary
         Counts and estimates.
     """
-    spec: Any = store.spec
+    spec = spec_of(store, TrainingSpec)
     by_curve = records_by_curve(store)
     done = {
         name: [record for record in records if record.status == DONE]

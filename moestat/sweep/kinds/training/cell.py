@@ -11,37 +11,13 @@ from typing import Any
 
 from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.training.spec import TrainingSpec
-from moestat.sweep.run.cell import attempt, settle
 from moestat.sweep.spec.plan import Cell
-from moestat.sweep.spec.read import parse_spec
-from moestat.sweep.store.record import Record
 
-__all__ = ["run_training"]
+__all__ = ["measure_training"]
 
 
-def run_training(text: str, cell: Cell) -> Record:
-    """Train and measure the model of one cell; a pure function of its arguments.
-
-    Parameters
-    ----------
-    text : str
-        TOML text of the spec.
-    cell : Cell
-        The cell.
-
-    Returns
-    -------
-    Record
-        Metrics under ``losses``, with their curves; or a failed record with the reason.
-    """
-    began = time.perf_counter()
-    found = attempt(cell, lambda: _metrics(text, cell))
-    return settle(cell, found, time.perf_counter() - began)
-
-
-def _metrics(text: str, cell: Cell) -> dict[str, Any]:
-    spec: Any = parse_spec(text)
-    assert isinstance(spec, TrainingSpec)
+def measure_training(spec: TrainingSpec, cell: Cell) -> dict[str, Any]:
+    """Train and measure the model of one cell: values of its record."""
     if find_spec("torch") is None:
         raise SweepError("training needs PyTorch: pip install 'moestat[torch]'")
     import torch

@@ -10,10 +10,12 @@ from rich.table import Table
 
 from moestat.rates.style import COLOURS, caption, marks, plain_axes
 from moestat.sweep.errors import SweepError
+from moestat.sweep.escape import figure_text, markdown_text
+from moestat.sweep.kinds.runs.outcomes import spec_of
 from moestat.sweep.kinds.runs.pages import markdown_table, page_head
 from moestat.sweep.kinds.runs.single_runs import runs_of_records, runs_section
 from moestat.sweep.kinds.training.analysis import METRICS, Estimate, TrainingSummary
-from moestat.sweep.report.escape import figure_text, markdown_text
+from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.store.store import Store
 
 __all__ = ["draw_trainings", "training_page", "trainings_table"]
@@ -86,7 +88,7 @@ def trainings_table(
     return table
 
 
-def draw_trainings(title: str, summaries: Sequence[TrainingSummary]) -> Any:
+def draw_trainings(title: str, summaries: Sequence[TrainingSummary], size: str = "screen") -> Any:
     """Metrics by method or along the x-axis, and the learning curves, in at most four panels.
 
     Parameters
@@ -216,7 +218,7 @@ def training_page(
     str
         The page.
     """
-    spec: Any = store.spec
+    spec = spec_of(store, TrainingSpec)
     planned = f"{spec.replicates} runs per method and place"
     parts = page_head(spec, summaries, planned, _NOTE)
     if figure:

@@ -1,70 +1,67 @@
 """Specs of training: the fields of `Settings`, what each method changes, and a grid for all.
 
-The format is that of `moestat.sweep.kinds.network.spec`.  A curve is a method; the x-axis is
+The format is that of `moestat.sweep.kinds.runs.spec`.  A curve is a method; the x-axis is
 ``choice`` where ``[values]`` is a grid of learning rates and weights that every method goes
 through, or a field such as ``n`` that a figure is drawn against.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from moestat.networks.smoe.settings import NAMES, Settings, make_settings
-from moestat.sweep.kinds.network.spec import NetworkCurve, NetworkSpec, parse_runs
+from moestat.networks.smoe.settings import CHOICES, Settings, make_settings
+from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
 from moestat.sweep.spec.identity import digest, seed_from
+from moestat.sweep.spec.keys import declared
 from moestat.sweep.spec.tables import Table
 
-__all__ = ["TrainingSpec", "parse_trainings"]
+__all__ = ["KEYS", "TrainingSpec", "parse_trainings"]
+
+_LONGEST = {"maximum": 100_000_000}
+_FIELDS = declared(
+    Settings,
+    **{name: {"choices": names} for name, names in CHOICES.items()},
+    **dict.fromkeys(("n_steps", "n", "n_test", "look_every"), _LONGEST),
+    limit={"minimum": 0},
+    dense_steps={"minimum": 0, **_LONGEST},
+)
+KEYS = keys_of("a training run of an SMoE layer", _FIELDS)
 
 
 @dataclass(frozen=True)
-class TrainingSpec(NetworkSpec):
-    """A sweep of training runs; see `moestat.sweep.kinds.network.spec.NetworkSpec`."""
+class TrainingSpec(RunsSpec[Settings]):
+    """A sweep of training runs; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 
     kind: str = "training"
 
-    def run(self, curve: NetworkCurve, x: float) -> Settings:  # type: ignore[override]
-        """The settings of a curve at one place."""
-        return make_settings(self.fields(curve, x))
+    def made(self, fields: Mapping[str, Any]) -> Settings:
+        """The settings with these fields."""
+        return make_settings(fields)
 
-    def stamp(self, curve: NetworkCurve) -> Callable[[float, int], tuple[int, int, str]]:
-        """``stamp(x, replicate)``: data seed, seed of a run and identity of a cell of `curve`.
+    def bytes_of(self, run: Settings) -> float:
+        """The largest batch in every layer, the weights with their moments, and the samples."""
+        rows = max(run.batch_size, run.n_test) * (run.context if run.task == "language" else 1)
+        wide = run.width + run.n_hidden * run.n_experts
+        weights = run.n_layers * run.width * (4 * run.width + 3 * run.n_hidden * run.n_experts)
+        return 4.0 * (run.n_layers * rows * wide + 4 * weights + run.n * run.width)
+
+    def stamped(
+        self, run: Settings, fields: Mapping[str, Any], replicate: int
+    ) -> tuple[int, int, str]:
+        """Data seed, seed of the run and identity of a cell.
 
         All runs of one replicate on one task share both seeds, so that methods are compared on
         the same data from the same starts.
         """
-        runs = {x: self.run(curve, x) for x in self.sizes}
-
-        def stamp(x: float, replicate: int) -> tuple[int, int, str]:
-            run = runs[x]
-            return (
-                seed_from("data", self.seed, run.task, replicate),
-                seed_from("fit", self.seed, replicate),
-                digest([self.seed, asdict(run), replicate]),
-            )
-
-        return stamp
+        return (
+            seed_from("data", self.seed, run.task, replicate),
+            seed_from("fit", self.seed, replicate),
+            digest([self.seed, asdict(run), replicate]),
+        )
 
 
-def parse_trainings(top: Table, text: str) -> NetworkSpec:
-    """Check a spec whose cells are training runs.
-
-    Parameters
-    ----------
-    top : Table
-        The spec's top level, without ``kind``.
-    text : str
-        The TOML text that it was read from.
-
-    Returns
-    -------
-    TrainingSpec
-        The checked spec.
-
-    Raises
-    ------
-    SweepError
-        If anything is wrong.
-    """
-    return parse_runs(top, text, NAMES, TrainingSpec)
+def parse_trainings(top: Table, text: str) -> TrainingSpec:
+    """Check a spec of training runs; see `moestat.sweep.kinds.runs.spec.parse_runs`."""
+    return parse_runs(top, text, _FIELDS, TrainingSpec)

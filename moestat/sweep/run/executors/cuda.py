@@ -70,12 +70,15 @@ def together(text: str, cells: Sequence[Any]) -> list[Any]:
     take, its cells are computed one by one; one that fails by itself has a failed record.
     """
     from moestat.solvers.targets import device_name
-    from moestat.sweep.kinds.fit.cell import run_cells_on
+    from moestat.sweep.kinds.kind import kind_of
+    from moestat.sweep.spec.read import parse_spec
     from moestat.sweep.store.record import FAILED, record_of
 
-    target = _target()
+    target, spec = _target(), parse_spec(text)
+    run_together = kind_of(spec.kind).run_together
+    assert run_together is not None  # the command line asks before it starts
     try:
-        records = run_cells_on(target, text, cells)
+        records = run_together(target, spec, cells)
     except Exception as error:
         if len(cells) > 1:
             return [record for cell in cells for record in together(text, [cell])]

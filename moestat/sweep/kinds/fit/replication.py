@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from moestat.rates.rate import fit_rate
-from moestat.sweep.kinds.fit.spec import Curve, Spec
+from moestat.sweep.kinds.fit.spec import Curve
+from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.scan import Cells
 
@@ -53,7 +54,7 @@ class Replication:
         return dict(vars(self))
 
 
-def replication(spec: Spec, cells_of: Callable[[str], Cells]) -> dict[str, Replication]:
+def replication(spec: AnySpec, cells_of: Callable[[str], Cells]) -> dict[str, Replication]:
     """Replicates of each curve of a spec, as the results so far decide.
 
     Parameters
@@ -97,7 +98,7 @@ def entering_cells(curve: Curve, cells: Cells) -> Cells:
     return cells.where(cells.done & (cells.certified | (not curve.require_certificate)))
 
 
-def _follow(spec: Spec, curve: Curve, cells: Cells) -> Replication:
+def _follow(spec: AnySpec, curve: Curve, cells: Cells) -> Replication:
     """Round after round, as far as the results go."""
     target, most = spec.target_slope_halfwidth, spec.most_replicates
     assert target is not None

@@ -1,0 +1,27 @@
+"""Sweeps of fits: rates of losses in the sample size."""
+
+from __future__ import annotations
+
+from moestat.sweep.kinds.fit.analysis import CurveSummary, summarise
+from moestat.sweep.kinds.fit.cell import run_cells_on, run_fit
+from moestat.sweep.kinds.fit.display import rates_table
+from moestat.sweep.kinds.fit.figure import draw
+from moestat.sweep.kinds.fit.keys import KEYS
+from moestat.sweep.kinds.fit.report import markdown_report, write_report
+from moestat.sweep.kinds.fit.spec import Spec, parse_fits
+from moestat.sweep.kinds.kind import Kind
+
+__all__ = ["KIND"]
+
+KIND = Kind[Spec, CurveSummary](
+    keys=KEYS,
+    parse=parse_fits,
+    run_cell=run_fit,
+    summarise=summarise,
+    table=rates_table,
+    draw=draw,
+    page=markdown_report,
+    write_report=write_report,
+    sizes=("screen", "single", "double"),
+    run_together=run_cells_on,
+)

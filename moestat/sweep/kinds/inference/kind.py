@@ -1,0 +1,24 @@
+"""Sweeps of inference: coverage of intervals and levels of tests."""
+
+from __future__ import annotations
+
+from moestat.sweep.kinds.inference.analysis import InferenceSummary, summarise_inference
+from moestat.sweep.kinds.inference.cell import measure_trial
+from moestat.sweep.kinds.inference.display import draw_inference, inference_page, inference_table
+from moestat.sweep.kinds.inference.spec import KEYS, InferenceSpec, parse_inference
+from moestat.sweep.kinds.kind import Kind
+from moestat.sweep.kinds.runs.cell import measured
+from moestat.sweep.kinds.runs.pages import page_writer
+
+__all__ = ["KIND"]
+
+KIND = Kind[InferenceSpec, InferenceSummary](
+    keys=KEYS,
+    parse=parse_inference,
+    run_cell=measured(measure_trial),
+    summarise=summarise_inference,
+    table=inference_table,
+    draw=draw_inference,
+    page=inference_page,
+    write_report=page_writer(summarise_inference, draw_inference, inference_page),
+)

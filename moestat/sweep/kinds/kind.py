@@ -1,0 +1,109 @@
+"""A kind of sweep as one record: what a cell is, and how its spec is read, run and shown.
+
+One engine (plans, executors, stores, the command line) serves all kinds.  A kind is a folder beside
+this module with a module ``kind`` whose ``KIND`` is imported when a spec first asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from moestat.sweep.spec.protocol import SweepCurve, SweepSpec
+
+if TYPE_CHECKING:
+    from rich.table import Table as ShownTable
+
+    from moestat.solvers.problem import Target
+    from moestat.sweep.spec.keys import Keys
+    from moestat.sweep.spec.plan import Cell
+    from moestat.sweep.spec.tables import Table
+    from moestat.sweep.store.record import Record
+    from moestat.sweep.store.store import Store
+
+__all__ = ["KINDS", "Kind", "Summary", "kind_of"]
+
+KINDS = ("fit", "network", "training", "inference")
+"""Names of kinds, each a folder."""
+
+
+class Summary(Protocol):
+    """What a store says about one curve."""
+
+    @property
+    def curve(self) -> SweepCurve:
+        """The curve of the spec."""
+        ...
+
+    @property
+    def failed(self) -> int:
+        """Number of cells that failed."""
+        ...
+
+    @property
+    def drawable(self) -> int:
+        """Number of records that a figure has a use for."""
+        ...
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        ...
+
+
+S = TypeVar("S", bound=SweepSpec[Any])
+T = TypeVar("T", bound=Summary)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[S, T]):
+    """One kind of sweep.
+
+    Parameters
+    ----------
+    keys : Keys
+        Declarations of all keys of its specs.
+    parse : callable
+        ``parse(top, text)``: the checked spec, of the top level without ``kind``.
+    run_cell : callable
+        ``run_cell(spec, cell)``: the record of a cell.
+    summarise : callable
+        ``summarise(store)``: one summary per curve.
+    table : callable
+        ``table(title, summaries, details)``: a table for the terminal.
+    draw : callable
+        ``draw(title, summaries, size)``: a figure of one of `sizes`.
+    page : callable
+        ``page(store, summaries, figure)``: the report in Markdown, with the picture of that name
+        if there is one.
+    write_report : callable
+        ``write_report(store, folder)``: the paths of a report.
+    sizes : tuple of str
+        What figures are for: names in `moestat.rates.style.WIDTHS`.
+    run_together : callable or None
+        ``run_together(target, spec, cells)``: records of cells that are one batch on a device.
+    """
+
+    keys: Keys
+    parse: Callable[[Table, str], S]
+    run_cell: Callable[[S, Cell], Record]
+    summarise: Callable[[Store], Sequence[T]]
+    table: Callable[[str, Sequence[T], bool], ShownTable]
+    draw: Callable[[str, Sequence[T], str], Any]
+    page: Callable[[Store, Sequence[T], str | None], str]
+    write_report: Callable[[Store, Path | None], list[Path]]
+    sizes: tuple[str, ...] = ("screen",)
+    run_together: Callable[[Target, S, Sequence[Cell]], list[Record]] | None = None
+
+
+def kind_of(name: str) -> Kind[Any, Any]:
+    """The kind of sweep called `name`, a name in `KINDS`.
+
+    Examples
+    --------
+    >>> kind_of("fit").sizes
+    ('screen', 'single', 'double')
+    """
+    return import_module(f"moestat.sweep.kinds.{name}.kind").KIND

@@ -1,0 +1,314 @@
+"""Specs of runs: fields that all curves share, what each changes, and what the x-axis varies.
+
+A spec of a kind without rates has, besides ``title``, ``seed`` and ``replicates``,
+
+- fields of its kind at its top level, shared by all curves;
+- ``x``, the field on the x-axis, and a table ``[values]`` with a list of its values; further lists
+  of the same length give other fields at the same places;
+- one table ``[[curve]]`` per curve, with its ``name``, ``panel``, ``note`` and fields of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from moestat.sweep.errors import SweepError
+from moestat.sweep.spec.identity import canonical_json, digest
+from moestat.sweep.spec.keys import HEAD, Key, Keys
+from moestat.sweep.spec.limits import check_cells, check_memory
+from moestat.sweep.spec.tables import Table, shown
+
+__all__ = ["RunCurve", "RunsSpec", "keys_of", "parse_runs"]
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class RunCurve:
+    """One curve of a figure: fields of its own.
+
+    Parameters
+    ----------
+    name : str
+        Unique name; the label in tables and figures.
+    fields : mapping
+        All fields but those that `RunsSpec.values` gives.
+    panel : str
+        Curves of one panel share the axes of a figure.
+    note : str
+        What a reader should know about the curve; reports show it.
+    """
+
+    name: str
+    fields: Mapping[str, Any]
+    panel: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class RunsSpec(ABC, Generic[R]):
+    """A sweep whose cells are single runs.
+
+    Parameters
+    ----------
+    title : str
+        What the experiment shows.
+    seed : int
+        Seed of the whole sweep.
+    replicates : int
+        Runs per curve and place on the x-axis.
+    axis : str
+        The field on the x-axis.
+    values : mapping of str to tuple
+        Values of that field, increasing, and of the fields that go with it.
+    curves : tuple of RunCurve
+        Curves in the order of the file.
+    text : str
+        The TOML text it was read from.
+    kind : str
+        What a cell is, a name in `moestat.sweep.kinds.kind.KINDS`.
+    """
+
+    title: str
+    seed: int
+    replicates: int
+    axis: str
+    values: Mapping[str, tuple[Any, ...]]
+    curves: tuple[RunCurve, ...]
+    text: str = field(repr=False, compare=False)
+    kind: str = ""
+    target_slope_halfwidth: None = None
+
+    @abstractmethod
+    def made(self, fields: Mapping[str, Any]) -> R:
+        """The run with these fields; what is wrong with them raises a `ValueError`."""
+
+    @abstractmethod
+    def stamped(self, run: R, fields: Mapping[str, Any], replicate: int) -> tuple[int, int, str]:
+        """Data seed, seed of the run and identity of a cell."""
+
+    @abstractmethod
+    def bytes_of(self, run: R) -> float:
+        """About how much memory a run takes."""
+
+    @property
+    def sizes(self) -> tuple[Any, ...]:
+        """The places on the x-axis."""
+        return self.values[self.axis]
+
+    def sizes_of(self, curve: RunCurve) -> tuple[Any, ...]:
+        """The places of a curve: the same for all."""
+        return self.sizes
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells: curves times places times replicates."""
+        return len(self.curves) * len(self.sizes) * self.replicates
+
+    @property
+    def most_replicates(self) -> int:
+        """Replicates that a curve may come to have."""
+        return self.replicates
+
+    def curve(self, name: str) -> RunCurve:
+        """The curve called `name`."""
+        return next(curve for curve in self.curves if curve.name == name)
+
+    def fields(self, curve: RunCurve, x: float) -> dict[str, Any]:
+        """The fields of the runs of a curve at one place."""
+        at = self.sizes.index(x)
+        return {**curve.fields, **{name: values[at] for name, values in self.values.items()}}
+
+    def run(self, curve: RunCurve, x: float) -> R:
+        """The runs of a curve at one place."""
+        return self.made(self.fields(curve, x))
+
+    def memory(self, curve: RunCurve) -> float:
+        """Bytes of the largest run of a curve."""
+        return max(self.bytes_of(self.run(curve, x)) for x in self.sizes)
+
+    def scale(self, n: float) -> None:
+        """Nothing: runs take too long to be tried."""
+
+    def check_machine(self) -> None:
+        """Refuse what this machine cannot run; stores made elsewhere stay readable.
+
+        Raises
+        ------
+        SweepError
+            If a run exceeds the memory.
+        """
+        for curve in self.curves:
+            check_memory(self.memory(curve), f"curve {curve.name!r}: its runs")
+
+    @property
+    def canonical(self) -> str:
+        """What the cells depend on, as canonical JSON; words that only figures show are not in it.
+
+        A field of a curve that the x-axis gives is not in it either.
+        """
+        return canonical_json(
+            {
+                "kind": self.kind,
+                "seed": self.seed,
+                "replicates": self.replicates,
+                "x": self.axis,
+                "values": {name: list(values) for name, values in self.values.items()},
+                "curve": [{"name": curve.name, **curve.fields} for curve in self.curves],
+            },
+            indent=1,
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of `canonical`: equal for specs that ask for the same cells."""
+        return digest(self.canonical)
+
+    def stamp(self, curve: RunCurve) -> Callable[[float, int], tuple[int, int, str]]:
+        """``stamp(x, replicate)``: data seed, seed of a run and identity of a cell of `curve`."""
+        runs = {x: (self.run(curve, x), self.fields(curve, x)) for x in self.sizes}
+        return lambda x, replicate: self.stamped(*runs[x], replicate)
+
+
+S = TypeVar("S", bound=RunsSpec[Any])
+
+_CURVE = (
+    Key("name", "string", "Unique name; the label in tables and figures.", True),
+    Key("panel", "string", "Curves of one panel share axes.", default=""),
+    Key("note", "string", "What a reader should know.", default=""),
+)
+
+
+def keys_of(what: str, names: Sequence[Key]) -> Keys:
+    """All keys of a kind whose cells are `what`, and whose fields are `names`.
+
+    A field may stand at the top level, in a curve, or, as a list, under ``[values]``, so that none
+    of these must have it.
+    """
+    free = tuple(replace(key, required=False) for key in names)
+    x = Key("x", "string", "The field on the x-axis.", True, choices=[key.name for key in names])
+    values = Key("values", "object", "Lists of values, by field, in the order of places.", True)
+    curve = Key("curve", "array", "Tables [[curve]].", True)
+    lists = tuple(Key(key.name, "array", f"{key.words} One value for each place.") for key in free)
+    tables = {"": (*HEAD, x, values, curve, *free), "values": lists, "curve": (*_CURVE, *free)}
+    return Keys(what, tables)
+
+
+def parse_runs(top: Table, text: str, keys: Sequence[Key], build: Callable[..., S]) -> S:
+    """Check a spec whose cells are runs with fields of their own.
+
+    Parameters
+    ----------
+    top : Table
+        The spec's top level, without ``kind``.
+    text : str
+        The TOML text that it was read from.
+    keys : sequence of Key
+        The fields.
+    build : callable
+        The class of the spec.
+
+    Returns
+    -------
+    RunsSpec
+        The checked spec.
+
+    Raises
+    ------
+    SweepError
+        If anything is wrong.
+    """
+    head = top.read(HEAD)
+    axis = top.text("x")
+    if axis not in [key.name for key in keys]:
+        known = ", ".join(key.name for key in keys)
+        raise top.error("x", f"must be one of {known}, got {axis!r}")
+    values = _values(Table(top.table("values"), "values"), axis, keys)
+    shared = _fields(top, values, keys)
+    given = top.take("curve")
+    if not isinstance(given, list) or not given:
+        raise top.error("curve", f"must be one or more tables [[curve]], got {shown(given)}")
+    curves = tuple(_curve(i, each, shared, values, keys) for i, each in enumerate(given, 1))
+    top.finish()
+    for i, curve in enumerate(curves):
+        if any(curve.name == other.name for other in curves[:i]):
+            raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
+    spec = build(*head.values(), axis, values, curves, text)
+    check_cells(spec.n_cells)
+    for curve in curves:
+        for x in spec.sizes:
+            _check(spec, curve, x)
+    return spec
+
+
+def _values(table: Table, axis: str, keys: Sequence[Key]) -> dict[str, tuple[Any, ...]]:
+    """The values of the x-axis and of the fields that go with it."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for key in sorted(keys, key=lambda key: key.name != axis):
+        if key.name != axis and key.name not in table:
+            table.take(key.name, None)
+            continue
+        value = table.take(key.name)
+        if not isinstance(value, list) or not value:
+            raise table.error(key.name, f"must be a list of values, got {shown(value)}")
+        found[key.name] = tuple(map(_whole, value))
+        for each in found[key.name]:
+            table.check(key, each)
+    table.finish()
+    places = found[axis]
+    for x in places:
+        if isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 < x < float("inf"):
+            raise table.error(axis, f"must hold numbers > 0, got {shown(x)}")
+    if sorted(set(places)) != list(places):
+        raise table.error(axis, f"must hold increasing values, got {shown(list(places))}")
+    for name, values in found.items():
+        if len(values) != len(places):
+            message = f"must hold as many values as {axis}, {len(places)}, got {len(values)}"
+            raise table.error(name, message)
+    return found
+
+
+def _whole(value: Any) -> Any:
+    """A whole number as an int: stores know no 10.0 beside 10."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _fields(table: Table, values: Mapping[str, Any], keys: Sequence[Key]) -> dict[str, Any]:
+    """The fields that a table gives."""
+    found = {}
+    for key in keys:
+        given = key.name in table
+        value = table.take(key.name, None)
+        if given and key.name in values:
+            raise table.error(key.name, "is given by [values], too")
+        if given:
+            found[key.name] = _whole(value)
+            table.check(key, found[key.name])
+    return found
+
+
+def _curve(
+    position: int,
+    given: Any,
+    shared: Mapping[str, Any],
+    values: Mapping[str, Any],
+    keys: Sequence[Key],
+) -> RunCurve:
+    table = Table(given, f"curve {position}")
+    name = table.text("name")
+    table.where = f"curve {name!r}"
+    words = table.read(_CURVE)
+    own = _fields(table, values, keys)
+    table.finish()
+    return RunCurve(name, {**shared, **own}, **words)
+
+
+def _check(spec: RunsSpec[Any], curve: RunCurve, x: float) -> None:
+    """Refuse fields that make no run; the message names the curve and the field."""
+    try:
+        spec.run(curve, x)
+    except (ValueError, TypeError) as error:
+        raise SweepError(f"curve {curve.name!r}, {spec.axis} = {x}: {error}") from None
