@@ -107,6 +107,8 @@ def holder_of(store: Path) -> dict[str, Any] | None:
 
 
 def _lock_file(store: Path) -> Path:
+    """Beside the file itself, wherever a symbolic link to it stands."""
+    store = store.resolve()
     return store.with_name(store.name + ".lock")
 
 

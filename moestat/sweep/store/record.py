@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import os
@@ -10,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import moestat
 from moestat import __version__
 from moestat.sweep.spec.plan import Cell
 
@@ -157,9 +160,22 @@ def machine() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
-    """Versions of moestat, Python and the packages that make the numbers."""
+    """Versions of moestat with a digest of its sources, Python and what makes the numbers."""
     packages = {name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
-    return {"moestat": __version__, "python": platform.python_version(), **packages}
+    return {
+        "moestat": f"{__version__}+{_sources()}",
+        "python": platform.python_version(),
+        **packages,
+    }
+
+
+def _sources() -> str:
+    """Digest of the package's sources: code of one version may differ between two commits."""
+    root, found = Path(moestat.__file__).parent, hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        found.update(path.relative_to(root).as_posix().encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:12]
 
 
 def plain(value: Any) -> Any:

@@ -25,6 +25,7 @@ from moestat.sweep.store.shapes import Shape, pack
 __all__ = [
     "HEAD",
     "PLACE_BYTES",
+    "cell_key_of",
     "from_row",
     "heads_of",
     "key_of",
@@ -162,6 +163,13 @@ def place_of(head: Any) -> tuple[int, float, int]:
     n = int(head["n"])
     where = _REAL.unpack(_WHOLE.pack(n))[0] if head["real"] else n
     return int(head["curve"]), where, int(head["replicate"])
+
+
+def cell_key_of(head: Any, texts: Mapping[int, str]) -> str:
+    """Name of the cell of a sound head."""
+    curve, n, replicate = place_of(head)
+    name, axis = json.loads(texts[curve])
+    return cell_key(name, n, replicate, axis)
 
 
 def key_of(row: Any, texts: Mapping[int, str]) -> str | None:

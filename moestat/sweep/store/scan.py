@@ -19,6 +19,7 @@ from moestat.sweep.store.rows import (
     IS_CERTIFIED,
     IS_DONE,
     IS_ON_BOUND,
+    cell_key_of,
     key_of,
 )
 from moestat.sweep.store.texts import Texts
@@ -83,7 +84,7 @@ class Scan:
     texts : Texts
         The shared texts.
     damaged : mapping of int to str
-        Names of the damaged rows by their number.
+        What is wrong with damaged rows, in one line each, by their number.
     total : int
         Sum of all checksums modulo 2^64.
     """
@@ -137,34 +138,40 @@ def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
     Scan
         What is sound and what is not.
     """
-    parts, damaged, total, there = [], dict[int, str](), 0, _there(texts)
+    parts, damaged, total, there, last = [], dict[int, str](), 0, _there(texts), -(2**62)
     cursor = connection.execute("SELECT rowid, row FROM cells NOT INDEXED ORDER BY rowid")
     while block := cursor.fetchmany(BLOCK):
-        rows, first, last = [row for _, row in block], block[0][0], block[-1][0]
+        rowids, rows = zip(*block, strict=True)
         kept, sound, added = _read(rows, there)
-        # Numbers without a gap, as nearly all are, need not be looked at one by one.
-        gaps = last - first >= len(block)
-        rowids = [number for number, _ in block] if gaps else range(first, last + 1)
         kept["rowid"] = rowids
+        if np.any(np.diff([last, *rowids]) <= 0):
+            raise sqlite3.DatabaseError("its rows are out of order")
+        last = rowids[-1]
         total += added
         if sound.all():
             parts.append(kept)
             continue
         parts.append(kept[sound])
         for place in np.flatnonzero(~sound).tolist():
-            name = key_of(rows[place], texts.sound)
-            damaged[rowids[place]] = name or f"row {rowids[place]}"
+            name = key_of(rows[place], texts.sound) or f"row {rowids[place]}"
+            damaged[rowids[place]] = f"{name}: its values are not those that were written"
     heads = np.concatenate(parts) if parts else np.empty(0, _DTYPE)
-    return Scan(np.take(heads, _order(heads)), texts, damaged, total % 2**64)
+    key = _key(heads)
+    order = np.argsort(key, kind="stable")
+    twice = np.flatnonzero(np.diff(key[order]) == 0) + 1
+    for head in heads[order[twice]]:
+        name = cell_key_of(head, texts.sound)
+        damaged[int(head["rowid"])] = f"{name}: is there more than once"
+    return Scan(heads[np.delete(order, twice)], texts, damaged, total % 2**64)
 
 
-def _order(heads: Any) -> IntArray:
-    """By curve, place and replicate: one key for the three, which no two rows share."""
+def _key(heads: Any) -> IntArray:
+    """One number for curve, place and replicate, in their order; no two sound rows share it."""
     key = np.zeros(heads.size, dtype=np.int64)
     for values in (heads["curve"], _places(heads), heads["replicate"]):
         different = np.unique(values)
         key = key * different.size + np.searchsorted(different, values)
-    return np.argsort(key)
+    return key
 
 
 def _places(heads: Any) -> Any:

@@ -41,6 +41,7 @@ from moestat.sweep.store.texts import Texts
 __all__ = ["Store", "backup", "create_store", "is_store", "open_store"]
 
 _MAGIC = b"SQLite format 3\0"
+_TIMEOUT = 60  # seconds that a lock is waited for
 _INSERT = "INSERT OR REPLACE INTO cells (row) VALUES (?)"
 
 
@@ -63,7 +64,9 @@ class Store:
         self.path = path
         self._connection = connection
         self._holder = holder
-        self._inode = path.stat().st_ino if holder else None
+        self._file, self._head = _file_of(path), {}
+        if holder:
+            self._note()
         self._seen: tuple[Any, Scan, list[str]] | None = None
         self._texts: Texts | None = None
         self._shapes: dict[int, Shape] = {}
@@ -149,6 +152,8 @@ class Store:
             longer there: then what the store held and these records are saved beside it.
         """
         records = list(records)
+        if not self.is_there():
+            raise SweepError(self._rescue(records))
         try:
             with self._writing() as connection:
                 if self._texts is None:
@@ -159,43 +164,64 @@ class Store:
             if isinstance(error, SweepError) and not self.is_there():
                 raise SweepError(self._rescue(records)) from None
             raise
-        if not self.is_there():
+        if _file_of(self.path)[:1] != self._file[:1]:
             raise SweepError(self._rescue(records))
-        # A copy of the file without its log then lacks nothing that was here before.
+        self._note()
+
+    def _note(self) -> None:
+        """Empty the log into the file, and remember the file as it is.
+
+        A copy of the file without its log then lacks nothing that was here before, and a log that
+        is left beside another file that takes its place has nothing in it.
+        """
         with suppress(sqlite3.Error):
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._connection.execute("PRAGMA busy_timeout = 0")  # wait for no reader
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._connection.execute(f"PRAGMA busy_timeout = {1000 * _TIMEOUT}")
+        self._head = dict(self._connection.execute("SELECT key, value FROM meta"))
+        self._file = _file_of(self.path)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction; an error ends it and is told in one line."""
         try:
             with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")  # what is read is not written meanwhile
                 yield self._connection
         except sqlite3.Error as error:
             raise SweepError(f"cannot write to the store {self.path}: {error}") from None
 
     def is_there(self) -> bool:
-        """Whether the path still names the file that is open for writing."""
-        try:
-            return self._inode in (None, self.path.stat().st_ino)
-        except OSError:
+        """Whether the path still names the file that is open for writing, with what it held."""
+        now = _file_of(self.path)
+        if self._holder is None or now == self._file:
+            return True
+        if now[:1] != self._file[:1] or _head_in(self.path) != self._head:
             return False
+        self._file = now  # touched
+        return True
 
     def _rescue(self, records: Sequence[Record]) -> str:
-        """Save everything beside the place of a file that has gone, and say where."""
+        """Save what can be saved beside the place of a file that has gone, and say where."""
         number = 1
         while (beside := self.path.with_name(f"{self.path.stem}.saved-{number}.sqlite")).exists():
             number += 1
-        gone = f"the store {self.path} was removed or replaced while its sweep ran"
+        moved = _file_of(self.path)[:1] != self._file[:1]
+        how = "removed or replaced" if moved else "overwritten"
+        gone = f"the store {self.path} was {how} while its sweep ran"
         try:
             with closing(sqlite3.connect(beside)) as copy:
-                self._connection.backup(copy)
+                if moved:
+                    self._connection.backup(copy)
+                else:
+                    create_tables(copy, self._head)
                 with copy:
                     _insert(copy, records, Texts(copy))
                 count = copy.execute("SELECT count(*) FROM cells").fetchone()[0]
         except (sqlite3.Error, OSError) as error:
             return f"{gone}, and its results cannot be saved as {beside}: {error}"
-        return f"{gone}; its {count} results are saved as {beside}"
+        whose = "its" if moved else "what it held is lost with it; the last"
+        return f"{gone}; {whose} {count} results are saved as {beside}"
 
     def say(self, facts: Mapping[str, Any]) -> None:
         """Tell readers how the run goes; only of a store that is open for writing."""
@@ -275,10 +301,10 @@ class Store:
 
     def damage(self) -> list[str]:
         """One line for each row that is not as it was written, and for rows that are missing."""
-        names = self._scan().damaged.values()
+        lines = self._scan().damaged.values()
         assert self._seen is not None
         return [
-            *(f"{name}: its values are not those that were written" for name in names),
+            *lines,
             *self._seen[2],
         ]
 
@@ -410,15 +436,45 @@ def create_store(path: str | Path, spec: AnySpec, *, extend: bool = False) -> It
     with exclusive(path) as holder:
         if _is_blank(path):
             _initialise(path, spec)
-        with closing(_connect(path, whole=True)) as connection:
-            connection.execute("PRAGMA synchronous = FULL")
-            if _schema(connection) < SCHEMA_VERSION:
-                _bring_up_to_date(path, connection)
-            store = Store(path, connection, holder)
-            _check_spec(store, spec, extend)
-            yield store
-            if not store.is_there():
-                store.put(())
+        own = path.resolve(), _file_of(path)[:1]
+        try:
+            with closing(_connect(path, whole=True)) as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+                if _schema(connection) < SCHEMA_VERSION:
+                    _bring_up_to_date(path, connection)
+                store = Store(path, connection, holder)
+                _check_spec(store, spec, extend)
+                yield store
+                if not store.is_there():
+                    store.put(())
+        finally:
+            _drop_orphans(*own)
+
+
+def _drop_orphans(path: Path, own: tuple[Any, ...]) -> None:
+    """Remove the log of a file that has gone: SQLite would replay it into what stands there now."""
+    if _file_of(path)[:1] != own:
+        for end in ("-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def _file_of(path: Path) -> tuple[Any, ...]:
+    """Which file stands at a path, and when it was written last; empty for none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return (found.st_dev, found.st_ino), found.st_mtime_ns, found.st_size
+
+
+def _head_in(path: Path) -> dict[str, str]:
+    """The head as it stands in the file itself; empty where it cannot be read."""
+    address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            return dict(connection.execute("SELECT key, value FROM meta"))
+    except sqlite3.Error:
+        return {}
 
 
 def backup(source: str | Path, target: str | Path) -> int:
@@ -553,7 +609,7 @@ def _readable(path: Path) -> sqlite3.Connection:
     """A connection that can read, also in a folder where SQLite may not put its log."""
     address = path.resolve().as_uri()
     try:
-        connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=60)
+        connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=_TIMEOUT)
         connection.text_factory = _text
         try:
             connection.execute("PRAGMA schema_version")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.identity import digest
 from moestat.sweep.spec.read import parse_spec
 from moestat.sweep.store.store import Store
@@ -29,7 +30,11 @@ def verify(store: Store) -> list[str]:
     list of str
         One line for each finding; none for a sound store.
     """
-    return [*store.integrity(), *_head(store), *store.damage(), *_rows(store)]
+    found = store.integrity()
+    try:
+        return [*found, *_head(store), *store.damage(), *_rows(store)]
+    except SweepError as error:  # what can no longer be read has no rows to judge
+        return [*found, str(error)]
 
 
 def _head(store: Store) -> Iterator[str]:
