@@ -27,10 +27,10 @@ from moestat.base.types import FloatArray
 from moestat.rates.rate import fit_rate
 from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.fit.quantities import Quantity, observed
+from moestat.sweep.kinds.fit.replication import entering
 from moestat.sweep.kinds.fit.spec import Curve
 from moestat.sweep.kinds.runs.single_runs import Runs, runs_of_records
 from moestat.sweep.kinds.training.analysis import TUNED_BY, best_place
-from moestat.sweep.kinds.fit.replication import entering
 from moestat.sweep.spec.experiments import find_spec, shipped
 from moestat.sweep.spec.read import load_spec
 from moestat.sweep.store.record import DONE, FAILED, Record

@@ -138,13 +138,13 @@ def cell(
     """
     from moestat.sweep.run.cell import run_cell
     from moestat.sweep.spec.plan import find_cell
-    from moestat.sweep.store.record import FAILED
+    from moestat.sweep.store.record import FAILED, attempt
 
     spec, stored = _spec_and_record(source, key)
     if data is not None:
         _write_data(spec, key, data)
     logging.basicConfig()
-    logging.getLogger(run_cell.__module__).setLevel(logging.DEBUG)
+    logging.getLogger(attempt.__module__).setLevel(logging.DEBUG)
     record = run_cell(spec.text, find_cell(spec, key))
     same = None if stored is None else record.numbers == stored.numbers
     if as_json:

@@ -146,7 +146,7 @@ class Table:
 
     def check(self, key: Key, value: Any) -> None:
         """Refuse a whole number beyond the largest of `key`."""
-        if isinstance(value, int) and value > key.maximum:
+        if key.kind == "integer" and isinstance(value, int) and value > key.maximum:
             raise self.error(key.name, f"must be at most {key.maximum:,}, got {shown(value)}")
 
     def integer(self, key: str, minimum: int, largest: int = 2**63 - 1) -> int:

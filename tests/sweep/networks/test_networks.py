@@ -211,7 +211,7 @@ def test_commands_say_what_applies(folder, tmp_path):
     assert {place["n_experts"] for place in found[0]["metrics"]["entropy"]} == {2, 5}
     refused = run(app, ["compare", store, "MLP", "CNN"])
     assert refused.exit_code != 0
-    assert "networks, which have no rates" in refused.output + str(refused.exception)
+    assert "no rates to compare" in refused.output + str(refused.exception)
     assert run(app, ["report", store, "--html", "--out", str(tmp_path)]).exit_code == 0
     page = (tmp_path / "s.html").read_text()
     assert page.count("<svg") == 1

@@ -53,7 +53,7 @@ def compare_curves(store: Store, curve: str, other_store: Store, other: str) -> 
 
 def _by_data(store: Store, name: str) -> dict[int, tuple[float, float]]:
     """Sample size and loss of the estimates that enter a curve's rate, by their data's seed."""
-    spec = as_fits(store.spec, f"rates of the store {store.path}")
+    spec = as_fits(store.spec, f"the store {store.path} has no rates to compare")
     if name not in [curve.name for curve in spec.curves]:
         known = ", ".join(repr(curve.name) for curve in spec.curves)
         raise SweepError(f"the store {store.path} has no curve {name!r}; it has {known}")
