@@ -35,7 +35,7 @@ class Estimate:
         Estimate, standard error, their ratio, two-sided normal p-value and interval; NaN where
         there is none.  The logarithm of a scale has no z: that it be 0 depends on the units.
     status : str
-        ``"estimated"``, ``"reference"``, ``"fixed: ..."``, ``"on a bound"`` or
+        ``"estimated"``, ``"reference"``, ``"fixed"`` (with a reason where there is one), ``"on a bound"`` or
         ``"not identified"``.
     """
 
@@ -121,7 +121,7 @@ def _statuses(result: Any) -> list[str]:
     found[~np.isfinite(errors)] = "not identified"
     found[~result.free] = "on a bound"
     found[lower == upper] = "fixed: sets the scale"
-    found[family.lower == family.upper] = "fixed: by its bounds"
+    found[family.lower == family.upper] = "fixed"
     found[np.concatenate([np.empty(0, dtype=np.int64), *references])] = "reference"
     found[family.held_positions] = "fixed: constant input"
     return found.tolist()

@@ -183,3 +183,11 @@ def test_thresholds_belong_to_their_expert_and_are_called_by_their_class():
     gaps = [term for term in named_terms(family, data) if "gap" in term.symbol]
     assert [term.label.partition(": ")[2] for term in gaps] == ["mid", "high"]
     assert all(term.outcome is None for term in gaps)
+
+
+@pytest.mark.parametrize("equal", ["nu", {"nu": True}])
+def test_one_variance_of_all_experts(data, equal):
+    result = moestat.fit_formula("share ~ income | income", data, rng=0, equal=equal)
+    variances = result.tidy().query("term == 'log variance'")
+    assert variances["estimate"].nunique() == 1
+    assert "log variance" in str(result.summary())
