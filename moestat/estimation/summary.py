@@ -35,8 +35,8 @@ class Estimate:
         Estimate, standard error, their ratio, two-sided normal p-value and interval; NaN where
         there is none.  The logarithm of a scale has no z: that it be 0 depends on the units.
     status : str
-        ``"estimated"``, ``"reference"``, ``"fixed"`` (with a reason where there is one), ``"on a bound"`` or
-        ``"not identified"``.
+        ``"estimated"``, ``"reference"``, ``"fixed"`` with a reason where the user gave none,
+        ``"on a bound"`` or ``"not identified"``.
     """
 
     term: Term
