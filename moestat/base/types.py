@@ -296,6 +296,9 @@ class Likelihood:
         The open interval of the responses: all numbers, positive ones, or those between 0 and 1.
     shapes : tuple of str
         Blocks without units, whose `bounds` bind a fit to data as they are.
+    chances : callable or None
+        ``chances(eta)``: probabilities (..., K, n) of classes at predictors (..., n_predictors, n);
+        None where predictors are their logits.
     bounds : mapping
         Block -> (lower, upper) of the likelihood's own channels.
     source : str
@@ -327,6 +330,7 @@ class Likelihood:
     counts: bool = False
     ends: tuple[float, float] = (-np.inf, np.inf)
     shapes: tuple[str, ...] = ()
+    chances: Callable[..., FloatArray] | None = field(default=None, repr=False)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = ""
     units: Units = Units()
@@ -335,7 +339,8 @@ class Likelihood:
     configure: Callable[..., Likelihood] | None = field(default=None, repr=False)
 
     @property
-    def inside(self) -> float:
+    def inside(self) -> complex:
         """A response that the law allows."""
         low, high = self.ends
-        return 0.0 if low == -np.inf else min(low + 1.0, 0.5 * (low + high))
+        known = 0.0 if low == -np.inf else min(low + 1.0, 0.5 * (low + high))
+        return known if self.dtype is not np.complex128 else complex(known, known)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.registry import configured
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Likelihood
 from moestat.base.validate import as_weights, check_keywords
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.estimation.reading.inputs import Inputs, read_inputs
@@ -161,6 +161,8 @@ def read_data(
     design = inputs.design if kept is None else np.take(inputs.design, kept, axis=1)
     if kept is not None:
         series = {name: column.at(kept) for name, column in series.items()}
+    if by_name:
+        own = _with_bounds(own, series["y"])
     values, labels = _read_response(own, series["y"], classes)
     if by_name:
         sizes = {} if labels is None else {"n_classes": len(labels)}
@@ -238,9 +240,26 @@ def _read_response(model: Any, column: Column, classes: Sequence[Any] | None) ->
     if classes is not None:
         raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")
     values = column.values
-    if values.dtype.kind in "OUS" or likelihood.link is not None:
-        values = column.numbers("y")
+    if values.dtype.kind in "OUS" or likelihood.link is not None or values.ndim == 2:
+        values = _numbers(likelihood, column)
     return values, None
+
+
+def _with_bounds(model: str | Mapping[str, Any], column: Column) -> str | Mapping[str, Any]:
+    """The name of a likelihood, or its table, of censored responses where y has two columns."""
+    make = configured(LIKELIHOODS, model).configure
+    if column.values.ndim == 1 or make is None or "censored" not in signature(make).parameters:
+        return model
+    return {"name": model if isinstance(model, str) else model["name"], "censored": True}
+
+
+def _numbers(likelihood: Likelihood, column: Column) -> FloatArray:
+    """Responses (n,), or bounds (n, 2) of those that may be censored."""
+    if "censored" in likelihood.options:
+        return column.numbers_or_infinite("y")
+    if column.values.ndim != 1:
+        raise ValueError(f"y must have shape (n,), got {column.values.shape}")
+    return column.numbers("y")
 
 
 def read_new(own: Family, data: Data | None, X: Any) -> Inputs:
@@ -261,7 +280,7 @@ def read_new_response(own: Family, data: Data | None, X: Any, y: Any) -> Any:
     column = as_column("y", y)
     no_missing("y", column.missing)
     if own.likelihood.support is None:
-        return own.likelihood.encode(column.numbers("y"), own.n_classes)
+        return own.likelihood.encode(_numbers(own.likelihood, column), own.n_classes)
     labels = np.arange(1, own.n_classes + 1) if data is None else data.classes
     return own.likelihood.encode(positions_of(column, labels), own.n_classes)
 

@@ -64,7 +64,7 @@ def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
     if response.shape[0] != n:
         raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
     weight = as_weights(job.sample_weight, n)
-    for name, values in (("X", design), ("y", response), ("sample_weight", weight)):
+    for name, values in (("X", design), ("y", np.real(response)), ("sample_weight", weight)):
         if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
             raise ValueError(f"{name} holds values above {LARGEST:g}, whose squares overflow")
     used = weight > 0
@@ -259,7 +259,9 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
             f" module makes of a name, got {short(solver)}"
         )
     problem = _checked_problem(job, target.whole)
-    for name, is_given in (("equal", family.ties), ("groups", job.groups is not None)):
+    is_censored = np.iscomplexobj(problem.data.y)
+    given = (family.ties, job.groups is not None, is_censored)
+    for name, is_given in zip(("equal", "groups", "censored"), given, strict=True):
         if is_given and not isinstance(target, Cores):
             raise ValueError(f"{name}: such fits run on the processor; leave out target=")
         if is_given and has_kinks(family):
@@ -492,11 +494,13 @@ def fit(
         Inputs; (n,) when d = 1.  Names of columns of a table, of pandas, polars, pyarrow or
         another library that narwhals knows or a mapping, are kept, and the index of its rows.  A
         constant column is held at coefficients 0, with a `ConstantColumnWarning`.
-    y : array_like or series of shape (n,) or (n, 1)
+    y : array_like or series of shape (n,), (n, 1) or (n, 2)
         Responses: real numbers, or labels of classes, which may be integers, words or truth
         values.  Classes are in the order of declared categories, else in ascending order of their
         labels, the last one the reference; with K classes given, integers in 1..K are their
-        numbers.  A series must have the index of X.
+        numbers.  A series must have the index of X.  Two columns are a lower and an upper bound
+        of each response, infinite where there is none and equal where it is known: censored
+        responses of "gaussian", "log-normal", "weibull" and "exponential".
     solver : Solver, optional
         By default `moestat.solvers.Newton`, `moestat.solvers.QuasiNewton` for more than 70
         parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other

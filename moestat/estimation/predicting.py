@@ -386,6 +386,8 @@ class Predicting:
     def resid(self) -> Any:
         """Responses less fitted values (n,); for classes indicators less probabilities (n, K)."""
         y = self.rows.y
+        if np.ndim(y) == 2:
+            raise ValueError("censored responses have no residuals; see quantile_residuals")
         if self.family.likelihood.support is not None:
             y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
         return y - self.fittedvalues
@@ -424,6 +426,8 @@ def _of_experts(family: Family, theta: FloatArray, design: FloatArray) -> FloatA
     if family.likelihood.support is None:
         assert family.likelihood.spread is not None
         return family.likelihood.spread(eta)[0].T
+    if family.likelihood.chances is not None:
+        return np.moveaxis(family.likelihood.chances(eta), 2, 0)
     logits = np.concatenate([eta, 0.0 * eta[:, :1]], axis=1)
     chance = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.moveaxis(chance / chance.sum(axis=1, keepdims=True), 2, 0)

@@ -265,7 +265,7 @@ class _Scale:
         """Mean and standard deviation of a continuous response; 0 and 1 for classes."""
         if self.problem.family.likelihood.support is not None:
             return 0.0, 1.0
-        y, weight = self.problem.data.y, self.problem.data.weight
+        y, weight = np.real(self.problem.data.y), self.problem.data.weight
         centre = float(np.average(y, weights=weight))
         return centre, float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
 
@@ -446,7 +446,7 @@ class ClusterStarts:
         points = scale.standardised
         if family.likelihood.support is None:
             mean, deviation = scale.response
-            points = np.vstack([points, (some.data.y - mean) / deviation])
+            points = np.vstack([points, (np.real(some.data.y) - mean) / deviation])
         if data.begin is not None:
             # Rows of a group are where its mean is.
             owner = data.owner[at]

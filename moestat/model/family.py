@@ -149,11 +149,11 @@ class Family(ParameterLayout):
         their own atom at theta, all others in 1: then a unit is a unit of log-likelihood.
         """
         unit = np.ones(self.n_params)
-        linked = self.likelihood.link is not None
+        linked = self.likelihood.link is not None or self.likelihood.spread is None
         if linked or not any(channel.log for channel in self.likelihood.channels):
             return unit
         own = theta[self.index[:, -len(self.likelihood.channels) :]].T
-        assert self.likelihood.spread is not None
+        assert self.likelihood.spread is not None  # not one of classes
         _, deviation = self.likelihood.spread(np.vstack([np.zeros(self.n_experts), own]))
         for (i, c), first in np.ndenumerate(self.index):
             if self.channels[c].response and not self.channels[c].log:
@@ -291,6 +291,8 @@ class Family(ParameterLayout):
         """
         n = X.shape[1]
         shape = (self.n_experts, n)
+        if self.likelihood.dtype is np.complex128 and not np.iscomplexobj(y):
+            y = y * (1.0 + 1.0j)  # responses that are known
         found = BySample(np.empty(shape), np.empty(shape), np.empty(n))
         self.loops.by_sample(theta, self.coefficients, X, y, found)
         return found
@@ -475,7 +477,7 @@ def from_table(table: Mapping[str, Any]) -> Family:
             tuple(table[name]) if name in table else None
             for name in ("gate_inputs", "expert_inputs", "offset_input")
         ),
-        tuple(map(constraint_of, table.get("constraints", ()))),
+        constraints=tuple(map(constraint_of, table.get("constraints", ()))),
     )
 
 

@@ -274,7 +274,7 @@ class Sample:
         if self.known is not None:
             return self.known
         total = float(self.weight.sum())
-        columns = [*self.X, self.y] if self._continuous else [*self.X]
+        columns = [*self.X, np.real(self.y)] if self._continuous else [*self.X]
         mean = np.array([column @ self.weight for column in columns]) / total
         covariance = np.zeros((mean.size, mean.size))
         for rows in self.parts(0):

@@ -11,6 +11,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_design, as_generator
 from moestat.estimation.inference.found import check_likelihood, found
 from moestat.kernels.records import Data, Sums
+from moestat.model.censoring import bounds_of
 
 __all__ = [
     "Influence",
@@ -41,7 +42,7 @@ def quantile_residuals(
     X, y : array_like of shape (n, d), (n,)
         Data.
     rng : numpy.random.Generator, int or None
-        Source of the uniform numbers, for classes and counts.
+        Source of the uniform numbers, for classes, counts and censored responses.
 
     Returns
     -------
@@ -60,7 +61,8 @@ def quantile_residuals(
     >>> quantile_residuals(F, theta, [[1.0]], [5.0]).round(6).tolist()
     [1.0]
     """
-    from scipy.special import ndtr, ndtri
+    from scipy.special import ndtri
+    from scipy.stats import norm
 
     if hasattr(family, "quantile_residuals"):
         return family.quantile_residuals(rng, X=X, y=y)
@@ -73,15 +75,17 @@ def quantile_residuals(
         if family.likelihood.counts:
             assert family.likelihood.law is not None
             return _count_residuals(family.likelihood.law(eta), weight, y, as_generator(rng))
-        response = np.asarray(y, dtype=np.float64)
         if family.likelihood.law is not None:
             law = family.likelihood.law(eta)
-            tails = law.cdf(response), law.sf(response)
         else:
-            mean, deviation = family.likelihood.spread(eta)
-            z = (response - mean) / deviation
-            tails = ndtr(z), ndtr(-z)
-        below, above = (np.sum(weight * tail, axis=0) for tail in tails)
+            law = norm(*family.likelihood.spread(eta))
+        low, high = bounds_of(y)
+        below, above = (np.sum(weight * tail(low), axis=0) for tail in (law.cdf, law.sf))
+        if np.any(low != high):
+            # Anywhere between the bounds of a response that is censored.
+            share = as_generator(rng).random(low.size)
+            above = above + share * (np.sum(weight * law.sf(high), axis=0) - above)
+            below = below + share * (np.sum(weight * law.cdf(high), axis=0) - below)
         # The smaller tail keeps its digits.
         return np.where(below < 0.5, ndtri(below), -ndtri(above))
     probability = family.probabilities(theta, design)

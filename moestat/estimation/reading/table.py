@@ -68,10 +68,15 @@ class Column:
                 " for each level but one, such as pandas.get_dummies(X, drop_first=True,"
                 " dtype=float), or name it in a formula, moestat.fit_formula"
             )
-        numbers = np.full(len(self.values), np.nan)
-        numbers[~self.missing] = as_numbers(where, self.values[~self.missing])
+        numbers = self.numbers_or_infinite(where)
         if np.isinf(numbers).any():
             raise ValueError(f"{where} holds {np.isinf(numbers).sum()} infinite values")
+        return numbers
+
+    def numbers_or_infinite(self, where: str) -> FloatArray:
+        """Values as float64, NaN where they are missing."""
+        numbers = np.full(self.values.shape, np.nan)
+        numbers[~self.missing] = as_numbers(where, self.values[~self.missing])
         return numbers
 
 
@@ -236,11 +241,17 @@ def as_column(where: str, given: Any, name: Any = None) -> Column:
     table = None if isinstance(given, Mapping) else as_table(where, given)
     if table is not None and len(table.columns) == 1:
         return table.columns[0] if name is None else replace(table.columns[0], name=name)
-    if table is not None:
+    bounds = where == "y"  # two columns are those of a response that may be censored
+    if table is not None and len(table.columns) == 2 and bounds:
+        given = np.column_stack([column.numbers_or_infinite("y") for column in table.columns])
+    elif table is not None:
         raise ValueError(f"{where} must be one column, got {len(table.columns)}")
     values = as_plain_array(where, given)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
+    if values.ndim == 2 and values.shape[1] == 2 and bounds:
+        missing = np.any(is_missing(values), axis=1)
+        return Column(values, np.asarray(missing), None, None, str(values.dtype), False)
     if values.ndim != 1:
         raise ValueError(f"{where} must have shape (n,), got {values.shape}")
     # A pandas.Categorical is an array with declared levels.

@@ -12,6 +12,7 @@ import numpy as np
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp
+from moestat.model.censoring import censored as censored_likelihood
 from moestat.model.reference import HALF_LOG_2PI
 from moestat.model.responses import decode, real, variances
 
@@ -56,6 +57,11 @@ def reference(predictors, blocks, y):
     return -0.5 * np.log(2 * np.pi * nu) - (y - predictors) ** 2 / (2 * nu)
 
 
+def make(censored: bool = False) -> Likelihood:
+    """The likelihood, of responses of which some are `censored` or of known ones."""
+    return censored_likelihood(LIKELIHOOD, "normal", 2.0) if censored else LIKELIHOOD
+
+
 LIKELIHOOD = Likelihood(
     name="gaussian",
     n_responses=lambda n_classes: None,
@@ -72,4 +78,5 @@ LIKELIHOOD = Likelihood(
     source="Nguyen et al. (2025), eq. (3)",
     units=Units(powers={"nu": 2.0}),
     collapse="nu",
+    configure=make,
 )

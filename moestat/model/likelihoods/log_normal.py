@@ -13,6 +13,7 @@ import numpy as np
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
+from moestat.model.censoring import censored as censored_likelihood
 from moestat.model.reference import HALF_LOG_2PI
 from moestat.model.responses import decode, draws, positive, variances
 
@@ -57,6 +58,11 @@ def reference(predictors, blocks, y):
     return -0.5 * np.log(2 * np.pi * nu) - (level - predictors) ** 2 / (2 * nu) - level
 
 
+def make(censored: bool = False) -> Likelihood:
+    """The likelihood, of responses of which some are `censored` or of known ones."""
+    return censored_likelihood(LIKELIHOOD, "normal", 2.0) if censored else LIKELIHOOD
+
+
 LIKELIHOOD = Likelihood(
     name="log-normal",
     n_responses=lambda n_classes: None,
@@ -76,4 +82,5 @@ LIKELIHOOD = Likelihood(
     source="Johnson, Kotz and Balakrishnan (1994), Ch. 14",
     units=Units(shift_response=False, scale_response=False),
     collapse="nu",
+    configure=make,
 )

@@ -120,6 +120,7 @@ def make(levels: int = 3) -> Likelihood:
         draw=draw,
         dtype=np.int64,
         support=lambda n_classes: np.arange(n_classes, dtype=np.int64),
+        chances=lambda eta: np.exp(log_probabilities(eta)),
         shapes=("gap",) if gaps else (),
         bounds={"gap": (1e-6, 1e6)} if gaps else {},
         source="McCullagh (1980), Sec. 2",

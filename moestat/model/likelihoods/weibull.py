@@ -15,6 +15,7 @@ import numpy as np
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
+from moestat.model.censoring import censored as censored_likelihood
 from moestat.model.reference import apart
 from moestat.model.responses import decode, draws, positive
 
@@ -104,6 +105,11 @@ def typical(rng, n_experts):
     return {"sigma": apart(rng, n_experts, (), 0.3, 0.8)}
 
 
+def make(censored: bool = False) -> Likelihood:
+    """The likelihood, of responses of which some are `censored` or of known ones."""
+    return censored_likelihood(LIKELIHOOD, "extreme", 1.0) if censored else LIKELIHOOD
+
+
 LIKELIHOOD = Likelihood(
     name="weibull",
     n_responses=lambda n_classes: None,
@@ -123,7 +129,14 @@ LIKELIHOOD = Likelihood(
     source="Kalbfleisch and Prentice (2002), Sec. 2.2",
     units=Units(shift_response=False, scale_response=False),
     collapse="sigma",
+    configure=make,
 )
+
+
+def make_exponential(censored: bool = False) -> Likelihood:
+    """The likelihood, of responses of which some are `censored` or of known ones."""
+    return censored_likelihood(EXPONENTIAL, "extreme", 0.0) if censored else EXPONENTIAL
+
 
 EXPONENTIAL = Likelihood(
     name="exponential",
@@ -141,4 +154,5 @@ EXPONENTIAL = Likelihood(
     ends=(0.0, np.inf),
     source="Kalbfleisch and Prentice (2002), Sec. 2.2",
     units=Units(shift_response=False, scale_response=False),
+    configure=make_exponential,
 )
