@@ -32,6 +32,8 @@ def test_code_of_the_page_runs(path, tmp_path, monkeypatch, capsys):
 def test_every_public_name_has_a_reference_with_an_example():
     for name in moestat.__all__:
         thing = getattr(moestat, name)
+        if inspect.ismodule(thing):
+            continue
         sections = ["Parameters", "Examples"] + ([] if inspect.isclass(thing) else ["Returns"])
         page = inspect.getdoc(thing) or ""
         assert [each for each in sections if f"{each}\n---" not in page] == [], name
@@ -63,7 +65,8 @@ def test_the_api_has_a_page_for_every_public_name(monkeypatch):
     from pages import topics
 
     found = {name: thing for things in topics().values() for name, thing in things.items()}
-    assert {f"moestat.{name}" for name in moestat.__all__} <= set(found)
+    named = {n for n in moestat.__all__ if not inspect.ismodule(getattr(moestat, n))}
+    assert {f"moestat.{name}" for name in named} <= set(found)
     classes = {thing.__name__ for thing in found.values() if inspect.isclass(thing)}
     assert {
         *("MoEResults", "Selection", "Prediction", "Certificate", "Summary", "Comparison"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from moestat.base.validate import did_you_mean, short
+from moestat.base.warnings import PluginWarning, warn_caller
 
 __all__ = ["Maker", "Registry", "UnknownNameError", "configured", "made", "table_of"]
 
@@ -20,12 +21,15 @@ T = TypeVar("T", bound=_Named)
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Named members of one axis, in the order of registration.
+    """Named members of one axis, in the order of registration; those of plug-ins come last.
 
     Parameters
     ----------
     kind : str
         What the members are, as error messages call them ("gate", "loss").
+    group : str, optional
+        The entry points by which installed packages offer members, "moestat.gates" and so on.  They
+        are loaded when a name is asked for that is not here, or all names are.
 
     Examples
     --------
@@ -34,9 +38,34 @@ class Registry(Mapping[str, T], Generic[T]):
     ('softmax', False)
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, group: str | None = None) -> None:
         self.kind = kind
         self._members: dict[str, T] = {}
+        self._unread = group
+
+    def _read_plugins(self) -> None:
+        """Register what installed packages offer, once; one that fails says so and no more."""
+        group, self._unread = self._unread, None
+        if group is None:
+            return
+        from importlib.metadata import entry_points
+
+        for offered in entry_points(group=group):
+            try:
+                member = offered.load()
+                if self._members.get(member.name) is not member:
+                    self.register(member)
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+                warn_caller(
+                    f"{group}: the plug-in {offered.name} = {offered.value} is left out: {why}",
+                    PluginWarning,
+                )
+
+    @property
+    def member_type(self) -> type:
+        """Of what type members are: that of the first."""
+        return type(next(iter(self._members.values())))
 
     def register(self, member: T) -> T:
         """Add `member` under its own name and hand it back.
@@ -53,15 +82,19 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         try:
+            if name not in self._members:
+                self._read_plugins()
             return self._members[name]
         except (KeyError, TypeError):
             known = ", ".join(map(repr, self)) + did_you_mean(name, self)
             raise UnknownNameError(f"unknown {self.kind} {short(name)}; known: {known}") from None
 
     def __iter__(self) -> Iterator[str]:
+        self._read_plugins()
         return iter(self._members)
 
     def __len__(self) -> int:
+        self._read_plugins()
         return len(self._members)
 
 
@@ -114,14 +147,16 @@ class _Configurable(_Named, Protocol):
 C = TypeVar("C", bound=_Configurable)
 
 
-def configured(registry: Registry[C], given: str | Mapping[str, Any]) -> C:
-    """A member by its name, or a variant of it by a table with ``name`` and options.
+def configured(registry: Registry[C], given: str | Mapping[str, Any] | C) -> C:
+    """A member by its name, or a variant of it by a table with ``name`` and options, or as it is.
 
     Raises
     ------
     ValueError
         If the name is unknown or missing, or an option unknown or out of range.
     """
+    if isinstance(given, registry.member_type):
+        return cast(C, given)
     if not isinstance(given, (str, Mapping)):
         raise ValueError(
             f"{registry.kind} must be a name or a table with a name, got {short(given)}"

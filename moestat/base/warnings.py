@@ -13,6 +13,7 @@ __all__ = [
     "MoEWarning",
     "OptimumWarning",
     "OverSpecifiedWarning",
+    "PluginWarning",
     "SeparationWarning",
     "UnitsWarning",
     "warn_caller",
@@ -45,6 +46,10 @@ class DisagreementWarning(OptimumWarning):
 
 class OverSpecifiedWarning(MoEWarning):
     """The fit has an expert more than the data tell apart: Wald inference is not valid."""
+
+
+class PluginWarning(MoEWarning):
+    """An installed package offers a gate, an expert, a loss, ... that cannot be loaded."""
 
 
 class SeparationWarning(OptimumWarning):

@@ -22,7 +22,7 @@ def register_part(
 
     Without numba's runtime there is no counting of references.
     """
-    options = {
+    options: Any = {
         "_nrt": False,
         "forceinline": forceinline,
         "fastmath": set(fastmath),

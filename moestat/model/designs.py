@@ -273,7 +273,7 @@ def _check_interval(low: Any, high: Any) -> None:
         raise ValueError(f"design: low must be below high, got ({low:g}, {high:g})")
 
 
-DESIGNS: Registry[Maker] = Registry("design")
+DESIGNS: Registry[Maker] = Registry("design", "moestat.designs")
 DESIGNS.register(Maker("uniform", Uniform))
 DESIGNS.register(Maker("lattice", Lattice))
 DESIGNS.register(Maker("equispaced", Equispaced))

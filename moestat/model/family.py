@@ -497,10 +497,10 @@ def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
 
 
 def family(
-    likelihood: str | Mapping[str, Any] = "multinomial",
+    likelihood: str | Mapping[str, Any] | Likelihood = "multinomial",
     *,
-    gate: str | Mapping[str, Any] = "sigmoid",
-    expert: str | Mapping[str, Any] = "linear",
+    gate: str | Mapping[str, Any] | Gate = "sigmoid",
+    expert: str | Mapping[str, Any] | Expert = "linear",
     n_experts: int = 2,
     n_features: int = 1,
     n_classes: int | None = None,
@@ -518,15 +518,16 @@ def family(
 
     Parameters
     ----------
-    likelihood : str or mapping
-        Name in ``moestat.model.likelihoods.LIKELIHOODS``, or a table with ``name`` and options:
-        ``{"name": "binomial", "trials": 8}`` for successes in eight trials.
-    gate : str or mapping
+    likelihood : str, mapping or Likelihood
+        Name in ``moestat.model.likelihoods.LIKELIHOODS``, a table with ``name`` and options:
+        ``{"name": "binomial", "trials": 8}`` for successes in eight trials, or a likelihood of
+        your own; gates and experts alike.
+    gate : str, mapping or Gate
         Name in ``moestat.model.gates.GATES``, or a table with ``name`` and the gate's options, such
         as ``{"name": "competition", "activation": "silu"}``.  The default here is the sigmoid gate
         of Pham et al. (2026); `moestat.fit` and the other functions that take a likelihood by its
         name have the softmax gate, as other programs do.
-    expert : str or mapping
+    expert : str, mapping or Expert
         Name in ``moestat.model.experts.EXPERTS``, or a table with ``name`` and the expert's
         options, such as ``{"name": "ffn", "hidden": 3}``.
     n_experts : int

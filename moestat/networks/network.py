@@ -55,7 +55,7 @@ def independent_weights(shape: tuple[int, ...], rng: np.random.Generator) -> NDA
     return rng.standard_normal(shape)
 
 
-INITIALISATIONS: Registry[Maker] = Registry("initialisation")
+INITIALISATIONS: Registry[Maker] = Registry("initialisation", "moestat.networks.initialisations")
 INITIALISATIONS.register(Maker("equal", equal_weights))
 INITIALISATIONS.register(Maker("independent", independent_weights))
 

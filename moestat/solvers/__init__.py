@@ -57,7 +57,7 @@ class Solver(Protocol):
         ...
 
 
-SOLVERS: Registry[Maker] = Registry("solver")
+SOLVERS: Registry[Maker] = Registry("solver", "moestat.solvers")
 SOLVERS.register(Maker("em", EM))
 SOLVERS.register(Maker("squarem", SQUAREM))
 SOLVERS.register(Maker("newton", Newton))

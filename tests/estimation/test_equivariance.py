@@ -13,25 +13,7 @@ from moestat.estimation.starts import GivenStarts
 from moestat.model.units import Coordinates, DataUnits, closed_part
 from tests.kinds import CURVED, GAUSSIAN, MULTINOMIAL, OTHERS, kind_id, make
 
-WEAK = [
-    ("multinomial", "softmax-top", "linear"),
-    ("multinomial", "sigmoid-euclidean", "linear"),
-    ("gaussian", "softmax-top", "linear"),
-    ("gaussian", "sigmoid", "linear"),
-    ("gaussian", "sigmoid-inner", "linear"),
-    ("gaussian", "sigmoid-euclidean", "linear"),
-    ("gaussian", "competition-top", "linear"),
-    ("gaussian", "softmax", "ffn"),
-    ("gaussian", "competition-free", {"name": "ffn", "hidden": 3}),
-    ("gaussian", "sigmoid", "polynomial"),
-    ("binomial", "softmax", "linear"),
-    ("negative-binomial", "softmax", "linear"),
-]
-"""At the truth below the likelihood jumps, has a kink, or is flat along some parameters (two
-experts of one trial, a dispersion that falls to 0): rounding decides where on the ridge, or on
-which side of the jump, a climb ends."""
 ALL = [*MULTINOMIAL, *GAUSSIAN, *CURVED, *OTHERS]
-STRONG = [kind for kind in ALL if kind not in WEAK]
 MAPS = [(-6.0, 6.0, 1e6), (6.0, -6.0, -1e6), (-2.0, 3.0, 17.0)]
 """Powers of ten of the scales of X and y, and shifts in scales."""
 
@@ -90,18 +72,29 @@ def differences(one, other, coordinates, X, Xm):
     }
 
 
-@pytest.mark.parametrize("kind", STRONG, ids=kind_id)
+def is_sharp(result):
+    """Whether a climb ends at one place to rounding: not on a jump, at a bound or on a ridge."""
+    certificate = result.certificate
+    ended = certificate.status == "converged" and not certificate.active
+    return ended and not result.family.has_jumps and np.isfinite(certificate.condition)
+
+
+@pytest.mark.parametrize("kind", ALL, ids=kind_id)
 def test_fits_follow_the_units_of_the_data(kind):
+    """Heights always do; the rest wherever rounding does not decide where a climb ends."""
     for one, other, *rest in pairs(kind):
         assert one.certificate.certified == other.certificate.certified
+        assert height(one, other, rest[0]) < 1e-5
+        if not is_sharp(one):
+            continue
         assert one.certificate.inertia == other.certificate.inertia
         assert one.certificate.active == other.certificate.active
         for what, difference in differences(one, other, *rest).items():
             assert difference < 1e-6, what
 
 
-@pytest.mark.parametrize("kind", WEAK, ids=kind_id)
-def test_heights_follow_the_units_of_the_data(kind):
-    for one, other, coordinates, *_ in pairs(kind):
-        assert one.certificate.certified == other.certificate.certified
-        assert height(one, other, coordinates) < 1e-5
+@pytest.mark.parametrize(
+    "kind", [("gaussian", "softmax", "linear"), ("poisson", "softmax", "linear")]
+)
+def test_plain_families_are_sharp(kind):
+    assert all(is_sharp(one) for one, *_ in pairs(kind))

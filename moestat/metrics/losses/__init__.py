@@ -41,7 +41,7 @@ __all__ = [
     "voronoi_terms",
 ]
 
-LOSSES: Registry[VoronoiLoss] = Registry("loss")
+LOSSES: Registry[VoronoiLoss] = Registry("loss", "moestat.losses")
 LOSSES.register(mlmoe_d1.LOSS)
 LOSSES.register(softmax_d1.LOSS)
 LOSSES.register(softmax_d2r.LOSS)

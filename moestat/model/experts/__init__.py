@@ -6,7 +6,7 @@ from moestat.model.experts import activation, ffn, linear, polynomial
 
 __all__ = ["EXPERTS"]
 
-EXPERTS: Registry[Expert] = Registry("expert")
+EXPERTS: Registry[Expert] = Registry("expert", "moestat.experts")
 EXPERTS.register(linear.EXPERT)
 EXPERTS.register(polynomial.EXPERT)
 EXPERTS.register(activation.EXPERT)

@@ -13,7 +13,7 @@ from moestat.model.gates import (
 
 __all__ = ["GATES"]
 
-GATES: Registry[Gate] = Registry("gate")
+GATES: Registry[Gate] = Registry("gate", "moestat.gates")
 GATES.register(softmax.GATE)
 GATES.register(softmax.TOP)
 GATES.register(sigmoid.GATE)

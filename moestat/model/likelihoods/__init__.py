@@ -23,7 +23,7 @@ from moestat.model.likelihoods import (
 
 __all__ = ["LIKELIHOODS"]
 
-LIKELIHOODS: Registry[Likelihood] = Registry("likelihood")
+LIKELIHOODS: Registry[Likelihood] = Registry("likelihood", "moestat.likelihoods")
 LIKELIHOODS.register(multinomial.LIKELIHOOD)
 LIKELIHOODS.register(gaussian.LIKELIHOOD)
 LIKELIHOODS.register(least_squares.LIKELIHOOD)

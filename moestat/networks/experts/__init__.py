@@ -8,6 +8,6 @@ from moestat.networks.experts.expert import PatchExpert
 
 __all__ = ["EXPERTS", "PatchExpert"]
 
-EXPERTS: Registry[PatchExpert] = Registry("expert")
+EXPERTS: Registry[PatchExpert] = Registry("expert", "moestat.networks.experts")
 EXPERTS.register(mlp.EXPERT)
 EXPERTS.register(cnn.EXPERT)

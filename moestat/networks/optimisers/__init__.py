@@ -10,7 +10,7 @@ from moestat.networks.optimisers.optimiser import Optimiser
 
 __all__ = ["OPTIMISERS", "Adam", "GradientDescent", "NormalisedGradientDescent", "Optimiser"]
 
-OPTIMISERS: Registry[Maker] = Registry("optimiser")
+OPTIMISERS: Registry[Maker] = Registry("optimiser", "moestat.networks.optimisers")
 OPTIMISERS.register(Maker("normalised-gd", NormalisedGradientDescent))
 OPTIMISERS.register(Maker("gd", GradientDescent))
 OPTIMISERS.register(Maker("adam", Adam))

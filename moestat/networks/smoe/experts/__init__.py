@@ -10,7 +10,7 @@ from moestat.networks.smoe.experts.stacked import StackedExperts
 
 __all__ = ["EXPERTS", "GatedExperts", "LinearExperts", "MLPExperts", "StackedExperts"]
 
-EXPERTS: Registry[Maker] = Registry("experts")
+EXPERTS: Registry[Maker] = Registry("experts", "moestat.networks.smoe_experts")
 """Name -> class; every one takes n_experts, n_inputs, n_hidden and n_outputs."""
 for _maker in (
     Maker("mlp", MLPExperts),

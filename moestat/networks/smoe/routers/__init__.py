@@ -20,7 +20,7 @@ __all__ = [
     "StableRouter",
 ]
 
-ROUTERS: Registry[Maker] = Registry("router")
+ROUTERS: Registry[Maker] = Registry("router", "moestat.networks.routers")
 """Name -> class; every one takes n_inputs and n_experts."""
 for _maker in (
     Maker("softmax", SoftmaxRouter),

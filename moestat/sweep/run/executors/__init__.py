@@ -7,7 +7,7 @@ from moestat.sweep.run.executors.dask import dask_executor
 
 __all__ = ["EXECUTORS", "Executor", "Lost", "dask_executor"]
 
-EXECUTORS: Registry[Executor] = Registry("executor")
+EXECUTORS: Registry[Executor] = Registry("executor", "moestat.executors")
 EXECUTORS.register(cuda.EXECUTOR)
 EXECUTORS.register(dask.EXECUTOR)
 EXECUTORS.register(process.EXECUTOR)

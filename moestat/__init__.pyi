@@ -1,0 +1,58 @@
+# Public names and where they are; `__init__.py` loads each on first use.
+
+from . import datasets as datasets, solvers as solvers
+from .estimation import starts as starts
+from .estimation.block_fits import fit_blocks as fit_blocks
+from .estimation.blocks import Blocks as Blocks
+from .estimation.comparison import compare as compare
+from .estimation.estimators import MoEClassifier as MoEClassifier, MoERegressor as MoERegressor
+from .estimation.fitting import fit as fit, fit_many as fit_many
+from .estimation.formula import fit_formula as fit_formula
+from .estimation.inference.bootstrap import bootstrap as bootstrap
+from .estimation.inference.dendrogram import dendrogram as dendrogram
+from .estimation.inference.em_test import em_test as em_test
+from .estimation.inference.nested import lr_test as lr_test, score_test as score_test
+from .estimation.inference.order import bootstrap_lrt as bootstrap_lrt
+from .estimation.inference.profile import profile as profile
+from .estimation.inference.restricted import (
+    RestrictedFit as RestrictedFit,
+    fit_constrained as fit_constrained,
+)
+from .estimation.inference.selection import select as select
+from .estimation.likelihood import (
+    gate_probabilities as gate_probabilities,
+    hessian as hessian,
+    log_likelihood as log_likelihood,
+    responsibilities as responsibilities,
+    score as score,
+)
+from .estimation.priors import Prior as Prior
+from .estimation.results import load as load
+from .metrics import losses as losses
+from .metrics.distances import (
+    hellinger as hellinger,
+    regression_error as regression_error,
+    total_variation as total_variation,
+)
+from .metrics.information import (
+    expected_information as expected_information,
+    information_spectrum as information_spectrum,
+)
+from .metrics.losses import voronoi_loss as voronoi_loss, voronoi_terms as voronoi_terms
+from .model import (
+    attention as attention,
+    designs as designs,
+    experts as experts,
+    gates as gates,
+    likelihoods as likelihoods,
+)
+from .model.compression import compress as compress
+from .model.designs import Lattice as Lattice, Uniform as Uniform
+from .model.family import Family as Family, family as family
+from .model.generate import sample as sample, sample_weighted as sample_weighted
+from .model.measure import MixingMeasure as MixingMeasure
+from .rates.comparisons import compare_rates as compare_rates
+from .rates.plots import plot_rates as plot_rates
+from .rates.rate import fit_rate as fit_rate
+
+__version__: str

@@ -1,0 +1,13 @@
+from . import starts as starts
+from .approximation import best_approximations as best_approximations
+from .estimators import MoEClassifier as MoEClassifier, MoERegressor as MoERegressor
+from .fitting import fit as fit, fit_many as fit_many
+from .results import MoEResults as MoEResults, load as load
+from .starts import (
+    ClusterStarts as ClusterStarts,
+    GivenStarts as GivenStarts,
+    MeasureStarts as MeasureStarts,
+    RandomStarts as RandomStarts,
+    SplitStarts as SplitStarts,
+    TruthStarts as TruthStarts,
+)
