@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from types import FrameType
 
 __all__ = [
     "AliasedWarning",
     "BoundWarning",
     "ConstantColumnWarning",
     "DisagreementWarning",
+    "LimitWarning",
     "MoEWarning",
     "OptimumWarning",
     "OverSpecifiedWarning",
@@ -44,6 +46,10 @@ class DisagreementWarning(OptimumWarning):
     """Only one of the runs reached the best log-likelihood."""
 
 
+class LimitWarning(MoEWarning):
+    """The maximum is at the end of a likelihood, where it is a simpler one."""
+
+
 class OverSpecifiedWarning(MoEWarning):
     """The fit has an expert more than the data tell apart: Wald inference is not valid."""
 
@@ -60,10 +66,17 @@ class UnitsWarning(MoEWarning):
     """The family does not follow a change of units, and the data are far from unit scale."""
 
 
+_PASSED_THROUGH = {__name__.split(".")[0], "sklearn", "joblib"}
+"""Packages that call this one for the user: a warning is of the line that called them."""
+
+
 def warn_caller(message: str, kind: type[MoEWarning]) -> None:
-    """Warn of the line that called into this package, however deep the call is by now."""
-    package = __name__.split(".")[0]
+    """Warn of the user's line, however deep the call is by now."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
+    while frame.f_back is not None and _package(frame) in _PASSED_THROUGH:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, kind, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).split(".")[0]

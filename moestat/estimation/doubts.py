@@ -11,11 +11,16 @@ from moestat.base.warnings import (
     AliasedWarning,
     BoundWarning,
     DisagreementWarning,
+    LimitWarning,
     MoEWarning,
     SeparationWarning,
     UnitsWarning,
 )
+from moestat.estimation.data import Data
+from moestat.estimation.inference.identified import channel_metric, identified_at
+from moestat.estimation.naming import parameter_names
 from moestat.estimation.standardise import Standardised, data_units
+from moestat.model.family import Family
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.solution import Solution
 
@@ -24,9 +29,6 @@ __all__ = ["Doubt", "doubts"]
 Doubt = tuple[type[MoEWarning], str]
 """A kind of warning, and what it says."""
 
-_FLAT = 1e-4
-"""A move of a predictor by 1 that costs less log-likelihood than this is not told by the data."""
-
 _ALIASED, _PART = 1e-12, 1e-6
 """Eigenvalues of a correlation matrix below this are 0; parts of an eigenvector above are not."""
 
@@ -34,8 +36,11 @@ _FAR_OUT = 3.0
 _COST = 1e-2
 _FAR_UNITS = 10.0
 
+_LIMITS = {"negative-binomial": "Poisson"}
+"""What likelihoods are at the ends of their scales."""
 
-def doubts(standard: Standardised, solution: Solution) -> list[Doubt]:
+
+def doubts(standard: Standardised, solution: Solution, data: Data | None = None) -> list[Doubt]:
     """Reasons not to take a fit to data as the maximum of its likelihood.
 
     Parameters
@@ -44,17 +49,24 @@ def doubts(standard: Standardised, solution: Solution) -> list[Doubt]:
         The data and the family in the coordinates of the fit.
     solution : Solution
         The fit there, with the certificate of all starts.
+    data : Data, optional
+        The data with their names.
     """
-    found: list[Doubt] = []
     certificate, family = solution.certificate, standard.problem.family
-    default = [name for name in certificate.active if _block(name) not in family.given]
+    found, far = _at_infinity(standard, solution, data)
+    default = [
+        name
+        for name in certificate.active
+        if _block(name) not in family.given and not far[family.param_names.index(name)]
+    ]
+    fewer = "fewer experts, or " if family.n_experts > 1 else ""
     if default:
         more = f" and {len(default) - 3} more" if len(default) > 3 else ""
         found.append(
             (
                 BoundWarning,
                 f"on a default bound: {', '.join(default[:3])}{more}. The likelihood still rises"
-                " there, and may have no maximum: fewer experts, or bounds= of your own",
+                f" there, and may have no maximum: {fewer}bounds= of your own",
             )
         )
     if certificate.n_starts > 1 and certificate.agreement * certificate.n_starts < 1.5:
@@ -62,23 +74,94 @@ def doubts(standard: Standardised, solution: Solution) -> list[Doubt]:
             (
                 DisagreementWarning,
                 f"only one of {certificate.n_starts} runs reached the best log-likelihood found:"
-                " there may be a higher one. More n_starts=, or fewer experts",
+                f" there may be a higher one. {fewer.capitalize()}more n_starts=",
             )
         )
-    if _at_infinity(standard, solution):
-        found.append(
-            (
-                SeparationWarning,
-                "the likelihood has no finite maximum: classes, or regions of the gate, are"
-                " separated by the inputs, and parameters that separate them grow without end."
-                " Predictions are sound, those parameters and their errors are not: fewer"
-                " experts, or bounds= of your own",
-            )
-        )
-    return found + _aliased(standard) + _unit_doubts(standard)
+    return found + _aliased(standard, data) + _unit_doubts(standard)
 
 
-def _aliased(standard: Standardised) -> list[Doubt]:
+def _at_infinity(
+    standard: Standardised, solution: Solution, data: Data | None
+) -> tuple[list[Doubt], np.ndarray]:
+    """Doubts about parameters that have come far out where the likelihood is flat, and these (P,).
+
+    What the parameters have of the flat directions is doubled and taken away: at a maximum at
+    infinity the first costs nothing, the second does; along parameters that are not identified
+    neither costs anything.
+    """
+    problem, theta = standard.problem, solution.theta
+    family, far = problem.family, np.zeros(theta.size, dtype=bool)
+    if family.is_regression:
+        return [], far
+    known, metric = identified_at(problem, solution), channel_metric(problem, theta)
+    along = known.flat @ (known.flat.T @ (metric @ theta))
+    scales = np.zeros(theta.size, dtype=bool)
+    scales[family.index[:, [c for c, channel in enumerate(family.channels) if channel.log]]] = True
+    names = parameter_names(family, data)
+    lost = ~known.seen(standard.coordinates.matrix) & ~known.held & known.estimated
+    found: list[Doubt] = []
+    kinds = [(~scales, _separation)]
+    if family.likelihood.name in _LIMITS:
+        kinds.append((scales, _limit))
+    for chosen, doubt in kinds:
+        move = np.where(chosen, along, 0.0)
+        if move @ metric @ move < _FAR_OUT**2 or not _rises(problem, solution, move):
+            continue
+        culprits = np.flatnonzero(chosen & lost)
+        far[culprits] = True
+        found.append(doubt(family, names, culprits))
+    return found, far
+
+
+def _rises(problem: Problem, solution: Solution, move: FloatArray) -> bool:
+    """Whether a move loses nothing, and the opposite move does."""
+
+    def height(at: FloatArray) -> float:
+        return sum(problem.data.over(partial(_height, problem, at)))
+
+    least = solution.log_likelihood - _COST
+    return height(solution.theta + move) > least > height(solution.theta - move)
+
+
+def _separation(family: Family, names: list[str], at: IntArray) -> Doubt:
+    """Parameters at infinity, by name, with the inputs that they belong to."""
+    slopes, gates = set[str](), np.zeros(family.n_params, dtype=bool)
+    for (_, c), first in np.ndenumerate(family.index):
+        own = first + np.arange(int(family.width[c]))
+        gates[own] = c < family.first_expert_channel
+        slopes |= {names[j].rstrip("]").split(",")[-1] for j in np.intersect1d(own[1:], at)}
+    gate = gates[at]
+    what = "classes" if family.likelihood.support is not None else "counts"
+    parts = ["regions of the gate"] * bool(gate.any()) + [what] * bool(not gate.all())
+    by = f" by column{'s' * (len(slopes) > 1)} {_some(sorted(slopes))}" if slopes else ""
+    several = "so do fewer experts, or " if family.n_experts > 1 else ""
+    return (
+        SeparationWarning,
+        f"the likelihood has no finite maximum: {' and '.join(parts)} are separated{by}, and"
+        f" {_some([names[j] for j in at])} grow without end. Predictions at the data are sound;"
+        f" these parameters have no errors: prior=moestat.Prior() makes them finite, and {several}"
+        "bounds= of your own",
+    )
+
+
+def _limit(family: Family, names: list[str], at: IntArray) -> Doubt:
+    """Scales that went to the end of their range."""
+    simpler = _LIMITS[family.likelihood.name]
+    return (
+        LimitWarning,
+        f"{_some([names[j] for j in at])} went to the end of the range, where the"
+        f" {family.likelihood.name} likelihood becomes {simpler}: the data ask for no more, and"
+        " other parameters and errors are those of that",
+    )
+
+
+def _some(words: list[str]) -> str:
+    """Words, the first few of them."""
+    more = f" and {len(words) - 4} more" if len(words) > 4 else ""
+    return ", ".join(words[:4]) + more
+
+
+def _aliased(standard: Standardised, data: Data | None) -> list[Doubt]:
     """Inputs of the gate, or of the experts, that are linear functions of each other."""
     family = standard.problem.family
     offset = () if family.offset_input is None else family.offset_input[:1]
@@ -88,8 +171,10 @@ def _aliased(standard: Standardised) -> list[Doubt]:
         among |= _dependent(standard, np.setdiff1d(read, [*family.held, *offset]).astype(int))
     if not among:
         return []
+    features = None if data is None else data.features
+    columns = [str(j if features is None else features[j]) for j in sorted(among)]
     message = (
-        f"X: columns {', '.join(map(str, sorted(among)))} are linear functions of each other:"
+        f"X: columns {', '.join(columns)} are linear functions of each other:"
         " predictions are sound, but the data do not tell their coefficients apart. Leave a column"
         " out"
     )
@@ -110,39 +195,6 @@ def _dependent(standard: Standardised, used: IntArray) -> set[int]:
 def _block(name: str) -> str:
     """The block of a parameter, from its name."""
     return name.removeprefix("log ").split("[")[0]
-
-
-def _at_infinity(standard: Standardised, solution: Solution) -> bool:
-    """Whether a fit has come far out along directions in which the likelihood is flat beyond it.
-
-    Directions are flat in the metric of the predictors.  What the parameters have of them is
-    doubled and taken away: at a maximum at infinity the first costs nothing, the second does;
-    along parameters that are not identified neither costs anything.
-    """
-    problem, theta = standard.problem, solution.theta
-    family = problem.family
-    lower, upper = family.box_at(theta)
-    at = np.flatnonzero(lower < upper)
-    if family.is_regression or not at.size or not np.isfinite(solution.information).all():
-        return False
-    metric = problem.metric(theta)[np.ix_(at, at)]
-    block = solution.information[np.ix_(at, at)]
-    # In coordinates where the metric is the identity.
-    factor = np.linalg.cholesky(metric)
-    values, vectors = np.linalg.eigh(np.linalg.solve(factor, np.linalg.solve(factor, block).T))
-    flat = np.linalg.solve(factor.T, vectors[:, np.abs(values) < _FLAT])
-    along = np.zeros(theta.size)
-    along[at] = flat @ (flat.T @ (metric @ theta[at]))
-    if along @ problem.metric(theta) @ along < _FAR_OUT**2:
-        return False
-    data = problem.data
-
-    def height(at: FloatArray) -> float:
-        return sum(data.over(partial(_height, problem, at)))
-
-    further, back = height(theta + along), height(theta - along)
-    least = solution.log_likelihood - _COST
-    return further > least > back
 
 
 def _height(problem: Problem, theta: FloatArray, part: Sample) -> float:

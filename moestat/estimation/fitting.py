@@ -23,6 +23,7 @@ from moestat.base.warnings import SeparationWarning, warn_caller
 from moestat.estimation.data import Data, check_options, read_data, spans
 from moestat.estimation.doubts import doubts
 from moestat.estimation.groups import arranged, check_groups, grouped
+from moestat.estimation.inference.identified import shortest
 from moestat.estimation.priors import Prior
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns, least_squares
@@ -179,6 +180,8 @@ class FitJob:
         As in `fit`.
     groups : array_like of shape (n,), optional
         As in `fit`.
+    data : Data, optional
+        The data with their names, for messages.
     """
 
     family: Family
@@ -190,6 +193,7 @@ class FitJob:
     rng: Any = None
     prior: Prior | None = None
     groups: Any = None
+    data: Data | None = None
 
 
 @dataclass
@@ -207,11 +211,15 @@ class BegunFit:
     labels: list[str] = field(default_factory=list)
     given_up: int = 0
     prior: Prior | None = None
+    data: Data | None = None
 
     def end(self, solutions: Sequence[Solution], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration."""
         best = _best(solutions, self.labels, self.given_up, seconds)
-        found = doubts(self.standard, best) if self.standard else []
+        found = []
+        if self.standard:
+            best = shortest(self.standard.problem, best)
+            found = doubts(self.standard, best, self.data)
         if self.prior is not None:
             assert isinstance(self.problems[0], PenalisedProblem)
             # A mode is finite where the likelihood has no maximum.
@@ -267,7 +275,7 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
         if is_given and has_kinks(family):
             raise ValueError(f"{name}: the likelihood with gate {family.gate.name!r} has kinks")
     standard = standardise(problem) if scaled else None
-    begun = BegunFit(problem, solver, standard, prior=job.prior)
+    begun = BegunFit(problem, solver, standard, prior=job.prior, data=job.data)
     inner = standard.problem if standard else problem
     if job.prior is not None:
         if not isinstance(solver, Newton):
@@ -449,7 +457,9 @@ def _fit_read(
     with ONE_THREAD:
         for position, ((own, data), child) in enumerate(zip(read, children, strict=True)):
             job = FitJob(
-                *(own, data.X, data.y, solver, starts, data.weight, child, prior, data.groups)
+                *(own, data.X, data.y, solver, starts, data.weight, child, prior),
+                groups=data.groups,
+                data=data,
             )
             with _naming(position, len(read)):
                 started.append(_begin(job, where, scaled=True))

@@ -73,7 +73,7 @@ class Predicting:
     solution: Any
     residual_variance: float
     llf: float
-    _covariance: FloatArray
+    _errors_of: Callable[[FloatArray], FloatArray]
 
     def _inputs(self, X: Any = None) -> Inputs:
         """Inputs of new rows, or those of the fit."""
@@ -370,7 +370,7 @@ class Predicting:
         return predict_with_errors(
             self.family,
             self.theta,
-            self._covariance,
+            self._errors_of,
             inputs.matrix,
             self._noise,
             inputs.index,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from base64 import b64encode
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +12,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
-from moestat.base.warnings import OverSpecifiedWarning
+from moestat.base.warnings import OverSpecifiedWarning, warn_caller
 from moestat.estimation.data import Data, without_rows
 from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
@@ -23,8 +22,8 @@ from moestat.estimation.inference.diagnostics import (
     classification_table,
     influence,
 )
-from moestat.estimation.inference.found import inverse_of_free
 from moestat.estimation.inference.hypotheses import TestResult, wald
+from moestat.estimation.inference.identified import Identified, identified
 from moestat.estimation.inference.nested import lr_test
 from moestat.estimation.inference.profile import Profile, profile
 from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
@@ -37,7 +36,6 @@ from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.table import as_column, check_aligned, no_missing
 from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary, estimates, summarise, tidy
-from moestat.model.constraints import along
 from moestat.model.family import Family
 from moestat.model.measure import MixingMeasure
 from moestat.model.units import Coordinates, DataUnits
@@ -47,8 +45,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["MoEResults", "StandardFit", "load"]
-
-_IDENTIFIED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,15 @@ class StandardFit:
         The solution there.
     coordinates : Coordinates
         The way to the coordinates of the user.
+    metric : ndarray of shape (P, P), optional
+        Mean squared moves of predictors,
+        `moestat.estimation.inference.identified.channel_metric`.
     """
 
     family: Family
     solution: Solution
     coordinates: Coordinates | None = None
+    metric: FloatArray | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,8 +189,8 @@ class MoEResults(Predicting, Pictures):
 
     @property
     def _n_estimated(self) -> int:
-        """Free parameters, with the noise variance of a regression function."""
-        return self.family.n_free_params + int(self.family.is_regression)
+        """Parameters that data can tell, with the noise variance of a regression function."""
+        return self.identified.rank + int(self.family.is_regression)
 
     @property
     def n_groups(self) -> float | None:
@@ -216,12 +216,12 @@ class MoEResults(Predicting, Pictures):
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion, with the free parameters counted."""
+        """Akaike's criterion, with the parameters counted that are `identified`."""
         return 2.0 * self._n_estimated - 2.0 * self.log_likelihood
 
     @property
     def bic(self) -> float:
-        """Schwarz's criterion, with the free parameters counted, and of groups their number."""
+        """Schwarz's criterion: parameters that are `identified`, and of groups their number."""
         return np.log(self.n_independent) * self._n_estimated - 2.0 * self.log_likelihood
 
     @property
@@ -250,14 +250,22 @@ class MoEResults(Predicting, Pictures):
         column of J has length 1, so that the values do not depend on units; their ratio is the
         condition of the fit.
         """
-        return np.sqrt(np.maximum(self._spectrum[0], 0.0))
+        at = np.flatnonzero(self._inner_free)
+        block = self._inner.solution.information[np.ix_(at, at)]
+        scale = np.sqrt(np.maximum(np.abs(np.diag(block)), np.finfo(float).tiny))
+        return np.sqrt(np.maximum(np.linalg.eigvalsh(block / np.outer(scale, scale)), 0.0))
+
+    @cached_property
+    def identified(self) -> Identified:
+        """What the data say about the parameters, in the coordinates in which they were found."""
+        inner = self._inner
+        return identified(inner.family, inner.solution, self.nobs, inner.metric)
 
     @cached_property
     def free(self) -> np.ndarray:
         """Coordinates neither pinned nor moved by one on a bound, shape (P,)."""
-        lower, upper = self._inner.family.box_at(self._inner.solution.theta)
-        fixed = lower == upper
-        return ~(fixed | self._moved_by(~self._inner_free & ~fixed))
+        known = self.identified
+        return self._moved_by(known.estimated) & ~self._moved_by(known.held)
 
     @property
     def bounds(self) -> FloatArray:
@@ -286,29 +294,14 @@ class MoEResults(Predicting, Pictures):
 
     def _moved_by(self, inner: np.ndarray) -> np.ndarray:
         """Coordinates (P,) that depend on those marked where the fit was found."""
-        coordinates = self._inner.coordinates
-        return inner if coordinates is None else (coordinates.matrix != 0.0) @ inner
-
-    @cached_property
-    def _spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Eigenvalues and vectors of the scaled information of the free coordinates."""
-        return self._scaled_spectrum(self._inner_free)
-
-    def _scaled_spectrum(self, chosen: np.ndarray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Eigenvalues and vectors of the information of some coordinates, scaled to diagonal 1."""
-        at = np.flatnonzero(chosen)
-        block = self._inner.solution.information[np.ix_(at, at)]
-        scale = np.sqrt(np.maximum(np.abs(np.diag(block)), np.finfo(float).tiny))
-        values, vectors = np.linalg.eigh(block / np.outer(scale, scale))
-        return values, vectors, scale
+        return (self._matrix != 0.0) @ inner
 
     def cov_params(self) -> Any:
         """Covariance matrix (P, P) of the estimate: the inverse observed information by default.
 
         Rows and columns of pinned coordinates are 0, those of bounded ones NaN: the theory of
-        interior maxima does not speak of them.  A coordinate that a null direction of the
-        information moves is not identified: its row and column are NaN, and so is everything
-        when the information is not positive.
+        interior maxima does not speak of them.  So are those of a coordinate that the data do not
+        tell (see `identified`), and everything is NaN where the information is not positive.
         """
         return self._labelled(self._covariance.copy(), self.param_names)
 
@@ -386,7 +379,7 @@ class MoEResults(Predicting, Pictures):
     def _warn_of_order(self) -> None:
         doubt = self._order_doubt
         if doubt is not None:
-            warnings.warn(doubt, OverSpecifiedWarning, stacklevel=3)
+            warn_caller(doubt, OverSpecifiedWarning)
 
     def bootstrap(
         self, n_resamples: int = 500, kind: str = "pairs", *, groups: Any = None, rng: Any = None
@@ -463,7 +456,7 @@ class MoEResults(Predicting, Pictures):
         1
         """
         self._warn_of_order()
-        return wald(constraints, self.param_names, self.theta, self._covariance)
+        return wald(constraints, self.param_names, self.theta, self._spread)
 
     def fit_constrained(self, constraints: str) -> RestrictedFit:
         """The local maximum under linear constraints, such as equal slopes ``"a[0,0] = a[1,0]"``.
@@ -492,33 +485,35 @@ class MoEResults(Predicting, Pictures):
 
     @cached_property
     def _covariance(self) -> FloatArray:
-        n_params = self.family.n_params
-        covariance = np.zeros((n_params, n_params))
-        lower, upper = self._inner.family.box_at(self._inner.solution.theta)
-        unknown = ~self._inner_free & (lower < upper)
-        at = np.flatnonzero(self._inner_free)
-        if at.size:
-            values, vectors, _ = self._spectrum
-            good = values > _IDENTIFIED * values[-1]
-            moved = np.abs(vectors[:, ~good]).max(axis=1, initial=0.0) > 1e-6
-            unknown[at] = moved | bool(values[0] < -_IDENTIFIED * values[-1])
-            information = self._inner.solution.information
-            covariance = along(inverse_of_free(information, at), self.family.ties)
-        if unknown.any():
-            # One that moves with a coordinate on a bound, such as a multiple of its input.
-            open_ = lower < upper
-            values, vectors, _ = self._scaled_spectrum(open_)
-            null = vectors[:, values <= _IDENTIFIED * values[-1]]
-            unknown[open_] |= np.abs(null).max(axis=1, initial=0.0) > 1e-6
-        if self._inner.coordinates is not None:
-            matrix = self._inner.coordinates.matrix
-            covariance = matrix @ covariance @ matrix.T
+        return self._spread(np.eye(self.family.n_params))
+
+    @property
+    def _matrix(self) -> FloatArray:
+        """Derivative (P, P) of the parameters in the coordinates in which they were found."""
+        coordinates = self._inner.coordinates
+        return np.eye(self.family.n_params) if coordinates is None else coordinates.matrix
+
+    @property
+    def _at_infinity(self) -> np.ndarray:
+        """Parameters (P,) without an error that no linear relation among inputs moves."""
+        return self.identified.definite & ~self.identified.related(self._matrix)
+
+    def _spread(self, rows: FloatArray) -> FloatArray:
+        """Covariance (q, q) of functions with derivatives (q, P); NaN for those not identified."""
+        inward = rows @ self._matrix
+        if self.robust is None:
+            return self.identified.spread(inward)
+        spread, lost = rows @ self.robust @ rows.T, ~self.identified.seen(inward)
+        spread[lost] = np.nan
+        spread[:, lost] = np.nan
+        return spread
+
+    def _errors_of(self, rows: FloatArray) -> FloatArray:
+        """Standard errors (q,) of functions with derivatives (q, P)."""
+        variance = None
         if self.robust is not None:
-            covariance = self.robust.copy()
-        unknown = self._moved_by(unknown)
-        covariance[unknown] = np.nan
-        covariance[:, unknown] = np.nan
-        return covariance
+            variance = np.einsum("qp,pr,qr->q", rows, self.robust, rows, optimize=True)
+        return self.identified.errors(rows @ self._matrix, variance)
 
     @property
     def _errors(self) -> FloatArray:

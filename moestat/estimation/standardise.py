@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.estimation.inference.identified import channel_metric
 from moestat.estimation.results import StandardFit
 from moestat.estimation.starts import StartRule
 from moestat.model.constraints import Constraint
@@ -119,7 +120,8 @@ class Standardised:
 
     def fitted(self, solution: Solution) -> StandardFit:
         """A solution with what it takes to understand it."""
-        return StandardFit(self.problem.family, solution, self.coordinates)
+        metric = channel_metric(self.problem, solution.theta)
+        return StandardFit(self.problem.family, solution, self.coordinates, metric)
 
     def outward(self, solution: Solution) -> Solution:
         """A solution in the units of the user."""

@@ -36,7 +36,7 @@ class Estimate:
         there is none.  The logarithm of a scale has no z: that it be 0 depends on the units.
     status : str
         ``"estimated"``, ``"reference"``, ``"fixed"`` with a reason where the user gave none,
-        ``"on a bound"`` or ``"not identified"``.
+        ``"on a bound"``, ``"not identified"`` or, where it is flat, ``"no finite value"``.
     """
 
     term: Term
@@ -119,6 +119,7 @@ def _statuses(result: Any) -> list[str]:
     # Of several reasons the last one stands.
     found = np.full(lower.size, "estimated", dtype=object)
     found[~np.isfinite(errors)] = "not identified"
+    found[~np.isfinite(errors) & result._at_infinity] = "no finite value"
     found[~result.free] = "on a bound"
     found[lower == upper] = "fixed: sets the scale"
     found[family.lower == family.upper] = "fixed"
@@ -259,7 +260,7 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
     facts: list[tuple[Any, ...]] = [
         ("Observations", _counted(result), "Log-likelihood", f"{result.llf:.3f}"),
         ("Experts", family.n_experts, "AIC", f"{result.aic:.3f}"),
-        ("Free parameters", family.n_free_params, "BIC", f"{result.bic:.3f}"),
+        ("Free parameters", result.identified.rank, "BIC", f"{result.bic:.3f}"),
         ("Certified", certified, "Gain left", f"{certificate.gain:.1e}"),
         (
             "Inertia (+, 0, -)",
@@ -285,8 +286,7 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
 
 def _notes(result: Any) -> tuple[str, ...]:
     """Sentences below the tables."""
-    doubt = result._order_doubt
-    said = result.notes if doubt is None else (*result.notes, doubt)
+    said = tuple(filter(None, (*result.notes, result.identified.why, result._order_doubt)))
     if result.prior is not None:
         said = (
             f"the mode of the posterior density under {result.prior}, not the maximum of the"

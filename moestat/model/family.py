@@ -431,7 +431,9 @@ class Family(ParameterLayout):
         if self.is_regression:
             return self.regression(vector, design)[0]
         means, _ = self.likelihood.spread(self.predictors(vector, design))
-        return np.sum(self.gate_probabilities(vector, X).T * means, axis=0)
+        weight = self.gate_probabilities(vector, X).T
+        # An atom without weight has no part in the mean, however large its own is.
+        return np.sum(np.where(weight > 0.0, weight * means, 0.0), axis=0)
 
     def predictors(self, theta: FloatArray, X: FloatArray) -> FloatArray:
         """Predictors of the likelihood for each atom, shape (k, n_predictors, n)."""

@@ -15,7 +15,6 @@ from moestat.base.warnings import OverSpecifiedWarning
 from moestat.compiler.jit import LOWERING
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.constraints import linear_constraints
-from moestat.estimation.inference.delta import delta_method
 from moestat.estimation.inference.diagnostics import quantile_residuals
 
 
@@ -252,22 +251,6 @@ def test_constrained_fits_refuse_what_has_no_likelihood_or_no_error(two):
 def test_constraints_on_a_reference_are_refused(two):
     with pytest.raises(ValueError, match="has no standard error"):
         two[-1].wald_test("beta0[1] = 0")
-
-
-def test_delta_method_on_a_quadratic_is_exact():
-    V = np.array([[0.04, 0.01], [0.01, 0.09]])
-    theta = np.array([1.0, -2.0])
-    value, covariance = delta_method(lambda t: np.array([t[0] ** 2 * t[1]]), theta, V)
-    gradient = np.array([2 * theta[0] * theta[1], theta[0] ** 2])
-    assert value[0] == pytest.approx(-2.0)
-    assert covariance[0, 0] == pytest.approx(gradient @ V @ gradient, rel=1e-10)
-
-
-def test_functions_of_parameters_without_errors_have_none():
-    V = np.diag([0.1, np.nan])
-    _, covariance = delta_method(lambda t: np.array([t[0], t[0] + t[1]]), np.zeros(2), V)
-    assert covariance[0, 0] == pytest.approx(0.1)
-    assert np.isnan(covariance[1, 1])
 
 
 def test_profile_of_a_variance_is_the_closed_form(line):

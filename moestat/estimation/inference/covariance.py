@@ -8,14 +8,13 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.groups import grouped_labels
-from moestat.estimation.inference.found import found, inverse_of_free
+from moestat.estimation.inference.found import found
 from moestat.metrics.information import (
     expected_information,
     gradient_rows,
     score_products,
     score_rows,
 )
-from moestat.model.constraints import along
 from moestat.model.family import Family
 from moestat.solvers.groups import scores_of_groups
 from moestat.solvers.problem import Sample
@@ -72,7 +71,7 @@ def rows_of_scores(family: Family, data: Sample, theta: FloatArray) -> FloatArra
 
 
 def middle(
-    family: Family, data: Sample, theta: FloatArray, kind: str, groups: Any = None
+    family: Family, data: Sample, theta: FloatArray, kind: str, groups: Any, rank: int
 ) -> FloatArray:
     """The matrix M (P, P) of a sandwich ``V M V`` with V the inverse observed information.
 
@@ -87,8 +86,10 @@ def middle(
     kind : {"HC0", "HC1", "cluster"}
         Sum over rows of the outer products of scores; that times ``n / (n - p)``; the same of the
         sums of scores within groups, times ``G / (G - 1)``.
-    groups : array_like of shape (n,), optional
+    groups : array_like of shape (n,) or None
         Label of each row's group, for "cluster".
+    rank : int
+        Degrees of freedom p of the model.
 
     Notes
     -----
@@ -119,7 +120,7 @@ def middle(
         total = score_products(family, theta, data.X, data.y, data.weight)
     if kind == "HC0":
         return total
-    return total * (n / (n - family.n_free_params))
+    return total * (n / (n - rank))
 
 
 def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
@@ -128,7 +129,7 @@ def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArra
     if family.is_regression:
         f, _ = family.regression(theta, data.X)
         noise = float(np.average((data.y - f) ** 2, weights=data.weight))
-    return expected_information(family, theta, AtInputs(data), noise=noise)
+    return expected_information(family, theta, AtInputs(data), n_nodes=1, noise=noise)
 
 
 def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray | None:
@@ -152,9 +153,12 @@ def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray 
     if own is not None and kind == "cluster":
         groups = grouped_labels(own, own if groups is None else groups)
     if kind == "expected":
-        ties = inner.family.ties
-        information = along(information_at(inner.family, inner.data, inner.theta), ties, 1.0)
-        return inner.outward_matrix(along(inverse_of_free(information, inner.free), ties))
+        information = information_at(inner.family, inner.data, inner.theta)
+        # In the basis that the observed information tells.
+        basis = inner.known.told
+        return inner.outward_matrix(
+            basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
+        )
     V = inner.covariance
-    M = middle(inner.family, inner.data, inner.theta, kind, groups)
+    M = middle(inner.family, inner.data, inner.theta, kind, groups, inner.known.rank)
     return inner.outward_matrix(V @ M @ V)

@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.groups import arranged
-from moestat.model.constraints import along
+from moestat.estimation.inference.identified import Identified
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.problem import Problem, Sample
@@ -31,12 +31,15 @@ class Found:
         Observed information there.
     coordinates : Coordinates or None
         ``theta_user = matrix @ theta + shift``; None for the identity.
+    known : Identified
+        What the data say about the parameters.
     """
 
     problem: Problem = field(repr=False)
     theta: FloatArray = field(repr=False)
     information: FloatArray = field(repr=False)
     coordinates: Coordinates | None = field(repr=False)
+    known: Identified = field(repr=False)
 
     @property
     def family(self) -> Family:
@@ -56,12 +59,8 @@ class Found:
 
     @property
     def covariance(self) -> FloatArray:
-        """Inverse information of the free coordinates (P, P), 0 for the others.
-
-        Directions without information are left out: they have no covariance, and nothing that is
-        identified moves along them.
-        """
-        return along(inverse_of_free(self.information, self.free), self.family.ties)
+        """Inverse information (P, P) along the directions that are identified."""
+        return self.known.covariance
 
     def row(self, j: int) -> FloatArray:
         """Derivative (P,) of the user's parameter j."""
@@ -122,10 +121,14 @@ def found(result: Any) -> Found:
     standard = result.standard
     if standard is None:
         problem = Problem(family, arranged(X, y, rows.weight, rows.groups))
-        return Found(problem, result.theta, result.solution.information, None)
+        return Found(problem, result.theta, result.solution.information, None, result.identified)
     Z, w = standard.coordinates.units.apply(X, y)
     inner = arranged(Z, w, rows.weight, rows.groups)
     solution = standard.solution
     return Found(
-        Problem(standard.family, inner), solution.theta, solution.information, standard.coordinates
+        Problem(standard.family, inner),
+        solution.theta,
+        solution.information,
+        standard.coordinates,
+        result.identified,
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray
 from moestat.estimation.inference.constraints import linear_constraints
 
 __all__ = ["TestResult", "check_errors", "likelihood_ratio", "score_statistic", "wald"]
+
+Spread = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,20 +51,21 @@ def _chi_square(name: str, statistic: float, df: int) -> TestResult:
     return TestResult(name, float(statistic), df, float(chi2.sf(statistic, df)))
 
 
-def check_errors(matrix: FloatArray, names: list[str], covariance: FloatArray) -> IntArray:
-    """Positions of the parameters in constraints (q, P), all of which have standard errors."""
-    used = np.flatnonzero(np.any(matrix != 0.0, axis=0))
-    free = np.isfinite(np.diag(covariance)) & (np.diag(covariance) > 0.0)
-    if not np.all(free[used]):
-        culprit = names[int(used[~free[used]][0])]
-        raise ValueError(
-            f"constraints: {culprit!r} has no standard error (it is a reference, on a bound, or"
-            " not identified)"
-        )
-    return used
+def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatArray:
+    """Covariance (q, q) of the combinations in constraints (q, P), all of which have errors."""
+    covariance = spread(matrix)
+    for row, variance in zip(matrix, np.diag(covariance), strict=True):
+        if not variance > 0.0:
+            used = np.flatnonzero(row)
+            lost = [j for j in used if not spread(np.eye(len(names))[j : j + 1])[0, 0] > 0.0]
+            raise ValueError(
+                f"constraints: {names[(lost or used)[0]]!r} has no standard error (it is a"
+                " reference, on a bound, or not identified)"
+            )
+    return covariance
 
 
-def wald(text: str, names: list[str], theta: FloatArray, covariance: FloatArray) -> TestResult:
+def wald(text: str, names: list[str], theta: FloatArray, spread: Spread) -> TestResult:
     """Wald's test of linear constraints, ``(R theta - r)' (R V R')^-1 (R theta - r)``.
 
     Parameters
@@ -72,8 +76,8 @@ def wald(text: str, names: list[str], theta: FloatArray, covariance: FloatArray)
         Names of the parameters (P).
     theta : ndarray of shape (P,)
         The estimate.
-    covariance : ndarray of shape (P, P)
-        Its covariance V.
+    spread : callable
+        ``spread(R)``: the covariance ``R V R'`` of combinations; NaN for those not identified.
 
     Returns
     -------
@@ -83,18 +87,17 @@ def wald(text: str, names: list[str], theta: FloatArray, covariance: FloatArray)
     Raises
     ------
     ValueError
-        If the constraints cannot be read or concern a parameter without a standard error.
+        If the constraints cannot be read or concern a combination without a standard error.
 
     Examples
     --------
-    >>> print(wald("a = b", ["a", "b"], np.array([1.0, 0.0]), np.diag([0.1, 0.1])))
+    >>> print(wald("a = b", ["a", "b"], np.array([1.0, 0.0]), lambda R: 0.1 * R @ R.T))
     Wald: chi2(1) = 5.0000, p = 0.02535
     """
     matrix, value = linear_constraints(text, names)
-    used = check_errors(matrix, names, covariance)
+    covariance = check_errors(matrix, names, spread)
     gap = matrix @ theta - value
-    spread = matrix[:, used] @ covariance[np.ix_(used, used)] @ matrix[:, used].T
-    return _chi_square("Wald", float(gap @ np.linalg.solve(spread, gap)), len(value))
+    return _chi_square("Wald", float(gap @ np.linalg.solve(covariance, gap)), len(value))
 
 
 def likelihood_ratio(restricted: float, full: float, df: int) -> TestResult:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.registry import table_of
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
 from moestat.estimation.inference.covariance import information_at
@@ -13,7 +14,10 @@ from moestat.estimation.inference.found import check_likelihood, check_maximum, 
 from moestat.estimation.inference.hypotheses import TestResult, likelihood_ratio, score_statistic
 from moestat.solvers.problem import Objective, Request
 
-__all__ = ["lr_test", "score_test"]
+__all__ = ["check_same_data", "lr_test", "score_test"]
+
+_ALIKE = 1e-8
+"""Part of an input, in its standard deviations, that rounding leaves outside of a span."""
 
 
 def lr_test(restricted: Any, full: Any) -> TestResult:
@@ -55,12 +59,8 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
             f" {full.family.n_experts}: the likelihood ratio has no chi-square law then; use"
             " moestat.bootstrap_lrt"
         )
-    if not np.array_equal(restricted.rows.y, full.rows.y):
-        raise ValueError("restricted and full must be fits to the same responses")
-    df = full.family.n_free_params - restricted.family.n_free_params
-    # A gate of one expert has no parameters that matter.
-    if full.family.n_experts == 1:
-        df = _expert_params(full) - _expert_params(restricted)
+    check_same_data(restricted, full, ("restricted", "full"))
+    df = full.identified.rank - restricted.identified.rank
     if df < 1:
         raise ValueError(f"restricted must have fewer free parameters than full, got {-df} more")
     for name, result in (("restricted", restricted), ("full", full)):
@@ -74,8 +74,38 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
     return likelihood_ratio(restricted.log_likelihood, full.log_likelihood, df)
 
 
-def _expert_params(result: Any) -> int:
-    return int(np.sum(np.asarray(result.bse) > 0.0))
+def check_same_data(small: Any, large: Any, names: tuple[str, str]) -> None:
+    """Refuse fits whose likelihoods are not of the same data, or of laws that are not nested."""
+
+    def refuse(what: str) -> None:
+        raise ValueError(f"{names[0]} and {names[1]} must be fits to the same {what}")
+
+    one, two = small.rows, large.rows
+    if not np.array_equal(one.y, two.y):
+        refuse("responses")
+    if not np.array_equal(one.weight, two.weight):
+        refuse("sample weights")
+    if (one.groups is None) != (two.groups is None) or not np.array_equal(one.groups, two.groups):
+        refuse("groups")
+    if table_of(small.family.likelihood) != table_of(large.family.likelihood):
+        refuse("likelihood")
+    offsets = [_offset(result) for result in (small, large)]
+    if not np.allclose(*offsets, rtol=_ALIKE, atol=0.0):
+        refuse("offset")
+    # Every input of the smaller model is a linear function of those of the larger one.
+    inputs = [rows.X - rows.X.mean(axis=0) for rows in (one, two)]
+    size = [np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny) for X in inputs]
+    part, whole = (X / unit for X, unit in zip(inputs, size, strict=True))
+    left = part - whole @ np.linalg.lstsq(whole, part)[0]
+    if np.abs(left).max(initial=0.0) > _ALIKE:
+        refuse(f"inputs, or {names[0]} to some of them")
+
+
+def _offset(result: Any) -> FloatArray:
+    """What is added to the predictors of all experts (n,)."""
+    own = result.family.offset_input
+    X = result.rows.X
+    return np.zeros(len(X)) if own is None else own[1] * X[:, own[0]]
 
 
 def score_test(full: Any, theta: Any, df: int) -> TestResult:

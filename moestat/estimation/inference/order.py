@@ -13,11 +13,15 @@ from moestat.base.validate import as_generator, positive_int
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.fitting import fit_many
 from moestat.estimation.inference.found import check_likelihood, check_maximum
+from moestat.estimation.inference.nested import check_same_data
 from moestat.estimation.inference.resampling import MOST_RESAMPLES, parametric_samples
 from moestat.estimation.results import MoEResults
 from moestat.solvers.problem import Sample
 
 __all__ = ["OrderTest", "bootstrap_lrt"]
+
+_ROUNDS = 3
+"""How often resamples that are left out are replaced."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,7 +104,8 @@ def bootstrap_lrt(
 
     Notes
     -----
-    McLachlan (1987).  Fits that are not certified are left out and counted.  The statistic is that
+    McLachlan (1987).  Fits that are not certified are left out, counted, and replaced by those to
+    other resamples, up to three times.  The statistic is that
     of fits to the data made again in the way of those to resamples, by one search for starts each,
     so that all of them are looked for alike.
 
@@ -126,30 +131,37 @@ def bootstrap_lrt(
             f" {small.family.n_experts}"
         )
     rows = small.rows
-    if large.rows.X.shape != rows.X.shape or not np.array_equal(large.rows.y, rows.y):
-        raise ValueError("small and large must be fits to the same data")
+    check_same_data(small, large, ("small", "large"))
     model, theta = small.family, small.theta
     data = Sample(np.ascontiguousarray(rows.X.T), rows.y, rows.weight)
     generator = as_generator(rng)
-    sets = [
-        (s.X.T, model.likelihood.decode(s.y))
-        for s in parametric_samples(model, data, theta, count, generator)
-    ]
+
+    def ratios(sets: list[Any], weights: list[Any]) -> FloatArray:
+        heights = []
+        for family in (model, large.family):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MoEWarning)
+                own = {**options, "sample_weights": weights, "threads": threads}
+                fits = fit_many(family, sets, rng=generator.spawn(1)[0], **own)
+            heights.append([f.log_likelihood if f.certificate.certified else np.nan for f in fits])
+        return 2.0 * (np.array(heights[1]) - np.array(heights[0]))
+
+    def drawn(size: int) -> list[Any]:
+        samples = parametric_samples(model, data, theta, size, generator)
+        return [(s.X.T, model.likelihood.decode(s.y)) for s in samples]
+
     # The data themselves are fitted in the same way: a likelihood ratio of maxima that were looked
     # for less thoroughly would be too small.
-    sets.append((rows.X, rows.y))
-    options["sample_weights"] = [None] * count + [rows.weight]
-    heights = []
-    for family in (model, large.family):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MoEWarning)
-            fits = fit_many(family, sets, rng=generator.spawn(1)[0], threads=threads, **options)
-        heights.append([f.log_likelihood if f.certificate.certified else np.nan for f in fits])
-    values = 2.0 * (np.array(heights[1]) - np.array(heights[0]))
+    values = ratios([*drawn(count), (rows.X, rows.y)], [None] * count + [rows.weight])
     values, observed = values[:-1], values[-1]
     if not np.isfinite(observed):
         raise ValueError(
             "the fits to the data, made again as those to resamples, are not certified"
         )
+    # Others take the places of those left out, so that the smallest p-value stays 1 / (B + 1).
+    for _ in range(_ROUNDS):
+        missing = count - int(np.isfinite(values).sum())
+        if missing:
+            values = np.append(values, ratios(drawn(missing), [None] * missing))
     kept = np.isfinite(values)
     return OrderTest(float(observed), np.maximum(values[kept], 0.0), count, int(np.sum(~kept)))

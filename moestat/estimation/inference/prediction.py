@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, ndtr
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
-from moestat.estimation.inference.delta import gradients, standard_errors
+from moestat.estimation.inference.delta import gradients
 from moestat.model.family import Family
 
 __all__ = ["Prediction", "distribution", "predict_with_errors", "quantile", "variance"]
+
+_TINY = 1e-300
+_LARGE = 1e250
+"""Means and deviations beyond this count as this."""
+
+_HALVINGS = 2000
+"""More than bisection needs from one end of float64 to the other."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Prediction:
     predicted : ndarray of shape (n,) or (n, K)
         Conditional means, or probabilities of the classes.
     se : ndarray of the same shape
-        Standard errors; NaN where a parameter without one matters.
+        Standard errors; infinite where the data say nothing.
     noise : float or None
         Variance of the errors of a regression function.
     index : pandas.Index, optional
@@ -51,15 +60,21 @@ class Prediction:
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Intervals of level ``1 - alpha`` for the mean (n, 2) or the probabilities (n, K, 2).
 
-        Those of probabilities are made on the logit scale, so that they stay between 0 and 1.
+        Those of probabilities and of means between two ends are made on the logit scale, those
+        of positive means on the log scale: no end lies outside of the support.
         """
         half = _normal_quantile(alpha) * self.se
-        if self.predicted.ndim == 1:
-            return np.stack([self.predicted - half, self.predicted + half], axis=-1)
-        p = np.clip(self.predicted, 1e-300, 1.0 - 1e-16)
-        logit, half = np.log(p) - np.log1p(-p), half / (p * (1.0 - p))
-        ends = np.stack([logit - half, logit + half], axis=-1)
-        return 1.0 / (1.0 + np.exp(-ends))
+        low, high = _support(self.family, self.params, self.X)
+        sides = np.array([-1.0, 1.0])
+        if not np.isfinite(low):
+            return self.predicted[..., None] + half[..., None] * sides
+        above = np.maximum(self.predicted - low, _TINY)
+        if not np.isfinite(high):
+            with np.errstate(over="ignore"):
+                return low + above[..., None] * np.exp((half / above)[..., None] * sides)
+        p = np.clip(above / (high - low), _TINY, 1.0 - 1e-16)
+        move = (half / (high - low) / (p * (1.0 - p)))[..., None] * sides
+        return low + (high - low) * expit((np.log(p) - np.log1p(-p))[..., None] + move)
 
     def prediction_interval(self, alpha: float = 0.05) -> FloatArray:
         """Where a new response lies with probability ``1 - alpha``, shape (n, 2).
@@ -116,7 +131,7 @@ class Prediction:
 def predict_with_errors(
     family: Family,
     theta: FloatArray,
-    covariance: FloatArray,
+    errors: Callable[[FloatArray], FloatArray],
     X: Any,
     noise: float | None = None,
     index: Any = None,
@@ -130,8 +145,8 @@ def predict_with_errors(
         The model.
     theta : ndarray of shape (P,)
         The estimate.
-    covariance : ndarray of shape (P, P)
-        Its covariance.
+    errors : callable
+        ``errors(G)``: standard errors (q,) of functions with derivatives G (q, P) in theta.
     X : ndarray of shape (n, d)
         Inputs.
     noise : float, optional
@@ -139,24 +154,59 @@ def predict_with_errors(
     index, labels : optional
         Of `Prediction`.
 
+    Returns
+    -------
+    Prediction
+        An error of something between two ends is at most half their distance, the largest
+        standard deviation that there is (Popoviciu 1935).
+
+    Raises
+    ------
+    ValueError
+        If a mean is beyond the range of float64.
+
     Examples
     --------
     >>> from moestat import family, fit
     >>> x = np.linspace(-1, 1, 50)
     >>> y = 1 + 2 * x + np.where(np.arange(50) % 2, 0.1, -0.1)
     >>> result = fit(family("gaussian", gate="softmax", n_experts=1), x, y, rng=0)
-    >>> p = predict_with_errors(result.family, result.params, result.cov_params(), x[:1, None])
+    >>> V = result.cov_params()
+    >>> errors = lambda G: np.sqrt(np.einsum("qp,pr,qr->q", G, V, G))
+    >>> p = predict_with_errors(result.family, result.params, errors, x[:1, None])
     >>> p.predicted.round(3).tolist(), p.se.round(4).tolist()
     ([-1.006], [0.0278])
     """
     X = np.asarray(X, dtype=np.float64)
     classes = family.likelihood.support is not None
-    predicted = np.asarray((family.probabilities if classes else family.mean)(theta, X))
-    scale, se = float(np.abs(predicted).max(initial=1.0)), np.empty_like(predicted)
-    for rows, _, gradient in gradients(family, theta, X):
-        errors = standard_errors(gradient, covariance, scale)
-        se[rows] = errors.T if classes else errors[0]
-    return Prediction(family, theta, X, predicted, se, noise, index, labels)
+    with np.errstate(over="ignore", invalid="ignore"):
+        predicted = np.asarray((family.probabilities if classes else family.mean)(theta, X))
+        wild = np.flatnonzero(~np.isfinite(predicted.reshape(len(X), -1)).all(axis=1))
+        if wild.size:
+            raise ValueError(
+                f"X: the mean at row {wild[0]} is beyond the range of float64: it lies too far"
+                " outside of the data of the fit"
+            )
+        se = np.empty_like(predicted)
+        for rows, _, gradient in gradients(family, theta, X):
+            found = errors(gradient.reshape(theta.size, -1).T).reshape(gradient.shape[1:])
+            se[rows] = found.T if classes else found[0]
+    se[np.isnan(se)] = np.inf
+    low, high = _support(family, theta, X)
+    return Prediction(
+        family, theta, X, predicted, np.minimum(se, (high - low) / 2), noise, index, labels
+    )
+
+
+def _support(family: Family, theta: FloatArray, X: FloatArray) -> tuple[float, float]:
+    """Least and largest value that means, or probabilities, can have."""
+    if family.likelihood.support is not None:
+        return 0.0, 1.0
+    if family.likelihood.law is None:
+        return -np.inf, np.inf
+    law = family.likelihood.law(family.predictors(theta, np.ascontiguousarray(X[:1].T)))
+    low, high = law.support()
+    return float(np.min(low)), float(np.max(high))
 
 
 def quantile(
@@ -165,9 +215,7 @@ def quantile(
     """The q-quantile (n,) of the fitted density at each input (n, d)."""
     if family.likelihood.support is not None:
         raise ValueError("classes have no quantiles; which='proba' are their probabilities")
-    if family.likelihood.law is not None:
-        return _law_quantile(family, theta, X, q)
-    return _mixture_quantile(q, *_components(family, theta, X, noise))
+    return _quantile(q, *_components(family, theta, X, noise), family.likelihood.counts)
 
 
 def variance(
@@ -176,7 +224,7 @@ def variance(
     """The variance (n,) of a response at each input (n, d), within and between experts."""
     if family.likelihood.support is not None:
         raise ValueError("classes have no variance; which='proba' are their probabilities")
-    weight, mean, deviation = _components(family, theta, X, noise)
+    weight, mean, deviation, _ = _components(family, theta, X, noise)
     centre = np.sum(weight * mean, axis=0)
     return np.sum(weight * (deviation**2 + (mean - centre) ** 2), axis=0)
 
@@ -185,16 +233,10 @@ def distribution(
     family: Family, theta: FloatArray, X: FloatArray, y: FloatArray, noise: float | None = None
 ) -> FloatArray:
     """The probability (n,) of a response of at most y (n,) at each input (n, d)."""
-    from scipy.special import ndtr
-
     if family.likelihood.support is not None:
         raise ValueError("classes have no distribution function; which='density' has theirs")
-    if family.likelihood.law is not None:
-        eta = family.predictors(theta, np.ascontiguousarray(X.T))
-        share = family.gate_probabilities(theta, X).T
-        return np.sum(share * family.likelihood.law(eta).cdf(y), axis=0)
-    weight, mean, deviation = _components(family, theta, X, noise)
-    return np.sum(weight * ndtr((y - mean) / deviation), axis=0)
+    weight, _, _, cumulative = _components(family, theta, X, noise)
+    return np.sum(weight * cumulative(y), axis=0)
 
 
 def _normal_quantile(alpha: float) -> float:
@@ -203,50 +245,64 @@ def _normal_quantile(alpha: float) -> float:
     return float(norm.ppf(1.0 - real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0))
 
 
+Components = tuple[FloatArray, FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]
+
+
 def _components(
     family: Family, theta: FloatArray, X: FloatArray, noise: float | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights, means and standard deviations of the components at each input, each (k, n)."""
+) -> Components:
+    """Weights, means and standard deviations (k, n) of the components, and their laws."""
     if family.is_regression:
         mean = np.atleast_2d(family.mean(theta, X))
-        return np.ones_like(mean), mean, np.full_like(mean, np.sqrt(noise or 0.0))
+        deviation = np.full_like(mean, np.sqrt(noise or 0.0))
+        return np.ones_like(mean), mean, deviation, lambda y: ndtr((y - mean) / deviation)
     weight = family.gate_probabilities(theta, X).T
-    design = np.ascontiguousarray(X.reshape(len(X), -1).T)
+    eta = family.predictors(theta, np.ascontiguousarray(X.reshape(len(X), -1).T))
     assert family.likelihood.spread is not None
-    mean, deviation = family.likelihood.spread(family.predictors(theta, design))
-    return weight, mean, np.broadcast_to(deviation, mean.shape)
+    with np.errstate(over="ignore"):
+        mean, deviation = family.likelihood.spread(eta)
+    deviation = np.broadcast_to(deviation, mean.shape)
+    if family.likelihood.law is None:
+        return weight, mean, deviation, lambda y: ndtr((y - mean) / deviation)
+    law = family.likelihood.law(eta)
+
+    def cumulative(y: FloatArray) -> FloatArray:
+        # Of laws beyond the range of float64 all that is known is on which side their mean is.
+        found = law.cdf(y)
+        return np.where(np.isnan(found), y >= mean, found)
+
+    return weight, mean, deviation, cumulative
 
 
-def _law_quantile(family: Family, theta: FloatArray, X: FloatArray, q: float) -> FloatArray:
-    """The least response (n,) that is not exceeded with probability q at each input (n, d).
-
-    By bisection between those of the experts, of counts to the count.
-    """
-    assert family.likelihood.law is not None
-    weight = family.gate_probabilities(theta, X).T
-    law = family.likelihood.law(
-        family.predictors(theta, np.ascontiguousarray(X.reshape(len(X), -1).T))
-    )
-    counts, ends = family.likelihood.counts, law.ppf(q)
-    low, high = ends.min(axis=0) - (1.0 if counts else 0.0), ends.max(axis=0)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        middle = np.floor(middle) if counts else middle
-        below = np.sum(weight * law.cdf(middle), axis=0) < q
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return high
-
-
-def _mixture_quantile(
-    q: float, weight: FloatArray, mean: FloatArray, deviation: FloatArray
+def _quantile(
+    q: float,
+    weight: FloatArray,
+    mean: FloatArray,
+    deviation: FloatArray,
+    cumulative: Callable[[FloatArray], FloatArray],
+    counts: bool,
 ) -> FloatArray:
-    """The q-quantile of normal mixtures (k, n) by bisection, to 1e-12 of the spread."""
-    from scipy.special import ndtr, ndtri
+    """The least response (n,) that is not exceeded with probability q, by bisection.
 
-    ends = mean + deviation * ndtri(q)
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        below = np.sum(weight * ndtr((middle - mean) / deviation), axis=0) < q
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return 0.5 * (low + high)
+    It begins with Cantelli's bounds of the components, and ends at the count, or within 1e-12 of
+    the value or of the deviations there.
+    """
+    reach = np.minimum(deviation, _LARGE)
+    middle = np.minimum(mean, _LARGE)
+    low = np.min(middle - reach * np.sqrt((1.0 - q) / q), axis=0)
+    high = np.max(middle + reach * np.sqrt(q / (1.0 - q)), axis=0)
+    least = np.min(reach, axis=0)
+    if counts:
+        low, high = np.maximum(np.floor(low) - 1.0, -1.0), np.ceil(high)
+        least = np.full_like(low, 1e12)
+    for _ in range(_HALVINGS):
+        size = np.maximum(np.maximum(np.abs(low), np.abs(high)), least)
+        if np.all(high - low <= 1e-12 * size):
+            break
+        # Ends that are far apart are halved in their logarithms.
+        far = (low >= -1.0) & (high > 4.0 * (low + 2.0))
+        at = np.where(far, np.sqrt(np.maximum((low + 2.0) * high, 0.0)), 0.5 * (low + high))
+        at = np.floor(at) if counts else at
+        below = np.sum(weight * cumulative(at), axis=0) < q
+        low, high = np.where(below, at, low), np.where(below, high, at)
+    return high

@@ -10,13 +10,13 @@ import numpy as np
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
-from moestat.estimation.inference.found import check_likelihood, found
+from moestat.estimation.inference.found import Found, check_likelihood, found
 from moestat.estimation.inference.restricted import minimise, negative_log_likelihood
 
 __all__ = ["Profile", "profile"]
 
 _FARTHEST = 1e3
-"""An end that is not met within so many standard errors is reported as infinite."""
+"""An end that is not met within so many units is at infinity: standard errors, or predictors'."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,17 @@ class Profile:
     log_likelihood: FloatArray = field(repr=False)
     interval: tuple[float, float]
     alpha: float
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        said = f"{self.name}: {1.0 - self.alpha:.4g} profile interval ({low:.4g}, {high:.4g})"
+        ends = [f"{end:g}" for end in self.interval if not np.isfinite(end)]
+        if not ends:
+            return said
+        return (
+            f"{said}. To {' and '.join(ends)} the log-likelihood stays above the cut as far as"
+            f" {self.values[0]:.4g} and {self.values[-1]:.4g}: no finite end"
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """The profile with its cut.
@@ -90,8 +101,13 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     Raises
     ------
     ValueError
-        If the name is unknown, the parameter has no standard error, the fit is not certified, or
+        If the name is unknown, the parameter is not identified, the fit is not certified, or
         a higher likelihood is met on the way: the fit was not the maximum then.
+
+    Notes
+    -----
+    Ends are sought up to a thousand standard errors away; of a parameter at infinity, which has
+    none, up to a thousand units of the predictors, or until it has come back to 0.
 
     Examples
     --------
@@ -102,6 +118,7 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     >>> [round(end, 3) for end in profile(result, "log nu[0]").interval]
     [-1.797, -0.915]
     """
+    from scipy.optimize import root_scalar
     from scipy.stats import chi2
 
     level = real_in("alpha", alpha, 0.0, 0.999, open_low=True)
@@ -113,60 +130,75 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
         raise ValueError("profile needs a certified fit: nothing is known about this one's height")
     j = names.index(name)
     inner = found(result)
-    V = inner.covariance
-    row = inner.row(j)
-    spread = float(np.sqrt(row @ V @ row))
-    error = float(np.asarray(result.bse)[j])
-    if not np.isfinite(error) or error <= 0.0:
-        raise ValueError(
-            f"name: {name!r} has no standard error (it is a reference, on a bound, or not"
-            " identified)"
-        )
-    free = inner.free
+    row, theta = inner.row(j), float(result.theta[j])
+    unit, direction = _scale(inner, row, name)
     objective = negative_log_likelihood(inner.problem)
     top = objective(inner.theta)[0]
-    direction = V @ row / spread**2
     cut = float(np.sqrt(chi2.ppf(1.0 - level, 1)))
+    # A parameter at infinity may have to come back from afar.
+    farthest = max(_FARTHEST, 2.0 * abs(theta) / unit)
     visited = {0.0: 0.0}
 
     def side(sign: float) -> float:
-        start, root = inner.theta, 0.0
-        last, last_root, step = 0.0, 0.0, cut
-        while step < _FARTHEST:
-            moved = start + sign * (step - last) * spread * direction
-            end, value, _ = minimise(
-                objective, moved, free, row[None], inner.family.lower, inner.family.upper
-            )
+        near = 0.0, 0.0, inner.theta
+
+        def root(step: float) -> float:
+            """Root of twice the loss, with the parameter held so many units away."""
+            nonlocal near
+            begin = near[2] + sign * (step - near[0]) * unit * direction
+            lower, upper = inner.family.lower, inner.family.upper
+            if abs(row @ (np.clip(begin, lower, upper) - begin)) > 1e-6 * unit:
+                return -1.0  # the box ends before the likelihood falls
+            end, value, _ = minimise(objective, begin, inner.free, row[None], lower, upper)
             loss = value - top
             if loss < -1e-3:
                 raise ValueError(
                     f"a log-likelihood higher by {-loss:.3g} was met at {name} ="
-                    f" {result.theta[j] + sign * step * spread:.6g}: the fit was not the maximum;"
-                    " fit again with more starts"
+                    f" {theta + sign * step * unit:.6g}: the fit was not the maximum; fit again"
+                    " with more starts"
                 )
             visited[sign * step] = -max(loss, 0.0)
-            root = float(np.sqrt(2.0 * max(loss, 0.0)))
-            if abs(root - cut) < 1e-6 * cut:
-                return step
-            # The signed root is nearly linear in the parameter.
-            slope = (root - last_root) / (step - last) if step != last else 0.0
-            start, previous = end, (step, root)
-            if slope <= 0.0:
-                step *= 2.0
-            else:
-                step = min(max(step + (cut - root) / slope, 0.25 * step), 3.0 * step)
-            last, last_root = previous
-            if abs(step - last) < 1e-9 * step:
-                return step
-        return np.inf
+            found = float(np.sqrt(2.0 * max(loss, 0.0)))
+            if found < cut and step > near[0]:
+                near = step, found, end
+            return found
 
-    ends = result.theta[j] - side(-1.0) * spread, result.theta[j] + side(1.0) * spread
+        step = cut
+        while (far := root(step)) < cut:
+            if step > farthest or far < 0.0:
+                return np.inf
+            # The signed root is nearly linear in the parameter.
+            step *= min(max(1.01 * cut / max(far, 1e-3 * cut), 1.01), 3.0)
+        ends = near[0], step
+        return float(root_scalar(lambda at: root(at) - cut, bracket=ends, rtol=1e-7).root)
+
+    ends = theta - side(-1.0) * unit, theta + side(1.0) * unit
     order = sorted(visited)
     return Profile(
         name,
-        float(result.theta[j]),
-        result.theta[j] + spread * np.array(order),
+        theta,
+        theta + unit * np.array(order),
         np.array([visited[t] for t in order]),
         (float(ends[0]), float(ends[1])),
         level,
     )
+
+
+def _scale(inner: Found, row: FloatArray, name: str) -> tuple[float, FloatArray]:
+    """A unit of a parameter, and the direction (P,) along which to move it by 1.
+
+    They are its standard error and the best linear guess of the maxima on the way; where the
+    likelihood is flat, a unit of the predictors and the flat direction.
+    """
+    known = inner.known
+    basis = known.told if known.seen(row[None])[0] else known.flat
+    if not known.definite or np.any(row[known.held]) or known.related(row[None])[0]:
+        basis = known.told[:, :0]
+    along = row @ basis
+    spread = float(np.linalg.norm(along))
+    if spread == 0.0:
+        raise ValueError(
+            f"name: {name!r} has no standard error (it is a reference, on a bound, or not"
+            " identified)"
+        )
+    return spread, basis @ along / spread**2

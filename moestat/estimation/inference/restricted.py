@@ -106,7 +106,7 @@ def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
     if not result.certificate.certified:
         raise ValueError("fit_constrained needs a certified fit: this one is not a maximum")
     matrix, value = linear_constraints(constraints, result.param_names)
-    check_errors(matrix, result.param_names, np.asarray(result.cov_params()))
+    check_errors(matrix, result.param_names, result._spread)
     inner = found(result)
     free = inner.free
     rows = np.zeros_like(matrix)
@@ -137,7 +137,7 @@ def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
     covariance = inner.outward_matrix(covariance)
     variance = np.diag(covariance)
     errors = np.sqrt(np.where(variance > 1e-12 * np.asarray(result.bse) ** 2, variance, 0.0))
-    n_free = result.family.n_free_params - len(value)
+    n_free = result.identified.rank - len(value)
     return RestrictedFit(
         constraints,
         result._labelled(inner.outward(theta)),

@@ -231,7 +231,7 @@ def select(
         own = generator.spawn(1)[0]
         result = fit(model, X, y, sample_weight=sample_weight, rng=own, **solving)
         results[size] = result
-        n, p, top = result.n_independent, model.n_free_params, result.log_likelihood
+        n, p, top = result.n_independent, result.identified.rank, result.log_likelihood
         entropy = classification_entropy(*result.assignments)
         entries = {
             "k": size,

@@ -9,6 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.found import found
+from moestat.estimation.inference.identified import identified_at
 from moestat.model.family import Family
 from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
@@ -40,12 +41,17 @@ class Simpler:
 
     def __str__(self) -> str:
         if len(self.experts) == 1:
-            what = f"expert {self.experts[0] + 1} explains hardly any sample: without it"
+            said, rest = f"expert {self.experts[0] + 1} explains hardly any sample", "without it"
         else:
             first, second = (atom + 1 for atom in self.experts)
-            what = f"experts {first} and {second} hardly differ: with one of them"
+            said, rest = f"experts {first} and {second} hardly differ", "with one of them"
+        if self.gain <= 0.0:
+            return (
+                f"the data tell the experts apart: BIC is higher by {-self.gain:.1f} with one"
+                " expert less"
+            )
         return (
-            f"{what} BIC is lower by {self.gain:.1f}. If the data have an expert less, the"
+            f"{said}: {rest} BIC is lower by {self.gain:.1f}. If the data have an expert less, the"
             " information is singular at the truth and estimates are not normal: Wald's standard"
             " errors, tests and intervals do not hold there. moestat.select and"
             " moestat.bootstrap_lrt are about the number of experts"
@@ -104,7 +110,7 @@ def simpler(result: Any) -> Simpler | None:
     top = max(solved, key=lambda t: ends[t].log_likelihood)
     # What the change of units adds to a log-likelihood is the same for both.
     loss = _height(result) - ends[top].log_likelihood
-    spared = family.n_free_params - small.n_free_params
+    spared = inner.known.rank - identified_at(problems[top], ends[top]).rank
     gain = spared * np.log(result.n_independent) - 2.0 * loss
     height = result.log_likelihood - loss
     return Simpler(float(height), float(gain), candidates[int(best[top])][0])

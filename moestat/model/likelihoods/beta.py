@@ -62,9 +62,7 @@ def block(eta, y, m, order, value, d1, d2):
 
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the response, from predictors (..., 2, n)."""
-    from scipy.special import expit
-
-    mean, phi = expit(eta[..., 0, :]), np.exp(eta[..., 1, :])
+    mean, phi = 1.0 / (1.0 + np.exp(-eta[..., 0, :])), np.exp(eta[..., 1, :])
     return mean, np.sqrt(mean * (1.0 - mean) * phi / (1.0 + phi))
 
 

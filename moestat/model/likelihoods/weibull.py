@@ -67,11 +67,11 @@ def law(eta: FloatArray) -> Any:
 
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the response, from predictors (..., 2, n)."""
-    from scipy.special import gammaln
+    from scipy.special import loggamma
 
     sigma = np.exp(eta[..., 1, :])
-    mean = np.exp(eta[..., 0, :] + gammaln(1.0 + sigma))
-    share = gammaln(1.0 + 2.0 * sigma) - 2.0 * gammaln(1.0 + sigma)
+    mean = np.exp(eta[..., 0, :] + loggamma(1.0 + sigma))
+    share = loggamma(1.0 + 2.0 * sigma) - 2.0 * loggamma(1.0 + sigma)
     return mean, mean * np.sqrt(np.expm1(share))
 
 

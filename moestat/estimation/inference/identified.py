@@ -1,0 +1,282 @@
+"""What the data say about the parameters: which directions they tell, leave open, or never see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.model.family import Family
+from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.solution import Solution
+
+__all__ = ["Identified", "channel_metric", "identified", "identified_at", "shortest"]
+
+_NULL = 1e-12
+"""Eigenvalues of a matrix of unit diagonal below this are 0 but for rounding."""
+
+_FLAT = 1e-4
+"""Information along a direction that moves the predictors by 1: a standard error above 100."""
+
+_NARROW = 1e-2
+"""Squared width of bounds, in the least standard errors that the data allow, of a constant."""
+
+_PART, _SEEN = 1e-6, 1e-3
+"""Parts of a unit vector along null directions, and along flat ones, that are not rounding."""
+
+
+@dataclass(frozen=True)
+class Identified:
+    """A fit's parameters by what the data say about them, in the coordinates of the fit.
+
+    Parameters
+    ----------
+    estimated : ndarray of shape (P,)
+        Coordinates that are estimated: not references, nor between bounds so close that no data
+        of this size tell them apart.
+    held : ndarray of shape (P,)
+        Coordinates that a bound holds.
+    unit : ndarray of shape (P,)
+        Moves of each estimated coordinate that move its predictor by 1, root mean square.
+    aliased : ndarray of shape (P, a)
+        Directions that move no predictor of any row: linear relations among inputs.
+    flat : ndarray of shape (P, m)
+        Directions that move predictors by 1, root mean square, at hardly any cost: the maximum
+        lies at infinity along them, or hardly any row speaks of them.
+    told : ndarray of shape (P, t)
+        The other directions, orthonormal in the information.
+    whitened : ndarray of shape (P, r)
+        These and the flat ones, orthonormal in the metric: what they are judged by.
+    definite : bool
+        Whether the information is nowhere negative, as at a maximum.
+    pinned : int
+        Number of free coordinates between bounds that are as good as one value.
+    tied : int
+        Number of coordinates that are equal to others.
+    """
+
+    estimated: np.ndarray
+    held: np.ndarray
+    unit: FloatArray = field(repr=False)
+    aliased: FloatArray
+    flat: FloatArray
+    told: FloatArray = field(repr=False)
+    whitened: FloatArray = field(repr=False)
+    definite: bool
+    pinned: int = 0
+    tied: int = 0
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Inverse information (P, P) along what is told, 0 along everything else."""
+        return self.told @ self.told.T
+
+    @property
+    def rank(self) -> int:
+        """Number of parameters that data of this kind can tell: degrees of freedom of the model.
+
+        Flat directions count: at other values of the parameters they would have been told.
+        """
+        return int(self.estimated.sum()) - self.tied - self.aliased.shape[1]
+
+    def related(self, rows: FloatArray) -> np.ndarray:
+        """Whether derivatives (q, P) have a part along a linear relation among inputs, (q,)."""
+        return (_norm(rows @ self.aliased) > _PART * _norm(rows * self.unit))[:, 0]
+
+    def seen(self, rows: FloatArray) -> np.ndarray:
+        """Whether derivatives (q, P) have no part along what the data do not tell, shape (q,)."""
+        bound = np.any(np.abs(rows[:, self.held]) > _PART * _norm(rows), axis=1)
+        open_ = (_norm(rows @ self.flat) > _SEEN * _norm(rows @ self.whitened))[:, 0]
+        return self.definite & ~(bound | self.related(rows) | open_)
+
+    def errors(self, rows: FloatArray, variance: FloatArray | None = None) -> FloatArray:
+        """Standard errors (q,) of functions with derivatives (q, P), by the delta method.
+
+        Coordinates on a bound are constants.  A flat direction enters with what one unit of the
+        predictors along it does: nothing where the function has come to its end, and a lot in
+        between.  Infinite where a linear relation among inputs that the data obey does not hold,
+        and where the fit is no maximum.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (q, P)
+            Derivatives.
+        variance : ndarray of shape (q,), optional
+            Variances along what is told, by another covariance than the inverse information.
+        """
+        own = np.sum((rows @ self.told) ** 2, axis=1) if variance is None else variance
+        # Not below 0 where a covariance is not positive to the last digit.
+        total = np.maximum(own, 0.0) + np.sum((rows @ self.flat) ** 2, axis=1)
+        return np.sqrt(np.where(self.related(rows) | (not self.definite), np.inf, total))
+
+    @property
+    def why(self) -> str:
+        """Why the rank is less than the number of parameters with names; "" where it is not."""
+        lost = self.aliased.shape[1]
+        parts = [f"{lost} by linear relations among the inputs"] * bool(lost)
+        parts += [f"{self.pinned} by bounds that leave no room"] * bool(self.pinned)
+        if not parts:
+            return ""
+        count = self.rank + lost + self.pinned
+        return (
+            f"{self.rank} of {count} free parameters are degrees of freedom: the others are taken"
+            f" {' and '.join(parts)}"
+        )
+
+    def spread(self, rows: FloatArray) -> FloatArray:
+        """Covariance (q, q) of functions with derivatives (q, P); NaN for those not told."""
+        scaled = rows @ self.told
+        spread = scaled @ scaled.T
+        lost = ~self.seen(rows)
+        spread[lost] = np.nan
+        spread[:, lost] = np.nan
+        return spread
+
+
+def _norm(rows: FloatArray) -> FloatArray:
+    return np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
+    """Metric (P, P) of the channels without a ridge: mean squared moves of predictors by steps.
+
+    It is that of `moestat.solvers.problem.Problem.metric`, with products of inputs and 0 along
+    what moves no predictor: linear relations among inputs, and the gate of a single expert.
+    """
+    family, data = problem.family, problem.data
+    gram = data.gram
+    if any(channel.products is not None for channel in family.channels):
+        gram = np.sum(list(data.over(_gram)), axis=0) / float(data.weight.sum())
+    unit = family.units(theta)
+    metric = np.zeros((family.n_params, family.n_params))
+    for (_, c), first in np.ndenumerate(family.index):
+        if family.n_experts == 1 and family.gate.normalised and c < family.first_expert_channel:
+            continue
+        width = int(family.width[c])
+        read = np.concatenate([[0], family.offset[c] + np.arange(width - 1)])
+        metric[first : first + width, first : first + width] = gram[np.ix_(read, read)]
+    return metric / np.outer(unit, unit)
+
+
+def _gram(part: Sample) -> FloatArray:
+    """Weighted sum of ``phi phi'`` with phi = (1, x, products)."""
+    rows, columns = np.triu_indices(len(part.X))
+    factor = np.where(rows == columns, 1.0, np.sqrt(2.0))[:, None]
+    phi = np.vstack([np.ones(part.size), part.X, factor * part.X[rows] * part.X[columns]])
+    return (phi * part.weight) @ phi.T
+
+
+def identified(
+    family: Family, solution: Solution, n: float, metric: FloatArray | None = None
+) -> Identified:
+    """Sort the directions of parameter space by what the data say about them.
+
+    Parameters
+    ----------
+    family : Family
+        The family, with the box of the fit.
+    solution : Solution
+        Estimate and observed information.
+    n : float
+        Sum of the weights.
+    metric : ndarray of shape (P, P), optional
+        `channel_metric`; without it relations among inputs are not told from flat directions.
+
+    Notes
+    -----
+    With M the metric, directions u of ``M u = 0`` are aliased.  In a basis of the others that is
+    orthonormal in M an eigenvector of the information with an eigenvalue below 1e-4 is flat: a
+    maximum at infinity, as of separated classes (Albert and Anderson 1984), leaves such.  A
+    default bound where one ends is none of the model's.
+    """
+    theta, information = solution.theta, solution.information
+    lower, upper = family.box_at(theta)
+    absolute = metric is not None and not family.is_regression
+    if metric is None:
+        metric = np.diag(np.abs(np.diag(information))) / n
+    own = np.zeros(family.n_params, dtype=bool)
+    for name in family.given:
+        own[family.blocks[name]] = True
+    wide = (upper - lower) ** 2 * n * np.diag(metric) >= _NARROW
+    estimated = (lower < upper) & (wide | ~own)
+    ties = [own for own in family.ties if estimated[own].all()]
+    unit, null, _ = _basis(metric, estimated, ties)
+    related = np.any(np.abs(null) > _PART * unit[:, None], axis=1)
+    on = estimated & ((theta <= lower) | (theta >= upper)) & ~related
+    sort = partial(_sorted, information, metric, _FLAT if absolute else 0.0, ties)
+    held = on & own
+    found = sort(estimated & ~held)
+    if on.any() and not found[-1]:
+        held = on
+        found = sort(estimated & ~held)
+    pinned = int(np.sum((lower < upper) & ~estimated))
+    tied = sum(own.size - 1 for own in ties)
+    return Identified(estimated, held, unit, null, *found, pinned, tied)
+
+
+def identified_at(problem: Problem, solution: Solution) -> Identified:
+    """`identified` of a solution of a problem with its data."""
+    metric = channel_metric(problem, solution.theta)
+    return identified(problem.family, solution, float(problem.data.weight.sum()), metric)
+
+
+def _basis(
+    metric: FloatArray, free: np.ndarray, ties: Sequence[IntArray]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Units (P,), null directions and an orthonormal basis (P, r) of a metric at free places."""
+    alone = free.copy()
+    whole = [own for own in ties if free[own].all()]
+    for own in ties:
+        alone[own] = False
+    columns = np.eye(free.size)[:, alone]
+    if whole:
+        columns = np.column_stack([columns, *(np.isin(range(free.size), own) for own in whole)])
+    metric = columns.T @ metric @ columns
+    size = np.sqrt(np.diag(metric))
+    size[size == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(metric / np.outer(size, size))
+    full = columns @ (vectors / size[:, None])
+    null = values <= _NULL
+    return columns @ (1.0 / size), full[:, null], full[:, ~null] / np.sqrt(values[~null])
+
+
+def _sorted(
+    information: FloatArray,
+    metric: FloatArray,
+    flat: float,
+    ties: Sequence[IntArray],
+    free: np.ndarray,
+) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+    """Flat directions of free coordinates, those that are told, all of them, and definiteness."""
+    _, _, basis = _basis(metric, free, ties)
+    if not np.isfinite(information[np.ix_(free, free)]).all():
+        return basis[:, :0], basis[:, :0], basis, False
+    values, vectors = np.linalg.eigh(basis.T @ information @ basis)
+    basis = basis @ vectors
+    least = max(flat, _NULL * float(np.abs(values).max(initial=0.0)))
+    told = values > least
+    scaled = basis[:, told] / np.sqrt(values[told])
+    return basis[:, np.abs(values) <= least], scaled, basis, bool(np.all(values >= -least))
+
+
+def shortest(problem: Problem, solution: Solution) -> Solution:
+    """The shortest of the solutions with the same predictors at every row.
+
+    Along linear relations among inputs a solver ends anywhere, on a default bound, too.
+    """
+    family, theta = problem.family, solution.theta
+    lower, upper = family.box_at(theta)
+    unit, null, _ = _basis(channel_metric(problem, theta), lower < upper, family.ties)
+    if not null.size:
+        return solution
+    scale = np.where(unit > 0.0, unit, 1.0)
+    moved = theta - null @ ((null / scale[:, None]).T @ (theta / scale))
+    if np.any((moved < lower) | (moved > upper)):
+        return solution
+    on = np.flatnonzero((lower < upper) & ((moved <= lower) | (moved >= upper)))
+    active = tuple(family.param_names[j] for j in on)
+    certificate = replace(solution.certificate, active=active)
+    return replace(solution, theta=moved, certificate=certificate)

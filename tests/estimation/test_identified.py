@@ -1,0 +1,268 @@
+"""What the data do not tell: counting, errors of what they do tell, and what is said about it."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+import moestat
+from moestat.base.warnings import (
+    AliasedWarning,
+    BoundWarning,
+    LimitWarning,
+    MoEWarning,
+    SeparationWarning,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+
+
+def _kinds(make):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = make()
+    return result, {w.category for w in caught if issubclass(w.category, MoEWarning)}
+
+
+@pytest.fixture(scope="module")
+def dummies():
+    """A level of three, coded by three columns and by two."""
+    rng = np.random.default_rng(0)
+    n = 600
+    level = rng.integers(0, 3, n)
+    X = np.column_stack([rng.uniform(20, 60, n), np.eye(3)[level]])
+    old = rng.random(n) < 1 / (1 + np.exp(-(X[:, 0] - 40) / 3))
+    y = np.where(old, 30 + 5 * (level == 1), X[:, 0] - 10) + rng.normal(size=n)
+    return X, y
+
+
+def test_a_column_too_many_is_not_counted(dummies):
+    X, y = dummies
+    full, said = _kinds(lambda: moestat.fit("gaussian", X, y, rng=0))
+    small = moestat.fit("gaussian", X[:, :3], y, rng=0)
+    assert said == {AliasedWarning}  # no bound is met
+    assert full.llf == pytest.approx(small.llf, abs=1e-6)
+    assert full.bic == pytest.approx(small.bic, abs=1e-5)
+    assert full.df_resid == small.df_resid == 600 - 14
+    assert moestat.lr_test(moestat.fit("gaussian", X[:, :1], y, rng=0), full).df == 6
+    assert "14 of 17 free parameters" in str(full.summary())
+    assert np.abs(full.theta).max() < 50.0
+
+
+def test_contrasts_of_aliased_columns_have_errors(dummies):
+    X, y = dummies
+    full = moestat.fit("gaussian", X, y, rng=0)
+    small = moestat.fit("gaussian", X[:, :3], y, rng=0)
+    names = full.param_names
+    for name in ("a[0,1]", "b[0]", "beta1[0,2]"):
+        assert np.isnan(full.bse[names.index(name)])
+    for name in ("a[0,0]", "beta1[0,0]", "log nu[0]"):
+        assert full.bse[names.index(name)] == pytest.approx(
+            small.bse[small.param_names.index(name)], rel=1e-4
+        )
+    ours = full.wald_test("a[0,2] - a[0,1] = 0").statistic
+    assert ours == pytest.approx(small.wald_test("a[0,2] - a[0,1] = 0").statistic, rel=1e-4)
+    with pytest.raises(ValueError, match=r"a\[0,1\].*no standard error"):
+        full.wald_test("a[0,1] = 0")
+    for kind in ("HC0", "expected"):
+        robust = full.get_robustcov_results(kind)
+        same = small.get_robustcov_results(kind)
+        assert robust.bse[names.index("a[0,0]")] == pytest.approx(
+            same.bse[small.param_names.index("a[0,0]")], rel=1e-4
+        )
+        assert np.isnan(robust.bse[names.index("b[0]")])
+
+
+def test_narrow_bounds_are_not_parameters():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 4))
+    y = np.where(rng.random(200) < 0.4, X[:, 0], -X[:, 0]) + 0.3 * rng.normal(size=200)
+    pinned = moestat.family(
+        "gaussian", gate="softmax", n_features=4, bounds={"beta1": (-1e-9, 1e-9)}
+    )
+    narrow = moestat.fit(pinned, X, y, rng=0)
+    constant = moestat.fit("gaussian", X, y, gate_inputs=[], rng=0)
+    assert narrow.llf == pytest.approx(constant.llf, abs=1e-4)
+    assert narrow.bic == pytest.approx(constant.bic, abs=1e-3)
+    wide = moestat.family("gaussian", gate="softmax", n_features=4, bounds={"beta1": (-5, 5)})
+    assert moestat.fit(wide, X, y, rng=0).bic > constant.bic
+
+
+@pytest.mark.parametrize("units", [1.0, 1e3])
+def test_an_empty_level_of_counts_leaves_the_others_their_errors(units):
+    rng = np.random.default_rng(0)
+    level = np.repeat([0, 1, 2], 30)
+    X = units * (np.column_stack([level == 1, level == 2]) + 7.0)
+    y = np.where(level == 1, 0, rng.poisson(3, 90))
+    result = moestat.fit("poisson", X, y, n_experts=1, rng=0)
+    other = sm.GLM(
+        y[level != 1], sm.add_constant(X[level != 1][:, 1:]), family=sm.families.Poisson()
+    ).fit()
+    frame = result.get_prediction(X).summary_frame()
+    theirs = other.get_prediction().summary_frame()
+    np.testing.assert_allclose(frame["mean_se"][level != 1], theirs["mean_se"], rtol=1e-6)
+    names = result.param_names
+    assert result.bse[names.index("a[0,1]")] == pytest.approx(other.bse[1], rel=1e-6)
+    assert np.isnan(result.bse[names.index("a[0,0]")])
+    assert "(no finite value)" in str(result.summary())
+
+
+def test_separated_regions_leave_experts_their_errors():
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.uniform(0, 1, 100), rng.uniform(2, 3, 100)]
+    y = np.where(x < 1.5, 1 + 2 * x, 10 - 3 * x) + 0.5 * rng.normal(size=200)
+    result, said = _kinds(lambda: moestat.fit("gaussian", x, y, rng=0))
+    assert SeparationWarning in said
+    frame = result.get_prediction(x).summary_frame()
+    for side in (x < 1.5, x > 1.5):
+        line = sm.OLS(y[side], sm.add_constant(x[side])).fit()
+        shrunk = np.sqrt(line.df_resid / line.nobs)
+        theirs = line.get_prediction().summary_frame()["mean_se"] * shrunk
+        np.testing.assert_allclose(frame["mean_se"][side], theirs, rtol=1e-3)
+    for kind in ("HC0", "cluster"):
+        groups = np.arange(200) if kind == "cluster" else None
+        errors = result.get_robustcov_results(kind, groups).bse
+        assert np.isnan(errors[result.param_names.index("beta1[0,0]")])
+
+
+def test_a_separation_names_column_class_and_prior():
+    x = np.r_[np.linspace(-2, -0.1, 20), np.linspace(0.1, 2, 20)]
+    frame = pd.DataFrame({"width": x, "length": np.sin(9 * x)})
+    labels = np.where(x > 0, "virginica", "setosa")
+    with pytest.warns(SeparationWarning) as caught:
+        moestat.fit("multinomial", frame, labels, n_experts=1, rng=0)
+    (message,) = [str(w.message) for w in caught if w.category is SeparationWarning]
+    assert "setosa" in message
+    assert "width" in message
+    assert "prior=" in message
+    assert "fewer experts" not in message
+    assert [w.filename for w in caught if w.category is SeparationWarning] == [__file__]
+
+
+def test_warnings_of_estimators_point_at_the_line_of_the_user():
+    from moestat.estimation.estimators import MoEClassifier
+
+    x = np.r_[np.linspace(-2, -0.1, 20), np.linspace(0.1, 2, 20)][:, None]
+    with pytest.warns(SeparationWarning) as caught:
+        MoEClassifier(n_experts=1, random_state=0).fit(x, x[:, 0] > 0)
+    assert {w.filename for w in caught} == {__file__}
+
+
+def test_a_dispersion_that_is_not_needed_is_said_to_be():
+    seen = set()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-1, 1, 300)
+        y = rng.poisson(np.exp(1 + x))
+        result, said = _kinds(
+            lambda x=x, y=y: moestat.fit("negative-binomial", x, y, n_experts=1, rng=0)
+        )
+        assert not said & {BoundWarning, SeparationWarning}
+        if LimitWarning in said:
+            poisson = moestat.fit("poisson", x, y, n_experts=1, rng=0)
+            np.testing.assert_allclose(result.bse[2:4], poisson.bse[2:4], rtol=1e-3)
+        seen |= said
+    assert LimitWarning in seen
+
+
+def test_the_neighbour_with_an_expert_less_is_said_in_the_right_direction():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 200)
+    y = np.abs(x) + 0.05 * rng.normal(size=200)
+    simpler = moestat.fit("gaussian", x, y, rng=0).simpler
+    assert simpler.gain < 0
+    assert f"higher by {-simpler.gain:.1f}" in str(simpler)
+
+
+def test_profiles_end_at_infinity_after_a_bounded_search(monkeypatch):
+    import moestat.estimation.inference.profile as module
+
+    calls, inner = [], module.minimise
+    monkeypatch.setattr(module, "minimise", lambda *a: calls.append(1) or inner(*a))
+    x = np.r_[np.linspace(-2, -0.1, 20), np.linspace(0.1, 2, 20)]
+    separated = moestat.fit("multinomial", x, (x > 0).astype(int), n_experts=1, rng=0)
+    slope = separated.profile("a[0,0,0]")
+    assert slope.interval[0] == -np.inf
+    assert "no finite end" in str(slope)
+    # By symmetry the best intercept is 0; the other end is where 1.92 are lost.
+    lost = np.logaddexp(0.0, slope.interval[1] * np.abs(x)).sum()
+    assert lost == pytest.approx(3.841459 / 2, rel=1e-5)
+    level = np.repeat([0.0, 1.0], 30)
+    y = np.where(level == 1, 0, np.random.default_rng(0).poisson(3, 60))
+    empty = moestat.fit("poisson", level, y, n_experts=1, rng=0).profile("a[0,0]")
+    assert empty.interval[0] == -np.inf
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 400)
+    y = np.where(rng.random(400) < 0.4, 0, rng.poisson(np.exp(1 + x)))
+    zeros = moestat.fit("poisson", x, y, rng=0)
+    intervals = {name: zeros.profile(name).interval for name in ("b[0]", "a[0,0]", "b[1]")}
+    assert all(high < 1e3 for _, high in intervals.values())
+    assert len(calls) < 300
+
+
+def test_intervals_stay_inside_the_support_and_are_never_nan():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 5, 600)
+    z = rng.random(600) < 1 / (1 + np.exp(-(1.5 - 1.5 * x)))
+    y = rng.poisson(np.minimum(np.where(z, np.exp(-6 + 6 * x), np.exp(0.3 + 0.1 * x)), 1e3))
+    result = moestat.fit("poisson", x, y, rng=0)
+    frame = result.get_prediction(np.array([0.0, 6, 20, 60, 300])).summary_frame()
+    assert not frame.isna().any(axis=None)
+    assert (frame.to_numpy() >= 0).all()
+    assert (frame["obs_ci_lower"] <= frame["obs_ci_upper"]).all()
+    separated = moestat.fit("multinomial", x, np.where(x > 2, "up", "down"), n_experts=1, rng=0)
+    chances = separated.get_prediction([0.0, 2.0, 1e6]).summary_frame()
+    assert chances.filter(like="se").max(axis=None) <= 0.5
+    assert not chances.isna().any(axis=None)
+
+
+def test_a_declared_law_of_real_responses_is_used_everywhere():
+    from dataclasses import replace
+
+    from scipy.stats import norm
+
+    from moestat.model.likelihoods import LIKELIHOODS
+
+    declared = replace(
+        LIKELIHOODS["gaussian"],
+        law=lambda eta: norm(eta[..., 0, :], np.exp(0.5 * eta[..., 1, :])),
+    )
+    own = replace(moestat.family("gaussian", gate="softmax"), likelihood=declared)
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 200)
+    y = -5 + np.abs(x) + 0.1 * rng.standard_normal(200)
+    one, other = (moestat.fit(F, x, y, rng=0) for F in (own, "gaussian"))
+    np.testing.assert_allclose(
+        one.get_prediction(x).summary_frame(), other.get_prediction(x).summary_frame(), rtol=1e-9
+    )
+    np.testing.assert_allclose(one.quantile_residuals(), other.quantile_residuals(), rtol=1e-7)
+    errors = [r.get_robustcov_results("expected").bse for r in (one, other)]
+    np.testing.assert_allclose(*errors, rtol=1e-6)
+    far = one.theta + 0.1
+    distances = [moestat.hellinger(r.family, r.theta, r.family, far).value for r in (one, other)]
+    assert distances[0] == pytest.approx(distances[1], rel=1e-6)
+
+
+def test_ratios_are_of_fits_to_the_same_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = X[:, 0] + rng.normal(size=120)
+    weight = rng.integers(1, 4, 120)
+    full = moestat.fit("gaussian", X[:, :2], y, n_experts=1, rng=0)
+    small = moestat.fit("gaussian", X[:, :1] * 3.0 + 1.0, y, n_experts=1, rng=0)
+    assert moestat.lr_test(small, full).df == 1
+    others = {
+        "sample weights": moestat.fit(
+            "gaussian", X[:, :1], y, sample_weight=weight, n_experts=1, rng=0
+        ),
+        "inputs": moestat.fit("gaussian", X[:, 2:], y, n_experts=1, rng=0),
+        "likelihood": moestat.fit("student-t", X[:, :1], y, n_experts=1, rng=0),
+        "offset": moestat.fit(
+            "gaussian", X[:, :1], y, n_experts=1, gate_inputs=[], offset=0, rng=0
+        ),
+    }
+    for what, other in others.items():
+        with pytest.raises(ValueError, match=what):
+            moestat.lr_test(other, full)
