@@ -14,6 +14,7 @@ from pages import (
     write_figures,
     write_gallery,
     write_home,
+    write_likelihoods,
     write_losses,
     write_notebooks,
     write_parameters,
@@ -64,6 +65,7 @@ write_gallery()
 write_figures()
 write_api()
 write_losses()
+write_likelihoods()
 write_notebooks()
 write_examples()
 write_home()

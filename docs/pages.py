@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import shutil
 import tomllib
 from base64 import b64decode
@@ -15,11 +16,13 @@ from typing import Any
 import nbformat
 
 import moestat
+from moestat.base.types import Likelihood
 from moestat.metrics.losses import LOSSES, VoronoiLoss
 from moestat.metrics.suitable import suitable_losses
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
+from moestat.solvers.trust_region.kinks import has_kinks
 from moestat.sweep.kinds.fit.figure import loss_symbol
 
 __all__ = [
@@ -29,6 +32,7 @@ __all__ = [
     "write_figures",
     "write_gallery",
     "write_home",
+    "write_likelihoods",
     "write_losses",
     "write_notebooks",
     "write_parameters",
@@ -432,6 +436,52 @@ def write_losses() -> None:
         "\n".join(losses),
     ]
     (MADE / "losses.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def write_likelihoods() -> None:
+    """Every likelihood of the registry: its responses, parameters, and what goes with it."""
+    rows = [
+        "| likelihood | responses | parameters beside the mean's | source |",
+        "|---|---|---|---|",
+    ]
+    for name, one in LIKELIHOODS.items():
+        own = ", ".join(
+            f"`{channel}`" for channel in dict.fromkeys(c.intercept for c in one.channels)
+        )
+        rows.append(f"| `{name}` | {_responses_of(one)} | {own or 'none'} | {one.source} |")
+    table = ["| gate | densities | groups | equal coefficients |", "|---|---|---|---|"]
+    for gate in GATES:
+        try:
+            model = moestat.family("gaussian", gate=gate, n_experts=2)
+        except ValueError:
+            continue
+        grouped = "no" if model.has_jumps or has_kinks(model) else "yes"
+        table.append(f"| `{gate}` | all likelihoods that it takes | {grouped} | {grouped} |")
+    parts = [
+        "# Likelihoods, and what goes together",
+        "Every density goes with every solver of densities, fixed coefficients, weights, tests,"
+        " intervals, selection and files. Gates that read the response take likelihoods with one"
+        " mean.",
+        "\n".join(rows),
+        "## Groups and constraints by gate",
+        "\n".join(table),
+        "Groups and equal coefficients run on the processor and on rows in memory; so do censored"
+        " responses.",
+    ]
+    MADE.mkdir(exist_ok=True)
+    (MADE / "likelihoods.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _responses_of(one: Likelihood) -> str:
+    """What a likelihood takes, in words."""
+    if one.support is not None:
+        return "classes in an order" if one.chances is not None else "classes"
+    words = {(0.0, 1.0): "numbers in (0, 1)", (0.0, math.inf): "positive numbers"}
+    kind = words.get(one.ends, "real numbers")
+    if one.counts:
+        kind = "counts from 1" if one.ends[0] == 0.0 else "counts"
+    options = "" if one.configure is None else inspect.signature(one.configure).parameters
+    return kind + (", or bounds of them" if "censored" in options else "")
 
 
 def _loss_row(name: str, loss: VoronoiLoss) -> str:
