@@ -40,8 +40,6 @@ nb_execution_mode = "off"
 nb_output_stderr = "remove"
 numpydoc_show_class_members = False
 add_module_names = False  # the title of each page says where users find a name
-# scikit-learn adds these methods; their documentation refers to pages of its own site.
-autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
 numpydoc_xref_param_type = False
 default_role = "code"
 html_math_renderer = "mathml"
@@ -70,3 +68,13 @@ write_notebooks()
 write_examples()
 write_home()
 write_parameters()
+
+
+def setup(app):
+    """Leave out methods that scikit-learn adds: their texts refer to pages of its own site."""
+    app.connect(
+        "autodoc-skip-member",
+        lambda app, what, name, thing, skip, options: (
+            skip or (name.startswith("set_") and name.endswith("_request")) or None
+        ),
+    )

@@ -247,7 +247,8 @@ def topics() -> dict[str, dict[str, Any]]:
                 continue  # an extra that is not installed
             for each in home.__all__ if name == "*" else (name,):
                 thing = getattr(home, each)
-                if callable(thing):
+                seen = [known for things in found.values() for known in things.values()]
+                if callable(thing) and not any(known is thing for known in seen):
                     short = each in moestat.__all__ and getattr(moestat, each) is thing
                     found[topic][f"moestat.{each}" if short else f"{module}.{each}"] = thing
     return found
@@ -286,13 +287,15 @@ def _write_name(path: Path, name: str, thing: Any) -> None:
     options = "   :members:\n" if is_class else ""
     if is_class and any(base.__module__.startswith("moestat") for base in thing.__mro__[1:]):
         options += f"   :inherited-members: {_foreign(thing)}\n"
-    text = f"{name}\n{'=' * len(name)}\n\n.. {kind}:: {place}\n{options}"
+    # What is no name of moestat itself is called by its own, short name.
+    title = name if name.count(".") == 1 else thing.__name__
+    text = f"{title}\n{'=' * len(title)}\n\n.. {kind}:: {place}\n{options}"
     path.write_text(text, encoding="utf-8")
 
 
 def _foreign(thing: Any) -> str:
     """The classes of other packages from which a class inherits: their members are not ours."""
-    return " ".join(b.__name__ for b in thing.__mro__ if not b.__module__.startswith("moestat"))
+    return ", ".join(b.__name__ for b in thing.__mro__ if not b.__module__.startswith("moestat"))
 
 
 def write_home() -> None:
