@@ -15,7 +15,15 @@ from moestat.metrics.quadrature import ORDER, ResponseRule, log_densities, respo
 from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 
-__all__ = ["Distance", "expert_errors", "hellinger", "regression_error", "total_variation"]
+__all__ = [
+    "DISTANCES",
+    "Distance",
+    "distances",
+    "expert_errors",
+    "hellinger",
+    "regression_error",
+    "total_variation",
+]
 
 _PANEL = 8  # Gauss-Legendre nodes per panel and axis
 # By whether the response is summed or integrated: nodes per axis by the number of inputs, and
@@ -210,20 +218,62 @@ class _Pointwise:
     density: Callable[[FloatArray, FloatArray, ResponseRule, int], FloatArray]
 
 
-_HELLINGER = _Pointwise(_hellinger, _hellinger_density)
-_TOTAL_VARIATION = _Pointwise(_total_variation, _total_variation_density)
+_POINTWISE = {
+    "hellinger": _Pointwise(_hellinger, _hellinger_density),
+    "total_variation": _Pointwise(_total_variation, _total_variation_density),
+}
+DISTANCES = tuple(_POINTWISE)
+"""Names of distances of densities."""
 
 
 @np.errstate(over="ignore", invalid="ignore")  # `_finite` looks
-def _mean_distance(
-    pointwise: _Pointwise,
+def distances(
+    names: Sequence[str],
     family: Family,
     theta: Any,
     truth_family: Family,
     truth_theta: Any,
-    design: Design | None,
-    n_nodes: int | None,
-) -> Distance:
+    design: Design | None = None,
+    n_nodes: int | None = None,
+) -> dict[str, Distance]:
+    """Several distances of two conditional densities, from one set of densities.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names in `DISTANCES`; the other arguments are those of `hellinger`.
+    family, truth_family : Family
+        Models of the estimate and of the truth.
+    theta, truth_theta : array_like
+        Their packed parameters.
+    design : Design, optional
+        Law of X; uniform on [0, 1]^d by default.
+    n_nodes : int, optional
+        Nodes per axis, or draws.
+
+    Returns
+    -------
+    dict of str to Distance
+        The distances by name, each as its own function gives it.
+
+    Raises
+    ------
+    ValueError
+        As `hellinger`, or if a name is unknown.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> found = distances(DISTANCES, F, [0, 0, 1, 0], F, [0, 0, -1, 0])
+    >>> {name: round(distance.value, 6) for name, distance in found.items()}
+    {'hellinger': 0.336424, 'total_variation': 0.462117}
+    """
+    if not set(names) <= set(DISTANCES):
+        raise ValueError(f"names must be some of {', '.join(DISTANCES)}, got {list(names)!r}")
+    if not names:
+        return {}
+    pointwise = [_POINTWISE[name] for name in names]
     theta, truth_theta = _pair(family, theta, truth_family, truth_theta)
     d = family.n_features
     design = design_of(design)
@@ -235,28 +285,32 @@ def _mean_distance(
 
     def at(X: FloatArray, refinement: int) -> FloatArray:
         if discrete:
-            p = family.probabilities(theta, X)
-            return pointwise.classes(p, truth_family.probabilities(truth_theta, X))
+            p, q = family.probabilities(theta, X), truth_family.probabilities(truth_theta, X)
+            return np.stack([each.classes(p, q) for each in pointwise])
         inputs = np.ascontiguousarray(X.T)
-        values = np.empty(inputs.shape[1])
+        values = np.empty((len(pointwise), inputs.shape[1]))
         for chunk, rule in response_rules(laws, inputs, refinement):
             part = inputs[:, chunk]
             log_p, log_q = (log_densities(*law, part, rule) for law in laws)
-            values[chunk] = pointwise.density(log_p, log_q, rule, part.shape[1])
+            for own, each in zip(values, pointwise, strict=True):
+                own[chunk] = each.density(log_p, log_q, rule, part.shape[1])
         return values
 
     if d not in _NODES[kind]:
         X = design.draw(size, d, np.random.default_rng(_SEED)).T
         values = at(X, 2)
-        error = float(values.std(ddof=1) / np.sqrt(size))
+        errors = [float(own.std(ddof=1) / np.sqrt(size)) for own in values]
         if not discrete:
-            error += abs(float(np.mean(at(X, 1) - values)))
-        return _finite(float(values.mean()), error)
-    coarse, fine = (
-        float(weights @ at(X, m))
-        for m, (X, weights) in ((m, _quadrature(design, d, m * size, laws)) for m in (1, 2))
-    )
-    return _finite(fine, abs(fine - coarse))
+            changes = at(X, 1) - values
+            errors = [e + abs(float(np.mean(own))) for e, own in zip(errors, changes, strict=True)]
+        found = zip((float(own.mean()) for own in values), errors, strict=True)
+    else:
+        coarse, fine = (
+            [float(weights @ own) for own in at(X, m)]
+            for m, (X, weights) in ((m, _quadrature(design, d, m * size, laws)) for m in (1, 2))
+        )
+        found = ((f, abs(f - c)) for c, f in zip(coarse, fine, strict=True))
+    return {name: _finite(*each) for name, each in zip(names, found, strict=True)}
 
 
 def hellinger(
@@ -321,7 +375,8 @@ def hellinger(
     >>> round(hellinger(F, [0, 0, 0], F, [1, 0, 0]).value, 6)
     0.342787
     """
-    return _mean_distance(_HELLINGER, family, theta, truth_family, truth_theta, design, n_nodes)
+    pair = (family, theta, truth_family, truth_theta)
+    return distances(("hellinger",), *pair, design, n_nodes)["hellinger"]
 
 
 def total_variation(
@@ -380,9 +435,8 @@ def total_variation(
     >>> round(total_variation(F, [0, 0, 0], F, [1, 0, 0]).value, 6)
     0.382925
     """
-    return _mean_distance(
-        _TOTAL_VARIATION, family, theta, truth_family, truth_theta, design, n_nodes
-    )
+    pair = (family, theta, truth_family, truth_theta)
+    return distances(("total_variation",), *pair, design, n_nodes)["total_variation"]
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -43,6 +43,8 @@ _BLOCKS = ("beta0", "beta1", "a", "b", "nu", "alpha", "beta", "noise")
 
 def _value(schema):
     """A value of a key: mostly of its kind, sometimes of any."""
+    if "const" in schema:
+        return st.just(schema["const"])
     if "properties" in schema:
         return _table(schema)
     if "additionalProperties" in schema and isinstance(schema["additionalProperties"], dict):
@@ -53,6 +55,10 @@ def _value(schema):
         return st.lists(_value(schema["items"]), min_size=1, max_size=2)
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     own = st.one_of(*(_OF_KIND[kind] for kind in kinds))
+    if "enum" in schema:
+        own = st.one_of(st.sampled_from(schema["enum"]), own)
+    if "maximum" in schema:
+        own = st.one_of(own, st.sampled_from([schema["maximum"], schema["maximum"] + 1, 2**64]))
     return st.integers(0, 9).flatmap(lambda roll: _ANYTHING if roll == 0 else own)
 
 
@@ -78,7 +84,7 @@ def toml(value):
 
 
 def specs():
-    """Texts of specs that have the shape of the schema, and seldom mean anything."""
-    return _table(json_schema()).map(
+    """Texts of specs of all kinds that have the shape of the schema, and seldom mean anything."""
+    return st.one_of(*map(_table, json_schema()["anyOf"])).map(
         lambda top: "\n".join(f"{name} = {toml(value)}" for name, value in top.items())
     )

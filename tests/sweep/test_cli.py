@@ -505,7 +505,7 @@ def test_check_takes_the_sizes_of_a_curve(tmp_path, spec_file):
     result = invoke("run", spec_file, "--out", out, "--check", "--json")
     newton, em = json.loads(result.stdout)["curves"]
     assert (newton["memory"], em["memory"]) == (8 * 400 * 3 * 6, 8 * 300 * 3 * 6)
-    assert em["note"] == "from a cell of n = 150 and 250 each"
+    assert em["note"].startswith("from cells of n = 150, 250")
 
 
 def test_check_of_a_lattice_does_not_take_time_to_grow_with_n(text, tmp_path, monkeypatch):
@@ -532,7 +532,7 @@ def test_check_measures_cells_and_writes_nothing(tmp_path, spec_file):
     ]
     assert [each["cells"] for each in curves] == [6, 6]
     assert all(each["seconds"] > 0 for each in curves)
-    assert curves[0]["note"] == "from a cell of n = 200 and 400 each"
+    assert curves[0]["note"] == "from cells of n = 200, 400"
     assert not out.exists()
 
 

@@ -1,9 +1,11 @@
 import json
+import re
 
 import numpy as np
 import pytest
 
 from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cell
+from moestat.sweep.spec.experiments import shipped
 
 
 def test_reads_everything(spec):
@@ -223,3 +225,59 @@ def test_errors_name_the_file(tmp_path):
     (tmp_path / "bad.toml").write_text("title = 3")
     with pytest.raises(SweepError, match=r"bad.toml: title: must be text on one line, got 3"):
         load_spec(tmp_path / "bad.toml")
+
+
+def test_distances_are_a_key_that_older_stores_do_not_know(text):
+    plain, none, one = (
+        parse_spec(text.replace("n = [200, 400]", f"n = [200, 400]\n{line}"))
+        for line in ("", "distances = []", 'distances = ["hellinger"]')
+    )
+    assert "distances" not in plain.canonical
+    assert len({spec.digest for spec in (plain, none, one)}) == 3
+    whole, without, part = (run_cell(spec.text, plan_cells(spec)[0]) for spec in (plain, none, one))
+    assert {"hellinger", "total_variation"} <= set(whole.losses)
+    assert not {"hellinger", "total_variation"} & set(without.losses)
+    assert part.losses["hellinger"] == whole.losses["hellinger"]
+    assert "total_variation" not in part.losses
+    assert whole.params == without.params
+    for wrong in ('["chi2"]', '"hellinger"', '["hellinger", "hellinger"]', "[3]"):
+        with pytest.raises(SweepError, match="distances: must be a list of some of 'hellinger'"):
+            parse_spec(text.replace("seed = 7", f"seed = 7\ndistances = {wrong}"))
+
+
+LIMITS = {
+    "quickstart": ("replicates = 1000000001", "n = [18446744073709551616]", 'title = "{long}"'),
+    "expert_count_figure1": (
+        "n_steps = 20000000000",
+        "n = 18446744073709551616",
+        "replicates = 1000000000",
+        'title = "{long}"',
+    ),
+    "compete_clusters": ("n_steps = 20000000000", "n_test = 10000000000", 'title = "{long}"'),
+    "coverage_order": ("n_starts = 1000000000", "n_resamples = 10000000000", 'title = "{long}"'),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [(n, each) for n, lines in LIMITS.items() for each in lines]
+)
+def test_numbers_and_texts_without_a_use_are_refused_in_every_kind(name, line):
+    line = line.format(long="x" * 100_000)
+    key = line.partition(" ")[0]
+    old = shipped()[name].read_text()
+    new, changed = re.subn(rf"(?m)^{key} = .*$", line, old, count=1)
+    text = new if changed else f"{line}\n{old}"
+    with pytest.raises(SweepError, match=r"must (be|hold numbers) |has at most") as raised:
+        parse_spec(text)
+    assert key in str(raised.value)
+    assert len(str(raised.value)) < 300
+
+
+def test_cells_and_memory_of_runs_are_limited_too():
+    text = shipped()["expert_count_figure1"].read_text()
+    many = re.sub(r"(?m)^replicates = .*$", "replicates = 1000000", text)
+    spec = parse_spec(re.sub(r"(?m)^n = .*$", "n = 100000000", text))
+    with pytest.raises(SweepError, match=r"cells; at most 10,000,000"):
+        parse_spec(many)
+    with pytest.raises(SweepError, match=r"its runs need about .* GiB of memory"):
+        spec.check_machine()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as ShownTable
@@ -21,6 +22,9 @@ from moestat.sweep.store.record import FAILED
 from moestat.sweep.store.store import open_store
 
 __all__ = ["Expectation", "expect", "expectation_table"]
+
+_TRIES = 5
+_AFFORDED = 2.0  # seconds that are spent on cells of one size
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,9 @@ class Expectation:
 def expect(spec: AnySpec, store: Path) -> list[Expectation]:
     """What each curve of a sweep will take.
 
-    Times are those of the store's cells where it has some.  Of fits without any, one cell of the
-    smallest sample size and one of the middle one are computed, and times are taken to lie on the
-    line through these two.
+    Times are those of the store's cells where it has some.  Of fits without any, some cells of the
+    smallest sample size and of the middle one are computed, and of the largest if they are cheap;
+    times are taken to lie on the lines through their medians.
 
     Parameters
     ----------
@@ -91,26 +95,44 @@ def _expectation(
         seconds, sizes = _timed(spec, name, counts)
     except SweepError as error:
         return Expectation(name, count, memory, None, str(error))
-    return Expectation(name, count, memory, seconds, f"from a cell of n = {sizes} each")
+    return Expectation(name, count, memory, seconds, f"from cells of n = {sizes}")
 
 
 def _timed(spec: AnySpec, name: str, counts: Mapping[tuple[str, float], int]) -> tuple[float, str]:
     """Seconds of the cells, and the sizes they are reckoned from."""
     own = spec.sizes_of(spec.curve(name))
-    sizes = sorted({own[0], own[len(own) // 2]})
-    at = {n: find_cell(spec, cell_key(name, n, 0, spec.axis)) for n in sizes}
-    run_cell(spec.text, at[sizes[0]])  # compiles
-    seconds = []
-    for n in sizes:
-        record = run_cell(spec.text, at[n])
+    scale, tried = {n: spec.scale(n) or 0.0 for n in own}, dict[float, float]()
+    run_cell(spec.text, find_cell(spec, cell_key(name, own[0], 0, spec.axis)))  # compiles
+    for n in sorted({own[0], own[len(own) // 2], own[-1]}):
+        if len(tried) < 2 or _line(scale, tried, n) * _TRIES < _AFFORDED:
+            tried[n] = _seconds_of(spec, name, n)
+    cost = {n: _line(scale, tried, n) for _, n in counts}
+    shown = ", ".join(f"{n:,}" for n in tried)
+    return sum(cost[n] * count for (_, n), count in counts.items()), shown
+
+
+def _seconds_of(spec: AnySpec, name: str, n: float) -> float:
+    """Median of some cells of a size."""
+    seconds: list[float] = []
+    while not seconds or (len(seconds) < _TRIES and sum(seconds) < _AFFORDED):
+        replicate = len(seconds) % spec.most_replicates
+        cell = find_cell(spec, cell_key(name, n, replicate, spec.axis))
+        record = run_cell(spec.text, cell)
         if record.status == FAILED:
             raise SweepError(f"its cell of n = {n:,} fails: {record.message}")
         seconds.append(record.seconds)
-    scale = {n: spec.scale(n) or 0.0 for n in own}
-    growth = (seconds[-1] - seconds[0]) / max(scale[sizes[-1]] - scale[sizes[0]], 1.0)
-    cost = {n: seconds[0] + max(growth, 0.0) * (scale[n] - scale[sizes[0]]) for _, n in counts}
-    shown = " and ".join(f"{n:,}" for n in sizes)
-    return sum(cost[n] * count for (_, n), count in counts.items()), shown
+    return median(seconds)
+
+
+def _line(scale: Mapping[float, float], tried: Mapping[float, float], n: float) -> float:
+    """Seconds of a cell on the lines through the sizes that were tried; they do not fall."""
+    sizes = list(tried)
+    if n <= sizes[0] or len(sizes) == 1:
+        return tried[sizes[0]]
+    after = next((i for i, size in enumerate(sizes) if n <= size), len(sizes) - 1)
+    low, high = sizes[after - 1], sizes[after]
+    slope = (tried[high] - tried[low]) / max(scale[high] - scale[low], 1e-300)
+    return tried[low] + max(slope, 0.0) * (scale[n] - scale[low])
 
 
 def expectation_table(title: str, found: Sequence[Expectation], workers: int) -> ShownTable:

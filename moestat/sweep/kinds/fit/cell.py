@@ -13,7 +13,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.estimation.fitting import FitJob, fit_jobs
 from moestat.estimation.results import MoEResults
-from moestat.metrics.distances import expert_errors, hellinger, regression_error, total_variation
+from moestat.metrics.distances import DISTANCES, distances, expert_errors, regression_error
 from moestat.metrics.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
 from moestat.model.generate import sample_weighted
 from moestat.model.measure import MixingMeasure
@@ -113,7 +113,7 @@ def _score(spec: Spec, cell: Cell, results: MoEResults | Exception) -> dict[str,
     if not math.isfinite(terms.value):
         raise ArithmeticError(f"the loss is {terms.value}")
     certificate = results.certificate.as_dict()
-    distances = _distances(spec, truth, results)
+    apart = _distances(spec, truth, results)
     return {
         "loss": float(terms.value),
         "log_likelihood": float(results.log_likelihood),
@@ -125,8 +125,8 @@ def _score(spec: Spec, cell: Cell, results: MoEResults | Exception) -> dict[str,
             "block_errors": plain(terms.block_errors),
             "empty_cells": int(terms.empty_cells),
             "coverage": plain(terms.coverage),
-            **distances,
-            "also": _further_losses(curve, results, target, distances),
+            **apart,
+            "also": _further_losses(curve, results, target, apart),
             "cells": _cells(spec, spec.scored(curve), results, target, terms),
         },
         "certificate": plain(certificate),
@@ -146,24 +146,26 @@ _kept_sample = lru_cache(maxsize=3)(_sample)
 
 def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
     """Distances of densities or regression functions, with their numerical errors."""
+    pair = (results.family, results.params, truth.family, truth.theta)
+    found = (
+        {"regression_error": regression_error(*pair, spec.design)}
+        if results.family.is_regression
+        else distances(DISTANCES if spec.distances is None else spec.distances, *pair, spec.design)
+    )
     values: dict[str, Any] = {}
-    distances = (("hellinger", hellinger), ("total_variation", total_variation))
-    if results.family.is_regression:
-        distances = (("regression_error", regression_error),)
-    for name, distance in distances:
-        found = distance(results.family, results.params, truth.family, truth.theta, spec.design)
-        values[name], values[f"{name}_error"] = plain(found.value), plain(found.error)
+    for name, distance in found.items():
+        values[name], values[f"{name}_error"] = plain(distance.value), plain(distance.error)
     return values
 
 
 def _further_losses(
-    curve: Curve, results: MoEResults, target: MixingMeasure, distances: dict[str, Any]
+    curve: Curve, results: MoEResults, target: MixingMeasure, apart: dict[str, Any]
 ) -> dict[str, Any]:
     """Value of each further loss of the curve, by its label."""
 
     def value(loss: Any) -> Any:
         if loss == REGRESSION_ERROR:
-            return distances["regression_error"]
+            return apart["regression_error"]
         return plain(voronoi_terms(results.measure, target, make_loss(loss)).value)
 
     return {loss_label(loss): value(loss) for loss in curve.also}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moestat.metrics.distances import DISTANCES
 from moestat.sweep.spec.keys import HEAD, Key, Keys
 
 __all__ = ["CURVE", "KEYS", "TOP", "TRUTH"]
@@ -14,6 +15,11 @@ TOP = (
     Key("max_replicates", "integer", "Where adding ends; goes with the key before.", False, 1),
     Key("n", "array object", f"Sample sizes: {_GRID}.", True),
     Key("design", "object", "Inputs: law, uniform by default, and its options.", default={}),
+    Key(
+        "distances",
+        "array",
+        f"Distances of densities: some of {', '.join(DISTANCES)}; all by default.",
+    ),
     Key("truth", "object", "Tables [truth.NAME], the laws that data are drawn from.", True),
     Key("curve", "array", "Tables [[curve]], the families fitted to them.", True),
 )

@@ -13,6 +13,7 @@ import numpy as np
 from moestat.base.registry import configured, table_of
 from moestat.base.types import FloatArray
 from moestat.estimation.starts import StartRule, make_starts
+from moestat.metrics.distances import DISTANCES
 from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.metrics.suitable import suitable_losses
 from moestat.model.designs import Design, Lattice, make_design
@@ -173,6 +174,9 @@ class Spec:
         than this to either side; None for a fixed number of replicates.
     max_replicates : int or None
         Where adding ends in any case; given together with the target.
+    distances : tuple of str or None
+        Distances of densities that are computed, names in `moestat.metrics.distances.DISTANCES`;
+        None for all.
     kind : str
         What a cell is, a name in `moestat.sweep.kinds.kind.KINDS`.
     axis : str
@@ -189,6 +193,7 @@ class Spec:
     text: str = field(repr=False, compare=False)
     target_slope_halfwidth: float | None = None
     max_replicates: int | None = None
+    distances: tuple[str, ...] | None = None
     kind: str = "fit"
     axis: str = "n"
 
@@ -260,6 +265,7 @@ class Spec:
                 "truth": {name: _truth_table(truth) for name, truth in self.truths.items()},
                 "curve": [_curve_table(curve) for curve in self.curves],
                 **self._adaptive_table,
+                **self._distances_table,
             },
             indent=1,
         )
@@ -274,6 +280,11 @@ class Spec:
             "max_replicates": self.max_replicates,
         }
 
+    @property
+    def _distances_table(self) -> dict[str, Any]:
+        """Nothing for all distances: older stores know no such key."""
+        return {} if self.distances is None else {"distances": list(self.distances)}
+
     def curve_identity(self, curve: Curve) -> dict[str, Any]:
         """Plain data that the cells of `curve` depend on, apart from seed, n and replicate.
 
@@ -284,6 +295,7 @@ class Spec:
             "design": self.design_table,
             "truth": _truth_table(self.truths[table.pop("truth")]),
             "curve": {key: item for key, item in table.items() if key not in ("name", "n")},
+            **self._distances_table,
         }
 
     def stamp(self, curve: Curve) -> Callable[[float, int], tuple[int, int, str]]:
@@ -422,7 +434,19 @@ def parse_fits(top: Table, text: str) -> Spec:
         if any(curve.name == other.name for other in curves[:i]):
             raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
     title, seed, replicates = (head[key.name] for key in HEAD)
-    spec = Spec(title, seed, replicates, sizes, design, truths, curves, text, target, most)
+    spec = Spec(
+        title,
+        seed,
+        replicates,
+        sizes,
+        design,
+        truths,
+        curves,
+        text,
+        target,
+        most,
+        _distances(top, found),
+    )
     check_cells(sum(len(spec.sizes_of(curve)) for curve in curves) * spec.most_replicates)
     for curve in curves:
         _check_curve(spec, curve)
@@ -446,6 +470,18 @@ def _adaptive(top: Table, found: Mapping[str, Any]) -> tuple[float | None, int |
     if most < replicates:
         raise top.error("max_replicates", f"must be an integer >= {replicates}, got {most}")
     return target, most
+
+
+def _distances(top: Table, found: Mapping[str, Any]) -> tuple[str, ...] | None:
+    given = found["distances"]
+    if given is None:
+        return None
+    if not isinstance(given, list) or any(
+        given.count(name) > (name in DISTANCES) for name in given
+    ):
+        known = ", ".join(map(repr, DISTANCES))
+        raise top.error("distances", f"must be a list of some of {known}, got {shown(given)}")
+    return tuple(given)
 
 
 _TABLES = {"truth": Mapping, "curve": list}
