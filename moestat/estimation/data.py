@@ -150,11 +150,12 @@ def read_data(
     }
     n = inputs.design.shape[1]
     for name, column in series.items():
-        if len(column.values) != n and name == "groups":
-            raise ValueError(
-                f"groups must hold one label per row, shape ({n},), got {column.values.shape}"
-            )
-        if len(column.values) != n:
+        given = column.values.shape
+        if given[0] != n and name == "groups":
+            raise ValueError(f"groups must hold one label per row, shape ({n},), got {given}")
+        if given[0] != n and name == "sample_weight":
+            raise ValueError(f"sample_weight must have shape ({n}), got {given}")
+        if given[0] != n:
             raise ValueError(f"X has {n} samples but {name} has {len(column.values)}")
     used = _present(inputs, series, missing)
     kept = None if used is None else np.flatnonzero(used)

@@ -25,6 +25,7 @@ from moestat.estimation.doubts import doubts
 from moestat.estimation.groups import arranged, check_groups, grouped
 from moestat.estimation.inference.identified import shortest
 from moestat.estimation.priors import Prior
+from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns, least_squares
 from moestat.estimation.standardise import Standardised, data_units, standardise
@@ -41,7 +42,7 @@ from moestat.solvers.trust_region.kinks import has_kinks
 
 __all__ = [
     *("LARGEST", "SEARCHES", "BegunFit", "FitJob", "check_response", "checked_starts", "end_fits"),
-    *("fit", "fit_jobs", "fit_many"),
+    *("fit", "fit_data", "fit_jobs", "fit_many"),
 ]
 
 _SAME_OPTIMUM = 1e-2
@@ -577,6 +578,10 @@ def fit(
     `bounds` of the family that are the user's own bind as they are. Fits over the papers' box:
     ``bounds=F.box``.
 
+    Experts of a model by name are in descending order of their mean weight over the rows, whatever
+    the seed; those of a `Family`, and from given starts, stay in the order of the starts, and with
+    parameters on a bound as they were found.  `MoEResults.relabel` puts them into another order.
+
     A result that may not be the maximum that it seems warns, with a subclass of
     `moestat.base.warnings.OptimumWarning` for each kind: on a default bound, starts that
     disagree, and separation, where the likelihood has no maximum.  Inputs that are linear
@@ -602,6 +607,36 @@ def fit(
     check_options(model, fit)
     if compress is not None and not (isinstance(compress, str) and compress == "auto"):
         raise ValueError(f'compress must be "auto" or None, got {short(compress)}')
+    own, read = read_data(
+        family, X, y, sample_weight, model, groups=groups, classes=classes, missing=missing
+    )
+    result = fit_data(
+        *(own, read, solver, starts, n_starts),
+        time_limit=time_limit,
+        rng=rng,
+        threads=threads,
+        target=target,
+        compress=compress,
+        prior=prior,
+    )
+    return by_weight(result) if starts is None and not isinstance(family, Family) else result
+
+
+def fit_data(
+    own: Family,
+    read: Data,
+    solver: Solver | None = None,
+    starts: Sequence[StartRule] | None = None,
+    n_starts: int | None = None,
+    *,
+    time_limit: float | None = None,
+    rng: Any = None,
+    threads: int | None = None,
+    target: Target | None = None,
+    compress: str | None = None,
+    prior: Prior | None = None,
+) -> MoEResults:
+    """The fit to data that have been read; further arguments are those of `fit`."""
     if n_starts is not None or time_limit is not None:
         if starts is not None:
             raise ValueError("n_starts and time_limit are for the default starts; got starts, too")
@@ -610,9 +645,6 @@ def fit(
     elif starts is None:
         starts = [ShortRuns(searches=SEARCHES)]
     where = (threads, target, prior)
-    own, read = read_data(
-        family, X, y, sample_weight, model, groups=groups, classes=classes, missing=missing
-    )
     if read.groups is not None:
         if compress is not None:
             raise ValueError("compress: rows of groups cannot stand for each other; leave it out")

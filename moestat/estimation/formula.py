@@ -187,7 +187,7 @@ def _offset_name(designs: Sequence[Any]) -> str:
     """The one column of an offset, which is no term besides."""
     made = [str(column) for column in designs[2].columns]
     if len(made) != 1:
-        raise ValueError(f"offset must be one column of numbers, got the columns {', '.join(made)}")
+        raise ValueError(f"offset must be one column of numbers, not {', '.join(made)}")
     if any(made[0] in design.columns for design in designs[:2]):
         raise ValueError(f"offset: {made[0]!r} is a term of the formula, too")
     return made[0]

@@ -13,6 +13,7 @@ from moestat.base.validate import as_weights, did_you_mean, real_in, short
 from moestat.estimation.data import Data, read_new, read_new_response
 from moestat.estimation.groups import posterior_of_rows, predict_in_groups
 from moestat.estimation.inference.covariance import AtInputs
+from moestat.estimation.inference.delta import of_experts
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.inference.prediction import (
     Prediction,
@@ -182,9 +183,10 @@ class Predicting:
         if kind == "gate":
             return inputs.like(family.gate_probabilities(theta, matrix), experts)
         if kind == "experts":
-            return inputs.like(_of_experts(family, theta, inputs.design), experts)
+            value = of_experts(family, theta, matrix)[1]
+            return inputs.like(np.moveaxis(value, 2, 0) if classes else value[:, 0].T, experts)
         if kind in ("variance", "quantile"):
-            return self._spread(kind, inputs, q)
+            return self._of_response(kind, inputs, q)
         if groups is not None:
             check_aligned({"X": inputs.table, "groups": groups})
             value = predict_in_groups(family, theta, self.rows, matrix, groups)
@@ -196,7 +198,7 @@ class Predicting:
             return inputs.like(value, self._labels)
         return inputs.like(np.asarray(self._labels)[np.argmax(value, axis=1)], self._response)
 
-    def _spread(self, kind: str, inputs: Inputs, q: Any) -> Any:
+    def _of_response(self, kind: str, inputs: Inputs, q: Any) -> Any:
         """Variances (n,), or quantiles (n,) or (n, m)."""
         family, theta, matrix = self.family, self.theta, inputs.matrix
         if kind == "variance":
@@ -418,16 +420,3 @@ class Predicting:
         response = self.family.likelihood.decode(rows.y)
         found = quantile_residuals(self.family, self.theta, inputs.matrix, response, rng)
         return inputs.like(found)
-
-
-def _of_experts(family: Family, theta: FloatArray, design: FloatArray) -> FloatArray:
-    """Mean of each expert (n, k), or probabilities of its classes (n, k, K)."""
-    eta = family.predictors(theta, design)
-    if family.likelihood.support is None:
-        assert family.likelihood.spread is not None
-        return family.likelihood.spread(eta)[0].T
-    if family.likelihood.chances is not None:
-        return np.moveaxis(family.likelihood.chances(eta), 2, 0)
-    logits = np.concatenate([eta, 0.0 * eta[:, :1]], axis=1)
-    chance = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.moveaxis(chance / chance.sum(axis=1, keepdims=True), 2, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.base.warnings import OverSpecifiedWarning, warn_caller
+from moestat.estimation.criteria import Criteria
 from moestat.estimation.data import Data, without_rows
 from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
@@ -22,6 +24,7 @@ from moestat.estimation.inference.diagnostics import (
     classification_table,
     influence,
 )
+from moestat.estimation.inference.effects import Effects, marginal_effects, t_test
 from moestat.estimation.inference.hypotheses import TestResult, wald
 from moestat.estimation.inference.identified import Identified, identified
 from moestat.estimation.inference.nested import lr_test
@@ -34,6 +37,7 @@ from moestat.estimation.predicting import Predicting
 from moestat.estimation.priors import Prior
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.table import as_column, check_aligned, no_missing
+from moestat.estimation.relabel import relabelled
 from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary, estimates, summarise, tidy
 from moestat.model.family import Family
@@ -71,7 +75,7 @@ class StandardFit:
 
 
 @dataclass(frozen=True, repr=False)
-class MoEResults(Predicting, Pictures):
+class MoEResults(Predicting, Criteria, Pictures):
     """A fitted mixture of experts.
 
     Names are those of statsmodels where it has them.  Fitted to a data frame, `params`, `bse`,
@@ -176,71 +180,6 @@ class MoEResults(Predicting, Pictures):
     def certificate(self) -> Certificate:
         """Evidence that this is a maximum."""
         return self.solution.certificate
-
-    @property
-    def llf(self) -> float:
-        """The log-likelihood under statsmodels' name."""
-        return self.solution.log_likelihood
-
-    @property
-    def nobs(self) -> float:
-        """Sum of the sample weights."""
-        return float(self.weight.sum())
-
-    @property
-    def _n_estimated(self) -> int:
-        """Parameters that data can tell, with the noise variance of a regression function."""
-        return self.identified.rank + int(self.family.is_regression)
-
-    @property
-    def n_groups(self) -> float | None:
-        """Sum of the weights of the groups, for which an expert is chosen once; None without."""
-        if self.data is None or self.data.groups is None:
-            return None
-        own = Grouping(self.data.groups)
-        return float(self.weight[own.order][own.begin].sum())
-
-    @property
-    def n_independent(self) -> float:
-        """Sum of the weights of what is independent: of groups where there are any, else of rows.
-
-        The n of BIC and of what is like it.
-        """
-        n_groups = self.n_groups
-        return self.nobs if n_groups is None else n_groups
-
-    @property
-    def df_resid(self) -> float:
-        """Observations less estimated parameters."""
-        return self.nobs - self._n_estimated
-
-    @property
-    def aic(self) -> float:
-        """Akaike's criterion, with the parameters counted that are `identified`."""
-        return 2.0 * self._n_estimated - 2.0 * self.log_likelihood
-
-    @property
-    def bic(self) -> float:
-        """Schwarz's criterion: parameters that are `identified`, and of groups their number."""
-        return np.log(self.n_independent) * self._n_estimated - 2.0 * self.log_likelihood
-
-    @property
-    def residual_variance(self) -> float:
-        """Mean squared residual of a regression function, its maximum-likelihood variance.
-
-        Raises
-        ------
-        ValueError
-            If the family has a density.
-        """
-        if not self.family.is_regression:
-            raise ValueError(f"the {self.family.likelihood.name} likelihood has no residuals")
-        return float(np.exp(-2.0 * self.log_likelihood / self.nobs - 1.0) / (2.0 * np.pi))
-
-    @property
-    def r_squared(self) -> float:
-        """Share of the response's variance that a regression function explains."""
-        return 1.0 - self.residual_variance / self.response_variance
 
     @cached_property
     def singular_values(self) -> FloatArray:
@@ -457,6 +396,76 @@ class MoEResults(Predicting, Pictures):
         """
         self._warn_of_order()
         return wald(constraints, self.param_names, self.theta, self._spread)
+
+    def t_test(self, constraints: str) -> Effects:
+        """Normal tests of linear functions of parameters one by one, with intervals.
+
+        Parameters
+        ----------
+        constraints : str
+            Equations in `param_names`, separated by commas or semicolons.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> bool(np.isclose(result.t_test("a[0,0] = 0").tvalue[0], result.tvalues[3]))
+        True
+        """
+        self._warn_of_order()
+        return t_test(self, constraints)
+
+    def get_margeff(self, *, dummy: bool = False) -> Effects:
+        """Average marginal effects: mean derivatives of the prediction in each input.
+
+        Of the conditional mean, or of the probability of each class, at the rows of the fit, with
+        standard errors by the delta method.  Inputs are columns of the design: of a formula those
+        that it makes.
+
+        Parameters
+        ----------
+        dummy : bool
+            Whether the effect of a column of 0 and 1 is that of 1 in place of 0.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> bool(np.isclose(result.get_margeff().effect[0], result.blocks["a"][0, 0]))
+        True
+        """
+        return marginal_effects(self, dummy)
+
+    def relabel(self, order: Sequence[int]) -> MoEResults:
+        """The same fit with its experts in another order.
+
+        Parameters
+        ----------
+        order : sequence of int
+            Experts of this fit, from 0, in the order that they are to have.
+
+        Returns
+        -------
+        MoEResults
+            The same density, log-likelihood and certificate.
+
+        Raises
+        ------
+        ValueError
+            If it is no such order, or bounds or constraints tell the experts apart.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> other = result.relabel([1, 0])
+        >>> bool(np.array_equal(other.blocks["a"], result.blocks["a"][[1, 0]]))
+        True
+        """
+        return relabelled(self, order)
 
     def fit_constrained(self, constraints: str) -> RestrictedFit:
         """The local maximum under linear constraints, such as equal slopes ``"a[0,0] = a[1,0]"``.

@@ -42,8 +42,8 @@ BAD = {
     "X of other width": (lambda X, y: (X[:, :1], y), r"X must have shape \(any, 2\), got \(400, 1"),
     "X with one axis": (lambda X, y: (X[:, 0], y), r"X must have shape \(any, 2\), got \(400,\)"),
     "y of other length": (lambda X, y: (X, y[:-1]), "X has 400 samples but y has 399"),
-    "y in two axes": (lambda X, y: (X, y[:, None]), r"y must have shape \(n,\), got \(400, 1\)"),
-    "NaN in y": (lambda X, y: (X, with_value(y, 0, np.nan)), "y holds NaN or infinite"),
+    "y in two axes": (lambda X, y: (X, np.c_[y, y]), r"y must have shape \(n,\), got \(400, 2\)"),
+    "NaN in y": (lambda X, y: (X, with_value(y, 0, np.nan)), "y has 1 missing values"),
     "fractions in y": (
         lambda X, y: (X, with_value(y, 0, 1.5)),
         "integers, words or truth values; got 1.5",
@@ -90,7 +90,7 @@ def test_bad_options_give_one_clear_error(options, message, data):
     [
         ({"gate": "soft"}, "unknown gate 'soft'; known: 'softmax', 'softmax-top', 'sigmoid'"),
         ({"expert": "cubic"}, "unknown expert 'cubic'"),
-        ({"likelihood": "weibull"}, "unknown likelihood 'weibull'"),
+        ({"likelihood": "no such"}, "unknown likelihood 'no such'"),
         ({"n_experts": 0}, "n_experts must be an integer >= 1, got 0"),
         ({"n_experts": 2.5}, "n_experts must be an integer >= 1, got 2.5"),
         ({"n_features": 0}, "n_features must be an integer >= 1"),

@@ -52,7 +52,7 @@ FORMULAS = {
     "y": f"{FORM}'y', without one response before '~'",
     "": f"{FORM}''",
     "y + x ~ z": f"{FORM}'y + x ~ z', without one response before '~'",
-    "y ~ x | z | x": f"{FORM}'y ~ x | z | x', with 2 bars",
+    "y ~ x | z | x | z": f"{FORM}'y ~ x | z | x | z', with 3 bars",
     "y ~ (x": f"{FORM}'y ~ (x': Could not find matching context marker.",
     "y ~ x | 0 + z": (
         "formula: the part of the gate always has an intercept; leave out '0 +' or '- 1' in"
@@ -91,7 +91,7 @@ def test_data_of_a_formula(data):
     refused(NO_COLUMN, moestat.fit_formula, "y ~ x", data, weights="q")
     refused(NO_COLUMN, moestat.fit_formula, "y ~ x", data, offset="q")
     refused(
-        "offset must be one column of numbers, got 'r', which makes the columns r[T.south]",
+        "offset must be one column of numbers, not r[north], r[south]",
         *(moestat.fit_formula, "y ~ x", data),
         offset="r",
     )

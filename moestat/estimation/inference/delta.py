@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +11,52 @@ from moestat.base.types import FloatArray
 from moestat.model.family import Family
 from moestat.model.reference import log_sum_exp
 
-__all__ = ["gradients", "predictions"]
+__all__ = ["gradients", "of_experts", "predictions"]
 
 _ROWS = 4096
 """Rows whose derivatives are in memory at a time."""
 
 _STEP = 1e-100
 """A complex step has no rounding error: it need only be small."""
+
+_SIDE = 1e-5
+"""Step of a predictor of size 1 within one expert: an error of 1e-10 of the change of its mean."""
+
+
+def of_experts(family: Family, theta: FloatArray, X: FloatArray) -> tuple[Any, Any]:
+    """Weights (k, n) of the experts, and their means (k, 1, n) or class probabilities (k, K, n).
+
+    In plain NumPy, by the references of gate, expert and likelihood.  Of theta with imaginary parts
+    these are carried along; through the mean of a likelihood by a central difference.
+    """
+    logs = {channel.intercept for channel in family.channels if channel.log}
+    blocks = {
+        name: np.exp(theta[at]) if name in logs else theta[at] for name, at in family.blocks.items()
+    }
+    gate, expert, likelihood = family.gate, family.expert, family.likelihood
+    own = [{name: blocks[name] for name in member.bounds} for member in (gate, expert)]
+    eta = expert.reference(own[1], X)
+    score = gate.reference(own[0], X, eta if gate.reads_response else None)
+    if gate.n_active is not None:
+        least = np.sort(score.real, axis=0)[::-1][: gate.n_active][-1]
+        score = np.where(score.real >= least, score, -np.inf)
+    weight = np.exp(score - log_sum_exp(score) if gate.normalised else score)
+    if likelihood.support is not None:
+        assert likelihood.reference is not None
+        labels = range(1, family.n_classes + 1)
+        logs_of = [likelihood.reference(eta, blocks, np.full(len(X), s)) for s in labels]
+        return weight, np.exp(np.stack(logs_of, axis=1))
+    assert likelihood.spread is not None
+    channels = family.index[:, family.layout[1] + family.layout[2] :]
+    extra = np.broadcast_to(theta[channels, None], (*channels.shape, len(X)))
+    eta = np.concatenate([eta[:, None], extra], axis=1)
+    mean = likelihood.spread(eta.real)[0]
+    if np.iscomplexobj(eta):
+        side = _SIDE * (1.0 + np.abs(eta.real).max(axis=1))
+        step = side[:, None] * eta.imag / _STEP
+        sides = (likelihood.spread(eta.real + sign * step)[0] for sign in (1.0, -1.0))
+        mean = mean + 1j * _STEP * (next(sides) - next(sides)) / (2.0 * side)
+    return weight, mean[:, None]
 
 
 def predictions(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
@@ -38,27 +78,8 @@ def predictions(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
     >>> predictions(F, np.array([0.0, 0, 1, 2, 0]), np.array([[0.5], [1.0]])).tolist()
     [[2.0, 3.0]]
     """
-    logs = {channel.intercept for channel in family.channels if channel.log}
-    blocks = {
-        name: np.exp(theta[at]) if name in logs else theta[at] for name, at in family.blocks.items()
-    }
-    gate, expert, likelihood = family.gate, family.expert, family.likelihood
-    own = [{name: blocks[name] for name in member.bounds} for member in (gate, expert)]
-    eta = expert.reference(own[1], X)
-    score = gate.reference(own[0], X, eta if gate.reads_response else None)
-    if gate.n_active is not None:
-        least = np.sort(score.real, axis=0)[::-1][: gate.n_active][-1]
-        score = np.where(score.real >= least, score, -np.inf)
-    weight = np.exp(score - log_sum_exp(score) if gate.normalised else score)
-    if likelihood.support is not None:
-        logits = np.concatenate([eta, 0.0 * eta[:, :1]], axis=1)
-        chance = np.exp(logits - log_sum_exp(logits, axis=1)[:, None])
-        return np.einsum("in,icn->cn", weight, chance)
-    assert likelihood.spread is not None
-    channels = family.index[:, family.layout[1] + family.layout[2] :]
-    extra = np.broadcast_to(theta[channels, None], (*channels.shape, len(X)))
-    mean = likelihood.spread(np.concatenate([eta[:, None], extra], axis=1))[0]
-    return np.sum(weight * mean, axis=0)[None]
+    weight, value = of_experts(family, theta, X)
+    return np.einsum("in,icn->cn", weight, value)
 
 
 def gradients(
@@ -67,7 +88,7 @@ def gradients(
     """Predictions and their derivatives in theta, some rows at a time.
 
     By a complex step in the intercept of each channel of each atom: further coefficients of a
-    channel have their feature of x as a factor.  To full precision, with no step across a gate.
+    channel have their feature of x as a factor.  No step leads across a gate.
 
     Parameters
     ----------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -13,9 +14,11 @@ from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int
 from moestat.estimation.data import Data, check_options, read_data
-from moestat.estimation.fitting import fit
+from moestat.estimation.fitting import fit, fit_data
+from moestat.estimation.formula import fit_formula
 from moestat.estimation.groups import Grouping, arranged
 from moestat.estimation.inference.found import check_likelihood
+from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
@@ -25,18 +28,14 @@ __all__ = ["CRITERIA", "Selection", "classification_entropy", "select"]
 CRITERIA = ("aic", "bic", "hq", "icl", "cv")
 """Akaike, Schwarz, Hannan and Quinn, integrated completed likelihood, cross-validation."""
 
-_SOLVING = (
-    "solver",
-    "starts",
-    "n_starts",
-    "time_limit",
-    "threads",
-    "target",
-    "compress",
-    "prior",
-    "groups",
-)
-"""Arguments of `moestat.fit` that do not say what the model is."""
+_READING = ("groups", "classes", "missing")
+"""Arguments of `moestat.fit` that say how data are read."""
+
+_SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "compress", "prior")
+"""Those that do not say what the model is."""
+
+
+_COLUMNS = ("k", "llf", "df", *CRITERIA, "certified")
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,22 +44,22 @@ class Selection:
 
     Parameters
     ----------
-    results : mapping of int to MoEResults
-        A fit for each number of experts.
+    results : mapping to MoEResults
+        A fit for each number of experts; for each formula and number where there are several.
     table : mapping of str to ndarray
-        Columns by name, one entry per number of experts: ``k``, ``llf``, ``df``, ``aic``, ``bic``,
+        Columns by name, one entry per fit: ``k``, ``llf``, ``df``, ``aic``, ``bic``,
         ``hq``, ``icl``, ``cv`` (mean log-density of held-out samples, higher is better, NaN
         without folds), ``certified``.
     criterion : str
         The one that chooses.
     """
 
-    results: dict[int, MoEResults] = field(repr=False)
+    results: dict[Any, MoEResults] = field(repr=False)
     table: dict[str, FloatArray] = field(repr=False)
     criterion: str
 
-    def chosen(self, criterion: str | None = None) -> int:
-        """The number of experts that a criterion chooses."""
+    def chosen(self, criterion: str | None = None) -> Any:
+        """The number of experts that a criterion chooses, of formulas with its formula."""
         name = criterion or self.criterion
         if name not in CRITERIA:
             raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {name!r}")
@@ -68,7 +67,7 @@ class Selection:
         if not np.any(np.isfinite(column)):
             raise ValueError(f"criterion {name!r} was not computed; pass folds=5 to select")
         at = np.nanargmax(column) if name == "cv" else np.nanargmin(column)
-        return int(self.table["k"][at])
+        return list(self.results)[int(at)]
 
     @property
     def best(self) -> MoEResults:
@@ -76,7 +75,7 @@ class Selection:
         return self.results[self.chosen()]
 
     def __repr__(self) -> str:
-        tried = ", ".join(str(int(k)) for k in self.table["k"])
+        tried = ", ".join(map(str, self.results))
         return f"<Selection: {self.criterion} chooses {self.chosen()} of k = {tried} experts>"
 
     def _repr_html_(self) -> str:
@@ -86,7 +85,10 @@ class Selection:
         names = [name for name in self.table if np.any(np.isfinite(self.table[name]))]
         lines = ["  ".join(f"{name:>12s}" for name in names)]
         for i in range(len(self.table["k"])):
-            lines.append("  ".join(_entry(name, self.table[name][i]) for name in names))
+            key = list(self.results)[i]
+            formula = f"  {key[0]}" if isinstance(key, tuple) else ""
+            cells = [_entry(name, self.table[name][i]) for name in names]
+            lines.append("  ".join(cells) + formula)
         chosen = ", ".join(
             f"{name} {self.chosen(name)}"
             for name in CRITERIA
@@ -139,12 +141,13 @@ def classification_entropy(responsibilities: FloatArray, weight: FloatArray) -> 
 def select(
     family: Family | str,
     X: Any,
-    y: Any,
+    y: Any = None,
     k: Iterable[int] = range(1, 6),
     *,
     criterion: str = "bic",
     folds: int | None = None,
     sample_weight: Any = None,
+    data: Any = None,
     rng: Any = None,
     **options: Any,
 ) -> Selection:
@@ -155,22 +158,24 @@ def select(
     family : Family or str
         The model, or the name of a likelihood as in `moestat.fit`; a model's own number of experts
         does not matter.
-    X : array_like or data frame of shape (n, d)
-        Inputs.
-    y : array_like or series of shape (n,)
-        Responses, as in `moestat.fit`.
+    X : array_like or table of shape (n, d), str, or list of str
+        Inputs; or a formula, or several that are compared with each other, of `data`.
+    y : array_like or series of shape (n,), optional
+        Responses, as in `moestat.fit`; a formula names them.
     k : iterable of int
         Numbers of experts.
     criterion : {"bic", "aic", "hq", "icl", "cv"}
         Which one chooses `Selection.best`.
     folds : int, optional
         Folds of a cross-validation of the log-density; none by default, and 5 for "cv".
-    sample_weight : array_like of shape (n,), optional
-        Counts of equal rows.
+    sample_weight : array_like of shape (n,), or str, optional
+        Counts of equal rows; of a formula the name of a column.
+    data : table, optional
+        The data of formulas.
     rng : numpy.random.Generator, int or None
         Source of starts and folds.
     **options
-        Further arguments of `moestat.fit`.
+        Further arguments of `moestat.fit`, or of `moestat.fit_formula`.
 
     Returns
     -------
@@ -204,14 +209,16 @@ def select(
 
     >>> select("gaussian", X, y, k=(1, 2), equal=("nu",), rng=0).chosen("bic")
     2
+
+    Gates by formula:
+
+    >>> table = {"x": X[:, 0], "y": y}
+    >>> select("gaussian", ["y ~ x | 1", "y ~ x | x"], data=table, k=(2,), rng=0).chosen()
+    ('y ~ x | x', 2)
     """
-    check_options(options, select, fit)
-    solving = {name: options.pop(name) for name in list(options) if name in _SOLVING}
+    check_options(options, select, fit, fit_formula)
     if "n_experts" in options:
         raise ValueError("n_experts: select has k, the numbers of experts to compare")
-    given = options if isinstance(family, Family) else {**options, "n_experts": 1}
-    model, data = read_data(family, X, y, sample_weight, given)
-    check_likelihood("select", model)
     sizes = sorted({positive_int("k", size) for size in k})
     if not sizes:
         raise ValueError("k must hold at least one number of experts")
@@ -219,35 +226,79 @@ def select(
         raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
     parts = 5 if folds is None and criterion == "cv" else folds
     generator = as_generator(rng)
-    results: dict[int, MoEResults] = {}
-    columns: dict[str, list[float]] = {
-        name: [] for name in ("k", "llf", "df", "aic", "bic", "hq", "icl", "cv", "certified")
-    }
-    groups = solving.get("groups")
-    owner = np.arange(data.y.size) if groups is None else Grouping(groups).index
-    labels = None if parts is None else _folds(int(owner.max()) + 1, parts, generator)[owner]
-    for size in sizes:
-        model = model.with_experts(size)
-        own = generator.spawn(1)[0]
-        result = fit(model, X, y, sample_weight=sample_weight, rng=own, **solving)
-        results[size] = result
-        n, p, top = result.n_independent, result.identified.rank, result.log_likelihood
-        entropy = classification_entropy(*result.assignments)
-        entries = {
-            "k": size,
-            "llf": top,
-            "df": p,
-            "aic": 2 * p - 2 * top,
-            "bic": np.log(n) * p - 2 * top,
-            "hq": 2 * np.log(np.log(n)) * p - 2 * top,
-            "icl": np.log(n) * p - 2 * top + 2 * entropy,
-            "cv": np.nan if labels is None else _held_out(model, data, labels, own, solving),
-            "certified": result.certificate.certified,
-        }
-        for name, value in entries.items():
-            columns[name].append(float(value))
+    solving = {name: options.pop(name) for name in list(options) if name in _SOLVING}
+    formulas = _formulas_of(X)
+    if formulas is not None:
+        given = {**options, **solving, "weights": sample_weight}
+        fits = [partial(_by_formula, formula, data, family, given) for formula in formulas]
+    elif data is not None:
+        raise ValueError("data: is for formulas, such as select('gaussian', 'y ~ x', data=data)")
+    else:
+        reading = {name: options.pop(name) for name in list(options) if name in _READING}
+        given = options if isinstance(family, Family) else {**options, "n_experts": 1}
+        model, read = read_data(family, X, y, sample_weight, given, **reading)
+        check_likelihood("select", model)
+        by_name = not isinstance(family, Family) and "starts" not in solving
+        fits = [partial(_by_data, model, read, solving, by_name)]
+    results: dict[Any, MoEResults] = {}
+    columns: dict[str, list[float]] = {name: [] for name in _COLUMNS}
+    labels: IntArray | None = None
+    for which, made in zip(formulas or [""], fits, strict=True):
+        for size in sizes:
+            own = generator.spawn(1)[0]
+            result = made(size, own)
+            check_likelihood("select", result.family)
+            if parts is not None and labels is None:
+                labels = _labels(result.rows, parts, generator)
+            results[size if len(fits) == 1 else (which, size)] = result
+            entries = {
+                "k": size,
+                "llf": result.llf,
+                "df": result.identified.rank,
+                "aic": result.aic,
+                "bic": result.bic,
+                "hq": result.hqic,
+                "icl": result.icl,
+                "cv": np.nan if labels is None else _held_out(result, labels, own, solving),
+                "certified": result.certificate.certified,
+            }
+            for name, value in entries.items():
+                columns[name].append(float(value))
+    if len({result.nobs for result in results.values()}) > 1:
+        raise ValueError("missing: formulas leave out different rows, and cannot be compared")
     table = {name: np.array(values) for name, values in columns.items()}
     return Selection(results, table, criterion)
+
+
+def _formulas_of(X: Any) -> list[str] | None:
+    """Formulas, where they are given in place of inputs."""
+    if isinstance(X, str):
+        return [X]
+    words = isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, str) for x in X)
+    return list(dict.fromkeys(X)) if words else None
+
+
+def _by_formula(
+    formula: str, data: Any, family: Any, given: Mapping[str, Any], size: int, rng: Any
+) -> MoEResults:
+    """A fit by formula with so many experts."""
+    if data is None:
+        raise ValueError(f"data: {formula!r} needs a table, data=")
+    return fit_formula(formula, data, family, n_experts=size, rng=rng, **given)
+
+
+def _by_data(
+    model: Family, read: Data, solving: Mapping[str, Any], by_name: bool, size: int, rng: Any
+) -> MoEResults:
+    """A fit to data that have been read."""
+    result = fit_data(model.with_experts(size), read, rng=rng, **solving)
+    return by_weight(result) if by_name else result
+
+
+def _labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
+    """The fold (n,) of each row; rows of a group are in one."""
+    owner = np.arange(len(rows.y)) if rows.groups is None else Grouping(rows.groups).index
+    return _folds(int(owner.max()) + 1, parts, rng)[owner]
 
 
 def _folds(n: int, count: int, rng: np.random.Generator) -> IntArray:
@@ -258,24 +309,23 @@ def _folds(n: int, count: int, rng: np.random.Generator) -> IntArray:
 
 
 def _held_out(
-    model: Family,
-    data: Data,
-    labels: IntArray,
-    rng: np.random.Generator,
-    solving: dict[str, Any],
+    result: MoEResults, labels: IntArray, rng: np.random.Generator, solving: Mapping[str, Any]
 ) -> float:
-    """Mean log-density of samples that the fit has not seen."""
+    """Mean log-density of samples that fits to the others have not seen.
+
+    Columns that a formula's transforms have learnt are those of all rows.
+    """
     total = count = 0.0
-    groups = None if solving.get("groups") is None else np.asarray(solving["groups"])
+    model, data = result.family, result.rows
+    groups = data.groups
     for fold in np.unique(labels):
         held = labels == fold
-        if groups is not None:
-            solving = {**solving, "groups": groups[~held]}
         fitted = fit(
             model,
             data.X[~held],
             data.y[~held],
             sample_weight=data.weight[~held],
+            groups=None if groups is None else groups[~held],
             rng=rng,
             **solving,
         )

@@ -118,8 +118,8 @@ def _read(text: str, columns: Sequence[str], refusal: str) -> Any:
         known = {"__formulaic_variables_available__": list(columns)}
         return Formula.from_spec(text, context=known)
     except (FormulaicError, SyntaxError, ValueError, IndexError) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{refusal}: {reason}") from None
+        # Further lines are a drawing for terminals.
+        raise ValueError(f"{refusal}: {str(error).splitlines()[0]}") from None
 
 
 def _plain_term(term: Any) -> Term:

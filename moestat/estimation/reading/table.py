@@ -66,7 +66,7 @@ class Column:
             raise ValueError(
                 f"{where} is categorical ({self.kind}: {shown}); code it by columns of 0 and 1, one"
                 " for each level but one, such as pandas.get_dummies(X, drop_first=True,"
-                " dtype=float), or name it in a formula, moestat.fit_formula"
+                " dtype=float)"
             )
         numbers = self.numbers_or_infinite(where)
         if np.isinf(numbers).any():
@@ -306,8 +306,7 @@ def no_missing(where: str, missing: np.ndarray) -> None:
     if missing.any():
         raise ValueError(
             f"{where} has {missing.sum()} missing values, the first in row"
-            f" {np.flatnonzero(missing)[0]} (from 0); leave these rows out, as fits do with"
-            " missing='drop', or impute them"
+            f" {np.flatnonzero(missing)[0]} (from 0); leave these rows out or impute them"
         )
 
 

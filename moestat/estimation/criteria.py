@@ -1,0 +1,149 @@
+"""Numbers that statisticians ask of a fit: degrees of freedom, criteria, shares of variance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.estimation.data import Data
+from moestat.estimation.groups import Grouping
+from moestat.model.family import Family
+
+__all__ = ["Criteria"]
+
+
+class Criteria:
+    """Properties of `moestat.estimation.results.MoEResults` under the names of statsmodels."""
+
+    family: Family
+    solution: Any
+    weight: FloatArray
+    data: Data | None
+    rows: Data
+    entropy: float
+    identified: Any
+    fittedvalues: Any
+    assignments: Any
+
+    @property
+    def llf(self) -> float:
+        """The log-likelihood under statsmodels' name."""
+        return self.solution.log_likelihood
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver said that it converged; `certificate` is the stronger statement."""
+        return self.solution.certificate.status == "converged"
+
+    @property
+    def nobs(self) -> float:
+        """Sum of the sample weights."""
+        return float(self.weight.sum())
+
+    @property
+    def _n_estimated(self) -> int:
+        """Parameters that data can tell, with the noise variance of a regression function."""
+        return self.identified.rank + int(self.family.is_regression)
+
+    @property
+    def n_groups(self) -> float | None:
+        """Sum of the weights of the groups, for which an expert is chosen once; None without."""
+        if self.data is None or self.data.groups is None:
+            return None
+        own = Grouping(self.data.groups)
+        return float(self.weight[own.order][own.begin].sum())
+
+    @property
+    def n_independent(self) -> float:
+        """Sum of the weights of what is independent: of groups where there are any, else of rows.
+
+        The n of BIC and of what is like it.
+        """
+        n_groups = self.n_groups
+        return self.nobs if n_groups is None else n_groups
+
+    @property
+    def df_model(self) -> float:
+        """Estimated parameters but one, the mean: ``nobs - df_resid - 1``, as in regression."""
+        return float(self._n_estimated - 1)
+
+    @property
+    def df_resid(self) -> float:
+        """Observations less estimated parameters."""
+        return self.nobs - self._n_estimated
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, with the parameters counted that are `identified`."""
+        return 2.0 * self._n_estimated - 2.0 * self.llf
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion: parameters that are `identified`, and of groups their number."""
+        return np.log(self.n_independent) * self._n_estimated - 2.0 * self.llf
+
+    @property
+    def hqic(self) -> float:
+        """The criterion of Hannan and Quinn (1979), ``2 p log log n - 2 l``."""
+        return 2.0 * np.log(np.log(self.n_independent)) * self._n_estimated - 2.0 * self.llf
+
+    @property
+    def icl(self) -> float:
+        """Integrated completed likelihood, ``BIC + 2 H`` with the entropy H of the assignments.
+
+        ``H = -sum_t w_t sum_i tau_ti log tau_ti``, as in McLachlan and Peel (2000), Sec. 6.10, and
+        `moestat.select`.  flexmix and mclust take ``-sum_t w_t log max_i tau_ti``, with each row
+        assigned to its most probable expert, in place of H: `icl_map`.  That is smaller.
+        """
+        k = self.family.n_experts
+        return self.bic + 2.0 * self.entropy * self.n_independent * np.log(k)
+
+    @property
+    def icl_map(self) -> float:
+        """Integrated completed likelihood with rows at their most probable experts.
+
+        ``BIC - 2 sum_t w_t log max_i tau_ti`` (Biernacki, Celeux and Govaert 2000), the ICL of
+        flexmix, and of mclust with the sign turned.
+        """
+        tau, weight = self.assignments
+        return self.bic - 2.0 * float(np.log(tau.max(axis=0)) @ weight)
+
+    @property
+    def residual_variance(self) -> float:
+        """Mean squared residual of a regression function, its maximum-likelihood variance.
+
+        Raises
+        ------
+        ValueError
+            If the family has a density.
+        """
+        if not self.family.is_regression:
+            raise ValueError(f"the {self.family.likelihood.name} likelihood has no residuals")
+        return float(np.exp(-2.0 * self.llf / self.nobs - 1.0) / (2.0 * np.pi))
+
+    @property
+    def rsquared(self) -> float:
+        """Share of the response's variance that the conditional mean explains.
+
+        ``1 - sum w (y - fitted)^2 / sum w (y - mean)^2``.
+
+        Raises
+        ------
+        ValueError
+            If the response is a class, or the data were not stored.
+        """
+        if self.family.likelihood.support is not None:
+            raise ValueError("classes have no R-squared; bic and plot_calibration speak of the fit")
+        if np.ndim(self.rows.y) == 2:
+            raise ValueError("censored responses have no R-squared")
+        y = np.asarray(self.rows.y, dtype=np.float64)
+        centre = np.average(y, weights=self.weight)
+        left = self.weight @ (y - np.asarray(self.fittedvalues)) ** 2
+        return float(1.0 - left / (self.weight @ (y - centre) ** 2))
+
+    @property
+    def r_squared(self) -> float:
+        """The same as `rsquared`."""
+        return self.rsquared

@@ -1,0 +1,99 @@
+"""Experts of a fit in another order: the same density, information and certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.model.family import Family
+from moestat.solvers import Solution
+
+__all__ = ["by_weight", "relabelled"]
+
+
+def relabelled(result: Any, order: Sequence[int]) -> Any:
+    """The same fit with the experts in the given order, see `MoEResults.relabel`."""
+    k = result.family.n_experts
+    new = np.asarray(order)
+    if new.dtype.kind not in "iu" or sorted(new.ravel().tolist()) != list(range(k)):
+        raise ValueError(f"order must hold each of the experts 0..{k - 1} once, got {order!r}")
+    standard = result.standard
+    for family in (result.family, *([standard.family] if standard else [])):
+        if not _alike(family):
+            raise ValueError("order: bounds or constraints tell the experts apart")
+    robust = result.robust
+    if robust is not None:
+        move = _moved(result.family, new)
+        robust = move @ robust @ move.T
+    if standard is not None:
+        inner = _solution(standard.family, standard.solution, new)
+        standard = replace(standard, solution=inner)
+    outer = _solution(result.family, result.solution, new)
+    return replace(result, solution=outer, standard=standard, robust=robust)
+
+
+def by_weight(result: Any) -> Any:
+    """The fit with its experts in descending order of their mean weight.
+
+    A fit whose experts are told apart, or with parameters on a bound, stays as it is.
+    """
+    family, certificate = result.family, result.certificate
+    if family.n_experts == 1 or certificate.active or certificate.kinks or not _alike(family):
+        return result
+    share = result.weight @ family.gate_probabilities(result.theta, result.rows.X)
+    order = np.argsort(-share, kind="stable")
+    if np.array_equal(order, np.arange(order.size)):
+        return result
+    found = relabelled(result, order.tolist())
+    inner = found.standard.family if found.standard else family
+    theta = found.standard.solution.theta if found.standard else found.theta
+    # Differences from another reference may lie beyond the bounds.
+    inside = np.all((theta >= inner.lower) & (theta <= inner.upper))
+    return found if inside else result
+
+
+def _places(family: Family, order: IntArray) -> IntArray:
+    """Where each parameter (P,) of the new order was."""
+    own = family.n_experts * family.n_atom_params
+    atoms = np.arange(own).reshape(family.n_experts, -1)[order]
+    return np.concatenate([atoms.ravel(), np.arange(own, family.n_params)])
+
+
+def _moved(family: Family, order: IntArray) -> FloatArray:
+    """The linear map (P, P) from parameters to those of the new order, its reference at 0."""
+    matrix = np.eye(family.n_params)[_places(family, order)]
+    return np.column_stack([family.pin(column) for column in matrix.T])
+
+
+def _solution(family: Family, solution: Solution, order: IntArray) -> Solution:
+    """A solution with its atoms in another order.
+
+    The information of all coordinates is only put into the new order: the likelihood does not
+    change along translations, of which another reference is one.
+    """
+    at, names = _places(family, order), family.param_names
+    place = {names[old]: names[new] for new, old in enumerate(at)}
+    certificate = replace(
+        solution.certificate,
+        active=tuple(place.get(name, name) for name in solution.certificate.active),
+        collapsed=tuple(sorted(order.tolist().index(i) for i in solution.certificate.collapsed)),
+    )
+    theta = family.pin(solution.theta[at])
+    information = solution.information[np.ix_(at, at)]
+    return replace(solution, theta=theta, information=information, certificate=certificate)
+
+
+def _alike(family: Family) -> bool:
+    """Whether bounds and constraints are the same for all experts."""
+    if any(one.experts is not None for one in family.constraints):
+        return False
+    for name, positions in family.blocks.items():
+        for side in family.box[name]:
+            whole = np.broadcast_to(side, positions.shape)
+            if whole.ndim and np.any(whole != whole[:1]):
+                return False
+    return True
