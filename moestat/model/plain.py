@@ -65,7 +65,7 @@ def expert_log_densities(family: Family, blocks: dict[str, Any], X: FloatArray, 
     own = {
         channel.intercept: np.broadcast_to(blocks[channel.intercept], family.n_experts)
         for channel in family.likelihood.channels
-        if channel.component is None
+        if channel.component is None and channel.intercept not in family.likelihood.options
     }
     return family.likelihood.reference(predictors(family, blocks, X), {**blocks, **own}, y)
 

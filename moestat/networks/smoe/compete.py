@@ -190,7 +190,3 @@ class CompetitionMoE(SMoE):
         outcome = contest(outputs, responses, self.top_k, self.shift, self.weigh)
         weights = outcome.affinities.gather(1, outcome.chosen)
         return outcome.output, Decision(responses, outcome.chosen, weights), {}
-
-    @property
-    def _has_losses(self) -> bool:
-        return False

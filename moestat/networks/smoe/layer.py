@@ -177,10 +177,11 @@ class SMoE(nn.Module):
         self.trace: list[tuple[Decision, Tensor]] | None = None
         self.last: Pass | None = None
         self._pending: list[Tensor] = []
+        self._blind = False
 
     def __getstate__(self) -> dict[str, Any]:
         """The layer without what belongs to one pass: copies and files hold no graph."""
-        return self.__dict__ | {"_pending": [], "last": None, "trace": None}
+        return self.__dict__ | {"_pending": [], "_blind": False, "last": None, "trace": None}
 
     def extra_repr(self) -> str:
         """Sizes and weights, for the representation of a model."""
@@ -287,6 +288,7 @@ class SMoE(nn.Module):
                 )
                 del self._pending[0]
             self._pending.append(total)
+            self._blind |= bool(losses) and not torch.is_grad_enabled()
         return out
 
     def _combine(self, rows: Tensor, decision: Decision) -> Tensor:
@@ -314,8 +316,8 @@ class SMoE(nn.Module):
         pending, self._pending = self._pending, []
         if not pending:
             return None
-        has_terms = self._has_losses and any(p.requires_grad for p in self.parameters())
-        if has_terms and torch.is_grad_enabled() and not all(p.requires_grad for p in pending):
+        blind, self._blind = self._blind, False
+        if blind and torch.is_grad_enabled():
             raise RuntimeError(
                 "auxiliary_loss has no gradient: the layer's forward pass was made without"
                 " gradients, under torch.no_grad() or by checkpoint(use_reentrant=True). Use"
@@ -323,11 +325,6 @@ class SMoE(nn.Module):
                 "{'use_reentrant': False}"
             )
         return pending[0] if len(pending) == 1 else torch.stack(pending).sum()
-
-    @property
-    def _has_losses(self) -> bool:
-        """Whether every pass in training has an auxiliary loss with a gradient."""
-        return self.balance > 0 or self.z > 0
 
 
 def make_parts(
