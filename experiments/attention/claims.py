@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from experiments.claims.checks import (
+from experiments.claims.claim import Claim
+from experiments.claims.kinds import (
     Bound,
     Identity,
     Orbit,
@@ -12,7 +13,6 @@ from experiments.claims.checks import (
     Replayed,
     Slope,
 )
-from experiments.claims.claim import Claim
 from experiments.claims.rules import SUPPORTS
 
 __all__ = ["CLAIMS"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from experiments.claims import rules
-from experiments.claims.checks import Check
+from experiments.claims.kinds import Check
 
 __all__ = ["PAPERS", "Claim"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf
 
-from experiments.claims.evidence import IdentityEvidence
+from experiments.claims.kinds import IdentityEvidence
 from moestat.base.registry import Registry
 from moestat.model.family import family
 

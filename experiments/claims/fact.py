@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.claims import rules
-from experiments.claims.checks import Check
+from experiments.claims.kinds import Check
 
 __all__ = ["Fact"]
 

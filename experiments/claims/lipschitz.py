@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from experiments.claims.evidence import InequalityEvidence
+from experiments.claims.kinds import InequalityEvidence
 from moestat.base.types import FloatArray
 from moestat.model.family import Family, family
 

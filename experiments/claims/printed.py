@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from scipy.stats import rankdata, ttest_ind
 
-from experiments.claims.evidence import PrintedEvidence
+from experiments.claims.kinds import PrintedEvidence
 
 __all__ = ["PRINTED"]
 

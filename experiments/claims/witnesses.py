@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.claims.evidence import PairEvidence, SequenceEvidence
+from experiments.claims.kinds import PairEvidence, SequenceEvidence
 from moestat.base.registry import Registry
 from moestat.base.types import FloatArray
 from moestat.metrics.distances import Distance, regression_error, total_variation

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from experiments.claims.checks import (
+from experiments.claims.claim import Claim
+from experiments.claims.kinds import (
     AsPrinted,
     Bound,
     Check,
@@ -14,7 +15,6 @@ from experiments.claims.checks import (
     Order,
     Slope,
 )
-from experiments.claims.claim import Claim
 
 __all__ = ["CLAIMS"]
 

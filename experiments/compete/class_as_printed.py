@@ -6,7 +6,7 @@ with the higher likelihood is taken; one atom, far from the truth's two lines, i
 
 from __future__ import annotations
 
-from experiments.claims.evidence import SlopeEvidence
+from experiments.claims.kinds import SlopeEvidence
 from moestat.rates.rate import fit_rate
 from moestat.sweep.run.cell import run_cell
 from moestat.sweep.spec.experiments import find_spec

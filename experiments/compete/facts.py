@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.claims.checks import Identity, Inequality, Order, Sequence, Witness
 from experiments.claims.fact import Fact
+from experiments.claims.kinds import Identity, Inequality, Order, Sequence, Witness
 from experiments.claims.rules import EVERYWHERE, SPECIAL
 
 __all__ = ["FACTS"]

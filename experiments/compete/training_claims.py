@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.claims.checks import Check, Printed, TunedContrast
 from experiments.claims.claim import Claim
+from experiments.claims.kinds import Check, Printed, TunedContrast
 from experiments.claims.rules import MISPRINT
 
 __all__ = ["CLAIMS"]

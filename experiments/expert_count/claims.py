@@ -7,8 +7,8 @@ can tell, are listed so that none is passed over.
 
 from __future__ import annotations
 
-from experiments.claims.checks import Contrast, Inequality, Printed
 from experiments.claims.claim import Claim
+from experiments.claims.kinds import Contrast, Inequality, Printed
 from experiments.claims.rules import MISPRINT
 
 __all__ = ["CLAIMS"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.claims.checks import Inequality
 from experiments.claims.fact import Fact
+from experiments.claims.kinds import Inequality
 
 __all__ = ["FACTS"]
 

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from experiments.claims.evidence import InequalityEvidence
+from experiments.claims.kinds import InequalityEvidence
 from experiments.expert_count.routing import routing_probabilities, softmax
 from moestat.base.types import FloatArray
 from moestat.networks import Network, NormalisedGradientDescent, PatchLaw, Weights, train

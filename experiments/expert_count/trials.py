@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from experiments.claims.evidence import InequalityEvidence
+from experiments.claims.kinds import InequalityEvidence
 from experiments.expert_count import stages
 from experiments.expert_count.routing import routing_probabilities, softmax
 from moestat.base.types import FloatArray

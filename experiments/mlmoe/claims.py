@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from experiments.claims.checks import (
+from experiments.claims.claim import Claim
+from experiments.claims.kinds import (
     Bound,
     Check,
     Floored,
@@ -14,7 +15,6 @@ from experiments.claims.checks import (
     Replayed,
     Slope,
 )
-from experiments.claims.claim import Claim
 from experiments.claims.rules import MISPRINT, SUPPORTS
 
 __all__ = ["CLAIMS"]

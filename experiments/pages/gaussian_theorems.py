@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 
 import moestat
-from experiments.claims.checks import Slope
+from experiments.claims.kinds import Slope
 from experiments.claims.rules import CERTIFIED, WIDE
-from experiments.verify.slopes import slope_evidence
-from experiments.verify.words import shown
+from experiments.verify.measured import slope_evidence
 from moestat.sweep.kinds.fit.quantities import Quantity
 from moestat.sweep.kinds.fit.spec import Curve, as_fits
 from moestat.sweep.store.record import Record
@@ -59,8 +58,8 @@ SOFTMAX = {
 
 def outcome(check: Slope, curve: Curve, records: Sequence[Record]) -> tuple[str, str]:
     """What one check says, and its evidence in words."""
-    evidence = slope_evidence(check, curve, records)
-    return check.judge(evidence), shown(evidence)
+    evidence = slope_evidence(check.quantity, curve, records)
+    return check.judge(evidence), evidence.text
 
 
 def row(

@@ -13,14 +13,19 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from experiments.claims.checks import Check, Contrast, Floored, Replayed, Slope, TunedContrast
-from experiments.claims.evidence import (
+from experiments.claims.kinds import (
+    Check,
+    Contrast,
     ContrastEvidence,
     Evidence,
+    Floored,
     Missing,
     QuantileEvidence,
+    Replayed,
     ReplayEvidence,
+    Slope,
     SlopeEvidence,
+    TunedContrast,
 )
 from experiments.verify.sweeps import CurveRecords, gather_curves, records_digest
 from moestat.base.types import FloatArray

@@ -9,8 +9,7 @@ from itertools import groupby
 from experiments.claims import rules
 from experiments.claims.claim import PAPERS
 from experiments.verify.measured import command
-from experiments.verify.verification import ClaimResult, FactResult, Verification
-from experiments.verify.words import NOT_RUN
+from experiments.verify.verification import NOT_RUN, ClaimResult, FactResult, Verification
 
 __all__ = ["fact_markdown", "facts_markdown", "markdown"]
 

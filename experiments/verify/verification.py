@@ -6,28 +6,27 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from experiments.catalogue import CLAIMS, FACTS
-from experiments.claims import evidence as kinds
-from experiments.claims.checks import (
+from experiments.claims import kinds
+from experiments.claims.claim import PAPERS, Claim
+from experiments.claims.fact import Fact
+from experiments.claims.kinds import (
     Bound,
     Check,
+    Evidence,
     Exponent,
     Floored,
+    Missing,
     Orbit,
     Slope,
 )
-from experiments.claims.claim import PAPERS, Claim
-from experiments.claims.evidence import Evidence, Missing
-from experiments.claims.fact import Fact
 from experiments.claims.rules import OPEN_VERDICT, REFUTES, VERDICTS, Outcome, decide
-from experiments.verify.analyses import analyse
 from experiments.verify.measured import READ, command, experiment_of, measured
-from experiments.verify.words import NOT_RUN, shown, why_open
 from moestat.base.validate import positive_int
 from moestat.sweep.errors import SweepError
 from moestat.sweep.run.executors import EXECUTORS, Lost
@@ -46,6 +45,8 @@ __all__ = [
 
 EVIDENCE = "theory_claims.json"
 """Where a verification keeps its evidence, beside its pages."""
+NOT_RUN = "not run"
+"""Beginning of the reason why a search is missing that no verdict needs."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,12 @@ class CheckResult:
     @property
     def text(self) -> str:
         """The evidence in a few words."""
-        return shown(self.evidence)
+        return self.evidence.text
 
     @property
     def shortfall(self) -> str:
         """Why the outcome is open; empty otherwise."""
-        return why_open(self.check, self.evidence, self.outcome)
+        return self.check.shortfall(self.evidence)
 
     @property
     def truth(self) -> str:
@@ -99,7 +100,7 @@ class CheckResult:
             "kind": type(self.check).__name__.lower(),
             "required": self.check.required,
             "outcome": self.outcome,
-            "evidence": None if missing else asdict(self.evidence),
+            "evidence": None if missing else vars(self.evidence).copy(),
             "text": self.text,
             "shortfall": self.shortfall,
             "source": self.source,
@@ -277,7 +278,7 @@ class Verification:
             "checks": {
                 name: {
                     "kind": type(each.evidence).__name__,
-                    "evidence": asdict(each.evidence),
+                    "evidence": vars(each.evidence).copy(),
                     "source": each.source,
                 }
                 for name, each in sorted(results.items())
@@ -475,6 +476,29 @@ def _decided(claim: Claim, still: Mapping[str, Evidence]) -> bool:
     if any(fact.confirmed([c.judge(still[c.name]) for c in fact.checks]) for fact in facts):
         return True
     return any(c.judge(still[c.name]) == REFUTES for c in claim.checks if c.name in still)
+
+
+def analyse(check: Check, quick: bool) -> Evidence:
+    """The evidence of a check that rests on no sweep.
+
+    Parameters
+    ----------
+    check : Check
+        The check.
+    quick : bool
+        Whether to search with fewer starts and radii.
+
+    Returns
+    -------
+    Evidence
+        What was found; `Missing` where the analysis failed or an optional library is not there.
+    """
+    try:
+        return check.gather(quick)
+    except ImportError as error:
+        return Missing(str(error))
+    except Exception as error:  # one broken analysis must not hide all other claims
+        return Missing(f"{type(error).__name__}: {error}", broken=True)
 
 
 def _unsampled(

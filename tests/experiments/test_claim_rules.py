@@ -8,16 +8,28 @@ from fractions import Fraction
 
 import pytest
 
-from experiments.claims.checks import Order, Slope
-from experiments.claims.evidence import (
+from experiments.claims.kinds import (
     DependenceEvidence,
     IdentityEvidence,
     Missing,
     OrbitEvidence,
+    Order,
     OrderEvidence,
     PairEvidence,
     SequenceEvidence,
+    Slope,
     SlopeEvidence,
+    judge_dependence,
+    judge_exponent,
+    judge_identity,
+    judge_infimum,
+    judge_orbit,
+    judge_order,
+    judge_pair,
+    judge_power,
+    judge_sequence,
+    judge_slope,
+    sequence_exponent,
 )
 from experiments.claims.rules import (
     CONSISTENT,
@@ -32,17 +44,6 @@ from experiments.claims.rules import (
     VACUOUS,
     Outcome,
     decide,
-    judge_dependence,
-    judge_exponent,
-    judge_identity,
-    judge_infimum,
-    judge_orbit,
-    judge_order,
-    judge_pair,
-    judge_power,
-    judge_sequence,
-    judge_slope,
-    sequence_exponent,
 )
 
 HALF = Fraction(-1, 2)

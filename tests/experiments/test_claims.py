@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from experiments.catalogue import CLAIMS, FACTS
-from experiments.claims.checks import (
+from experiments.claims.claim import PAPERS, Claim
+from experiments.claims.equations import EQUATIONS
+from experiments.claims.kinds import (
     Bound,
     Condition,
     Exponent,
@@ -16,8 +18,6 @@ from experiments.claims.checks import (
     Slope,
     Witness,
 )
-from experiments.claims.claim import PAPERS, Claim
-from experiments.claims.equations import EQUATIONS
 from experiments.claims.printed import PRINTED
 from experiments.claims.rules import decide
 from experiments.claims.witnesses import PAIRS, SEQUENCES

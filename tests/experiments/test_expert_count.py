@@ -9,9 +9,7 @@ import pytest
 
 from experiments.catalogue import CLAIMS, FACTS
 from experiments.claims import lipschitz
-from experiments.claims.checks import Contrast, Inequality
-from experiments.claims.evidence import InequalityEvidence
-from experiments.claims.rules import judge_inequality
+from experiments.claims.kinds import Contrast, Inequality, InequalityEvidence, judge_inequality
 from experiments.expert_count.routing import routing_probabilities
 from experiments.expert_count.trials import TRIALS
 from experiments.verify.verification import EVIDENCE, verify

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from experiments.catalogue import FACTS
-from experiments.claims.checks import Witness
-from experiments.claims.evidence import PairEvidence
 from experiments.claims.fact import Fact
+from experiments.claims.kinds import PairEvidence, Witness
 from experiments.claims.witnesses import PAIRS
 from experiments.verify import verify_fact
 from moestat import Uniform, family, total_variation, voronoi_loss

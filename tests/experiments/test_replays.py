@@ -5,10 +5,8 @@ from fractions import Fraction
 import pytest
 
 from experiments.catalogue import CLAIMS
-from experiments.claims.checks import Replayed
-from experiments.claims.evidence import ReplayEvidence
+from experiments.claims.kinds import Replayed, ReplayEvidence
 from experiments.verify.measured import measured
-from experiments.verify.words import why_open
 from moestat.sweep.run.runner import open_cells
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.read import load_spec
@@ -57,4 +55,4 @@ def test_a_replay_is_read_from_its_store(tmp_path):
 def test_a_replay_agrees_or_leaves_the_claim_open(interval, outcome, why):
     evidence = ReplayEvidence(sum(interval) / 2, interval)
     assert CHECK.judge(evidence) == outcome
-    assert why_open(CHECK, evidence, outcome).startswith(why)
+    assert CHECK.shortfall(evidence).startswith(why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.claims.checks import Printed, TunedContrast
+from experiments.claims.kinds import Printed, TunedContrast
 from experiments.claims.printed import PRINTED
 from experiments.compete.training_claims import CLAIMS
 from experiments.verify.measured import measured

@@ -13,9 +13,16 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments.catalogue import CLAIMS, FACTS
-from experiments.claims.checks import Condition, Identity, Slope, Witness
 from experiments.claims.claim import Claim
-from experiments.claims.evidence import Missing, PairEvidence, SlopeEvidence
+from experiments.claims.kinds import (
+    Condition,
+    Identity,
+    Missing,
+    PairEvidence,
+    Slope,
+    SlopeEvidence,
+    Witness,
+)
 from experiments.claims.rules import VERDICTS
 from experiments.folders import FIGURES
 from experiments.verify import (
@@ -26,13 +33,11 @@ from experiments.verify import (
     verification,
     verify,
 )
-from experiments.verify.analyses import analyse
 from experiments.verify.cli import CLAIMS_PAGE, FACTS_PAGE, app
 from experiments.verify.measured import slope_evidence
 from experiments.verify.page import facts_markdown, markdown
 from experiments.verify.sweeps import records_digest
-from experiments.verify.verification import EVIDENCE
-from experiments.verify.words import shown, why_open
+from experiments.verify.verification import EVIDENCE, analyse
 from moestat.sweep.run.runner import open_cells, run_cells
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.read import load_spec
@@ -167,7 +172,7 @@ def test_analyses_that_fail_are_broken_and_those_without_a_library_are_not(monke
     def without(*_):
         raise ImportError("needs sympy")
 
-    monkeypatch.setattr("experiments.verify.analyses._evidence", without)
+    monkeypatch.setattr(Identity, "gather", without)
     assert analyse(Identity("mlmoe-8"), quick=True) == Missing("needs sympy")
 
 
@@ -176,7 +181,7 @@ def test_a_condition_is_checked_as_printed():
     found = analyse(check, quick=True)
     assert found.rank < found.n_functions
     assert check.judge(found) == "refutes"
-    assert "W2" in shown(found)
+    assert "W2" in found.text
 
 
 def small_store(experiment, folder, curves):
@@ -355,7 +360,7 @@ def test_open_outcomes_say_why():
         "no interval": replace(good, interval=(math.nan, math.nan)),
     }
     for words, evidence in cases.items():
-        told = why_open(slope(), evidence, "open")
+        told = slope().shortfall(evidence)
         assert words in told or words == "no interval"
         assert told
-    assert why_open(slope(), good, "supports") == ""
+    assert slope().shortfall(replace(good, slope=-0.5, interval=(-0.55, -0.45))) == ""

@@ -1,0 +1,156 @@
+"""Slopes of errors that sweeps measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from experiments.claims.kinds.base import Check, Evidence
+from experiments.claims.rules import CERTIFIED, OPEN, SUPPORTS, WIDE
+
+__all__ = ["AsPrinted", "Quantity", "Slope", "SlopeEvidence", "judge_slope"]
+
+Quantity = str | tuple[int, str]
+"""As `moestat.sweep.kinds.fit.quantities.quantity` takes it."""
+
+
+@dataclass(frozen=True)
+class SlopeEvidence(Evidence):
+    """A fitted slope of log error on log n, over the last four decades of sample sizes.
+
+    Parameters
+    ----------
+    slope : float
+        Exponent of n.
+    interval : (float, float)
+        Its 95% interval; NaN where the data do not determine it.
+    n : (float, float)
+        Smallest and largest sample size that entered.
+    n_fits : int
+        Estimates that entered.
+    n_certified : int
+        Certified ones among them.
+    n_left_out, n_failed : int
+        Estimates at these sizes that did not enter, and cells without one.
+    """
+
+    slope: float
+    interval: tuple[float, float]
+    n: tuple[float, float]
+    n_fits: int
+    n_certified: int
+    n_left_out: int
+    n_failed: int
+
+    @property
+    def text(self) -> str:
+        """The evidence in a few words."""
+        low, high = self.interval
+        text = (
+            f"slope {self.slope:.2f} [{low:.2f}, {high:.2f}], n {self.n[0]:.0e} to"
+            f" {self.n[1]:.0e}, {self.n_fits} fits"
+        )
+        if self.n_certified < self.n_fits:
+            text += f", {self.n_certified} certified"
+        if self.n_left_out:
+            text += f", {self.n_left_out} left out"
+        if self.n_failed:
+            text += f", {self.n_failed} failed"
+        return text
+
+
+def judge_slope(evidence: SlopeEvidence, exponent: Fraction) -> str:
+    """A rate n^exponent, up to its log factor, at the sizes seen.
+
+    ``supports`` if the 95% interval reaches down to ``exponent (1 - 1 / log n)``, the local slope
+    of ``(log n / n)^-exponent`` in the middle of the sizes, lies below 0, is no wider than 0.15
+    to either side, and nine estimates out of ten are certified.  Else ``open``: a slope never
+    refutes.
+
+    Examples
+    --------
+    >>> seen = SlopeEvidence(-0.47, (-0.53, -0.41), (1e10, 1e14), 100, 100, 0, 0)
+    >>> judge_slope(seen, Fraction(-1, 2))
+    'supports'
+    """
+    low, high = evidence.interval
+    if math.isnan(low) or math.isnan(high):
+        return OPEN
+    trusted = high - low <= 2.0 * WIDE and _certified(evidence)
+    return SUPPORTS if low <= _local(evidence, exponent) and high < 0.0 and trusted else OPEN
+
+
+def _certified(evidence: SlopeEvidence) -> bool:
+    return evidence.n_certified >= CERTIFIED * evidence.n_fits > 0
+
+
+def _local(evidence: SlopeEvidence, exponent: Fraction) -> float:
+    middle = math.sqrt(evidence.n[0] * evidence.n[1])
+    return float(exponent) * (1.0 - 1.0 / math.log(middle))
+
+
+@dataclass(frozen=True)
+class Slope(Check):
+    """The slope of an error against n in a sweep, `judge_slope`.
+
+    Parameters
+    ----------
+    experiment, curve : str
+        Shipped experiment and one of its curves.
+    quantity : str or (int, str)
+        The error.
+    exponent : Fraction
+        Predicted exponent of n.
+    """
+
+    experiment: str
+    curve: str
+    quantity: Quantity
+    exponent: Fraction
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return f"{self.experiment}, {self.curve}: {_named(self.quantity)}"
+
+    def _rule(self, evidence: SlopeEvidence) -> str:
+        return judge_slope(evidence, self.exponent)
+
+    def _shortfall(self, evidence: SlopeEvidence) -> str:
+        low, high = evidence.interval
+        if math.isnan(low):
+            return "too few fits for an interval"
+        if evidence.n_certified < CERTIFIED * evidence.n_fits:
+            return f"only {evidence.n_certified} of {evidence.n_fits} fits are certified"
+        if high - low > 2.0 * WIDE:
+            return f"too few fits: the slope is known to {(high - low) / 2.0:.2f} only"
+        if high >= 0.0:
+            return "the slope may be 0"
+        return "slower than predicted at these sizes, which may be pre-asymptotic"
+
+
+def _named(quantity: Quantity) -> str:
+    return quantity if isinstance(quantity, str) else f"{quantity[1]} in cells of {quantity[0]}"
+
+
+@dataclass(frozen=True)
+class AsPrinted(Check):
+    """The density estimate over the class as printed, `judge_slope`.
+
+    See `experiments.compete.class_as_printed`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The check in a few words."""
+        return "class as printed, best of all N' <= 3"
+
+    def _rule(self, evidence: SlopeEvidence) -> str:
+        return judge_slope(evidence, Fraction(-1, 2))
+
+    def gather(self, quick: bool) -> Evidence:
+        """The evidence; `quick` searches with fewer starts and radii."""
+        from experiments.compete.class_as_printed import best_of_class
+
+        return best_of_class()
