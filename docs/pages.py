@@ -171,6 +171,8 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "estimation.inference.hypotheses.TestResult",
         "fit_constrained",
         "RestrictedFit",
+        "required_n",
+        "estimation.inference.required.RequiredN",
     ),
     "The number of experts": (
         "select",

@@ -14,6 +14,7 @@ from .estimation.inference.em_test import em_test as em_test
 from .estimation.inference.nested import lr_test as lr_test, score_test as score_test
 from .estimation.inference.order import bootstrap_lrt as bootstrap_lrt
 from .estimation.inference.profile import profile as profile
+from .estimation.inference.required import required_n as required_n
 from .estimation.inference.restricted import (
     RestrictedFit as RestrictedFit,
     fit_constrained as fit_constrained,

@@ -266,3 +266,21 @@ def test_ratios_are_of_fits_to_the_same_data():
     for what, other in others.items():
         with pytest.raises(ValueError, match=what):
             moestat.lr_test(other, full)
+
+
+def test_required_rows_are_those_of_a_regression():
+    F = moestat.family("gaussian", gate="softmax", n_experts=1)
+    truth = F.pack({"beta0": [0], "beta1": [0], "a": [3], "b": [1], "nu": [2]})
+    # The variance of a slope is that of the errors over n times that of the inputs, 1 / 12.
+    need = moestat.required_n(F, truth, error=0.1, what="a[0,0]")
+    assert need.n == 2400
+    assert need.error_at(need.n) == pytest.approx(0.1)
+    x = np.linspace(-1, 1, 80)
+    fitted = moestat.fit("gaussian", x, x + np.sin(9 * x), n_experts=1, rng=0)
+    same = moestat.required_n(fitted, error=0.1, what="a[0,0]")
+    assert same.error_at(80) == pytest.approx(fitted.bse[3], rel=1e-6)
+    merged = F.with_experts(2).pack(
+        {"beta0": [0, 0], "beta1": [0, 0], "a": [3, 3], "b": [1, 1], "nu": [2, 2]}
+    )
+    with pytest.raises(ValueError, match="experts merge"):
+        moestat.required_n(F.with_experts(2), merged, error=0.1, what="a[0,0]")
