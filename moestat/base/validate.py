@@ -170,6 +170,8 @@ def as_weights(sample_weight: Any, n: int, *, some: bool = True) -> FloatArray:
     weight = as_floats("sample_weight", sample_weight, (n,))
     if np.any(weight < 0):
         raise ValueError(f"sample_weight must be >= 0, got a minimum of {weight.min():g}")
+    if weight.max(initial=0.0) > 1e100:
+        raise ValueError(f"sample_weight must be at most 1e100, got {weight.max():g}")
     if some and not weight.sum() > 0:
         raise ValueError("sample_weight must have a positive sum, but all its values are zero")
     return weight
