@@ -454,14 +454,14 @@ def write_likelihoods() -> None:
             f"`{channel}`" for channel in dict.fromkeys(c.intercept for c in one.channels)
         )
         rows.append(f"| `{name}` | {_responses_of(one)} | {own or 'none'} | {one.source} |")
-    table = ["| gate | densities | groups | equal coefficients |", "|---|---|---|---|"]
+    table = ["| gate | groups | equal coefficients |", "|---|---|---|"]
     for gate in GATES:
         try:
             model = moestat.family("gaussian", gate=gate, n_experts=2)
         except ValueError:
             continue
-        grouped = "no" if model.has_jumps or has_kinks(model) else "yes"
-        table.append(f"| `{gate}` | all likelihoods that it takes | {grouped} | {grouped} |")
+        word = "of two inputs or more" if has_kinks(model) else "yes"
+        table.append(f"| `{gate}` | {'no' if model.has_jumps else word} | {word} |")
     parts = [
         "# Likelihoods, and what goes together",
         "Every density goes with every solver of densities, fixed coefficients, weights, tests,"

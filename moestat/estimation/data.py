@@ -235,6 +235,8 @@ def _read_response(model: Any, column: Column, classes: Sequence[Any] | None) ->
     """Responses as fits read them, and labels of classes or None."""
     named = not isinstance(model, Family)
     likelihood = configured(LIKELIHOODS, model) if named else model.likelihood
+    if column.values.ndim != 1 and "censored" not in likelihood.options:
+        raise ValueError(f"y must have shape (n,), got {column.values.shape}")
     if likelihood.support is not None:
         values, labels = read_labels(column, None if named else model.n_classes, classes)
         return values, labels
@@ -258,8 +260,6 @@ def _numbers(likelihood: Likelihood, column: Column) -> FloatArray:
     """Responses (n,), or bounds (n, 2) of those that may be censored."""
     if "censored" in likelihood.options:
         return column.numbers_or_infinite("y")
-    if column.values.ndim != 1:
-        raise ValueError(f"y must have shape (n,), got {column.values.shape}")
     return column.numbers("y")
 
 
