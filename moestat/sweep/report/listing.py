@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich import box
 from rich.table import Table as ShownTable
 
 from moestat.sweep.spec.sizes import read_sizes
 from moestat.sweep.spec.tables import Table
+from moestat.sweep.terminal import WideTable
 
 __all__ = ["Entry", "entries", "entries_table"]
+
+_SHORTEST = 20  # characters of a folded title
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,9 @@ def _entry(name: str, path: Path) -> Entry:
 
 def entries_table(found: Sequence[Entry]) -> ShownTable:
     """Names, titles and sizes of experiments."""
-    table = ShownTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
-    for column in ("name", "title"):
-        table.add_column(column, overflow="fold", min_width=8)
-    for column in ("curves", "cells", "n"):
-        table.add_column(column, justify="right", no_wrap=True, min_width=5)
+    table = WideTable("", ["name", "title"], ["curves", "cells", "n"])
+    table.columns[0].min_width = max((len(each.name) for each in found), default=0)  # to be copied
+    table.columns[1].min_width = _SHORTEST
     for each in found:
         sizes = f"{each.n[0]:,} to {each.n[-1]:,}"
         table.add_row(each.name, each.title, str(len(each.curves)), str(each.cells), sizes)

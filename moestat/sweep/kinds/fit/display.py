@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from rich import box
 from rich.table import Table
 
 from moestat.rates.rate import RateResult
@@ -15,6 +14,7 @@ from moestat.sweep.kinds.fit.scoring import Scores
 from moestat.sweep.kinds.fit.verdicts import LEVEL
 from moestat.sweep.run.progress import duration
 from moestat.sweep.run.status import Status
+from moestat.sweep.terminal import WideTable
 
 __all__ = ["rates_table", "scores_table", "status_table"]
 
@@ -48,7 +48,7 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
     names += [_ERROR] if regression else []
     names += ["certified", "on bound", "failed"]
     names += [_HELLINGER] if details and not regression else []
-    table = _table(title, ["curve"], names, gap=0 if details else 1)
+    table = WideTable(title, ["curve"], names, gap=0 if details else 1)
     for summary in summaries:
         row = [
             summary.curve.name + ("" if summary.curve.require_certificate else f" {_UNCERTIFIED}"),
@@ -138,7 +138,7 @@ def scores_table(scores: Sequence[Scores]) -> Table:
     """
     names = ["estimates", "no measure", "slope", "95% interval", *_AVERAGES]
     names += ["mean loss", "median loss"]
-    table = _table("", ["curve", "loss"], names)
+    table = WideTable("", ["curve", "loss"], names)
     for each in scores:
         for label in each.losses:
             rates, (n, values) = each.rates(label), each.finite(label)
@@ -172,7 +172,7 @@ def status_table(status: Status) -> Table:
         The table.
     """
     names = ["cells", "done", "failed", "in flight", "open", "certified", "on bound"]
-    table = _table(status.title, ["curve"], names)
+    table = WideTable(status.title, ["curve"], names)
     for curve in status.curves:
         counts = (curve.cells, curve.done, curve.failed, curve.in_flight, curve.open)
         table.add_row(curve.curve, *map(str, (*counts, curve.certified, curve.on_bound)))
@@ -193,26 +193,6 @@ def _status_notes(status: Status) -> Iterable[str]:
         if curve.replication.why:
             count = curve.replication.replicates
             yield f"{curve.curve}: {count} replicates: {curve.replication.why}"
-
-
-def _table(title: str, left: Sequence[str], right: Sequence[str], gap: int = 1) -> Table:
-    """A table whose columns are `gap` and one more spaces apart."""
-    table = Table(
-        title=title or None,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, gap),
-        collapse_padding=True,
-    )
-    for name in left:
-        table.add_column(name, overflow="fold", min_width=8)
-    for name in right:
-        table.add_column(
-            name, justify="right", no_wrap=name not in ("on bound", "in flight"), min_width=5
-        )
-    return table
 
 
 def _stated(value: float | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from moestat.rates.style import INK, caption, marks, plain_axes, wrapped
@@ -17,6 +16,7 @@ from moestat.sweep.kinds.inference.spec import InferenceSpec
 from moestat.sweep.kinds.runs.outcomes import spec_of
 from moestat.sweep.kinds.runs.pages import markdown_table, page_head
 from moestat.sweep.store.store import Store
+from moestat.sweep.terminal import WideTable
 
 __all__ = ["draw_inference", "inference_page", "inference_table"]
 
@@ -89,10 +89,7 @@ def inference_table(
     """
     kept = (0, 1, 2, 3, 4, 5, 6) if details else (0, 1, 2, 3, 6)
     names = ("what", summaries[0].axis, "runs", "share", "lowest", "highest", "missing")
-    table = Table(title=title, box=box.SIMPLE_HEAD)
-    table.add_column("curve")
-    for at in kept:
-        table.add_column(names[at], justify="left" if at == 0 else "right")
+    table = WideTable(title, ["curve", names[0]], [names[at] for at in kept[1:]])
     for summary in summaries:
         for row in _rows(summary):
             table.add_row(summary.curve.name, *(row[at] for at in kept))

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from moestat.rates.style import caption, marks, plain_axes
@@ -19,6 +18,7 @@ from moestat.sweep.kinds.runs.outcomes import spec_of
 from moestat.sweep.kinds.runs.pages import markdown_table, page_head
 from moestat.sweep.kinds.runs.single_runs import runs_of_records, runs_section
 from moestat.sweep.store.store import Store
+from moestat.sweep.terminal import WideTable
 
 __all__ = ["draw_networks", "network_page", "networks_table"]
 
@@ -46,13 +46,8 @@ def networks_table(title: str, summaries: Sequence[NetworkSummary], details: boo
         The table.
     """
     names = tuple(METRICS) if details else _SHOWN
-    table = Table(
-        title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )  # fmt: skip
-    table.add_column("curve", overflow="fold", min_width=8)
-    for name in (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed"):
-        table.add_column(name, justify="right")
+    heads = (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed")
+    table = WideTable(title, ["curve"], heads)
     for summary in summaries:
         for cells in _rows(summary, names):
             table.add_row(summary.curve.name, *cells, str(summary.failed))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from moestat.rates.style import COLOURS, caption, marks, plain_axes
@@ -17,6 +16,7 @@ from moestat.sweep.kinds.runs.single_runs import runs_of_records, runs_section
 from moestat.sweep.kinds.training.analysis import METRICS, Estimate, TrainingSummary
 from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.store.store import Store
+from moestat.sweep.terminal import WideTable
 
 __all__ = ["draw_trainings", "training_page", "trainings_table"]
 
@@ -74,10 +74,8 @@ def trainings_table(
         The table.
     """
     names = _names(summaries, tuple(METRICS) if details else _BRIEF)
-    table = Table(title=title, box=box.SIMPLE_HEAD)
-    table.add_column("method")
-    for heading in (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed"):
-        table.add_column(heading, justify="right")
+    heads = (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed")
+    table = WideTable(title, ["method"], heads)
     for summary in summaries:
         for x in _places(summary):
             found = summary.metrics[x]
