@@ -8,10 +8,12 @@ from dataclasses import replace
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Column, Table
 
 __all__ = ["WideTable"]
 
+_UNBOUNDED = 10_000  # characters
 _LEAST = 8  # characters of a name that is folded
 
 
@@ -57,6 +59,11 @@ class WideTable(Table):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The table, or its parts one below the other."""
+        unbounded = options.update(max_width=_UNBOUNDED)
+        if Measurement.get(console, unbounded, self).maximum <= options.max_width:
+            # Wide enough for whole headings and names.
+            yield from super().__rich_console__(console, options)
+            return
         parts = list(self._parts(options.max_width))
         for at, columns in enumerate(parts):
             part = WideTable(str(self.title or "") if at == 0 else "", [], [], self._gap)
