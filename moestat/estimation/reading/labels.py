@@ -23,6 +23,8 @@ def plain_labels(column: Column) -> np.ndarray:
         If types are mixed, or numbers are not whole.
     """
     labels = column.values
+    if labels.ndim != 1:
+        raise ValueError(f"y must have shape (n,), got {labels.shape}")
     if labels.dtype.kind == "O":
         kinds = {type(label).__name__ for label in labels}
         labels = np.array(labels.tolist())
