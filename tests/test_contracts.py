@@ -26,7 +26,7 @@ from moestat.model.designs import DESIGNS, make_design
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
-from moestat.solvers import LEAST_SQUARES, SOLVERS, Certificate, Solution, make_solver
+from moestat.solvers import SOLVERS, Certificate, Solution, make_solver
 from moestat.sweep.run.executors import EXECUTORS
 from tests import oracle
 from tests.conftest import MEDIUM, WIDE
@@ -43,7 +43,7 @@ from tests.kinds import (
 )
 
 ALL = [GATES, EXPERTS, LIKELIHOODS, LOSSES, SOLVERS, DESIGNS, EXECUTORS]
-MIXTURE_SOLVERS = [name for name in SOLVERS if name not in LEAST_SQUARES]
+MIXTURE_SOLVERS = [n for n, maker in SOLVERS.items() if not maker.make.needs.regression]
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(2, 4))
 
 

@@ -262,11 +262,12 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
     rules = checked_starts(job.starts) if job.starts is not None else [ShortRuns()]
     threads = target.threads if isinstance(target, Cores) else None
     solver = _default_solver(family) if job.solver is None else job.solver
-    if not hasattr(solver, "steps"):
+    if not (hasattr(solver, "steps") and hasattr(solver, "needs")):
         raise ValueError(
             "solver must be a solver such as moestat.solvers.Newton(), or what make_solver of that"
             f" module makes of a name, got {short(solver)}"
         )
+    solver.needs.check(solver.name, family)
     problem = _checked_problem(job, target.whole)
     is_censored = np.iscomplexobj(problem.data.y)
     given = (family.ties, job.groups is not None, is_censored)

@@ -17,6 +17,7 @@ from moestat.solvers.least_squares.sgd import SGD
 from moestat.solvers.merging_atoms.moment_newton import MomentNewton
 from moestat.solvers.merging_atoms.moment_squares import MomentSquares
 from moestat.solvers.merging_atoms.newton_squares import NewtonSquares
+from moestat.solvers.needs import Needs
 from moestat.solvers.newton import Newton
 from moestat.solvers.problem import Iteration, Problem
 from moestat.solvers.quasi_newton import QuasiNewton
@@ -25,7 +26,6 @@ from moestat.solvers.solution import Solution
 
 __all__ = [
     "EM",
-    "LEAST_SQUARES",
     "SGD",
     "SOLVERS",
     "SQUAREM",
@@ -34,6 +34,7 @@ __all__ = [
     "LevenbergMarquardt",
     "MomentNewton",
     "MomentSquares",
+    "Needs",
     "NewtonSquares",
     "Newton",
     "QuasiNewton",
@@ -50,6 +51,11 @@ class Solver(Protocol):
     @property
     def name(self) -> str:
         """Name in the registry."""
+        ...
+
+    @property
+    def needs(self) -> Needs:
+        """What it asks of a family."""
         ...
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
@@ -69,11 +75,6 @@ SOLVERS.register(Maker("moment-squares", MomentSquares))
 SOLVERS.register(Maker("newton-squares", NewtonSquares))
 SOLVERS.register(Maker("sgd", SGD))
 SOLVERS.register(Maker("search", Search))
-
-LEAST_SQUARES = frozenset(
-    {"gauss-newton-bfgs", "levenberg-marquardt", "moment-squares", "newton-squares", "sgd"}
-)
-"""Solvers of regression functions; the others maximise the likelihood of densities."""
 
 
 def make_solver(options: str | Mapping[str, Any]) -> Solver:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.solvers.certificate import certify
+from moestat.solvers.needs import Needs
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.decrease import (
@@ -128,12 +130,15 @@ class Newton:
     max_iterations: int = 3000
     name: str = "newton"
 
+    needs: ClassVar[Needs] = Needs()
+
     def __post_init__(self) -> None:
         real_in("tolerance", self.tolerance, 0.0, open_low=True)
         positive_int("max_iterations", self.max_iterations)
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
+        self.needs.check(self.name, problem.family)
         theta, here, status, iterations, reach = yield from self.climb(problem, start)
         metric = problem.metric(theta)
         model = self._model(problem, theta, here, metric)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -23,6 +24,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import positive_int, real_in
 from moestat.kernels.records import Data, Sums
 from moestat.solvers.certificate import GAIN_LIMIT, ZERO_CURVATURE, Certificate, certificate_of
+from moestat.solvers.needs import Needs
 from moestat.solvers.newton import Newton, newton_steps
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.solution import Solution
@@ -388,6 +390,8 @@ class Search:
     max_iterations: int = 500
     directions: int = 8
     name: str = "search"
+
+    needs: ClassVar[Needs] = Needs()
 
     def __post_init__(self) -> None:
         real_in("tolerance", self.tolerance, 0.0, open_low=True)

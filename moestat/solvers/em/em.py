@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.solvers.certificate import certify
 from moestat.solvers.em.weighted_least_squares import has_closed_form, regress
+from moestat.solvers.needs import Needs
 from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Iteration, Objective, Problem, Request
 from moestat.solvers.solution import Solution
@@ -92,6 +94,8 @@ class EMSolver(ABC):
     m_step_iterations: int
     name: str
 
+    needs: ClassVar[Needs] = Needs()
+
     def __post_init__(self) -> None:
         real_in("tolerance", self.tolerance, 0.0, open_low=True)
         positive_int("max_iterations", self.max_iterations)
@@ -102,6 +106,7 @@ class EMSolver(ABC):
 
         It climbs on compressed data, then on finer ones until the end holds on all of the data.
         """
+        self.needs.check(self.name, problem.family)
         exact = [i for i, data in enumerate(problem.data.levels) if not data.preview]
         # The coarsest of several levels would have to be left too often.
         for level in exact[min(1, max(len(exact) - 2, 0)) :]:

@@ -8,14 +8,13 @@ from typing import ClassVar, NamedTuple
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
-from moestat.model.family import Family
 from moestat.solvers.least_squares.gauss_newton import (
     Gradients,
-    check_regression,
     fitted_levels,
     last_look,
     least_squares_solution,
 )
+from moestat.solvers.needs import Needs
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.decrease import PREVIEW_TOLERANCE
@@ -56,6 +55,7 @@ class LeastSquaresSolver(ABC):
     max_iterations: int
     name: str
 
+    needs: ClassVar[Needs] = Needs(regression=True)
     preview_tolerance: ClassVar[float] = PREVIEW_TOLERANCE
     """What a part of the data says about the minimum, in units of log-likelihood."""
 
@@ -65,7 +65,7 @@ class LeastSquaresSolver(ABC):
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
-        self._check(problem.family)
+        self.needs.check(self.name, problem.family)
         levels = list(fitted_levels(problem))
         end = yield from self._through(problem, levels, start, self.max_iterations)
         here = yield last_look(problem, end.theta)
@@ -94,10 +94,6 @@ class LeastSquaresSolver(ABC):
             end = yield from self._descend(problem, end.theta, level, tolerance, most - spent)
             spent += end.iterations
         return end._replace(iterations=spent)
-
-    def _check(self, family: Family) -> None:
-        """Refuse families that this solver cannot fit."""
-        check_regression(self.name, family)
 
     def _model(self, problem: Problem, theta: FloatArray, here: Evaluation) -> Evaluation:
         """The quadratic model around theta that the certificate judges."""

@@ -10,7 +10,6 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.model.family import Family
 from moestat.solvers.certificate import GAIN_LIMIT, ZERO_CURVATURE, certificate_of
 from moestat.solvers.metric import with_ridge
 from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
@@ -24,7 +23,6 @@ from moestat.solvers.trust_region.region import NULL_CURVATURE, box_step, free_c
 
 __all__ = [
     "balance",
-    "check_regression",
     "feature_metric",
     "fitted_levels",
     "last_look",
@@ -59,14 +57,6 @@ def feature_metric(problem: Problem) -> FloatArray:
         at = first + np.arange(width)
         metric[np.ix_(at, at)] = gram[np.ix_(feature, feature)]
     return metric
-
-
-def check_regression(name: str, family: Family) -> None:
-    """Refuse a family of densities."""
-    if not family.is_regression:
-        raise ValueError(
-            f"solver {name!r} is for likelihood 'least-squares', not for {family.likelihood.name!r}"
-        )
 
 
 def fitted_levels(problem: Problem) -> Iterator[tuple[int, Sample]]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
-from moestat.solvers.least_squares.gauss_newton import (
-    check_regression,
-    last_look,
-    least_squares_solution,
-)
+from moestat.solvers.least_squares.gauss_newton import last_look, least_squares_solution
+from moestat.solvers.needs import Needs
 from moestat.solvers.problem import Iteration, Problem
 from moestat.solvers.solution import Solution
 
@@ -62,6 +60,8 @@ class SGD:
     seed: int = 0
     name: str = "sgd"
 
+    needs: ClassVar[Needs] = Needs(regression=True)
+
     def __post_init__(self) -> None:
         positive_int("epochs", self.epochs)
         positive_int("batch_size", self.batch_size)
@@ -71,7 +71,7 @@ class SGD:
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,), already inside the box."""
         family, data = problem.family, problem.data
-        check_regression(self.name, family)
+        self.needs.check(self.name, family)
         # A start of its own has orders of its own, the same wherever it is run.
         rng = np.random.default_rng([self.seed, *np.ascontiguousarray(start).view(np.uint64)])
         lower, upper = family.lower.copy(), family.upper.copy()

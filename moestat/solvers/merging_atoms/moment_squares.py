@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from moestat.base.types import FloatArray
-from moestat.model.family import Family
 from moestat.solvers.least_squares.base import Descent, LeastSquaresSolver
 from moestat.solvers.least_squares.gauss_newton import feature_metric
 from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
+from moestat.solvers.needs import Needs
 from moestat.solvers.problem import (
     Evaluation,
     InformedEvaluation,
@@ -63,13 +64,7 @@ class MomentSquares(LeastSquaresSolver):
     max_iterations: int = 3000
     name: str = "moment-squares"
 
-    def _check(self, family: Family) -> None:
-        super()._check(family)
-        if family.has_kinked_mean:
-            raise ValueError(
-                f"solver {self.name!r} needs second derivatives, which gate {family.gate.name!r}"
-                f" with expert {family.expert.name!r} has not; take 'gauss-newton-bfgs'"
-            )
+    needs: ClassVar[Needs] = Needs(regression=True, curvature=True)
 
     def _descend(
         self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int

@@ -24,7 +24,7 @@ from moestat.model.generate import check_size
 from moestat.model.lattice import check_step
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.measure import MixingMeasure
-from moestat.solvers import LEAST_SQUARES, make_solver
+from moestat.solvers import make_solver
 from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.fit.keys import CURVE, TOP, TRUTH
 from moestat.sweep.spec.identity import canonical_json, digest, digests, seeds
@@ -617,7 +617,7 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
         if label in labels[:i]:
             raise table.error("also", f"loss {label!r} is there already")
     solver = _build(table, "solver", make_solver, dict(curve.solver))
-    if (solver.name in LEAST_SQUARES) != fitted.is_regression:
+    if solver.needs.regression != fitted.is_regression:
         raise table.error(
             "solver", f"{solver.name!r} does not fit likelihood {fitted.likelihood.name!r}"
         )

@@ -1,0 +1,54 @@
+"""What a solver asks of a family, declared once beside the solver and checked in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moestat.model.family import Family
+
+__all__ = ["Needs"]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a solver asks of a family.
+
+    Parameters
+    ----------
+    regression : bool
+        A regression function, which is fitted by least squares; else a density.
+    curvature : bool
+        Second derivatives of that regression function everywhere.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> Needs(regression=True).check("sgd", family("least-squares", gate="softmax"))
+    """
+
+    regression: bool = False
+    curvature: bool = False
+
+    def check(self, solver: str, family: Family) -> None:
+        """Refuse a family that does not have it.
+
+        Raises
+        ------
+        ValueError
+            If something is missing; the message names the solver and one that works.
+        """
+        if self.regression and not family.is_regression:
+            raise ValueError(
+                f"solver {solver!r} is for likelihood 'least-squares', not for"
+                f" {family.likelihood.name!r}"
+            )
+        if family.is_regression and not self.regression:
+            raise ValueError(
+                f"solver {solver!r} is for densities, not for likelihood"
+                f" {family.likelihood.name!r}; take 'gauss-newton-bfgs'"
+            )
+        if self.curvature and family.has_kinked_mean:
+            raise ValueError(
+                f"solver {solver!r} needs second derivatives, which gate {family.gate.name!r}"
+                f" with expert {family.expert.name!r} has not; take 'gauss-newton-bfgs'"
+            )
