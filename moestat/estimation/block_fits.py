@@ -436,7 +436,7 @@ def fit_blocks(
     for rule in checked_starts(starts) if starts is not None else [ShortRuns(searches=SEARCHES)]:
         if isinstance(rule, ShortRuns):
             points, given_up = rule.on(count).search(small.problem, search)
-            begun.given_up += given_up
+            begun.lower += given_up
         else:
             points = small.draw(rule, search)
         if starts is None:
@@ -446,6 +446,7 @@ def fit_blocks(
             begun.problems.append(replace(inner.again(), seen=1))
             begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
             begun.labels.append(f"{rule.name} {j}")
+            begun.counts.append(1)
     (result,) = end_fits([begun], _Passes(count), began)
     if isinstance(result, Exception):
         raise result

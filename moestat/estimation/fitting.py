@@ -27,7 +27,8 @@ from moestat.estimation.inference.identified import shortest
 from moestat.estimation.priors import Prior
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
-from moestat.estimation.short_runs import ShortRuns, least_squares
+from moestat.estimation.searching import Agreement, least_squares, on_threads
+from moestat.estimation.short_runs import ShortRuns
 from moestat.estimation.standardise import Standardised, data_units, standardise
 from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
@@ -52,9 +53,6 @@ SEARCHES = 8
 """Searches for starts of a default fit where runs do not agree, at most."""
 
 LARGEST = 1e100
-
-_WORTH_OF_A_COLLAPSE = 100.0
-"""More than a collapsed atom gains on its few samples, in natural-log units."""
 
 
 def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
@@ -126,18 +124,18 @@ def _default_solver(family: Family) -> Solver:
 
 
 def _best(
-    solutions: Sequence[Solution], labels: Sequence[str], given_up: int, seconds: float
+    solutions: Sequence[Solution], labels: Sequence[str], counts: list[int], seconds: float
 ) -> Solution:
     """The certified solution of highest likelihood, else the highest, with the batch's record.
 
-    A solution with a collapsed atom is set aside when another is not far below: its likelihood
-    is high because the atom fits a few samples, not because it is near the truth.
+    A solution with a collapsed atom is set aside when there is another: its likelihood, which has
+    no bound, is high because the atom fits a few samples, or rounded ones on one line.
     """
     heights = np.array([solution.log_likelihood for solution in solutions])
     certified = np.array([solution.certificate.certified for solution in solutions])
     sound = np.array([not solution.certificate.collapsed for solution in solutions])
     heights = np.where(np.isfinite(heights), heights, -np.inf)
-    eligible = sound & (heights >= heights.max() - _WORTH_OF_A_COLLAPSE)
+    eligible = sound & np.isfinite(heights)
     if not eligible.any():
         eligible = np.ones_like(sound)
     top = float(heights[eligible].max())
@@ -145,16 +143,17 @@ def _best(
     # An uncertified fit that is higher shows that no certified one is the maximum.
     pool = np.flatnonzero(near & certified if np.any(near & certified) else eligible)
     winner = int(pool[np.argmax(heights[pool])])
+    runs = sum(counts)
     optima = np.sort(heights[certified])
     n_optima = int(np.sum(np.diff(optima) > _SAME_OPTIMUM) + (optima.size > 0))
     certificate = replace(
         solutions[winner].certificate,
         seconds=seconds,
         start=labels[winner],
-        n_starts=len(solutions) + given_up,
+        n_starts=runs,
         n_optima=n_optima,
         n_collapsed=int(np.sum(~sound)),
-        agreement=float(np.sum(near)) / (len(solutions) + given_up),
+        agreement=float(np.asarray(counts)[:-1][near].sum()) / runs,
     )
     return replace(solutions[winner], certificate=certificate)
 
@@ -201,7 +200,8 @@ class FitJob:
 class BegunFit:
     """A data set with one iteration, on a problem of its own, from each start.
 
-    `given_up` counts runs of a search that ended too low to start one.
+    `counts` says how many runs of a search have come to each start, and `lower` how many ended too
+    low to start one.
     """
 
     original: Problem
@@ -210,13 +210,38 @@ class BegunFit:
     problems: list[Problem] = field(default_factory=list)
     iterations: list[Iteration[Solution]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
-    given_up: int = 0
+    counts: list[int] = field(default_factory=list)
+    lower: int = 0
     prior: Prior | None = None
     data: Data | None = None
 
+    def start(
+        self,
+        rule: StartRule,
+        inner: Problem,
+        drawing: Standardised | None,
+        rng: np.random.Generator,
+        threads: int | None,
+    ) -> None:
+        """Begin from the starts of a rule."""
+        seen, problem = 0, inner if drawing is None else drawing.problem
+        if isinstance(rule, ShortRuns | Agreement):
+            seen = rule.rows(problem)
+            own = rule.on(threads) if isinstance(rule, ShortRuns) else on_threads(rule, threads)
+            points, counts = own.find(problem, rng)
+        else:
+            points = drawing.draw(rule, rng) if drawing else rule.draw(inner, rng)
+            counts = [1] * len(points)
+        for j, point in enumerate(into_box(inner.family, points)):
+            self.problems.append(replace(inner.again(), seen=seen))
+            self.iterations.append(self.solver.steps(self.problems[-1], point))
+            self.labels.append(f"{rule.name} {j}")
+        self.lower += sum(counts[len(points) :])
+        self.counts += counts[: len(points)]
+
     def end(self, solutions: Sequence[Solution], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration."""
-        best = _best(solutions, self.labels, self.given_up, seconds)
+        best = _best(solutions, self.labels, [*self.counts, self.lower], seconds)
         found = []
         if self.standard:
             best = shortest(self.standard.problem, best)
@@ -259,7 +284,7 @@ def checked_starts(starts: Any) -> list[StartRule]:
 def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
     """Check a job and draw its starts; `scaled` says whether the data scale coordinates and box."""
     family = job.family
-    rules = checked_starts(job.starts) if job.starts is not None else [ShortRuns()]
+    rules = checked_starts(job.starts) if job.starts is not None else [ShortRuns(look=scaled)]
     threads = target.threads if isinstance(target, Cores) else None
     solver = _default_solver(family) if job.solver is None else job.solver
     if not (hasattr(solver, "steps") and hasattr(solver, "needs")):
@@ -287,17 +312,7 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
         standard = replace(standard, problem=inner) if standard else None
     child = as_generator(job.rng)
     for rule in rules:
-        seen = 0
-        if isinstance(rule, ShortRuns):
-            seen = rule.rows(inner)
-            points, given_up = rule.on(threads).search(inner, child)
-            begun.given_up += given_up
-        else:
-            points = standard.draw(rule, child) if standard else rule.draw(inner, child)
-        for j, start in enumerate(into_box(inner.family, points)):
-            begun.problems.append(replace(inner.again(), seen=seen))
-            begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
-            begun.labels.append(f"{rule.name} {j}")
+        begun.start(rule, inner, standard, child, threads)
     return begun
 
 
@@ -518,10 +533,11 @@ def fit(
         parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other
         solvers stay in the smooth piece where they start, and their fits are not certified.
     starts : sequence of StartRule, optional
-        By default `moestat.estimation.short_runs.ShortRuns`: 48 short runs, the best of them
-        continued, all of it up to eight times where they do not agree on a best optimum.
+        By default `moestat.estimation.short_runs.ShortRuns`: a pool of starts, and where these do
+        not agree 48 short runs, the best of them continued, all of it up to eight times where they
+        do not agree on a best optimum.
     n_starts : int, optional
-        Number of short runs of one search, in place of `starts`.
+        Number of short runs of each search, in place of 48.
     time_limit : float, optional
         Seconds after which one search for starts begins no further round.
     sample_weight : array_like of shape (n,), optional
@@ -641,10 +657,10 @@ def fit_data(
     if n_starts is not None or time_limit is not None:
         if starts is not None:
             raise ValueError("n_starts and time_limit are for the default starts; got starts, too")
-        given = {"count": n_starts, "time_limit": time_limit}
+        given = {"count": n_starts, "time_limit": time_limit, "searches": SEARCHES}
         starts = [ShortRuns(**{name: v for name, v in given.items() if v is not None})]
     elif starts is None:
-        starts = [ShortRuns(searches=SEARCHES)]
+        starts = [ShortRuns(searches=SEARCHES, look=True)]
     where = (threads, target, prior)
     if read.groups is not None:
         if compress is not None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
+from moestat.estimation.searching import Agreement, least_squares, on_threads
 from moestat.estimation.starts import (
     ClusterStarts,
     RandomStarts,
@@ -23,17 +24,16 @@ from moestat.estimation.starts import (
     predictor_noise,
 )
 from moestat.model.family import Family
-from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
+from moestat.solvers import Newton
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
-from moestat.solvers.least_squares.base import LeastSquaresSolver
 from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Iteration, Objective, Problem, Request
 from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.squares import profile_log_likelihood
 
-__all__ = ["ShortRuns", "least_squares"]
+__all__ = ["ShortRuns"]
 
 _MOST = 100_000  # starts of one fit
 _ROWS, _MOST_ROWS, _SHARE = 4000, 20_000, 0.1
@@ -108,10 +108,12 @@ Ended = tuple[FloatArray, float]
 class ShortRuns:
     """Starts that a search on a part of the samples ends with.
 
-    Starts of several kinds take a few iterations each, on 4000 of the samples (a tenth of them, up
-    to 20,000, for densities of a number), and the best of them are continued, for classes on up to
-    1000 samples for each parameter, or, of one input and of large samples of two, on the points
-    (`moestat.model.compression`, `moestat.model.recombination`) that stand for all. Then rounds of
+    Where a first pool of starts agrees (`moestat.estimation.searching`) default fits do not search.
+    Else starts of several kinds take a few iterations each, on 4000 of the samples (a tenth of
+    them, up to 20,000, for densities of a number), and the best of them are continued, for classes
+    on up to 1000 samples for each parameter, or, of one input and of large samples of two, on the
+    points (`moestat.model.compression`, `moestat.model.recombination`) that stand for all. Then
+    rounds of
     moves try to better the best optimum: one atom is replaced by a copy of another, and the two are
     pulled apart at random, so that a part of the samples that one atom serves poorly gets a second
     one. A round's best moves are continued; the search ends when two rounds have found nothing. Up
@@ -145,6 +147,8 @@ class ShortRuns:
     threads : int, optional
         Threads over runs; those of the fit, or all cores, by default.  The starts do not depend
         on it.
+    look : bool
+        Whether a first pool of starts that agrees ends the search.
 
     Notes
     -----
@@ -166,6 +170,7 @@ class ShortRuns:
     time_limit: float = np.inf
     searches: int = 1
     threads: int | None = None
+    look: bool = False
     name: str = "short run"
     in_user_units: ClassVar[bool] = False
 
@@ -189,6 +194,18 @@ class ShortRuns:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         return self.search(problem, rng)[0]
+
+    def find(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, list[int]]:
+        """Starting values (count, P), how many runs came to each, and how many ended too low.
+
+        With `look` a pool of starts that agrees ends it, unless searches are large ones.
+        """
+        if self.look and problem.data.size * problem.family.n_params**2 <= _WORK:
+            found = on_threads(Agreement(), self.threads).look(problem, rng.spawn(1)[0])
+            if found is not None:
+                return found
+        points, lower = self.search(problem, rng)
+        return points, [*[1] * len(points), lower]
 
     def search(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, int]:
         """Starting values, shape (count, P), and how many runs ended too low to start a fit."""
@@ -312,12 +329,6 @@ class ShortRuns:
             )
             for theta, height in drive(iterations, problems, self.threads)
         ]
-
-
-def least_squares(family: Family) -> LeastSquaresSolver:
-    """Ended by Hessians where they are small and exist, else by gradients alone."""
-    by_hessians = family.n_params <= MANY and not family.has_kinked_mean
-    return NewtonSquares() if by_hessians else GaussNewtonBFGS()
 
 
 def _is_large(problem: Problem) -> bool:

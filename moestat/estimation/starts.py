@@ -29,6 +29,7 @@ __all__ = [
     "TruthStarts",
     "into_box",
     "make_starts",
+    "one_expert",
     "predictor_noise",
 ]
 
@@ -325,6 +326,29 @@ def predictor_noise(problem: Problem, rng: np.random.Generator, count: int) -> F
     return _Scale(problem).noise(problem.family, rng, count)
 
 
+def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> FloatArray:
+    """Parameters (P,) of which every atom is the one-expert fit.
+
+    Random numbers are for experts whose coefficients 0 are a saddle point.
+    """
+    family, scale = problem.family, _Scale(problem)
+    known = problem.data.memory.get("one expert")
+    if known is not None and known[0] is family:
+        return known[1]
+    single = Problem(family.with_experts(1), problem.data)
+    origin = scale.centre(single.family)
+    if single.family.expert.block is not None:
+        origin += scale.noise(single.family, rng or np.random.default_rng(0))[0]
+    origin = single.family.feasible(origin)
+    solver = GaussNewtonBFGS() if family.is_regression else Newton()
+    (solution,) = drive([solver.steps(single, origin)], [single], threads=1)
+    atom, shared = single.family.split(solution.theta)
+    centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
+    if single.family.expert.block is None:
+        problem.data.memory["one expert"] = family, centre
+    return centre
+
+
 def into_box(family: Family, starts: FloatArray) -> FloatArray:
     """Starting values (count, P) inside bounds and constraints of the family."""
     pinned = np.array([family.pin(start) for start in starts])
@@ -387,18 +411,9 @@ class SplitStarts:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        family, scale = problem.family, _Scale(problem)
-        single = Problem(family.with_experts(1), problem.data)
-        origin = scale.centre(single.family)
-        if single.family.expert.block is not None:
-            # Zero coefficients of a curved expert are a saddle point.
-            origin += scale.noise(single.family, rng)[0]
-        origin = np.clip(origin, single.family.lower, single.family.upper)
-        solver = GaussNewtonBFGS() if family.is_regression else Newton()
-        (solution,) = drive([solver.steps(single, origin)], [single], threads=1)
-        atom, shared = single.family.split(solution.theta)
-        centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
-        return centre + self.noise * scale.noise(family, rng, self.count)
+        centre = one_expert(problem, rng)
+        scale = _Scale(problem)
+        return centre + self.noise * scale.noise(problem.family, rng, self.count)
 
 
 @dataclass(frozen=True)

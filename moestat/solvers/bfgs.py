@@ -23,6 +23,7 @@ from moestat.kernels.records import NO_SUMS, Sums
 from moestat.kernels.views import row
 from moestat.solvers.line_search import DECREASE, FLATTER, HALVINGS, weak_wolfe
 from moestat.solvers.problem import Iteration, Objective, Problem, Ran, Request, Run, ValueGradient
+from moestat.solvers.spring import pull
 from moestat.solvers.trust_region.decrease import ROUNDING
 from moestat.solvers.trust_region.eigen import back_substitute, cholesky, forward_substitute
 from moestat.solvers.trust_region.region import can_descend, free_coordinates
@@ -71,7 +72,9 @@ def _after(moved, change, free, made, rest, along, share):
 
 @compile_loop
 @compact
-def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gradient, sums, work):
+def _bfgs_loop(
+    addresses, pass_inputs, spring, matrices, memory, box, limits, theta, gradient, sums, work
+):
     """Climb from theta with its gradient (P,), both in place.
 
     The factor is that of the matrix over the coordinates that the second row of `work` says; what
@@ -86,6 +89,7 @@ def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gra
     value, made, most, tolerance, scale = limits
     free, factored, step = row(work, 0), row(work, 1), row(work, 2)
     trial, best, best_gradient = row(work, 3), row(work, 4), row(work, 5)
+    there_gradient, no_hessian = row(work, 6), work[:0]
     n = theta.size
     passes = 0
     for taken in range(most):
@@ -140,7 +144,10 @@ def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gra
             passes += 1
             slope_there = 0.0
             for j in range(n):
-                slope_there -= sums.score[j] * step[j]
+                there_gradient[j] = -sums.score[j]
+            there += pull(spring, trial, there_gradient, no_hessian)
+            for j in range(n):
+                slope_there += there_gradient[j] * step[j]
             gained = value - there
             if abs(gained) <= ROUNDING * abs(value):
                 gained = -0.5 * t * (slope + slope_there)
@@ -151,7 +158,7 @@ def _bfgs_loop(addresses, pass_inputs, matrices, memory, box, limits, theta, gra
                 new = there
                 for j in range(n):
                     best[j] = trial[j]
-                    best_gradient[j] = -sums.score[j]
+                    best_gradient[j] = there_gradient[j]
                 if slope_there >= FLATTER * slope or t >= room:
                     break
                 low = t
@@ -264,13 +271,14 @@ class _BFGSRun(Run):
         data = problem.inputs(self, slice(0, problem.data.levels[self.level].size))
         theta, gradient = self.theta.copy(), self.here.gradient.copy()
         lower, upper = family.box_at(theta)
-        work = np.empty((6, P))
+        work = np.empty((7, P))
         free = work[1] = free_coordinates(theta, gradient, lower, upper)
         factor = own.matrix * np.outer(free, free)
         factor[~free, ~free] = 1.0
         value, steps, passes, own.scale = _bfgs_loop(
             (mixture_address(family.loops, data.y.dtype.char), *_half_addresses()),
             (family.coefficients, data, *pass_tables(family.coefficients, data, 1)),
+            problem.spring,
             (own.matrix, np.linalg.cholesky(factor)),
             (own.moved, own.change, own.along, own.share),
             (lower, upper),

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.solvers.problem import Evaluation, Problem, Request, ValueGradient
+from moestat.solvers.problem import Evaluation, Problem, Request, Run, ValueGradient
+from moestat.solvers.spring import FREE, Spring
 
-__all__ = ["Penalty", "PenalisedProblem"]
+__all__ = ["Penalty", "PenalisedProblem", "SprungProblem"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,16 @@ class Penalty:
         return hessian
 
 
+def _added(found: Any, value: float, gradient: FloatArray, hessian: FloatArray) -> Any:
+    """The answer to a request with a penalty."""
+    more: dict[str, Any] = {"value": found.value + value}
+    if isinstance(found, ValueGradient):
+        more["gradient"] = found.gradient + gradient
+    if isinstance(found, Evaluation):
+        more["hessian"] = found.hessian + hessian
+    return replace(found, **more)
+
+
 @dataclass
 class PenalisedProblem(Problem):
     """A problem whose objective is minus the log posterior density."""
@@ -63,12 +74,21 @@ class PenalisedProblem(Problem):
 
     def joined(self, request: Request, parts: Sequence[Any]) -> Any:
         """The answer to a request from those of the `parts` of a pass, and the penalty."""
-        found, theta = super().joined(request, parts), request.theta
-        value = found.value + self.penalty.value(theta)
-        if not isinstance(found, ValueGradient):
-            return replace(found, value=value)
-        gradient = found.gradient + self.penalty.gradient(theta)
-        if not isinstance(found, Evaluation):
-            return replace(found, value=value, gradient=gradient)
-        hessian = found.hessian + self.penalty.hessian(theta)
-        return replace(found, value=value, gradient=gradient, hessian=hessian)
+        found, theta, own = super().joined(request, parts), request.theta, self.penalty
+        return _added(found, own.value(theta), own.gradient(theta), own.hessian(theta))
+
+
+@dataclass
+class SprungProblem(Problem):
+    """A problem whose parameters a spring pulls to a centre; compiled iterations know it."""
+
+    spring: Spring = FREE
+
+    def joined(self, request: Request, parts: Sequence[Any]) -> Any:
+        """The answer to a request from those of the `parts` of a pass, and the spring's."""
+        found = super().joined(request, parts)
+        if isinstance(request, Run):
+            return found
+        centre, stiffness = self.spring
+        force = stiffness @ (request.theta - centre)
+        return _added(found, 0.5 * float(force @ (request.theta - centre)), force, stiffness)

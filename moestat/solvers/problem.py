@@ -27,6 +27,7 @@ from moestat.model.recombination import POINTS, recombine
 from moestat.model.units import DataUnits
 from moestat.solvers.groups import group_sums
 from moestat.solvers.metric import region_metric
+from moestat.solvers.spring import FREE, Spring
 from moestat.solvers.squares import (
     gradient_squares,
     gram_squares,
@@ -253,6 +254,11 @@ class Sample:
     def _metric(self) -> list[Any]:
         return []
 
+    @cached_property
+    def memory(self) -> dict[str, Any]:
+        """What is made of these data once and read again."""
+        return {}
+
     @property
     def mean(self) -> FloatArray:
         """Weighted mean of each input and, last, of a continuous response."""
@@ -380,7 +386,9 @@ class Problem:
     Attributes
     ----------
     penalised : bool
-        Whether the objective is more than a sum over rows.
+        Whether the objective is more than a sum over rows, and a spring.
+    spring
+        Centre and stiffness of the spring; those of length 0 for none.
     """
 
     family: Family
@@ -388,6 +396,7 @@ class Problem:
     passes: float = 0.0
     seen: int = 0
     penalised: ClassVar[bool] = False
+    spring: ClassVar[Spring] = FREE
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from moestat.kernels.build import tables as pass_tables
 from moestat.kernels.records import NO_SUMS, Sums
 from moestat.kernels.views import row
 from moestat.solvers.problem import Evaluation, Iteration, Problem, Ran, Request, Run
+from moestat.solvers.spring import pull
 from moestat.solvers.trust_region.decrease import (
     ACCEPT,
     LEAST_PROGRESS,
@@ -43,7 +44,7 @@ _CONVERGED, _STALLED, _LIMIT, _INDEFINITE, _NOT_FINITE = range(5)
 @compile_loop
 @compact
 def _newton_loop(
-    addresses, pass_inputs, region_inputs, limits, theta, trial, here, there, integers, work
+    addresses, pass_inputs, spring, region_inputs, limits, theta, trial, here, there, integers, work
 ):
     """Minimise from theta, in place, with score and Hessian `here` at the end.
 
@@ -60,6 +61,7 @@ def _newton_loop(
         here.score[j] = -here.score[j]
         for i in range(n):
             here.hessian[j, i] = -here.hessian[j, i]
+    value += pull(spring, theta, here.score, here.hessian)
     model = theta, here.score, here.hessian, metric, lower, upper
     n_free, used = call_take_apart(at_region, (*model, integers, basis, rotations, step))
     radius = 1.0
@@ -91,6 +93,7 @@ def _newton_loop(
             there.score[j] = -there.score[j]
             for i in range(n):
                 there.hessian[j, i] = -there.hessian[j, i]
+        new += pull(spring, trial, there.score, there.hessian)
         decrease = value - new
         largest = abs(decrease) if abs(decrease) > predicted else predicted
         if largest <= finest_decrease(value):
@@ -163,6 +166,7 @@ class NewtonRun(Run):
         value, code, iterations, passes = _newton_loop(
             addresses,
             tables,
+            problem.spring,
             (self.metric, self.lower, self.upper, *arrays),
             (self.max_iterations, float(self.tolerance)),
             theta,

@@ -1,0 +1,301 @@
+"""The search for starts on one suite: how far below the best known it ends, and what it costs.
+
+    python benchmarks/search.py RULE [--groups small,real] [--seeds 4] [--starts CODE]
+
+fits every problem of the suite by the default call, or by the start rules that CODE makes, saves
+heights and processor seconds under the name RULE in results/search.json, and writes the page
+results/search.md: every rule that was saved, group by group.  The best known height of a problem is
+the highest sound end (certified, no collapsed atom, on no default bound) of all rules and, where
+there is a truth, of the fit that starts there: with a new rule the numbers of the old ones may
+change.  An end is a miss where it is more than .01 below.  Real sets are those of scikit-learn and
+statsmodels with responses and inputs that real_data.py does not have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import moestat
+from moestat.base.warnings import MoEWarning
+from moestat.estimation.starts import GivenStarts
+from moestat.model.family import Family
+
+HERE = Path(__file__).parent / "results"
+NEAR = 0.01
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem: data, a family, and the truth where there is one."""
+
+    name: str
+    family: Family
+    X: np.ndarray
+    y: Any
+    truth: np.ndarray | None = None
+    seeds: int = 4
+
+
+def drawn(
+    name: str, likelihood: str, n: int, d: int, k: int, number: int, seeds: int = 4, **more: Any
+) -> Case:
+    """Uniform inputs on [-2, 2]^d; intercepts normal, slopes of standard deviation 2."""
+    rng = np.random.default_rng([n, d, k, more.get("n_classes", 0), number])
+    family = moestat.family(likelihood, gate="softmax", n_experts=k, n_features=d, **more)
+    blocks = family.unpack(rng.standard_normal(family.n_params))
+    steep = 2.0 if likelihood in ("gaussian", "multinomial") else 0.4
+    for block in ("beta1", "a"):
+        blocks[block] = blocks[block] * (2.0 if block == "beta1" else steep)
+    for block in ("nu", "phi", "alpha", "shape"):
+        if block in blocks:
+            blocks[block] = 0.2 + np.abs(blocks[block])
+    truth = family.pin(family.pack(blocks))
+    X, y = moestat.sample(family, truth, n, rng, design=moestat.Uniform(-2.0, 2.0))
+    return Case(f"{name} {number}", family, X, y, truth, seeds)
+
+
+def rare(number: int) -> Case:
+    """Three experts of which one has 1% of the rows."""
+    rng = np.random.default_rng(number)
+    family = moestat.family("gaussian", gate="softmax", n_experts=3, n_features=2)
+    blocks = {"beta0": [0.0, 0.3, -4.0], "beta1": rng.normal(size=(3, 2)) * 0.5, "nu": [0.3] * 3}
+    blocks |= {"a": 2.0 * rng.normal(size=(3, 2)), "b": [2.0, -2.0, 6.0]}
+    truth = family.pin(family.pack(blocks))
+    X, y = moestat.sample(family, truth, 5000, rng, design=moestat.Uniform(-2.0, 2.0))
+    return Case(f"unbalanced {number}", family, X, y, truth)
+
+
+def alike(number: int) -> Case:
+    """Three experts of which two are nearly the same."""
+    case = drawn("alike", "gaussian", 2000, 2, 3, number)
+    assert case.truth is not None
+    blocks = case.family.unpack(case.truth)
+    blocks["a"][1], blocks["b"][1] = blocks["a"][0] + 0.2, blocks["b"][0] + 0.1
+    truth = case.family.pin(case.family.pack(blocks))
+    rng = np.random.default_rng(number)
+    X, y = moestat.sample(case.family, truth, 2000, rng, design=moestat.Uniform(-2.0, 2.0))
+    return Case(case.name, case.family, X, y, truth)
+
+
+def _several(make: Callable[[int], Case], count: int) -> Iterator[Case]:
+    yield from (make(number) for number in range(count))
+
+
+def synthetic(group: str) -> Iterator[Case]:
+    """The problems of a group that have a truth."""
+    if group == "small":
+        for k, n in ((2, 500), (3, 500), (2, 3990), (2, 4010), (4, 1000)):
+            yield from _several(lambda j: drawn(f"k = {k}, n = {n}", "gaussian", n, 3, k, j), 6)  # noqa: B023
+    elif group == "medium":
+        yield from _several(lambda j: drawn("k = 5, d = 3", "gaussian", 4000, 3, 5, j), 3)
+        yield from _several(lambda j: drawn("k = 8, d = 2", "gaussian", 10_000, 2, 8, j), 3)
+    elif group == "large":
+        for k in (3, 4):
+            name = f"d = 20, k = {k}"
+            yield from _several(lambda j: drawn(name, "gaussian", 10_000, 20, k, j), 2)  # noqa: B023
+        yield from _several(lambda j: drawn("d = 5, k = 12", "gaussian", 20_000, 5, 12, j, 2), 2)
+        yield drawn("n = 200000", "gaussian", 200_000, 2, 3, 0, 3)
+    elif group == "classes":
+        sizes = [(1, 2, 5, 10_000), (1, 2, 10, 10_000), (2, 4, 3, 4000), (3, 4, 5, 4000)]
+        for d, k, K, n in [*sizes, (4, 4, 5, 4000)]:
+            name = f"d = {d}, k = {k}, K = {K}"
+            yield from _several(
+                lambda j: drawn(name, "multinomial", n, d, k, j, 3, n_classes=K),  # noqa: B023
+                3,
+            )
+    elif group == "huge":
+        yield drawn("P = 210", "multinomial", 20_000, 6, 6, 0, 2, n_classes=6)
+        for j in range(2):
+            yield drawn("P = 576", "multinomial", 20_000, 8, 8, j, 1, n_classes=8)
+    elif group == "counts":
+        for name in ("poisson", "negative-binomial"):
+            yield from _several(lambda j: drawn(name, name, 2000, 2, 3, j), 3)  # noqa: B023
+    elif group == "uneven":
+        yield from _several(rare, 3)
+        yield from _several(alike, 3)
+
+
+def real() -> Iterator[Case]:
+    """Real sets with two, three and four experts, where there are four rows per parameter."""
+    from sklearn.datasets import (
+        load_breast_cancer,
+        load_diabetes,
+        load_digits,
+        load_iris,
+        load_wine,
+    )
+    from statsmodels import datasets
+
+    def table(name: str) -> Any:
+        return getattr(datasets, name).load_pandas().data.dropna()
+
+    iris, wine, cancer = load_iris().data, load_wine().data, load_breast_cancer()
+    body, digits, nile = load_diabetes().data, load_digits(), table("nile")
+    spots, firms, modes = table("sunspots"), table("grunfeld"), table("modechoice")
+    health, spouses, cards = table("randhie")[::7], table("fair"), table("ccard")
+    crime, rates, money = table("statecrime"), table("interest_inflation"), table("macrodata")
+    strikes, tumours = table("strikes"), table("cancer")
+    sets: list[tuple[str, str, Any, Any]] = [
+        ("iris sepals", "gaussian", iris[:, [0, 2]], iris[:, 1]),
+        ("wine colour", "gaussian", wine[:, [0, 10]], wine[:, 9]),
+        ("wine flavanoids", "gaussian", wine[:, [5, 12]], wine[:, 6]),
+        ("body mass", "gaussian", body[:, [3, 8]], body[:, 2]),
+        ("cells", "gaussian", cancer.data[:, [4]], cancer.data[:, 5]),
+        ("cell texture", "gaussian", cancer.data[:, [0, 8]], cancer.data[:, 1]),
+        ("nile", "gaussian", nile[["year"]], nile["volume"]),
+        ("sunspots", "gaussian", spots["SUNACTIVITY"][:-1], spots["SUNACTIVITY"][1:]),
+        ("grunfeld", "gaussian", firms[["value", "capital"]], firms["invest"]),
+        ("mode costs", "gaussian", modes[["ttme", "invt"]], modes["gc"]),
+        ("affairs", "gaussian", spouses[["age", "yrs_married"]], spouses["rate_marriage"]),
+        ("cards", "gaussian", cards[["AGE", "INCOME"]], cards["AVGEXP"]),
+        ("crime", "gaussian", crime[["poverty"]], crime["murder"]),
+        ("rates", "gaussian", rates[["Dp"]], rates["R"]),
+        ("unemployment", "gaussian", money[["infl", "tbilrate"]], money["unemp"]),
+        ("visits", "poisson", health[["lncoins", "disea"]], health["mdvis"]),
+        ("visits NB", "negative-binomial", health[["lncoins", "disea"]], health["mdvis"]),
+        ("tumours", "poisson", np.log(tumours[["population"]]), tumours["cancer"]),
+        ("tumours NB", "negative-binomial", np.log(tumours[["population"]]), tumours["cancer"]),
+        ("strikes", "gamma", strikes[["iprod"]], strikes["duration"]),
+        ("card sums", "gamma", cards[["INCOME"]], cards["AVGEXP"]),
+        ("iris by sepals", "multinomial", iris[:, :2], load_iris().target),
+        ("wine by alcohol", "multinomial", wine[:, [0, 2]], load_wine().target),
+        ("tumour class", "multinomial", cancer.data[:, [4, 8]], cancer.target),
+        (
+            "choice",
+            "multinomial",
+            modes[["hinc", "psize"]][::4],
+            modes["mode"][modes["choice"] == 1],
+        ),
+        ("digits", "multinomial", digits.data[:, [20, 43]], digits.target % 4),
+        ("children", "multinomial", spouses[["age"]][::3], np.minimum(spouses["children"][::3], 3)),
+    ]
+    for name, likelihood, X, y in sets:
+        X = np.asarray(X, dtype=np.float64).reshape(len(y), -1)
+        y = np.asarray(y)
+        classes = {"n_classes": np.unique(y).size} if likelihood == "multinomial" else {}
+        y = np.unique(y, return_inverse=True)[1] + 1 if classes else y.astype(float)
+        for k in (2, 3, 4):
+            family = moestat.family(likelihood, n_experts=k, n_features=X.shape[1], **classes)
+            if len(y) >= 4 * family.n_free_params:
+                yield Case(f"{name}, k = {k}", family, X, y)
+
+
+GROUPS = ("small", "medium", "large", "counts", "uneven", "classes", "huge", "real")
+
+
+def end(result: Any, noted: bool, seconds: float) -> dict[str, Any]:
+    """What is kept of a fit."""
+    bound = any(note.startswith("on a default bound") for note in result.notes)
+    certificate = result.certificate
+    return {
+        "height": result.log_likelihood,
+        "sound": bool(certificate.certified and not certificate.collapsed and not bound),
+        "warned": noted,
+        "seconds": round(seconds, 5),
+    }
+
+
+def run(case: Case, starts: Any, seeds: int) -> list[dict[str, Any]]:
+    """Ends of the default calls of a case."""
+    ends = []
+    for seed in range(min(seeds, case.seeds)):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            began = time.process_time()
+            result = moestat.fit(case.family, case.X, case.y, starts=starts, rng=seed, threads=1)
+            seconds = time.process_time() - began
+        noted = any(issubclass(w.category, MoEWarning) for w in seen)
+        ends.append(end(result, noted, seconds))
+    return ends
+
+
+def warm(case: Case, made: set[Any]) -> None:
+    """Compile what the family needs, outside of the timings."""
+    kind = case.family.likelihood.name, case.family.n_params > 70
+    if kind not in made:
+        made.add(kind)
+        moestat.fit(case.family, case.X, case.y, rng=99, threads=1)
+
+
+def main() -> None:
+    """Run a rule, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rule")
+    parser.add_argument("--groups", default=",".join(GROUPS))
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--starts", help="start rules as Python code, for candidates")
+    given = parser.parse_args()
+    starts = None
+    if given.starts:
+        import moestat.estimation as estimation
+
+        starts = eval(given.starts, {**vars(moestat), **vars(estimation)})
+    path = HERE / "search.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    made: set[Any] = set()
+    warnings.simplefilter("ignore", MoEWarning)
+    for group in given.groups.split(","):
+        for case in real() if group == "real" else synthetic(group):
+            own = record.setdefault(group, {}).setdefault(case.name, {"best": None, "rules": {}})
+            warm(case, made)
+            if own["best"] is None and case.truth is not None:
+                first = moestat.fit(case.family, case.X, case.y, starts=[GivenStarts([case.truth])])
+                own["truth"] = own["best"] = first.log_likelihood
+            own["rules"][given.rule] = ends = run(case, starts, given.seeds)
+            sound = [e["height"] for e in ends if e["sound"]]
+            own["best"] = max([*sound, -np.inf if own["best"] is None else own["best"]])
+            below = [round(float(own["best"] - e["height"]), 2) for e in ends]
+            print(group, case.name, below, [round(e["seconds"], 3) for e in ends], flush=True)
+        path.write_text(json.dumps(record) + "\n")
+    page(record)
+
+
+def rows(record: dict[str, Any]) -> Iterator[list[str]]:
+    """A row of the page for each group, number of experts in real sets, and rule."""
+    for group, cases in record.items():
+        parts = defaultdict(list)
+        for name, own in cases.items():
+            parts[f"{group} {name.split(', ')[-1]}" if group == "real" else group].append(own)
+        for part, own in sorted(parts.items()):
+            for rule in dict.fromkeys(rule for case in own for rule in case["rules"]):
+                yield [part, rule, *summary(own, rule)]
+
+
+def summary(cases: list[dict[str, Any]], rule: str) -> list[str]:
+    """Counts, shares, heights below the best known, and seconds of a rule."""
+    kept = [case for case in cases if rule in case["rules"] and np.isfinite(case["best"] or np.nan)]
+    ends = [(case["best"] - e["height"], e) for case in kept for e in case["rules"][rule]]
+    below = np.array([max(miss, 0.0) for miss, _ in ends])
+    missed = [e for miss, e in ends if miss > NEAR]
+    silent = sum(not e["warned"] for e in missed)
+    false = sum(e["warned"] for miss, e in ends if miss <= NEAR)
+    seconds = np.array([e["seconds"] for _, e in ends])
+    shares = [f"{np.mean(below <= limit):.0%}" for limit in (NEAR, 1.0)]
+    q95 = np.quantile(below, 0.95)
+    numbers = [f"{below.mean():.2f}", f"{q95:.2f}", f"{below.max():.1f}", str(silent), str(false)]
+    return [str(len(ends)), *shares, *numbers, f"{np.median(seconds):.3f}", f"{seconds.sum():.1f}"]
+
+
+def page(record: dict[str, Any]) -> None:
+    """Write results/search.md."""
+    head = ["problems", "rule", "calls", "within .01", "within 1", "mean below", "95% below"]
+    head += ["worst", "misses in silence", "hits with a warning", "median s", "all s"]
+    lines = [head, ["---"] * len(head), *rows(record)]
+    text = "# The search for starts\n\n" + __doc__.split("\n\n", 2)[2].strip() + "\n\n"
+    text += "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    (HERE / "search.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

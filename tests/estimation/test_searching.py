@@ -1,0 +1,135 @@
+"""The search for starts: what it finds, over seeds, and its parts, each by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import moestat
+from moestat.base.warnings import DisagreementWarning
+from moestat.estimation.searching import Agreement, Moves, Pool, Race, SpringStarts, _unseen
+from moestat.estimation.starts import GivenStarts, RandomStarts
+from moestat.solvers import Newton
+from moestat.solvers.bfgs import bfgs_steps
+from moestat.solvers.driver import drive
+from moestat.solvers.penalised import SprungProblem
+from moestat.solvers.problem import Objective, Problem, Request, Run, Sample
+
+SEEDS = [
+    pytest.param(range(4), id="quick"),
+    pytest.param(range(20), marks=pytest.mark.slow, id="slow"),
+]
+
+
+def drawn(likelihood, n, d, k, seed=0, **more):
+    """Intercepts normal, slopes twice so: (family, X, y, truth)."""
+    rng = np.random.default_rng(seed)
+    family = moestat.family(likelihood, gate="softmax", n_experts=k, n_features=d, **more)
+    blocks = family.unpack(rng.standard_normal(family.n_params))
+    steep = 0.4 if likelihood == "poisson" else 2.0
+    blocks |= {"beta1": 2.0 * blocks["beta1"], "a": steep * blocks["a"]}
+    if "nu" in blocks:
+        blocks["nu"] = 0.2 + np.abs(blocks["nu"])
+    truth = family.pin(family.pack(blocks))
+    return family, *moestat.sample(family, truth, n, rng, design=moestat.Uniform(-2, 2)), truth
+
+
+@pytest.mark.parametrize("seeds", SEEDS)
+@pytest.mark.parametrize(
+    ("likelihood", "n", "d", "k", "more", "below"),
+    [
+        ("gaussian", 500, 3, 2, {}, 0.01),
+        ("gaussian", 500, 3, 3, {}, 0.01),
+        ("gaussian", 4010, 3, 2, {}, 0.01),
+        ("gaussian", 2000, 20, 3, {}, 0.01),
+        ("poisson", 1000, 2, 2, {}, 0.01),
+        ("multinomial", 2000, 2, 2, {"n_classes": 4}, 0.01),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
+def test_default_calls_end_as_high_as_from_the_truth(likelihood, n, d, k, more, below, seeds):
+    """95% of the calls, over seeds of the search."""
+    family, X, y, truth = drawn(likelihood, n, d, k, **more)
+    best = moestat.fit(family, X, y, starts=[GivenStarts([truth])]).log_likelihood
+    ends = [moestat.fit(family, X, y, rng=seed).log_likelihood for seed in seeds]
+    assert np.quantile(best - np.array(ends), 0.95) <= below
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_more_starts_are_no_worse(seed):
+    """They were one search without repeats; now the searches of fewer are among them."""
+    family, X, y, _ = drawn("gaussian", 200, 1, 4, 3)
+    ends = [moestat.fit(family, X, y, n_starts=m, rng=seed).llf for m in (1, 3, 9)]
+    assert np.all(np.diff(ends) >= -1e-6)
+
+
+@pytest.mark.parametrize(
+    "rule", [Pool(6), SpringStarts(3), Race(Pool(9)), Race(RandomStarts(4)), Moves(), Agreement()]
+)
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
+def test_every_part_is_a_start_rule(rule):
+    family, X, y, _ = drawn("gaussian", 400, 2, 2)
+    result = moestat.fit(family, X, y, starts=[rule], rng=0)
+    assert result.certificate.certified
+    assert result.certificate.start.startswith(rule.name)
+    again = moestat.fit(family, X, y, starts=[rule], rng=0)
+    assert np.array_equal(result.params, again.params)
+
+
+def test_values_of_ones_own_do_not_race():
+    """They are in other units than the race."""
+    with pytest.raises(ValueError, match=r"starts=\[GivenStarts\(points\), Agreement\(\)\]"):
+        Race(GivenStarts([[0.0]]))
+
+
+def test_agreement_counts_independent_searches():
+    """Eight starts at one height are enough; four optima of four searches are not."""
+    theta = np.zeros(1)
+    assert _unseen([(theta, -1.0)] * 8) == pytest.approx(2 / 56)
+    assert _unseen([(theta, float(j)) for j in range(4)]) > 1.0
+    assert _unseen([(theta, -1.0)]) == 1.0
+
+
+def test_searches_that_do_not_agree_warn():
+    family, X, y, _ = drawn("gaussian", 150, 1, 5, 5)
+    once = Agreement(search=Moves(Race(Pool(4)), idle=0), searches=2)
+    with pytest.warns(DisagreementWarning, match="only one of 2 runs"):
+        moestat.fit(family, X, y, starts=[once], rng=0)
+
+
+@pytest.mark.parametrize("climb", ["newton", "bfgs"])
+def test_compiled_iterations_feel_the_spring(climb, monkeypatch):
+    """The same end in one compiled loop and pass by pass, where the pulls are in balance."""
+    family, X, y, truth = drawn("gaussian", 300, 2, 2)
+    data = Sample(np.ascontiguousarray(X.T), y, np.ones(len(y)))
+    unit = 2.0 * Problem(family, data).metric(truth)
+    problem = SprungProblem(family, data, spring=(0.5 * truth, unit))
+
+    def end():
+        own = problem.again()
+        if climb == "newton":
+            return drive([Newton(1e-10).climb(own, truth)], [own], 1)[0][0]
+        return drive([bfgs_steps(own, truth, -1, 400, 1e-12)], [own], 1)[0][0]
+
+    compiled = end()
+    monkeypatch.setattr(Run, "is_for", staticmethod(lambda problem, request: False))
+    assert compiled == pytest.approx(end(), abs=1e-5)
+    here = problem.evaluate(Request(Objective.OBSERVED, compiled))
+    free = family.lower < family.upper
+    assert np.abs(here.gradient[free]).max() < 1e-3
+    plain = Problem(family, data).evaluate(Request(Objective.OBSERVED, compiled))
+    away = compiled - 0.5 * truth
+    assert here.value == pytest.approx(plain.value + 0.5 * away @ unit @ away)
+    assert here.hessian == pytest.approx(plain.hessian + unit)
+
+
+def test_a_spring_that_is_let_go_leads_where_starts_at_random_do_not():
+    """Twenty inputs, four experts: every start, where few of those at random arrive."""
+    family, X, y, truth = drawn("gaussian", 3000, 20, 4)
+    best = moestat.fit(family, X, y, starts=[GivenStarts([truth])]).log_likelihood
+    for seed in range(3):
+        one = moestat.fit(family, X, y, starts=[SpringStarts(1)], rng=seed)
+        assert one.log_likelihood >= best - 0.01
+        other = moestat.fit(family, X, y, starts=[RandomStarts(1)], rng=seed)
+        assert other.log_likelihood <= one.log_likelihood + 0.01
