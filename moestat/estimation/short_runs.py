@@ -200,7 +200,8 @@ class ShortRuns:
 
         With `look` a pool of starts that agrees ends it, unless searches are large ones.
         """
-        if self.look and problem.data.size * problem.family.n_params**2 <= _WORK:
+        size = problem.data.size * problem.family.n_params**2
+        if self.look and problem.family.n_experts > 1 and size <= _WORK:
             found = on_threads(Agreement(), self.threads).look(problem, rng.spawn(1)[0])
             if found is not None:
                 return found

@@ -86,7 +86,7 @@ def test_fits_skip_previews_that_the_search_has_seen(monkeypatch):
 
     monkeypatch.setattr(Problem, "evaluate_part", counted)
     family, X, y = lines(0, 3)
-    moestat.fit(family, X, y, rng=0)
+    moestat.fit(family, X, y, starts=[ShortRuns()], rng=0)
     assert seen == {N}
     moestat.fit(family, X, y, starts=[RandomStarts(1)], rng=0)
     assert seen == {N // 4, N}

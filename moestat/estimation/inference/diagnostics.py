@@ -12,6 +12,8 @@ from moestat.base.validate import as_design, as_generator
 from moestat.estimation.inference.found import check_likelihood, found
 from moestat.kernels.records import Data, Sums
 from moestat.model.censoring import bounds_of
+from moestat.model.family import Family
+from moestat.solvers.problem import Sample
 
 __all__ = [
     "Influence",
@@ -22,6 +24,7 @@ __all__ = [
 ]
 
 _NONE = np.empty((0, 0))
+_CHUNK = 1024  # rows whose Hessians are in memory at a time
 
 
 def quantile_residuals(
@@ -227,17 +230,34 @@ def influence(result: Any) -> Influence:
     whole = inner.information[np.ix_(free, free)]
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(whole)), np.finfo(float).tiny))
     moves = np.zeros((data.size, family.n_params))
-    score, hessian = np.empty(family.n_params), np.empty((family.n_params, family.n_params))
-    sums = Sums(score, hessian, _NONE)
-    for t in range(data.size):
-        row = slice(t, t + 1)
-        x = np.ascontiguousarray(data.X[:, row])
-        one = Data(x, data.y[row], data.weight[row], _NONE)
-        family.loops.log_likelihood(inner.theta, family.coefficients, one, 2, sums)
-        rest = (whole + hessian[np.ix_(free, free)]) * np.outer(scale, scale)
-        # The inverse along what the other rows determine.
-        moves[t, free] = -scale * (np.linalg.pinv(rest, hermitian=True) @ (scale * score[free]))
+    for first in range(0, data.size, _CHUNK):
+        rows = slice(first, min(first + _CHUNK, data.size))
+        score, hessian = _row_by_row(family, inner.theta, data.part(rows))
+        rest = (whole + hessian[:, free][:, :, free]) * np.outer(scale, scale)
+        moves[rows, free] = -scale * _solved(rest, scale * score[:, free])
     displacement = np.einsum("ti,ij,tj->t", moves[:, free], whole, moves[:, free])
     if inner.coordinates is not None:
         moves = moves @ inner.coordinates.matrix.T
     return Influence(moves, displacement)
+
+
+def _row_by_row(family: Family, theta: FloatArray, part: Sample) -> tuple[FloatArray, FloatArray]:
+    """Score (n, P) and Hessian (n, P, P) of each row with its weight."""
+    scores = np.empty((part.size, family.n_params))
+    hessians = np.empty((part.size, family.n_params, family.n_params))
+    columns = np.ascontiguousarray(part.X.T)[:, :, None]
+    for t, x in enumerate(columns):
+        one = Data(x, part.y[t : t + 1], part.weight[t : t + 1], _NONE)
+        sums = Sums(scores[t], hessians[t], _NONE)
+        family.loops.log_likelihood(theta, family.coefficients, one, 2, sums)
+    return scores, hessians
+
+
+def _solved(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Symmetric matrices (m, F, F), inverted along what they determine, times vectors (m, F)."""
+    try:
+        np.linalg.cholesky(matrices)
+        found = np.linalg.solve(matrices, vectors[:, :, None])
+    except np.linalg.LinAlgError:
+        found = np.linalg.pinv(matrices, hermitian=True) @ vectors[:, :, None]
+    return np.asarray(found[:, :, 0], dtype=np.float64)
