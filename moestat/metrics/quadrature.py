@@ -125,8 +125,8 @@ def response_rules(
         low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
         yield from _counts(low.min(axis=0), high.max(axis=0))
         return
-    low = np.concatenate([law.ppf(_TAIL) for law in frozen])
-    high = np.concatenate([law.isf(_TAIL) for law in frozen])
+    low = np.concatenate([_tail_end(law.cdf, family, rises=True) for law in frozen])
+    high = np.concatenate([_tail_end(law.sf, family, rises=False) for law in frozen])
     to, back, slope = _scale(family.likelihood.ends, mean, deviation)
     # Of a small deviation it is that on the new scale, where a law may have tails as long as the
     # deviation is large, but no features narrower than 1.
@@ -134,6 +134,27 @@ def response_rules(
     for chunk, rule in _panels(to(low), to(high), steps):
         y, weight = back(rule.y, chunk, rule.owner)
         yield chunk, replace(rule, y=y, weight=rule.weight * weight)
+
+
+@np.errstate(all="ignore")  # laws take the logarithm of 0 at their ends
+def _tail_end(tail: Callable[..., FloatArray], family: Family, *, rises: bool) -> FloatArray:
+    """Where a tail holds `_TAIL`, by bisection: inverses give up there, or return a guess."""
+    first, last = family.likelihood.ends
+    above = np.full(np.shape(tail(_on_scale(np.zeros(()), first, last))), 700.0)
+    below = middle = -above
+    while np.max(above - below) > 1e-3:
+        middle = 0.5 * (below + above)
+        value = tail(_on_scale(middle, first, last))
+        inside = value < _TAIL if rises else value > _TAIL
+        below, above = np.where(inside, middle, below), np.where(inside, above, middle)
+    return _on_scale(middle, first, last)
+
+
+def _on_scale(u: FloatArray, first: float, last: float) -> FloatArray:
+    """Responses between two ends at numbers on a scale on which tails fall exponentially."""
+    if first == -np.inf:
+        return np.sinh(u)
+    return np.exp(u) if last == np.inf else 1.0 / (1.0 + np.exp(-u))
 
 
 def _scale(

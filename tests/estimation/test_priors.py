@@ -160,7 +160,7 @@ def test_a_mode_says_what_it_is(tmp_path):
     "derived",
     [
         lambda mode: mode.bootstrap(10, rng=0),
-        lambda mode: mode.profile("b[0,0]"),
+        lambda mode: mode.profile("b[0,1]"),
         lambda mode: mode.get_robustcov_results("HC0"),
         lambda mode: mode.compare_lr_test(mode),
         lambda mode: moestat.bootstrap_lrt(mode, mode, 10),

@@ -74,7 +74,7 @@ def test_the_family_is_stored_with_what_is_equal(data, tmp_path):
     assert np.array_equal(again.predict(data[0][:3]), fit.predict(data[0][:3]))
 
 
-@pytest.mark.parametrize("wrong", ["a", ["nu", "b"], 3])
+@pytest.mark.parametrize("wrong", ["q", ["nu", "q"], 3])
 def test_what_cannot_be_equal_is_one_clear_error(wrong):
-    with pytest.raises(ValueError, match=r"equal.*nu"):
+    with pytest.raises(ValueError, match=r"equal(: unknown block| must be names)"):
         moestat.family("gaussian", **SIZES, equal=wrong)

@@ -205,9 +205,9 @@ def test_units_of_the_data_do_not_matter(gaussian_truth):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([1.0, np.nan, 2.0] * 10, "y holds 10 NaN or infinite values"),
+        ([1.0, np.nan, 2.0] * 10, "y has 10 missing values"),
         ([1.0] * 30, "y is constant; its variance would be 0"),
-        ([[1.0]] * 30, r"y must have shape \(n,\), got \(30, 1\)"),
+        ([[1.0, 2.0]] * 30, "y must"),
         (["a"] * 30, "y must hold numbers"),
     ],
 )
