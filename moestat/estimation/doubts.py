@@ -77,7 +77,7 @@ def doubts(standard: Standardised, solution: Solution, data: Data | None = None)
                 f" there may be a higher one. {fewer.capitalize()}more n_starts=",
             )
         )
-    return found + _aliased(standard, data) + _unit_doubts(standard)
+    return found + _aliased(standard, solution, data) + _unit_doubts(standard)
 
 
 def _at_infinity(
@@ -129,9 +129,10 @@ def _separation(family: Family, names: list[str], at: IntArray) -> Doubt:
     for (_, c), first in np.ndenumerate(family.index):
         own = first + np.arange(int(family.width[c]))
         gates[own] = c < family.first_expert_channel
-        slopes |= {names[j].rstrip("]").split(",")[-1] for j in np.intersect1d(own[1:], at)}
+        slopes |= {names[j].removesuffix("]").split(",")[-1] for j in np.intersect1d(own[1:], at)}
     gate = gates[at]
-    what = "classes" if family.likelihood.support is not None else "counts"
+    likelihood = family.likelihood
+    what = "classes" if likelihood.support else "counts" if likelihood.counts else "experts' rows"
     parts = ["regions of the gate"] * bool(gate.any()) + [what] * bool(not gate.all())
     by = f" by column{'s' * (len(slopes) > 1)} {_some(sorted(slopes))}" if slopes else ""
     several = "so do fewer experts, or " if family.n_experts > 1 else ""
@@ -161,7 +162,7 @@ def _some(words: list[str]) -> str:
     return ", ".join(words[:4]) + more
 
 
-def _aliased(standard: Standardised, data: Data | None) -> list[Doubt]:
+def _aliased(standard: Standardised, solution: Solution, data: Data | None) -> list[Doubt]:
     """Inputs of the gate, or of the experts, that are linear functions of each other."""
     family = standard.problem.family
     offset = () if family.offset_input is None else family.offset_input[:1]
@@ -170,6 +171,9 @@ def _aliased(standard: Standardised, data: Data | None) -> list[Doubt]:
         read = range(family.n_features) if part is None else part
         among |= _dependent(standard, np.setdiff1d(read, [*family.held, *offset]).astype(int))
     if not among:
+        return []
+    # Fixed coefficients may tell apart what the inputs do not, as without an intercept.
+    if not family.is_regression and not identified_at(standard.problem, solution).aliased.size:
         return []
     features = None if data is None else data.features
     columns = [str(j if features is None else features[j]) for j in sorted(among)]

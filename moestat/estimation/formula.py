@@ -93,7 +93,8 @@ def fit_formula(
     Notes
     -----
     Grammar and coding of categories are those of Wilkinson and Rogers (1973) as R and formulaic
-    have them, first level the reference.  Both parts always have an intercept.
+    have them, first level the reference.  ``0 +`` or ``- 1`` leaves out the experts' intercept; the
+    gate always has one.
 
     Examples
     --------
@@ -136,8 +137,11 @@ def fit_formula(
     designs = inputs.designs(table)
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
     used = as_weights(weight, table.n_rows) > 0
-    for design, whose in zip(designs, ("experts", "gate"), strict=False):
-        _check_rank(design.columns, np.asarray(design, dtype=np.float64)[used], whose)
+    ones = (read.has_intercept, True)
+    for design, whose, one in zip(designs, ("experts", "gate"), ones, strict=False):
+        _check_rank(design.columns, np.asarray(design, dtype=np.float64)[used], whose, one)
+    if not read.has_intercept:
+        options["fixed"] = _without_intercept(options.get("fixed"), formula)
     made = inputs.inputs_of(table, designs)
     assert made.features is not None
     if len(designs) > 2:
@@ -193,16 +197,23 @@ def _offset_name(designs: Sequence[Any]) -> str:
     return made[0]
 
 
-def _check_rank(names: Any, design: FloatArray, whose: str) -> None:
-    """Raise if the columns of one part, and 1, are linearly dependent."""
+def _without_intercept(fixed: Any, formula: str) -> dict[str, Any]:
+    """Fixed blocks, with the experts' intercepts at 0."""
+    if fixed is not None and (not isinstance(fixed, Mapping) or "b" in fixed):
+        raise ValueError(f"fixed: {formula!r} leaves out the intercepts 'b', got {fixed!r}")
+    return {**(fixed or {}), "b": 0.0}
+
+
+def _check_rank(names: Any, design: FloatArray, whose: str, constant: bool) -> None:
+    """Raise if the columns of one part, and 1 with an intercept, are linearly dependent."""
     if not np.isfinite(design).all():
         at = int(np.flatnonzero(~np.isfinite(design).all(axis=0))[0])
         raise ValueError(
             f"formula: {names[at]!r} of the {whose} is infinite or undefined in some rows"
         )
-    j = first_dependent(design)
+    j = first_dependent(design, constant)
     if j is not None:
-        others = ", ".join(["1", *names[:j]][:8])
+        others = ", ".join([*(["1"] if constant else []), *names[:j]][:8])
         raise ValueError(
             f"formula: in the part of the {whose} the column {names[j]!r} is a linear combination"
             f" of the columns before it ({others}{', ...' if j > 7 else ''}); leave it out"

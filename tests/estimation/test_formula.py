@@ -130,12 +130,30 @@ def test_a_constant_gate_and_classes(data):
     assert result.predict(data[:3]).index.equals(data.index[:3])
 
 
+@pytest.mark.parametrize("terms", ["0 + age", "age - 1", "0 + region + age", "0 + region:age"])
+def test_experts_without_an_intercept_are_least_squares_without_one(data, terms):
+    result = moestat.fit_formula(f"wage ~ {terms} | 1", data, n_experts=1, rng=0)
+    least = smf.ols(f"wage ~ {terms}", data).fit()
+    assert result.llf == pytest.approx(least.llf, abs=1e-8)
+    slopes = result.params[[f"a[0,{name}]" for name in least.params.index]]
+    assert np.allclose(slopes, least.params, rtol=1e-6)
+    assert result.aic == pytest.approx(2 * (len(least.params) + 1) - 2 * least.llf)
+    assert np.allclose(result.predict(data[::-1])[::-1], result.fittedvalues)
+
+
+def test_gates_keep_their_intercept(data):
+    result = moestat.fit_formula("wage ~ 0 + region + age", data, n_experts=2, rng=0)
+    with pytest.raises(ValueError, match="fixed: 'wage ~ 0 \\+ age' leaves out"):
+        moestat.fit_formula("wage ~ 0 + age", data, n_experts=2, rng=0, fixed={"b": 1.0})
+    assert {"beta0[0]", "a[0,region[west]]"} <= set(result.params.index)
+
+
 WRONG = {
     "wage ~ age +": "cannot|got 'wage ~ age \\+'",
     "wage ~ nope": "no column 'nope'",
     "wage ~ foo(age)": "no column 'foo'",
     "nope ~ age": "no column 'nope'",
-    "wage ~ 0 + age": "always has an intercept",
+    "wage ~ age | 0 + age": "always has an intercept",
     "~ age": "without one response",
     "wage + age ~ age": "without one response",
     "wage ~ age | age | age | age": "with 3 bars",

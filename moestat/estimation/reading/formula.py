@@ -57,6 +57,11 @@ class Parsed:
     parts: tuple[tuple[Term, ...], ...]
     groups: str | None = None
 
+    @property
+    def has_intercept(self) -> bool:
+        """Whether the experts have one: not after ``0 +`` or ``- 1``."""
+        return _ONE in self.parts[0]
+
 
 def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> Parsed:
     """The terms of a formula.
@@ -96,12 +101,13 @@ def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> P
     if isinstance(right, tuple) and any(_offset(term) is not None for term in parts[1]):
         raise ValueError(f"formula: only experts have an offset, not the gate, got {formula!r}")
     parts = [tuple(term for term in part if _offset(term) is None) for part in parts]
-    for part, whose in zip(parts, ("the experts", "the gate"), strict=True):
-        if _ONE not in part:
+    if _ONE not in parts[1]:
+        if isinstance(right, tuple):
             raise ValueError(
-                f"formula: the part of {whose} always has an intercept; leave out '0 +' or '- 1'"
+                "formula: the part of the gate always has an intercept; leave out '0 +' or '- 1'"
                 f" in {formula!r}"
             )
+        parts[1] = (_ONE, *parts[1])
     if offset is not None:
         offsets.append(_offset_of(offset))
     if offsets:
@@ -493,13 +499,13 @@ def _untagged(value: Any) -> Any:
     return [_untagged(part) for part in value["list"]]
 
 
-def first_dependent(design: FloatArray) -> int | None:
-    """The first column (n, q) that is a linear combination of 1 and those before it."""
-    basis = [np.full(len(design), 1.0 / np.sqrt(len(design)))]
+def first_dependent(design: FloatArray, constant: bool = True) -> int | None:
+    """The first column (n, q) that is a linear combination of those before it, and of 1."""
+    basis = [np.full(len(design), 1.0 / np.sqrt(len(design)))] if constant else []
     for j, column in enumerate(design.T):
         size = np.linalg.norm(column)
         rest = column
-        for _ in range(2):
+        for _ in range(2 if basis else 0):
             Q = np.column_stack(basis)
             rest = rest - Q @ (Q.T @ rest)
         left = np.linalg.norm(rest)
