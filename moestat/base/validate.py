@@ -206,8 +206,10 @@ class UnknownArgumentError(TypeError, ValueError):
 def did_you_mean(given: Any, known: Iterable[str]) -> str:
     """``"; did you mean 'gaussian'?"`` where something known is spelt alike, else nothing."""
     names = list(known)
-    meant = [_ELSEWHERE[given]] if given in _ELSEWHERE and _ELSEWHERE[given] in names else []
-    meant += get_close_matches(given, names, 1) if isinstance(given, str) else []
+    if not isinstance(given, str):
+        return ""
+    meant = [name for name in (_ELSEWHERE.get(given),) if name in names]
+    meant += get_close_matches(given, names, 1)
     return f"; did you mean {meant[0]!r}?" if meant else ""
 
 
