@@ -200,13 +200,24 @@ class ShortRuns:
 
         With `look` a pool of starts that agrees ends it, unless searches are large ones.
         """
-        size = problem.data.size * problem.family.n_params**2
-        if self.look and problem.family.n_experts > 1 and size <= _WORK:
+        if self.look and self._may_look(problem):
             found = on_threads(Agreement(), self.threads).look(problem, rng.spawn(1)[0])
             if found is not None:
                 return found
         points, lower = self.search(problem, rng)
         return points, [*[1] * len(points), lower]
+
+    def _may_look(self, problem: Problem) -> bool:
+        """Whether a pool of starts is worth a look: a small search, with metrics that are regular.
+
+        Pools climb by metrics of inputs, which do not know their products, and end short of
+        where a certificate holds along columns that repeat each other.
+        """
+        family, gram = problem.family, problem.data.gram
+        if family.is_regression or family.n_experts == 1:
+            return False
+        small = problem.data.size * family.n_params**2 <= _WORK
+        return small and bool(np.linalg.matrix_rank(gram, hermitian=True) == len(gram))
 
     def search(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, int]:
         """Starting values, shape (count, P), and how many runs ended too low to start a fit."""

@@ -233,7 +233,8 @@ def test_a_declared_law_of_real_responses_is_used_everywhere():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 200)
     y = -5 + np.abs(x) + 0.1 * rng.standard_normal(200)
-    one, other = (moestat.fit(F, x, y, rng=0) for F in (own, "gaussian"))
+    plain = moestat.family("gaussian", gate="softmax")
+    one, other = (moestat.fit(F, x, y, rng=0) for F in (own, plain))
     np.testing.assert_allclose(
         one.get_prediction(x).summary_frame(), other.get_prediction(x).summary_frame(), rtol=1e-9
     )

@@ -226,7 +226,7 @@ def test_solvers_refuse_what_they_are_not_for():
     with pytest.raises(ValueError, match="is for likelihood 'least-squares'"):
         moestat.fit(family, X, np.sin(9 * X), solver=LevenbergMarquardt(), rng=0)
     squares = moestat.family("least-squares", gate="softmax")
-    with pytest.raises(ValueError, match="has no density"):
+    with pytest.raises(ValueError, match="is for densities, not for likelihood 'least-squares'"):
         moestat.fit(squares, X, np.sin(9 * X), solver=Newton(), rng=0)
 
 

@@ -43,8 +43,8 @@ def judge_pair(evidence: PairEvidence, shows: str) -> str:
 
     Examples
     --------
-    >>> judge_pair(PairEvidence(distance=2e-17, error=1e-17, loss=2.0), REFUTES)
-    'refutes'
+    >>> judge_pair(PairEvidence(distance=2e-17, error=1e-17, loss=2.0), "fails")
+    'fails'
     """
     one = evidence.distance + evidence.error <= SAME
     return shows if one and evidence.loss >= APART else OPEN

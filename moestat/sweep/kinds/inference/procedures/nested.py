@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.estimation.inference.hypotheses import wald
 from moestat.estimation.inference.nested import lr_test, score_test
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 
@@ -46,7 +45,6 @@ def judge(observed: Observed) -> Outcomes:
         "score": score_test(full, family.pack(blocks), df=len(own)).pvalue,
     }
     for kind in ("observed", "expected", "HC0"):
-        covariance = full.get_robustcov_results(kind).cov_params()
-        found = wald(constraints, full.param_names, full.theta, covariance)
+        found = full.get_robustcov_results(kind).wald_test(constraints)
         pvalues[f"Wald, {kind}"] = found.pvalue
     return {name: {"last input": float(p < _LEVEL)} for name, p in pvalues.items()}
