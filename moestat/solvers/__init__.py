@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
@@ -53,10 +53,8 @@ class Solver(Protocol):
         """Name in the registry."""
         ...
 
-    @property
-    def needs(self) -> Needs:
-        """What it asks of a family."""
-        ...
+    needs: ClassVar[Needs]
+    """What it asks of a family."""
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
         """The iteration from `start` (P,)."""
