@@ -59,15 +59,27 @@ class Selection:
     criterion: str
 
     def chosen(self, criterion: str | None = None) -> Any:
-        """The number of experts that a criterion chooses, of formulas with its formula."""
+        """The number of experts that a criterion chooses, of formulas with its formula.
+
+        Fits that are not certified, or have a collapsed expert, are left out where others are not:
+        their log-likelihoods are of no maximum, or of a spike on a few rows.
+        """
         name = criterion or self.criterion
         if name not in CRITERIA:
             raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {name!r}")
         column = self.table[name]
         if not np.any(np.isfinite(column)):
             raise ValueError(f"criterion {name!r} was not computed; pass folds=5 to select")
+        sound = self._sound & np.isfinite(column)
+        column = np.where(sound, column, np.nan) if sound.any() else column
         at = np.nanargmax(column) if name == "cv" else np.nanargmin(column)
         return list(self.results)[int(at)]
+
+    @property
+    def _sound(self) -> np.ndarray:
+        """Which fits are maxima without a collapsed expert, shape (m,)."""
+        ends = [result.certificate for result in self.results.values()]
+        return np.array([end.certified and not end.collapsed for end in ends])
 
     @property
     def best(self) -> MoEResults:
@@ -94,6 +106,10 @@ class Selection:
             for name in CRITERIA
             if np.any(np.isfinite(self.table[name]))
         )
+        left_out = [key for key, sound in zip(self.results, self._sound, strict=True) if not sound]
+        if left_out:
+            keys = ", ".join(map(str, left_out))
+            lines.append(f"not chosen from, no certified maximum or a collapsed expert: {keys}")
         return "\n".join([*lines, f"chosen: {chosen}"])
 
     def plot(self, ax: Any = None) -> Any:
