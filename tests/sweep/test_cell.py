@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from moestat import MixingMeasure, sample_weighted, voronoi_loss, voronoi_terms
-from moestat.metrics.distances import expert_errors
+from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.losses import cell_errors
 from moestat.sweep import parse_spec, plan_cells, run_cell
 from moestat.sweep.kinds.fit import cell as cells

@@ -565,7 +565,7 @@ def test_data_of_a_cell_is_what_it_is_fitted_to(tmp_path, spec_file):
     assert len(lines) == 200
     assert all(-4 <= float(x) <= 4 and y in "12" and float(w) == 1 for x, y, w in lines)
     # A fit of the written rows, from the cell's own starts, has the cell's own likelihood.
-    from moestat.model.family import family
+    from moestat.model.axes import family
 
     record = json.loads(invoke("cell", spec_file, key, "--json").stdout)
     model = family("multinomial", gate="softmax", n_experts=2)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from moestat.base.registry import table_of
 from moestat.metrics.losses import LOSSES
 from moestat.metrics.suitable import suitable_losses
-from moestat.model.family import family
+from moestat.model.axes import family
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.sweep import parse_spec

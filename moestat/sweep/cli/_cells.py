@@ -180,7 +180,7 @@ def _spec_and_record(source: str, key: str) -> tuple[AnySpec, Record | None]:
     """The spec that `source` is or belongs to, and the record of a cell in a store."""
     from moestat.sweep.spec.experiments import find_spec
     from moestat.sweep.spec.read import load_spec
-    from moestat.sweep.store.store import is_store
+    from moestat.sweep.store.file import is_store
 
     if not is_store(Path(source)):
         return load_spec(find_spec(source)), None

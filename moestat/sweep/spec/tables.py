@@ -188,6 +188,14 @@ class Table:
             return self.table(key)
         return self.text(key, default)
 
+    def build(self, key: str, make: Any, *given: Any) -> Any:
+        """``make(*given)``, its complaint put under `key`."""
+        try:
+            return make(*given)
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            message = " ".join(str(error).split())
+            raise self.error(key, message.removeprefix(key).lstrip(": ")) from None
+
     def finish(self) -> None:
         """Refuse what nobody took.
 

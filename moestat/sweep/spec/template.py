@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from moestat.metrics.suitable import suitable_losses
-from moestat.model.family import Family, family
+from moestat.model.axes import family
+from moestat.model.family import Family
 from moestat.sweep.errors import SweepError
 
 __all__ = ["template"]

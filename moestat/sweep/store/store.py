@@ -19,30 +19,32 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.store.file import (
+    TIMEOUT,
+    bring_up_to_date,
+    connect,
+    drop_orphans,
+    file_of,
+    head_in,
+    is_blank,
+    schema_of,
+)
 from moestat.sweep.store.lock import Holder, exclusive
 from moestat.sweep.store.record import Record, versions
-from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, from_row, heads_of, to_row
+from moestat.sweep.store.rows import from_row, heads_of
 from moestat.sweep.store.scan import BLOCK, Cells, Scan, scan
 from moestat.sweep.store.schema import (
-    APPLICATION_ID,
-    OLDEST,
     PAGE_BYTES,
-    PLACE,
     SCHEMA_VERSION,
     create_tables,
     head_checksum,
     make_index,
-    migrate,
-    sum_of,
 )
 from moestat.sweep.store.shapes import Shape
 from moestat.sweep.store.texts import Texts
+from moestat.sweep.store.writing import insert, recount
 
-__all__ = ["Store", "backup", "create_store", "is_store", "open_store"]
-
-_MAGIC = b"SQLite format 3\0"
-_TIMEOUT = 60  # seconds that a lock is waited for
-_INSERT = "INSERT OR REPLACE INTO cells (row) VALUES (?)"
+__all__ = ["Store", "create_store", "open_store"]
 
 
 class Store:
@@ -64,7 +66,7 @@ class Store:
         self.path = path
         self._connection = connection
         self._holder = holder
-        self._file, self._head = _file_of(path), {}
+        self._file, self._head = file_of(path), {}
         if holder:
             self._note()
         self._seen: tuple[Any, Scan, list[str]] | None = None
@@ -158,13 +160,13 @@ class Store:
             with self._writing() as connection:
                 if self._texts is None:
                     self._texts = Texts(connection)
-                _insert(connection, records, self._texts)
+                insert(connection, records, self._texts)
         except BaseException as error:
             self._texts = None  # what they name may not have been written
             if isinstance(error, SweepError) and not self.is_there():
                 raise SweepError(self._rescue(records)) from None
             raise
-        if _file_of(self.path)[:1] != self._file[:1]:
+        if file_of(self.path)[:1] != self._file[:1]:
             raise SweepError(self._rescue(records))
         self._note()
 
@@ -177,9 +179,9 @@ class Store:
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA busy_timeout = 0")  # wait for no reader
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            self._connection.execute(f"PRAGMA busy_timeout = {1000 * _TIMEOUT}")
+            self._connection.execute(f"PRAGMA busy_timeout = {1000 * TIMEOUT}")
         self._head = dict(self._connection.execute("SELECT key, value FROM meta"))
-        self._file = _file_of(self.path)
+        self._file = file_of(self.path)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -193,10 +195,10 @@ class Store:
 
     def is_there(self) -> bool:
         """Whether the path still names the file that is open for writing, with what it held."""
-        now = _file_of(self.path)
+        now = file_of(self.path)
         if self._holder is None or now == self._file:
             return True
-        if now[:1] != self._file[:1] or _head_in(self.path) != self._head:
+        if now[:1] != self._file[:1] or head_in(self.path) != self._head:
             return False
         self._file = now  # touched
         return True
@@ -206,7 +208,7 @@ class Store:
         number = 1
         while (beside := self.path.with_name(f"{self.path.stem}.saved-{number}.sqlite")).exists():
             number += 1
-        moved = _file_of(self.path)[:1] != self._file[:1]
+        moved = file_of(self.path)[:1] != self._file[:1]
         how = "removed or replaced" if moved else "overwritten"
         gone = f"the store {self.path} was {how} while its sweep ran"
         try:
@@ -216,7 +218,7 @@ class Store:
                 else:
                     create_tables(copy, self._head)
                 with copy:
-                    _insert(copy, records, Texts(copy))
+                    insert(copy, records, Texts(copy))
                 count = copy.execute("SELECT count(*) FROM cells").fetchone()[0]
         except (sqlite3.Error, OSError) as error:
             return f"{gone}, and its results cannot be saved as {beside}: {error}"
@@ -303,10 +305,7 @@ class Store:
         """One line for each row that is not as it was written, and for rows that are missing."""
         lines = self._scan().damaged.values()
         assert self._seen is not None
-        return [
-            *lines,
-            *self._seen[2],
-        ]
+        return [*lines, *self._seen[2]]
 
     def drop_damaged(self) -> list[str]:
         """Remove the damaged rows, so that their cells run again; returns what `damage` said."""
@@ -317,7 +316,7 @@ class Store:
                 connection.execute("DROP INDEX IF EXISTS place")
                 connection.executemany("DELETE FROM cells WHERE rowid = ?", damaged)
                 make_index(connection)
-                _recount(connection)
+                recount(connection)
         return found
 
     def _scan(self) -> Scan:
@@ -352,6 +351,10 @@ class Store:
         elif not found.damaged and head.get("total") != str(found.total):
             lost.append("the rows are not those that were written last")
         return found, lost
+
+    def copy_into(self, copy: sqlite3.Connection) -> None:
+        """Copy every page of the file."""
+        self._connection.backup(copy)
 
     def integrity(self) -> list[str]:
         """What SQLite finds wrong with the file; nothing for a sound one."""
@@ -391,13 +394,13 @@ def open_store(path: str | Path) -> Iterator[Store]:
         there = False
     if not there:
         raise SweepError(f"there is no store {path}")
-    with closing(_connect(path)) as connection:
-        if _schema(connection) == SCHEMA_VERSION:
+    with closing(connect(path)) as connection:
+        if schema_of(connection) == SCHEMA_VERSION:
             yield Store(path, connection)
             return
         with closing(sqlite3.connect(":memory:")) as copy:
             connection.backup(copy)
-            _bring_up_to_date(path, copy)
+            bring_up_to_date(path, copy)
             yield Store(path, copy)
 
 
@@ -434,258 +437,21 @@ def create_store(path: str | Path, spec: AnySpec, *, extend: bool = False) -> It
     if not path.parent.is_dir():
         raise SweepError(f"cannot make the store {path}: there is no directory {path.parent}")
     with exclusive(path) as holder:
-        if _is_blank(path):
+        if is_blank(path):
             _initialise(path, spec)
-        own = path.resolve(), _file_of(path)[:1]
+        own = path.resolve(), file_of(path)[:1]
         try:
-            with closing(_connect(path, whole=True)) as connection:
+            with closing(connect(path, whole=True)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
-                if _schema(connection) < SCHEMA_VERSION:
-                    _bring_up_to_date(path, connection)
+                if schema_of(connection) < SCHEMA_VERSION:
+                    bring_up_to_date(path, connection)
                 store = Store(path, connection, holder)
                 _check_spec(store, spec, extend)
                 yield store
                 if not store.is_there():
                     store.put(())
         finally:
-            _drop_orphans(*own)
-
-
-def _drop_orphans(path: Path, own: tuple[Any, ...]) -> None:
-    """Remove the log of a file that has gone: SQLite would replay it into what stands there now."""
-    if _file_of(path)[:1] != own:
-        for end in ("-wal", "-shm"):
-            path.with_name(path.name + end).unlink(missing_ok=True)
-
-
-def _file_of(path: Path) -> tuple[Any, ...]:
-    """Which file stands at a path, and when it was written last; empty for none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return (found.st_dev, found.st_ino), found.st_mtime_ns, found.st_size
-
-
-def _head_in(path: Path) -> dict[str, str]:
-    """The head as it stands in the file itself; empty where it cannot be read."""
-    address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(address, uri=True)) as connection:
-            return dict(connection.execute("SELECT key, value FROM meta"))
-    except sqlite3.Error:
-        return {}
-
-
-def backup(source: str | Path, target: str | Path) -> int:
-    """Copy a store, also while a runner writes to it: a copy of the file alone may lack rows.
-
-    Parameters
-    ----------
-    source, target : str or Path
-        The store, and the file to make; one that is there is refused.
-
-    Returns
-    -------
-    int
-        Number of rows.
-
-    Raises
-    ------
-    SweepError
-        As `open_store`; or if the copy cannot be written.
-    """
-    target = as_path("target", target)
-    if target.exists():
-        raise SweepError(f"there is a file {target} already; a backup overwrites nothing")
-    with open_store(source) as store:
-        store._scan()  # a file whose rows cannot be read is not worth a copy
-        try:
-            with closing(sqlite3.connect(target)) as copy:
-                store._connection.backup(copy)
-                return copy.execute("SELECT count(*) FROM cells").fetchone()[0]
-        except sqlite3.Error as error:
-            with suppress(OSError):
-                target.unlink(missing_ok=True)
-            raise SweepError(f"cannot write the backup {target}: {error}") from None
-
-
-def _insert(connection: sqlite3.Connection, records: Sequence[Record], texts: Texts) -> None:
-    """Put records into a store, in the caller's transaction, and count them in its head."""
-    rows = [to_row(record, texts.number_of) for record in records]
-    head = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('rows', 'total')"))
-    gone = [
-        old
-        for row in rows
-        for (old,) in connection.execute(
-            f"SELECT row FROM cells WHERE {PLACE} = ?", (row[:PLACE_BYTES],)
-        )
-    ]
-    connection.executemany(_INSERT, ((row,) for row in rows))
-    with suppress(KeyError, ValueError):  # a damaged head stays so: readers are to know
-        count = int(head["rows"]) + len(rows) - len(gone)
-        changed = (int(head["total"]) + sum_of(rows) - sum_of(gone)) % 2**64
-        entries = {"rows": str(count), "total": str(changed)}
-        connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
-
-
-def _recount(connection: sqlite3.Connection) -> None:
-    """Number of rows and sum of their checksums, for the head."""
-    count, total = 0, 0
-    cursor = connection.execute(f"SELECT substr(row, -{CHECKSUM_BYTES}) FROM cells NOT INDEXED")
-    while block := cursor.fetchmany(BLOCK):
-        count += len(block)
-        total += sum_of([end for (end,) in block])
-    entries = {"rows": str(count), "total": str(total % 2**64)}
-    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
-
-
-def is_store(path: Path) -> bool:
-    """Whether a file is there that begins like a store."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
-
-
-def _is_blank(path: Path) -> bool:
-    """Whether nothing is there yet: no file, an empty one, or a database without tables."""
-    if not path.exists() or (path.is_file() and path.stat().st_size == 0):
-        return True
-    with closing(_opened(path)) as connection:
-        return not _has_tables(connection)
-
-
-def _tables(connection: sqlite3.Connection) -> list[str]:
-    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-    return [name for (name,) in found]
-
-
-def _has_tables(connection: sqlite3.Connection) -> bool:
-    try:
-        return bool(_tables(connection))
-    except sqlite3.DatabaseError:  # damaged: whoever reads on says how
-        return True
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    """A connection to an SQLite file, which may be damaged."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
-    except OSError as error:
-        raise SweepError(f"cannot read the store {path}: {error.strerror}") from None
-    if head != _MAGIC:
-        raise SweepError(f"{path} is not a store of moestat.sweep: it is no SQLite file")
-    return _readable(path)
-
-
-def _open_checked(path: Path, whole: bool) -> sqlite3.Connection:
-    """A connection to a sound SQLite file; damage is found before anything is written.
-
-    The table of cells is left out unless the `whole` file is to be checked: who reads it scans it.
-    """
-    connection = _opened(path)
-    try:
-        tables = () if whole else _tables(connection)
-        checks = [f"'{name}'" for name in tables if name != "cells"] or ["1"]
-        said = [connection.execute(f"PRAGMA quick_check({name})").fetchone()[0] for name in checks]
-        verdict = next((line for line in said if line != "ok"), "ok")
-        if verdict == "ok" and _ends_inside_a_page(path, connection):
-            verdict = "its last page is cut"
-    except sqlite3.DatabaseError as error:
-        verdict = str(error)
-    verdict = " ".join(str(verdict).split())
-    if verdict != "ok":
-        connection.close()
-        raise SweepError(
-            f"the store {path} is damaged or truncated ({verdict}); restore a copy or run into"
-            " another file"
-        )
-    return connection
-
-
-def _readable(path: Path) -> sqlite3.Connection:
-    """A connection that can read, also in a folder where SQLite may not put its log."""
-    address = path.resolve().as_uri()
-    try:
-        connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=_TIMEOUT)
-        connection.text_factory = _text
-        try:
-            connection.execute("PRAGMA schema_version")
-            return connection
-        except sqlite3.OperationalError:
-            connection.close()
-            if _has_log(path):
-                raise
-            connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True)
-            connection.text_factory = _text
-            return connection
-        except sqlite3.DatabaseError:
-            return connection  # damaged: the caller says how
-    except sqlite3.Error as error:
-        raise SweepError(f"cannot open the store {path}: {error}") from None
-
-
-def _text(raw: bytes) -> str:
-    """Text as it is stored; where it is damaged its checksum tells, and reading goes on."""
-    return raw.decode("utf-8", "replace")
-
-
-def _has_log(path: Path) -> bool:
-    """Whether a log beside the file holds what the file does not."""
-    log = path.with_name(path.name + "-wal")
-    return log.exists() and log.stat().st_size > 0
-
-
-def _ends_inside_a_page(path: Path, connection: sqlite3.Connection) -> bool:
-    """Whether the file stops short of a whole page, with no log that would complete it."""
-    if _has_log(path):
-        return False
-    return path.stat().st_size % connection.execute("PRAGMA page_size").fetchone()[0] != 0
-
-
-def _connect(path: Path, whole: bool = False) -> sqlite3.Connection:
-    """A connection to a store that this version can read; the `whole` file checked to write."""
-    if path.stat().st_size == 0:
-        raise SweepError(f"the store {path} is empty: its sweep has not started")
-    connection = _open_checked(path, whole)
-    try:
-        if not _has_tables(connection):
-            raise SweepError(f"the store {path} is empty: its sweep has not started")
-        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise SweepError(f"{path} is an SQLite file, but not a store of moestat.sweep")
-        schema = _schema(connection)
-        if schema > SCHEMA_VERSION:
-            raise SweepError(
-                f"the store {path} was written by a newer moestat (schema {schema}; this one"
-                f" reads {SCHEMA_VERSION}): update moestat"
-            )
-        if schema < OLDEST:
-            raise SweepError(
-                f"the store {path} was written by an older moestat (schema {schema}; this one"
-                f" reads {OLDEST} to {SCHEMA_VERSION}), whose cells record less: run into another"
-                " file"
-            )
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _schema(connection: sqlite3.Connection) -> int:
-    return connection.execute("PRAGMA user_version").fetchone()[0]
-
-
-def _bring_up_to_date(path: Path, connection: sqlite3.Connection) -> None:
-    """Migrate a store, or leave it as it is and say why."""
-    try:
-        migrate(connection)
-    except (sqlite3.Error, SweepError) as error:
-        raise SweepError(
-            f"cannot bring the store {path} from schema {_schema(connection)} to"
-            f" {SCHEMA_VERSION}: {error}"
-        ) from None
+            drop_orphans(*own)
 
 
 def _head(spec: AnySpec) -> dict[str, str]:

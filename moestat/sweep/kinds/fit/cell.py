@@ -13,7 +13,8 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.estimation.fitting import FitJob, fit_jobs
 from moestat.estimation.results import MoEResults
-from moestat.metrics.distances import DISTANCES, distances, expert_errors, regression_error
+from moestat.metrics.distances import DISTANCES, distances, regression_error
+from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
 from moestat.model.generate import sample_weighted
 from moestat.model.measure import MixingMeasure

@@ -7,8 +7,9 @@ from moestat.sweep.kinds.fit.cell import run_cells_on, run_fit
 from moestat.sweep.kinds.fit.display import rates_table
 from moestat.sweep.kinds.fit.figure import draw
 from moestat.sweep.kinds.fit.keys import KEYS
+from moestat.sweep.kinds.fit.parse import parse_fits
 from moestat.sweep.kinds.fit.report import markdown_report, write_report
-from moestat.sweep.kinds.fit.spec import Spec, parse_fits
+from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.kinds.kind import Kind
 
 __all__ = ["KIND"]

@@ -18,9 +18,10 @@ from moestat.sweep.kinds.fit.evidence import Spread
 from moestat.sweep.kinds.fit.figure import draw, panel_label, write_figures
 from moestat.sweep.kinds.fit.spec import Truth, as_fits, loss_label
 from moestat.sweep.kinds.fit.verdicts import LEVEL
+from moestat.sweep.kinds.fit.words import measured, p_value, rounded, share, verdict
 from moestat.sweep.store.store import Store
 
-__all__ = ["latex_table", "markdown_report", "verdict", "write_report"]
+__all__ = ["latex_table", "markdown_report", "write_report"]
 
 _DAGGER = "\N{DAGGER}"
 _DASH = "\N{EN DASH}"
@@ -178,68 +179,6 @@ def latex_table(summaries: Sequence[CurveSummary]) -> str:
     return "\n".join([*lines, "\\end{tabular}"]) + "\n"
 
 
-def verdict(summary: CurveSummary) -> str:
-    """What the numbers of a curve say, in one sentence that follows from them by a fixed rule.
-
-    Parameters
-    ----------
-    summary : CurveSummary
-        The curve.
-
-    Returns
-    -------
-    str
-        The sentence; reports state the rule.
-    """
-    clauses = _rate_clauses(summary)
-    if summary.on_bound:
-        clauses.append(f"{_share(summary.on_bound, summary.done)} of the fits lie on a bound")
-    if summary.certified < summary.done:
-        fate = "left out" if summary.curve.require_certificate else "kept in the rate"
-        uncertified = _share(summary.done - summary.certified, summary.done)
-        clauses.append(f"{uncertified} of the fits are uncertified and {fate}")
-    evidence = summary.evidence
-    if evidence.with_several and evidence.unanimous < evidence.with_several:
-        agreeing = _share(evidence.unanimous, evidence.with_several)
-        clauses.append(f"in {agreeing} of the fits all starts end at the best one")
-    if summary.with_empty_cells:
-        clauses.append(f"{_share(summary.with_empty_cells, summary.done)} have an empty cell")
-    if summary.failed:
-        clauses.append(f"{summary.failed} of {summary.planned} cells failed")
-    return "; ".join(clauses) + "."
-
-
-def _rate_clauses(summary: CurveSummary) -> list[str]:
-    rate = summary.rate
-    if rate is None:
-        return [f"There is no rate: {summary.note}"]
-    low, high = rate.interval
-    if math.isnan(low):
-        return [f"The fitted slope is {_two(rate.slope)}, from too few fits for an interval"]
-    word = "falls" if high < 0 else "grows" if low > 0 else "does not measurably fall"
-    clauses = [f"The loss {word}: slope {_measured(rate)}"]
-    for kind, value in (
-        ("published", summary.curve.published),
-        ("predicted", summary.curve.theory),
-    ):
-        if value is not None:
-            side = "inside" if low <= value <= high else "outside"
-            clauses.append(f"the {kind} slope {value:g} is {side} this interval")
-    if summary.verdict.theory == "outside":
-        p = _p(summary.verdict.theory_p_value)
-        clauses.append(f"over these sizes it differs from the prediction (adjusted {p})")
-    if summary.regression_error is not None:
-        clauses.append(f"the regression error has slope {_measured(summary.regression_error)}")
-    if word != "falls" and summary.hellinger is not None and summary.hellinger.interval[1] < 0:
-        clauses.append(f"the Hellinger distance falls: slope {_measured(summary.hellinger)}")
-    if summary.verdict.pre_asymptotic:
-        p = _p(summary.verdict.curvature_p_value)
-        clauses.append(
-            f"the slope is still changing over these sizes (adjusted {p}), so it is no rate yet"
-        )
-    return clauses
-
-
 def _by_panel(summaries: Sequence[CurveSummary]) -> dict[str, list[CurveSummary]]:
     """Panel -> its curves, in the order of the panels' names."""
     panels: dict[str, list[CurveSummary]] = {}
@@ -323,8 +262,8 @@ def _regression_cells(summary: CurveSummary) -> list[str]:
     """Slope of the regression error, and whether starts agree."""
     rate, evidence = summary.regression_error, summary.evidence
     return [
-        "none" if rate is None else _measured(rate),
-        _share(evidence.unanimous, evidence.with_several),
+        "none" if rate is None else measured(rate),
+        share(evidence.unanimous, evidence.with_several),
     ]
 
 
@@ -334,12 +273,12 @@ def _main_row(summary: CurveSummary) -> list[str]:
     return [
         curve.name + ("" if curve.require_certificate else f" {_DAGGER}"),
         _stated(curve.published),
-        "none" if summary.rate is None else _measured(summary.rate),
+        "none" if summary.rate is None else measured(summary.rate),
         _stated(curve.theory),
-        _share(summary.certified, summary.done),
-        _share(summary.on_bound, summary.done),
+        share(summary.certified, summary.done),
+        share(summary.on_bound, summary.done),
         str(summary.failed),
-        _share(summary.with_empty_cells, summary.done),
+        share(summary.with_empty_cells, summary.done),
     ]
 
 
@@ -380,17 +319,17 @@ def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
         yield "gain left in uncertified fits", _spread(evidence.gains, ".1e", "unknown")
     if summary.rate is not None:
         yield from _shape_rows(summary.rate, summary.verdict.pre_asymptotic)
-        yield f"slope of the loss ({loss_label(summary.curve.loss)})", _measured(summary.rate)
+        yield f"slope of the loss ({loss_label(summary.curve.loss)})", measured(summary.rate)
     for name, rate in summary.averages.items():
-        yield f"slope of the {name} loss", _measured(rate)
+        yield f"slope of the {name} loss", measured(rate)
     if summary.hellinger is not None:
-        yield "slope of the Hellinger distance", _measured(summary.hellinger)
+        yield "slope of the Hellinger distance", measured(summary.hellinger)
     if summary.regression_error is not None:
-        yield "slope of the regression error", _measured(summary.regression_error)
+        yield "slope of the regression error", measured(summary.regression_error)
     if summary.coverage is not None and _is_regression(summary):
         yield (
             "slope of the coverage (true atoms to the nearest fitted)",
-            _measured(summary.coverage),
+            measured(summary.coverage),
         )
     for label, exponent in summary.also.items():
         yield f"slope of {label}", _exponent(exponent)
@@ -400,15 +339,15 @@ def _shape_rows(rate: RateResult, pre_asymptotic: bool) -> Iterable[tuple[str, s
     """Whether the log-log curve is straight, and its slope on the theorems' own scale."""
     if not math.isnan(rate.curvature_p_value):
         word = "pre-asymptotic" if pre_asymptotic else "none seen"
-        curvature = f"{_two(rate.curvature)} \N{PLUS-MINUS SIGN} {_two(rate.curvature_error)}"
-        yield "curvature of log loss", f"{curvature} ({_p(rate.curvature_p_value)}): {word}"
+        curvature = f"{rounded(rate.curvature)} \N{PLUS-MINUS SIGN} {rounded(rate.curvature_error)}"
+        yield "curvature of log loss", f"{curvature} ({p_value(rate.curvature_p_value)}): {word}"
         low, high = rate.last_interval
         yield (
             "local slope at the largest n",
-            f"{_two(rate.last_slope)} [{_two(low)}, {_two(high)}]",
+            f"{rounded(rate.last_slope)} [{rounded(low)}, {rounded(high)}]",
         )
     if not math.isnan(rate.log_log_error):
-        slope = f"{_two(rate.log_log_slope)} \N{PLUS-MINUS SIGN} {_two(rate.log_log_error)}"
+        slope = f"{rounded(rate.log_log_slope)} \N{PLUS-MINUS SIGN} {rounded(rate.log_log_error)}"
         yield "slope on log(log n / n)", slope
 
 
@@ -460,44 +399,17 @@ def _fits(exponents: Mapping[str, Exponent]) -> str:
     return str(max(counts)) if counts else _DASH
 
 
-def _measured(rate: RateResult) -> str:
-    """Slope and interval, ``-0.49 [-0.55, -0.43]``."""
-    if math.isnan(rate.interval[0]):
-        return _two(rate.slope)
-    return f"{_two(rate.slope)} [{_two(rate.interval[0])}, {_two(rate.interval[1])}]"
-
-
-def _p(value: float | None) -> str:
-    """A p-value; none is shown more exactly than it can be known."""
-    return "no test" if value is None else "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
-
-
-def _two(value: float) -> str:
-    """Two decimals, without a minus sign at 0."""
-    return f"{round(value, 2) + 0.0:.2f}"
-
-
 def _exponent(exponent: Exponent) -> str:
-    return f"none: {exponent.note}" if exponent.rate is None else _measured(exponent.rate)
+    return f"none: {exponent.note}" if exponent.rate is None else measured(exponent.rate)
 
 
 def _stated(value: float | None) -> str:
     return _DASH if value is None else f"{value:g}"
 
 
-def _share(count: int, total: int) -> str:
-    """A share in percent; 0% means none, 100% all."""
-    if total == 0:
-        return _DASH
-    if count in (0, total):
-        return f"{count // total:.0%}"
-    percent = 100.0 * count / total
-    return "<1%" if percent < 1 else ">99%" if percent > 99 else f"{percent:.0f}%"
-
-
 def _counted(counts: Mapping[Any, int], total: int) -> str:
     """Values with the share of fits that have them."""
-    return ", ".join(f"{value} ({_share(count, total)})" for value, count in counts.items())
+    return ", ".join(f"{value} ({share(count, total)})" for value, count in counts.items())
 
 
 def _spread(spread: Spread, form: str, missing: str) -> str:

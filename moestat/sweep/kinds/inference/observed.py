@@ -16,7 +16,8 @@ from moestat.estimation.inference.alignment import align
 from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns
 from moestat.estimation.starts import GivenStarts, StartRule
-from moestat.model.family import Family, family
+from moestat.model.axes import family
+from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.sweep.kinds.inference.trial import Trial
 from moestat.sweep.spec.identity import digest

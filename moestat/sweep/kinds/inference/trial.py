@@ -9,7 +9,8 @@ from typing import Any
 from moestat.base.validate import positive_int
 from moestat.model.designs import Design, Uniform, make_design
 from moestat.model.family import Family
-from moestat.sweep.kinds.fit.spec import Truth, read_truth
+from moestat.sweep.kinds.fit.parse import read_truth
+from moestat.sweep.kinds.fit.spec import Truth
 
 __all__ = ["Trial", "make_trial"]
 

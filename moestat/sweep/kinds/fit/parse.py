@@ -1,0 +1,257 @@
+"""Specs of fits read from TOML, and checked in full before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from moestat.base.registry import configured
+from moestat.metrics.distances import DISTANCES
+from moestat.metrics.losses import make_loss, voronoi_terms
+from moestat.metrics.suitable import suitable_losses
+from moestat.model.axes import family
+from moestat.model.designs import make_design
+from moestat.model.experts import EXPERTS
+from moestat.model.family import Family
+from moestat.model.gates import GATES
+from moestat.model.generate import check_size
+from moestat.model.likelihoods import LIKELIHOODS
+from moestat.solvers import make_solver
+from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds.fit.keys import CURVE, TOP, TRUTH
+from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, Truth, loss_label
+from moestat.sweep.spec.keys import HEAD
+from moestat.sweep.spec.limits import check_cells
+from moestat.sweep.spec.sizes import read_sizes
+from moestat.sweep.spec.tables import Table, shown
+
+__all__ = ["parse_fits", "read_truth"]
+
+_SOLVER = {"name": "newton"}
+_SQUARES_SOLVER = {"name": "gauss-newton-bfgs"}
+_STARTS = {"truth": 3, "noise": 0.1}
+
+
+def parse_fits(top: Table, text: str) -> Spec:
+    """Check a spec whose cells are fits.
+
+    Parameters
+    ----------
+    top : Table
+        The spec's top level, without ``kind``.
+    text : str
+        The TOML text that it was read from.
+
+    Returns
+    -------
+    Spec
+        The checked spec.
+
+    Raises
+    ------
+    SweepError
+        If anything is wrong.
+    """
+    head = top.read(HEAD)
+    sizes = read_sizes(top)
+    given = {key: _non_empty(top, key, kind) for key, kind in _TABLES.items()}
+    found = {**head, **top.read(TOP)}
+    top.finish()
+    target, most = _adaptive(top, found)
+    design = top.build("design", make_design, found["design"])
+    truths = {name: read_truth(name, values) for name, values in given["truth"].items()}
+    curves = tuple(
+        _curve(position, values, truths) for position, values in enumerate(given["curve"], 1)
+    )
+    for i, curve in enumerate(curves):
+        if any(curve.name == other.name for other in curves[:i]):
+            raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
+    title, seed, replicates = (head[key.name] for key in HEAD)
+    spec = Spec(
+        title,
+        seed,
+        replicates,
+        sizes,
+        design,
+        truths,
+        curves,
+        text,
+        target,
+        most,
+        _distances(top, found),
+    )
+    check_cells(sum(len(spec.sizes_of(curve)) for curve in curves) * spec.most_replicates)
+    for curve in curves:
+        _check_curve(spec, curve)
+    return spec
+
+
+def _adaptive(top: Table, found: Mapping[str, Any]) -> tuple[float | None, int | None]:
+    """Half-width that the slopes' intervals should have, and the most replicates for it."""
+    target, most = found["target_slope_halfwidth"], found["max_replicates"]
+    if target is None:
+        if most is not None:
+            raise top.error("max_replicates", "needs target_slope_halfwidth, too")
+        return None, None
+    if target <= 0:
+        raise top.error("target_slope_halfwidth", f"must be > 0, got {target:g}")
+    replicates = found["replicates"]
+    if replicates < 2:
+        raise top.error("target_slope_halfwidth", "needs replicates >= 2 to judge an interval by")
+    if most is None:
+        raise top.error("max_replicates", "is missing")
+    if most < replicates:
+        raise top.error("max_replicates", f"must be an integer >= {replicates}, got {most}")
+    return target, most
+
+
+def _distances(top: Table, found: Mapping[str, Any]) -> tuple[str, ...] | None:
+    given = found["distances"]
+    if given is None:
+        return None
+    if not isinstance(given, list) or any(
+        given.count(name) > (name in DISTANCES) for name in given
+    ):
+        known = ", ".join(map(repr, DISTANCES))
+        raise top.error("distances", f"must be a list of some of {known}, got {shown(given)}")
+    return tuple(given)
+
+
+_TABLES = {"truth": Mapping, "curve": list}
+
+
+def _non_empty(top: Table, key: str, kind: type) -> Any:
+    value = top.take(key)
+    if not isinstance(value, kind) or not value:
+        shape = "tables [truth.NAME]" if key == "truth" else "tables [[curve]]"
+        raise top.error(key, f"must be one or more {shape}, got {shown(value)}")
+    return value
+
+
+def read_truth(name: str, values: Any) -> Truth:
+    """A truth from its table in a spec; what is wrong with it raises a `SweepError`."""
+    table = Table(values, f"truth {name!r}")
+    likelihood = table.text("likelihood", "multinomial")
+    discrete = table.build("likelihood", LIKELIHOODS.__getitem__, likelihood).support is not None
+    skipped = {"noise"} if discrete else {"noise", "n_classes"}
+    options = table.read(key for key in TRUTH if key.name not in skipped)
+    table.build("gate", configured, GATES, options["gate"])
+    table.build("expert", configured, EXPERTS, options["expert"])
+    bounds = options.pop("bounds")
+    model = table.build("bounds", lambda: family(likelihood, **options, bounds=bounds))
+    blocks = {block: table.take(block) for block in model.blocks}
+    noise = table.number("noise") if model.is_regression else None
+    table.finish()
+    one_per_expert = next(key for key, at in model.blocks.items() if at.ndim == 1)
+    per_expert = blocks[one_per_expert]
+    if not isinstance(per_expert, list) or not per_expert:
+        raise table.error(
+            one_per_expert, f"must list one number per expert, got {shown(per_expert)}"
+        )
+    model = model.with_experts(len(per_expert))
+    theta = table.build("", model.pack, blocks)
+    _check_active(table, "gate", model)
+    if noise is not None and noise < 0:
+        raise table.error("noise", f"must be >= 0, got {noise:g}")
+    pinned = model.pin(theta)
+    outside = np.flatnonzero((pinned < model.lower) | (pinned > model.upper))
+    if outside.size:
+        at = int(outside[0])
+        raise table.error(
+            "bounds",
+            f"{model.param_names[at]} = {pinned[at]:g} (last expert's translations pinned to 0)"
+            f" lies outside [{model.lower[at]:g}, {model.upper[at]:g}]",
+        )
+    pairs = {key: (float(low), float(high)) for key, (low, high) in bounds.items()}
+    return Truth(name, model, theta, pairs, noise)
+
+
+def _check_active(table: Table, key: str, model: Family) -> None:
+    """A sparse gate has as many experts as it keeps, or more."""
+    active = model.gate.n_active
+    if active is not None and active > model.n_experts:
+        raise table.error(key, f"keeps {active} active of {model.n_experts} experts")
+
+
+def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
+    table = Table(values, f"curve {position}")
+    name = table.text("name")
+    table.where = f"curve {name!r}"
+    truth = table.text("truth")
+    if truth not in truths:
+        known = ", ".join(map(repr, truths))
+        raise table.error("truth", f"unknown truth {truth!r}; known: {known}")
+    own = truths[truth].family
+    try:
+        loss = table.take("loss")
+    except SweepError as error:
+        raise SweepError(f"{error}; {_losses_that_fit(own)}") from None
+    n = read_sizes(table) if "n" in table else table.take("n", None)
+    found = {"name": name, "truth": truth, "loss": loss, "n": n, **table.read(CURVE)}
+    table.finish()
+    if not isinstance(found["also"], list):
+        raise table.error("also", f"must be a list of losses, got {shown(found['also'])}")
+    if found["solver"] is None:
+        found["solver"] = _SQUARES_SOLVER if own.is_regression else _SOLVER
+    found["starts"] = _STARTS if found["starts"] is None else found["starts"]
+    return Curve(**{**found, "also": tuple(found["also"])})
+
+
+def _losses_that_fit(fitted: Family) -> str:
+    """What an error about a loss ends with."""
+    names = ", ".join(repr(loss_label(loss)) for loss in suitable_losses(fitted)) or "none"
+    return f"losses that fit gate {fitted.gate.name!r} with this likelihood: {names}"
+
+
+def _check_curve(spec: Spec, curve: Curve) -> None:
+    """Everything about a curve that needs the rest of the spec."""
+    table = Table({}, f"curve {curve.name!r}")
+    if curve.target is not None and curve.target not in spec.truths:
+        known = ", ".join(map(repr, spec.truths))
+        raise table.error("target", f"unknown truth {curve.target!r}; known: {known}")
+    if curve.gate is not None:
+        table.build("gate", configured, GATES, curve.gate)
+    fitted = table.build("gate", spec.fitted_family, curve)
+    measure = table.build("gate", spec.target, curve)
+    least = max(spec.truths[curve.truth].family.n_experts, spec.scored(curve).family.n_experts)
+    if curve.n_experts < least and curve.target is None:
+        raise table.error(
+            "n_experts",
+            f"must be at least the {least} of the truth, got {curve.n_experts}: with fewer the"
+            " model is wrong, and name its best approximation as target",
+        )
+    _check_active(table, "gate", fitted)
+    if curve.theory is not None and curve.theory > 0:
+        raise table.error("theory", f"must be <= 0: losses fall with n; got {curve.theory:g}")
+    for key, given in (("loss", curve.loss), *(("also", given) for given in curve.also)):
+        if key == "also" and given == REGRESSION_ERROR:
+            if not fitted.is_regression:
+                raise table.error("also", f"{given!r} is for regression functions")
+            continue
+        try:
+            loss = table.build(key, make_loss, given)
+            table.build(key, loss.check_gate, fitted.gate)
+            table.build(key, voronoi_terms, measure, measure, loss)
+        except SweepError as error:
+            raise SweepError(f"{error}; {_losses_that_fit(fitted)}") from None
+        if key == "loss" and loss.represent is not None:
+            raise table.error("loss", f"{loss.name!r} has no cells of its own: list it under also")
+    labels = [loss_label(given) for given in (curve.loss, *curve.also)]
+    for i, label in enumerate(labels):
+        if label in labels[:i]:
+            raise table.error("also", f"loss {label!r} is there already")
+    solver = table.build("solver", make_solver, dict(curve.solver))
+    if solver.needs.regression != fitted.is_regression:
+        raise table.error(
+            "solver", f"{solver.name!r} does not fit likelihood {fitted.likelihood.name!r}"
+        )
+    table.build("starts", spec.start_rules, curve)
+    table.build("design", check_size, spec.design, spec.sizes_of(curve)[-1], fitted)
+    n_free, least_n = fitted.n_free_params, spec.sizes_of(curve)[0]
+    if least_n < n_free:
+        raise SweepError(
+            f"n: {least_n} samples cannot determine the {n_free} free parameters of curve"
+            f" {curve.name!r}"
+        )

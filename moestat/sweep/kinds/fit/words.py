@@ -1,0 +1,101 @@
+"""What the numbers of a curve say, in a sentence that follows from them by a fixed rule."""
+
+from __future__ import annotations
+
+import math
+
+from moestat.rates.rate import RateResult
+from moestat.sweep.kinds.fit.analysis import CurveSummary
+
+__all__ = ["measured", "p_value", "share", "rounded", "verdict"]
+
+_DASH = "\N{EN DASH}"
+
+
+def verdict(summary: CurveSummary) -> str:
+    """What the numbers of a curve say, in one sentence that follows from them by a fixed rule.
+
+    Parameters
+    ----------
+    summary : CurveSummary
+        The curve.
+
+    Returns
+    -------
+    str
+        The sentence; reports state the rule.
+    """
+    clauses = _rate_clauses(summary)
+    if summary.on_bound:
+        clauses.append(f"{share(summary.on_bound, summary.done)} of the fits lie on a bound")
+    if summary.certified < summary.done:
+        fate = "left out" if summary.curve.require_certificate else "kept in the rate"
+        uncertified = share(summary.done - summary.certified, summary.done)
+        clauses.append(f"{uncertified} of the fits are uncertified and {fate}")
+    evidence = summary.evidence
+    if evidence.with_several and evidence.unanimous < evidence.with_several:
+        agreeing = share(evidence.unanimous, evidence.with_several)
+        clauses.append(f"in {agreeing} of the fits all starts end at the best one")
+    if summary.with_empty_cells:
+        clauses.append(f"{share(summary.with_empty_cells, summary.done)} have an empty cell")
+    if summary.failed:
+        clauses.append(f"{summary.failed} of {summary.planned} cells failed")
+    return "; ".join(clauses) + "."
+
+
+def _rate_clauses(summary: CurveSummary) -> list[str]:
+    rate = summary.rate
+    if rate is None:
+        return [f"There is no rate: {summary.note}"]
+    low, high = rate.interval
+    if math.isnan(low):
+        return [f"The fitted slope is {rounded(rate.slope)}, from too few fits for an interval"]
+    word = "falls" if high < 0 else "grows" if low > 0 else "does not measurably fall"
+    clauses = [f"The loss {word}: slope {measured(rate)}"]
+    for kind, value in (
+        ("published", summary.curve.published),
+        ("predicted", summary.curve.theory),
+    ):
+        if value is not None:
+            side = "inside" if low <= value <= high else "outside"
+            clauses.append(f"the {kind} slope {value:g} is {side} this interval")
+    if summary.verdict.theory == "outside":
+        p = p_value(summary.verdict.theory_p_value)
+        clauses.append(f"over these sizes it differs from the prediction (adjusted {p})")
+    if summary.regression_error is not None:
+        clauses.append(f"the regression error has slope {measured(summary.regression_error)}")
+    if word != "falls" and summary.hellinger is not None and summary.hellinger.interval[1] < 0:
+        clauses.append(f"the Hellinger distance falls: slope {measured(summary.hellinger)}")
+    if summary.verdict.pre_asymptotic:
+        p = p_value(summary.verdict.curvature_p_value)
+        clauses.append(
+            f"the slope is still changing over these sizes (adjusted {p}), so it is no rate yet"
+        )
+    return clauses
+
+
+def measured(rate: RateResult) -> str:
+    """Slope and interval, ``-0.49 [-0.55, -0.43]``."""
+    if math.isnan(rate.interval[0]):
+        return rounded(rate.slope)
+    return f"{rounded(rate.slope)} [{rounded(rate.interval[0])}, {rounded(rate.interval[1])}]"
+
+
+def p_value(value: float | None) -> str:
+    """A p-value; none is shown more exactly than it can be known."""
+    return "no test" if value is None else "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
+
+
+def rounded(value: float) -> str:
+    """Two decimals, without a minus sign at 0."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def share(count: int, total: int) -> str:
+    """A share in percent; 0% means none, 100% all."""
+    if total == 0:
+        return _DASH
+    if count in (0, total):
+        return f"{count // total:.0%}"
+    percent = 100.0 * count / total
+    return "<1%" if percent < 1 else ">99%" if percent > 99 else f"{percent:.0f}%"

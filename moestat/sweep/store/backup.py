@@ -1,0 +1,46 @@
+"""Copies of stores."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from moestat.base.validate import as_path
+from moestat.sweep.errors import SweepError
+from moestat.sweep.store.store import open_store
+
+__all__ = ["backup"]
+
+
+def backup(source: str | Path, target: str | Path) -> int:
+    """Copy a store, also while a runner writes to it: a copy of the file alone may lack rows.
+
+    Parameters
+    ----------
+    source, target : str or Path
+        The store, and the file to make; one that is there is refused.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Raises
+    ------
+    SweepError
+        As `open_store`; or if the copy cannot be written.
+    """
+    target = as_path("target", target)
+    if target.exists():
+        raise SweepError(f"there is a file {target} already; a backup overwrites nothing")
+    with open_store(source) as store:
+        store.damage()  # a file whose rows cannot be read is refused: it is not worth a copy
+        try:
+            with closing(sqlite3.connect(target)) as copy:
+                store.copy_into(copy)
+                return copy.execute("SELECT count(*) FROM cells").fetchone()[0]
+        except sqlite3.Error as error:
+            with suppress(OSError):
+                target.unlink(missing_ok=True)
+            raise SweepError(f"cannot write the backup {target}: {error}") from None
