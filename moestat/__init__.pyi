@@ -49,7 +49,8 @@ from .model import (
 )
 from .model.compression import compress as compress
 from .model.designs import Lattice as Lattice, Uniform as Uniform
-from .model.family import Family as Family, family as family
+from .model.axes import family as family
+from .model.family import Family as Family
 from .model.generate import sample as sample, sample_weighted as sample_weighted
 from .model.measure import MixingMeasure as MixingMeasure
 from .rates.comparisons import compare_rates as compare_rates

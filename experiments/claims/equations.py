@@ -15,7 +15,7 @@ from scipy.special import erf
 
 from experiments.claims.kinds import IdentityEvidence
 from moestat.base.registry import Registry
-from moestat.model.family import family
+from moestat.model.axes import family
 
 __all__ = ["EQUATIONS", "Equation"]
 

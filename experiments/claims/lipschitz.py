@@ -14,7 +14,8 @@ import numpy as np
 
 from experiments.claims.kinds import InequalityEvidence
 from moestat.base.types import FloatArray
-from moestat.model.family import Family, family
+from moestat.model.axes import family
+from moestat.model.family import Family
 
 __all__ = ["TRIALS"]
 

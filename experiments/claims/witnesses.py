@@ -18,8 +18,9 @@ from moestat.base.registry import Registry
 from moestat.base.types import FloatArray
 from moestat.metrics.distances import Distance, regression_error, total_variation
 from moestat.metrics.losses import VoronoiLoss, make_loss, voronoi_loss
+from moestat.model.axes import family
 from moestat.model.designs import Uniform
-from moestat.model.family import Family, family
+from moestat.model.family import Family
 from moestat.theory.explorer import deviation_loss
 
 __all__ = ["PAIRS", "SEQUENCES", "Pair", "Path"]

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from moestat.base.registry import UnknownNameError
+from moestat.model.axes import family
 from moestat.model.designs import Design, Uniform
-from moestat.model.family import Family, family
+from moestat.model.family import Family
 from moestat.theory.explorer._explore import deviation_loss, explore
 from moestat.theory.explorer._result import Exploration
 

@@ -39,7 +39,8 @@ from moestat.estimation.results import MoEResults
 from moestat.estimation.short_runs import ShortRuns
 from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import StartRule, into_box
-from moestat.model.family import Family, family
+from moestat.model.axes import family
+from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.units import DataUnits
 from moestat.solvers import Newton

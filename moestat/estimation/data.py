@@ -22,8 +22,9 @@ from moestat.estimation.reading.table import (
     check_missing,
     no_missing,
 )
+from moestat.model.axes import family
 from moestat.model.constraints import named
-from moestat.model.family import Family, family
+from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
 
 __all__ = [

@@ -15,15 +15,7 @@ from moestat.metrics.quadrature import ORDER, ResponseRule, log_densities, respo
 from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 
-__all__ = [
-    "DISTANCES",
-    "Distance",
-    "distances",
-    "expert_errors",
-    "hellinger",
-    "regression_error",
-    "total_variation",
-]
+__all__ = ["DISTANCES", "Distance", "distances", "hellinger", "regression_error", "total_variation"]
 
 _PANEL = 8  # Gauss-Legendre nodes per panel and axis
 # By whether the response is summed or integrated: nodes per axis by the number of inputs, and
@@ -32,8 +24,7 @@ _NODES = {"classes": {1: 512, 2: 64}, "density": {1: 128, 2: 24}}
 _DRAWS = {"classes": 20_000, "density": 5_000}
 _SWITCH_GRID = 1024  # cells in which a change of the active atoms is looked for
 _BISECTIONS = 48
-_SEED = 20_231_014  # of the Monte-Carlo inputs, the same in every call
-_DRAWS_PER_NODE = 100  # of a supremum over several inputs
+SEED = 20_231_014  # of the Monte-Carlo inputs, the same in every call
 
 
 @dataclass(frozen=True)
@@ -190,7 +181,7 @@ def _quadrature(
     return points, np.prod([axis.ravel() for axis in weights], axis=0)
 
 
-def _pair(
+def check_pair(
     family: Family, theta: Any, truth_family: Family, truth_theta: Any
 ) -> tuple[FloatArray, FloatArray]:
     """Both parameter vectors, checked; the families must agree in inputs and classes."""
@@ -274,7 +265,7 @@ def distances(
     if not names:
         return {}
     pointwise = [_POINTWISE[name] for name in names]
-    theta, truth_theta = _pair(family, theta, truth_family, truth_theta)
+    theta, truth_theta = check_pair(family, theta, truth_family, truth_theta)
     d = family.n_features
     design = design_of(design)
     discrete = family.likelihood.support is not None
@@ -297,7 +288,7 @@ def distances(
         return values
 
     if d not in _NODES[kind]:
-        X = design.draw(size, d, np.random.default_rng(_SEED)).T
+        X = design.draw(size, d, np.random.default_rng(SEED)).T
         values = at(X, 2)
         errors = [float(own.std(ddof=1) / np.sqrt(size)) for own in values]
         if not discrete:
@@ -488,7 +479,7 @@ def regression_error(
     >>> round(regression_error(F, [0, 0, 0, 1], F, [0, 0, 1, 1]).value, 12)
     1.0
     """
-    theta, truth_theta = _pair(family, theta, truth_family, truth_theta)
+    theta, truth_theta = check_pair(family, theta, truth_family, truth_theta)
     d = family.n_features
     design = design_of(design)
     default = _NODES["classes"].get(d, _DRAWS["classes"])
@@ -498,7 +489,7 @@ def regression_error(
         return (family.mean(theta, X) - truth_family.mean(truth_theta, X)) ** 2
 
     if d not in _NODES["classes"]:
-        values = squares(design.draw(size, d, np.random.default_rng(_SEED)).T)
+        values = squares(design.draw(size, d, np.random.default_rng(SEED)).T)
         value = float(np.sqrt(values.mean()))
         # Of the root, by the delta method.
         error = float(values.std(ddof=1) / np.sqrt(size)) / (2.0 * value) if value > 0 else 0.0
@@ -508,103 +499,3 @@ def regression_error(
         for X, weights in (_quadrature(design, d, m * size) for m in (1, 2))
     )
     return _finite(fine, abs(fine - coarse))
-
-
-def _support(design: Design, n_features: int, n_nodes: int) -> FloatArray:
-    """Fixed inputs (n, d) over which a supremum is taken."""
-    if n_features > 1:
-        n = _DRAWS_PER_NODE * n_nodes
-        return design.draw(n, n_features, np.random.default_rng(_SEED)).T
-    if isinstance(design, Uniform):
-        return np.linspace(design.low, design.high, n_nodes)[:, None]
-    return design.quadrature(1, n_nodes)[0].T
-
-
-def _expert_responses(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
-    """Every expert by itself: class probabilities (k, n, K), or means (k, n, 1)."""
-    if family.likelihood.spread is not None:
-        predictors = family.predictors(theta, np.ascontiguousarray(X.T))
-        return family.likelihood.spread(predictors)[0][..., None]
-    alone = family.with_experts(1)
-    atoms, shared = family.split(theta)
-    return np.stack([alone.probabilities(alone.join(atom, shared), X) for atom in atoms])
-
-
-def expert_errors(
-    family: Family,
-    theta: Any,
-    truth_family: Family,
-    truth_theta: Any,
-    assignment: Any,
-    design: Design | None = None,
-    n_nodes: int = 201,
-) -> FloatArray:
-    """How far the fitted experts in the Voronoi cell of each true expert are from it.
-
-    Parameters
-    ----------
-    family : Family
-        Model of the estimate.
-    theta : array_like of shape (P,)
-        Packed parameters of the estimate.
-    truth_family : Family
-        Model of the truth, with the same inputs and the same classes or continuous response.
-    truth_theta : array_like of shape (P*,)
-        Packed parameters of the truth.
-    assignment : array_like of int, shape (k,)
-        True atom whose cell holds each fitted atom, as in ``VoronoiResult.assignment``.
-    design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
-    n_nodes : int, optional
-        Size of the grid over which the supremum is taken, see Notes.
-
-    Returns
-    -------
-    ndarray of shape (k*,)
-        For each true atom j the largest error of the fitted atoms i in its cell; NaN where the
-        cell is empty.  With classes it is ``sup_x max_s |f(s | x; a_i, b_i) - f(s | x; a*_j,
-        b*_j)|``, in [0, 1]; with a continuous response it is the distance of the means,
-        ``sup_x |g_i(x) - g*_j(x)|``, in the units of y.
-
-    Raises
-    ------
-    ValueError
-        If the families differ in inputs or classes, parameters have another length or are not
-        finite, the assignment is not one true atom for each fitted atom, or `n_nodes` < 2.
-
-    Notes
-    -----
-    Pham et al. (2026), eq. (5), and Nguyen et al. (2025), remark (i) after Theorem 3.2.  The gates
-    play no part, nor do variances.  With one input, x runs over `n_nodes` equally
-    spaced points of a uniform design's interval, its ends included, or over the quadrature nodes
-    of another design.  With several, x runs over ``100 * n_nodes`` draws of the design from a
-    generator with a fixed seed, so that the value is the same in every call but somewhat below
-    the supremum.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> F = family("multinomial", gate="softmax", n_experts=2, n_classes=2)
-    >>> truth, fit = [0, 0, 1, 0, 0, 0, -1, 0], [2, 5, 1, 0, 0, 0, 0, 0]
-    >>> expert_errors(F, fit, F, truth, [0, 1]).round(6).tolist()
-    [0.0, 0.231059]
-
-    >>> F = family("gaussian", gate="competition", n_experts=1)
-    >>> expert_errors(F, [1, 2, 0], F, [1, 0.5, 3], [0]).tolist()
-    [1.5]
-    """
-    theta, truth_theta = _pair(family, theta, truth_family, truth_theta)
-    k, true_k = family.n_experts, truth_family.n_experts
-    cells = np.asarray(assignment)
-    whole = cells.shape == (k,) and np.issubdtype(cells.dtype, np.integer)
-    if not whole or cells.min() < 0 or cells.max() >= true_k:
-        raise ValueError(
-            f"assignment must give a true atom in 0..{true_k - 1} for each of the {k} fitted "
-            f"atoms, got {assignment!r}"
-        )
-    X = _support(design_of(design), family.n_features, nodes_per_input(n_nodes, 1, 2))
-    gaps = _expert_responses(family, theta, X)
-    gaps -= _expert_responses(truth_family, truth_theta, X)[cells]
-    errors = np.full(true_k, -np.inf)
-    np.maximum.at(errors, cells, np.max(np.abs(gaps), axis=(1, 2)))
-    return np.where(np.isneginf(errors), np.nan, errors)

@@ -22,7 +22,8 @@ import numpy as np
 from moestat.base.symmetric import pack_symmetric, unpack_symmetric
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in
-from moestat.model.family import Family, family
+from moestat.model.axes import family
+from moestat.model.family import Family
 
 __all__ = [
     "AttentionRow",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Likelihood
 
 __all__ = [
+    "with_equal",
     "Constraint",
     "along",
     "averaged",
@@ -220,3 +221,25 @@ def _key(key: Any, place: Any) -> Any:
     if isinstance(key, tuple):
         return tuple(place(part) for part in key)
     return (None, place(key)) if isinstance(key, str) else key
+
+
+def with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:
+    """The likelihood with one parameter of all experts in place of each of the blocks `equal`.
+
+    A common scale does not collapse on a few samples of one atom.
+    """
+    names, known = (
+        list(equal),
+        [c.intercept for c in likelihood.channels if not c.shared and c.component is None],
+    )
+    if not names:
+        return likelihood
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"equal: {name!r} is not a block of the {likelihood.name} likelihood that experts"
+                f" can share; those are {', '.join(known) or 'none'}"
+            )
+    channels = tuple(replace(c, shared=c.intercept in names) for c in likelihood.channels)
+    alone = None if likelihood.collapse in names else likelihood.collapse
+    return replace(likelihood, channels=channels, collapse=alone)

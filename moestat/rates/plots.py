@@ -76,6 +76,43 @@ def _widen(set_limits: Callable[[float, float], Any], values: Sequence[FloatArra
         set_limits(low / 2.0, high * 2.0)
 
 
+def _draw_curve(
+    ax: Any,
+    curve: RateCurve,
+    points: tuple[FloatArray, FloatArray, FloatArray],
+    shift: float,
+    style: dict[str, str],
+    label: str,
+) -> None:
+    """Markers, bars and lines of one curve, its markers moved by the factor `shift`."""
+    (sizes, mean, bars), colour = points, style["color"]
+    ax.errorbar(
+        sizes * shift,
+        mean,
+        yerr=bars,
+        **style,
+        markersize=5.0,
+        markeredgecolor=colour if curve.replay else "white",
+        markerfacecolor="white" if curve.replay else colour,
+        markeredgewidth=0.9 if curve.replay else 0.6,
+        linestyle="none",
+        elinewidth=1.1,
+        capsize=2.0,
+        label=label,
+        zorder=3,
+    )
+    if curve.rate is not None:
+        line = np.exp(curve.rate.intercept + curve.rate.slope * np.log(sizes))
+        ax.plot(sizes, line, color=colour, linewidth=1.2, zorder=2)
+    if curve.published is not None:
+        at = sizes.size // 2
+        line = mean[at] * (sizes / sizes[at]) ** curve.published
+        ax.plot(sizes, line, color=colour, linestyle=":", linewidth=1.2, zorder=2)
+    if curve.uncertified is not None:
+        n, loss = _values(curve, *curve.uncertified)
+        ax.plot(n * shift, loss, "x", color=colour, alpha=0.5, markersize=3.5, zorder=1)
+
+
 def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     """Losses against sample sizes on log-log axes, with fitted rates.
 
@@ -134,32 +171,9 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     for index, (curve, (sizes, mean, bars)) in enumerate(zip(curves, points, strict=True)):
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         shift = _SHIFT ** (index - (len(curves) - 1) / 2) if sizes.size > 1 else 1.0
-        ax.errorbar(
-            sizes * shift,
-            mean,
-            yerr=bars,
-            color=colour,
-            marker=marker,
-            markersize=5.0,
-            markeredgecolor=colour if curve.replay else "white",
-            markerfacecolor="white" if curve.replay else colour,
-            markeredgewidth=0.9 if curve.replay else 0.6,
-            linestyle="none",
-            elinewidth=1.1,
-            capsize=2.0,
-            label=wrapped(_label(curve), inches, 0.83 * rcParams["font.size"]),
-            zorder=3,
-        )
-        if curve.rate is not None:
-            line = np.exp(curve.rate.intercept + curve.rate.slope * np.log(sizes))
-            ax.plot(sizes, line, color=colour, linewidth=1.2, zorder=2)
-        if curve.published is not None:
-            at = sizes.size // 2
-            line = mean[at] * (sizes / sizes[at]) ** curve.published
-            ax.plot(sizes, line, color=colour, linestyle=":", linewidth=1.2, zorder=2)
-        if curve.uncertified is not None:
-            n, loss = _values(curve, *curve.uncertified)
-            ax.plot(n * shift, loss, "x", color=colour, alpha=0.5, markersize=3.5, zorder=1)
+        style = {"color": colour, "marker": marker}
+        label = wrapped(_label(curve), inches, 0.83 * rcParams["font.size"])
+        _draw_curve(ax, curve, (sizes, mean, bars), shift, style, label)
     _draw_theorems(ax, curves, points)
     ax.set_xlabel("sample size $n$", color=INK)
     ax.set_ylabel("loss", color=INK)

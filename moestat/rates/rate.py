@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.rates.regression import (
     bootstrap,
@@ -199,6 +199,38 @@ def _positive(name: str, value: Any, length: int | None = None) -> FloatArray:
     return array
 
 
+def _log_log_line(
+    log_n: FloatArray, weights: FloatArray, where: IntArray, log_loss: FloatArray, group: IntArray
+) -> dict[str, float]:
+    """Slope on ``log(log n / n)``, the scale of the theorems, where log log n is defined."""
+    if log_n.min() < math.log(3.0):
+        return {"log_log_slope": math.nan, "log_log_error": math.nan}
+    scale = np.log(log_n) - log_n
+    line = (scale - np.average(scale, weights=weights))[where]
+    design = np.column_stack([np.ones(where.size), line])
+    params, covariance = least_squares(design, log_loss, weights[where], group)
+    return {"log_log_slope": float(params[1]), "log_log_error": math.sqrt(covariance[1, 1])}
+
+
+def _parabola(
+    x: FloatArray, weights: FloatArray, where: IntArray, log_loss: FloatArray, group: IntArray
+) -> dict[str, Any]:
+    """Curvature in centred log n, and the slope where the largest n is; NaN below three sizes."""
+    names = ("curvature", "curvature_error", "curvature_p_value", "last_slope")
+    if where.size < 3:
+        return {**dict.fromkeys(names, math.nan), "last_interval": (math.nan, math.nan)}
+    square = x**2 - np.average(x**2, weights=weights)
+    bent = np.column_stack([np.ones(where.size), x[where], square[where]])
+    params, covariance = least_squares(bent, log_loss, weights[where], group)
+    curvature, error = float(params[2]), math.sqrt(covariance[2, 2])
+    there = np.array([0.0, 1.0, 2.0 * x.max()])  # of the curve's derivative
+    slope = float(there @ params)
+    slope_error = math.sqrt(max(there @ covariance @ there, 0.0))  # rounding
+    found = (curvature, error, t_p_value(curvature, error, x.size - 3), slope)
+    interval = t_interval(slope, slope_error, x.size - 3)
+    return {**dict(zip(names, found, strict=True)), "last_interval": interval}
+
+
 def fit_rate(
     n: Any,
     loss: Any,
@@ -283,26 +315,6 @@ def fit_rate(
         weights * x / (weights @ x**2), log_loss, group, n_bootstrap, generator
     )
 
-    log_log_slope = log_log_error = math.nan
-    if distinct[0] >= 3:
-        scale = np.log(log_n) - log_n
-        pair = np.column_stack([constant, (scale - np.average(scale, weights=weights))[where]])
-        params, covariance = least_squares(pair, log_loss, own, group)
-        log_log_slope, log_log_error = float(params[1]), math.sqrt(covariance[1, 1])
-
-    curvature = curvature_error = p_value = last_slope = math.nan
-    last_interval = (math.nan, math.nan)
-    if distinct.size >= 3:
-        square = x**2 - np.average(x**2, weights=weights)
-        bent = np.column_stack([constant, at, square[where]])
-        params, covariance = least_squares(bent, log_loss, own, group)
-        curvature, curvature_error = float(params[2]), math.sqrt(covariance[2, 2])
-        p_value = t_p_value(curvature, curvature_error, x.size - 3)
-        there = np.array([0.0, 1.0, 2.0 * x.max()])  # of the curve's derivative
-        last_slope = float(there @ params)
-        last_error = math.sqrt(max(there @ covariance @ there, 0.0))  # rounding
-        last_interval = t_interval(last_slope, last_error, x.size - 3)
-
     df = x.size - 2
     return RateResult(
         slope=slope,
@@ -312,13 +324,8 @@ def fit_rate(
         bootstrap_error=resampling_error,
         intercept=level - slope * centre,
         r_squared=float(1.0 - residual / total) if total > 0 else math.nan,
-        log_log_slope=log_log_slope,
-        log_log_error=log_log_error,
-        curvature=curvature,
-        curvature_error=curvature_error,
-        curvature_p_value=p_value,
-        last_slope=last_slope,
-        last_interval=last_interval,
+        **_log_log_line(log_n, weights, where, log_loss, group),
+        **_parabola(x, weights, where, log_loss, group),
         n_observations=int(x.size),
         n_sizes=int(distinct.size),
         theory=theory,

@@ -18,7 +18,8 @@ from itertools import count
 import numpy as np
 
 from moestat import family
-from moestat.metrics.distances import expert_errors, hellinger, regression_error, total_variation
+from moestat.metrics.distances import hellinger, regression_error, total_variation
+from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.losses import make_loss, voronoi_terms
 
 _SIZES = (256, 512, 768, 1024, 2048, 4096, 6144, 8192, 12288, 32768)

@@ -4,13 +4,8 @@ from scipy import integrate
 from scipy.special import erf, ndtr
 
 from moestat import Uniform, family
-from moestat.metrics.distances import (
-    Distance,
-    _absolute_integrals,
-    expert_errors,
-    hellinger,
-    total_variation,
-)
+from moestat.metrics.distances import Distance, _absolute_integrals, hellinger, total_variation
+from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.quadrature import ORDER
 from tests import oracle
 from tests.kinds import KINDS, kind_id, make, random_theta

@@ -24,7 +24,8 @@ from moestat.metrics.losses import (
     softmax_d2r,
 )
 from moestat.metrics.losses._cells import CellErrors, cell_errors
-from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss, VoronoiResult, evaluate
+from moestat.metrics.losses._engine import evaluate
+from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss, VoronoiResult
 from moestat.metrics.losses._scaling import Scaling
 from moestat.model.measure import MixingMeasure
 

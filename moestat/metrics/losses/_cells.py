@@ -7,14 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moestat.metrics.losses._engine import (
-    BlockTerm,
-    VoronoiResult,
-    block_cost,
-    check_measures,
-    scaled,
-    term_gaps,
-)
+from moestat.metrics.losses._engine import block_cost, check_measures, scaled, term_gaps
+from moestat.metrics.losses._loss import BlockTerm, VoronoiResult
 from moestat.model.measure import MixingMeasure
 
 __all__ = ["CellErrors", "cell_errors"]

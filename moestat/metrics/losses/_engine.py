@@ -2,301 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, Gate, IntArray
-from moestat.base.validate import positive_int, real_in
+from moestat.base.types import FloatArray, IntArray
 from moestat.metrics.losses._gaps import pair_gaps
+from moestat.metrics.losses._loss import MASS_LEVELS, BlockTerm, VoronoiLoss, VoronoiResult
 from moestat.metrics.losses._problem import Translations
-from moestat.metrics.losses._scaling import Orbit, Scaling
+from moestat.metrics.losses._scaling import Orbit
 from moestat.model.measure import MixingMeasure
 
-__all__ = [
-    "BlockTerm",
-    "VoronoiLoss",
-    "VoronoiResult",
-    "block_cost",
-    "check_measures",
-    "evaluate",
-    "scaled",
-    "term_gaps",
-]
-
-
-# Cells of more atoms than this have their masses compared.
-_MASS_LEVELS = {"all": 0, "shared": 1, "none": 1 << 30}
-
-
-@dataclass(frozen=True)
-class BlockTerm:
-    """How one block of an atom enters a Voronoi loss.
-
-    Parameters
-    ----------
-    block : str
-        Name of the block in the mixing measure, or a name of the term's own when it is `joint`.
-    vector_axes : int
-        Number of trailing axes inside one Euclidean norm: 1 for ``alpha`` (k, d), 0 for
-        ``beta`` (k,).
-    summed_axes : int
-        Number of axes between the atoms and the norm, over which norms are summed: 1 (classes)
-        for ``a`` (k, K - 1, d) and ``b`` (k, K - 1).
-    joint : bool
-        Whether the term is one Euclidean norm over all blocks of the expert, whatever they are.
-    over_share : float
-        Factor of the loss's exponents in cells of several atoms.
-    in_cells : bool
-        Whether the block is part of the distance that makes the cells.
-    exact_only : bool
-        Whether the block enters in cells of one atom only.
-    log_mass : bool
-        Whether the block is the logarithm of the masses, as the loss reads them.
-    """
-
-    block: str
-    vector_axes: int
-    summed_axes: int = 0
-    joint: bool = False
-    over_share: float = 1.0
-    in_cells: bool = True
-    exact_only: bool = False
-    log_mass: bool = False
-
-
-@dataclass(frozen=True)
-class VoronoiLoss:
-    """A Voronoi loss between mixing measures, as data.
-
-    With the Voronoi cells ``A_j`` of the true atoms, masses m_i and exponent ``kappa_j`` =
-    `exact_exponent` where ``|A_j| <= 1`` and `over_exponent` where ``|A_j| > 1``, the loss is
-    ``sum_j |sum_(i in A_j) m_i - m*_j| + sum_j sum_(i in A_j) m_i sum_terms |delta_ij|^kappa_j``,
-    minimised over a common translation of the blocks in `translated`, or taken at the common
-    factor of some blocks that `scaling` chooses.  Every difference ``delta_ij`` is taken at the
-    best of the expert's symmetries, such as an order of its hidden units.
-
-    Parameters
-    ----------
-    name : str
-        Name in the registry.
-    terms : tuple of BlockTerm
-        The blocks that enter, which must be all blocks of the measures, up to the last block of
-        `scaling`.
-    exact_exponent : float
-        Exponent in cells of one atom.
-    over_exponent : float or tuple of float
-        Exponent in cells of several atoms; a tuple has one for cells of two atoms, three and so
-        on, and the loss refuses larger cells.
-    translated : tuple of str
-        Blocks over whose common translation the infimum is taken; their terms have no summed
-        axes.
-    source : str
-        Paper and equation.
-    free_order : bool
-        Whether the order r is the caller's choice; then both exponents are r.
-    scaling : Scaling or None
-        Blocks of the estimate that are multiplied by a common factor first, and which factor;
-        None for a loss that takes the estimate as it is.
-    masses : str or None
-        ``"normalised"`` when the estimate's masses are scaled to the truth's total first,
-        ``"given"`` when they are taken as they are, None when the loss has no masses: then all
-        ``m_i`` are 1 and the first sum is left out.
-    weighted : bool
-        Whether the costs of an atom have its mass as a factor.
-    mass_cells : {"all", "shared", "none"}
-        Cells whose masses are compared: all, those of several atoms, or none.
-    represent : callable or None
-        ``represent(estimate, truth)``: the member of a set of truths that is nearest to the
-        estimate, atom by atom; it takes the place of the truth, and its atoms are the cells.
-    active : int or None
-        Number of cells that enter, those with the largest sums: the maximum over all subsets of
-        this many cells.  None for all.
-    gates : tuple of str
-        Names of the gates that the loss was made for; empty for any with its blocks.
-    options : mapping
-        Options that made this variant of the loss.
-    configure : callable or None
-        ``configure(**options)``: another variant; None for a loss without options but `r`.
-    reference : callable or None
-        ``reference(estimate, truth, cells, **options)``: the printed formula in plain NumPy for
-        given cells, of measures whose masses, translation and factor are as the loss compares
-        them; every registered loss has one, and tests compare the engine with it.
-
-    Raises
-    ------
-    ValueError
-        If there are both translated and scaled blocks, or either in a loss without masses or of
-        some cells only, or an unknown kind of masses.
-    """
-
-    name: str
-    terms: tuple[BlockTerm, ...]
-    exact_exponent: float
-    over_exponent: float | tuple[float, ...]
-    translated: tuple[str, ...]
-    source: str
-    free_order: bool = False
-    scaling: Scaling | None = None
-    masses: str | None = "normalised"
-    weighted: bool = True
-    mass_cells: str = "all"
-    represent: Callable[[MixingMeasure, MixingMeasure], MixingMeasure] | None = field(
-        default=None, repr=False
-    )
-    active: int | None = None
-    gates: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    configure: Callable[..., VoronoiLoss] | None = field(default=None, repr=False)
-    reference: Callable[..., float] | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.translated and self.scaling is not None:
-            raise ValueError(f"loss {self.name!r}: blocks are translated or scaled, not both")
-        if self.masses not in ("normalised", "given", None):
-            raise ValueError(f"masses must be 'normalised' or 'given', got {self.masses!r}")
-        if self.mass_cells not in _MASS_LEVELS:
-            raise ValueError(f"mass_cells must be one of {list(_MASS_LEVELS)}: {self.mass_cells!r}")
-        if self.active is not None:
-            positive_int("active", self.active)
-        moves = self.translated or self.scaling is not None
-        if moves and (self.masses is None or self.active is not None):
-            raise ValueError(f"loss {self.name!r}: an infimum takes the masses and all cells")
-
-    @property
-    def joint(self) -> bool:
-        """Whether all blocks of the expert enter in one norm."""
-        return any(term.joint for term in self.terms)
-
-    @property
-    def blocks(self) -> tuple[str, ...]:
-        """Names of all blocks that the measures must have, besides those of a joint term."""
-        names = [term.block for term in self.terms if not term.joint and not term.log_mass]
-        return tuple(dict.fromkeys([*names, *(self.scaling.blocks if self.scaling else ())]))
-
-    def exponents(self, term: BlockTerm) -> tuple[float, ...]:
-        """Exponents of one term in cells of one atom, of two, and so on; the last for all more."""
-        over = (
-            self.over_exponent if isinstance(self.over_exponent, tuple) else (self.over_exponent,)
-        )
-        return (float(self.exact_exponent), *(term.over_share * float(power) for power in over))
-
-    def check_gate(self, gate: Gate) -> None:
-        """Raise unless what this loss does not see is invisible in the gate's density, too.
-
-        Two gates may have the same blocks, so that their measures do not tell them apart.
-
-        Parameters
-        ----------
-        gate : Gate
-            Gate of the fitted model.
-
-        Raises
-        ------
-        ValueError
-            If the loss takes an infimum over translations or factors that change the density, or
-            takes masses as given although a common factor does not change it, or was made for
-            other gates or for another number of active experts.
-
-        Examples
-        --------
-        >>> from moestat.model.gates import GATES
-        >>> from moestat.metrics.losses import LOSSES
-        >>> LOSSES["D2r-orbit"].check_gate(GATES["sigmoid-inner"])
-        >>> LOSSES["D2r-orbit"].check_gate(GATES["sigmoid-euclidean"])
-        Traceback (most recent call last):
-        ...
-        ValueError: loss 'D2r-orbit' does not see a common factor of alpha, beta, tau, but it \
-changes the density of gate 'sigmoid-euclidean'
-        """
-        if self.gates and gate.name not in self.gates:
-            raise ValueError(
-                f"loss {self.name!r} was made for {' and '.join(map(repr, self.gates))} "
-                f"({self.source}), not for gate {gate.name!r}"
-            )
-        if self.active is not None and gate.n_active != self.active:
-            raise ValueError(
-                f"loss {self.name!r} has active = {self.active}, but gate {gate.name!r} has "
-                f"{gate.n_active}: they must be the same number"
-            )
-        if self.masses == "given" and gate.mass in gate.translations:
-            raise ValueError(
-                f"loss {self.name!r} takes the masses as given, but a common factor of them does "
-                f"not change the density of gate {gate.name!r}: take masses = 'normalised'"
-            )
-        factors = self.scaling.blocks if self.scaling else ()
-        for what, blocks, free in (
-            ("shift", self.translated, gate.translations),
-            ("factor", factors, gate.scaling),
-        ):
-            if not set(blocks) <= set(free):
-                raise ValueError(
-                    f"loss {self.name!r} does not see a common {what} of {', '.join(blocks)}, but "
-                    f"it changes the density of gate {gate.name!r}"
-                )
-
-    def with_order(self, r: float) -> VoronoiLoss:
-        """The same loss with the order r >= 1 in every cell.
-
-        Raises
-        ------
-        ValueError
-            If the loss has no free order, or r < 1.
-        """
-        if not self.free_order:
-            raise ValueError(f"r: loss {self.name!r} has fixed exponents and takes no order r")
-        order = real_in("r", r, 1.0)
-        return replace(self, exact_exponent=order, over_exponent=order, options={"r": order})
-
-
-@dataclass(frozen=True)
-class VoronoiResult:
-    """A Voronoi loss and the parts it is made of.
-
-    ``value == mass_errors.sum() + sum(block_errors[name].sum() for name in block_errors)``.
-
-    Parameters
-    ----------
-    value : float
-        The loss.
-    translation : mapping of str to ndarray
-        Block -> the common vector t that was taken off the estimate, ``estimate - t ~ truth``;
-        empty for a loss without translations.
-    assignment : ndarray of shape (k,)
-        True atom whose cell holds each fitted atom.
-    cell_sizes : ndarray of shape (k*,)
-        Number of fitted atoms in each cell.
-    mass_errors : ndarray of shape (k*,)
-        ``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total
-        unless the loss takes them as given; 0 for a loss without masses.
-    block_errors : mapping of str to ndarray of shape (k*,)
-        Contribution of each block and cell to the value; 0 for a cell that does not enter.
-    empty_cells : int
-        Cells without a fitted atom.  They add only their mass to the value.
-    coverage : float
-        Sum over true atoms of the Euclidean distance to the nearest fitted atom, after the
-        translation or scaling.  Unlike the loss it sees how far an empty cell is from the
-        estimate.
-    loss : VoronoiLoss
-        The loss that was evaluated.
-    scale : float
-        Factor by which the scaled blocks of the estimate were multiplied, 1 for a loss without
-        scaling.  0 says that the infimum is only approached as the factor goes to 0; then the
-        parts are those of the limit, in which the scaled blocks are 0.
-    """
-
-    value: float
-    translation: Mapping[str, FloatArray]
-    assignment: IntArray
-    cell_sizes: IntArray
-    mass_errors: FloatArray
-    block_errors: Mapping[str, FloatArray]
-    empty_cells: int
-    coverage: float
-    loss: VoronoiLoss
-    scale: float = 1.0
+__all__ = ["block_cost", "check_measures", "evaluate", "scaled", "term_gaps"]
 
 
 def check_measures(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> None:
@@ -412,7 +131,7 @@ def _parts(
         "moving": np.concatenate([np.zeros((k, true_k, 0)), *moving], axis=-1),
         "starts": np.array([sum(widths[:b]) for b in range(len(widths))], dtype=np.int64),
         "weights": masses if loss.weighted else np.ones(k),
-        "mass_level": _MASS_LEVELS[loss.mass_cells],
+        "mass_level": MASS_LEVELS[loss.mass_cells],
     }
 
 
@@ -469,6 +188,21 @@ def _centred(
         for name, block in measure.atoms.items()
     }
     return replace(measure, atoms=atoms), means
+
+
+def _shifted(
+    loss: VoronoiLoss, gaps: Mapping[str, FloatArray], t: FloatArray
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Gaps of each term with its part of the translation t taken off, and those parts."""
+    found, shifts, used = dict(gaps), {}, 0
+    for term in loss.terms:
+        if term.block in loss.translated:
+            shape = gaps[term.block].shape[2:]
+            size = int(np.prod(shape))
+            shifts[term.block] = t[used : used + size].reshape(shape)
+            used += size
+            found[term.block] = gaps[term.block] - shifts[term.block]
+    return found, shifts
 
 
 def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> VoronoiResult:
@@ -547,23 +281,18 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
             f"loss {loss.name!r} has exponents for cells of up to {1 + len(loss.over_exponent)} "
             f"atoms, but {sizes.max()} fitted atoms share a cell ({loss.source})"
         )
-    translation: dict[str, FloatArray] = {}
-    block_errors: dict[str, FloatArray] = {}
-    used = 0
+    gaps, translation = _shifted(loss, term_gaps(loss, estimate, truth), t)
+    translation = {
+        name: shift + fitted_mean[name] - true_mean[name] for name, shift in translation.items()
+    }
     squares = np.zeros((estimate.n_atoms, truth.n_atoms))
-    all_gaps = term_gaps(loss, estimate, truth)
+    block_errors: dict[str, FloatArray] = {}
     for term in loss.terms:
-        gaps = all_gaps[term.block]
-        if term.block in loss.translated:
-            size = gaps[0, 0].size
-            shift = t[used : used + size].reshape(gaps.shape[2:])
-            used += size
-            translation[term.block] = shift + fitted_mean[term.block] - true_mean[term.block]
-            gaps = gaps - shift
+        gap = gaps[term.block]
         if term.in_cells:
-            squares += np.sum(gaps.reshape(*squares.shape, -1) ** 2, axis=-1)
+            squares += np.sum(gap.reshape(*squares.shape, -1) ** 2, axis=-1)
         exponent = np.array(loss.exponents(term))[level]
-        cost = problem.weights * block_cost(term, gaps[np.arange(cells.size), cells], exponent)
+        cost = problem.weights * block_cost(term, gap[np.arange(cells.size), cells], exponent)
         if term.exact_only:
             cost = np.where(level > 0, 0.0, cost)
         errors = np.bincount(cells, weights=cost, minlength=truth.n_atoms)

@@ -22,7 +22,7 @@ from functools import partial
 
 import numpy as np
 
-from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss
 from moestat.metrics.losses._reference import cell_sums, norm
 
 _A = BlockTerm("A", vector_axes=1)

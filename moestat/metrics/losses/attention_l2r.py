@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from moestat.metrics.losses import attention_l1
-from moestat.metrics.losses._engine import BlockTerm
+from moestat.metrics.losses._loss import BlockTerm
 from moestat.metrics.losses._reference import cell_sums, norm
 
 _EXPERT = (BlockTerm("alpha", vector_axes=1), BlockTerm("beta", vector_axes=0))

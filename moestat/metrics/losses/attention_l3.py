@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from moestat.metrics.losses import attention_l1
-from moestat.metrics.losses._engine import VoronoiLoss
+from moestat.metrics.losses._loss import VoronoiLoss
 from moestat.metrics.losses._reference import cell_sums, norm
 
 

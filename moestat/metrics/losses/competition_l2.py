@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moestat.metrics.losses import competition_l1
-from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss
 from moestat.metrics.losses._reference import norm, weighted_sum
 
 

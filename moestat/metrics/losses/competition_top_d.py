@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from moestat.metrics.losses import competition_l1
-from moestat.metrics.losses._engine import VoronoiLoss
+from moestat.metrics.losses._loss import VoronoiLoss
 from moestat.metrics.losses._reference import cell_sums, norm
 
 

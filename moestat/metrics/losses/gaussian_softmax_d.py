@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moestat.base.validate import real_in
-from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss
 from moestat.metrics.losses._reference import norm, weighted_sum
 
 _ORDERS = (4.0, 6.0)  # rbar of two and of three atoms

@@ -5,7 +5,7 @@ Source: Pham et al. (2026), eq. (4).
 
 from __future__ import annotations
 
-from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss
 from moestat.metrics.losses._reference import norm, weighted_sum
 
 

@@ -12,7 +12,7 @@ Source: Pham et al. (2026), eq. (9).
 
 from __future__ import annotations
 
-from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss
 from moestat.metrics.losses._reference import norm, weighted_sum
 
 

@@ -10,7 +10,7 @@ Source: Pham et al. (2026), eq. (12).
 from __future__ import annotations
 
 from moestat.metrics.losses import mlmoe_d2r
-from moestat.metrics.losses._engine import VoronoiLoss
+from moestat.metrics.losses._loss import VoronoiLoss
 from moestat.metrics.losses._reference import weighted_sum
 
 

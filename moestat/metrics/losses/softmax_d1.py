@@ -6,7 +6,7 @@ Source: Nguyen et al. (2024), Regime 1 (no true expert with all slopes zero).
 from __future__ import annotations
 
 from moestat.metrics.losses import mlmoe_d2r
-from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss
+from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss
 from moestat.metrics.losses._reference import weighted_sum
 
 

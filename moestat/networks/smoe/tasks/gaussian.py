@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moestat.model.axes import family
 from moestat.model.designs import Uniform
-from moestat.model.family import Family, family
+from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.networks.smoe.build import DenseBlock, make_block
 from moestat.networks.smoe.layer import SMoE

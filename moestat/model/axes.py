@@ -1,0 +1,281 @@
+"""Families by the names of their axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.registry import configured
+from moestat.base.types import Expert, Gate, Likelihood
+from moestat.base.validate import (
+    as_floats,
+    check_kind,
+    positive_int,
+    short,
+)
+from moestat.model.constraints import equal_of, fixed_of, with_equal
+from moestat.model.experts import EXPERTS
+from moestat.model.family import Family
+from moestat.model.gates import GATES
+from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.qualify import qualified
+
+__all__ = ["family"]
+
+
+def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
+    """Raise unless the kernels have loops for these three together."""
+    products = any(channel.products is not None for channel in gate.channels(1))
+    if likelihood.block is not None and (products or not gate.normalised):
+        raise ValueError(
+            f"gate {gate.name!r} is for regression functions, likelihood 'least-squares', not for"
+            f" densities, got likelihood {likelihood.name!r}"
+        )
+    if likelihood.block is None and (gate.reads_response or gate.n_active is not None):
+        raise ValueError(
+            f"gate {gate.name!r} does not go with likelihood 'least-squares': its weights read the"
+            " response or jump"
+        )
+
+
+def family(
+    likelihood: str | Mapping[str, Any] | Likelihood = "multinomial",
+    *,
+    gate: str | Mapping[str, Any] | Gate = "sigmoid",
+    expert: str | Mapping[str, Any] | Expert = "linear",
+    n_experts: int = 2,
+    n_features: int = 1,
+    n_classes: int | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    gate_inputs: Iterable[int] | None = None,
+    expert_inputs: Iterable[int] | None = None,
+    offset: int | None = None,
+    equal: str | Iterable[str] | Mapping[str, Any] = (),
+    fixed: Mapping[str, Any] | None = None,
+) -> Family:
+    """A family of mixtures of experts, by the names of its axes.
+
+    Where gate and expert both have a block of one name, the blocks of the family are ``gate_`` and
+    ``expert_`` with that name.
+
+    Parameters
+    ----------
+    likelihood : str, mapping or Likelihood
+        Name in ``moestat.model.likelihoods.LIKELIHOODS``, a table with ``name`` and options:
+        ``{"name": "binomial", "trials": 8}`` for successes in eight trials, or a likelihood of
+        your own; gates and experts alike.
+    gate : str, mapping or Gate
+        Name in ``moestat.model.gates.GATES``, or a table with ``name`` and the gate's options, such
+        as ``{"name": "competition", "activation": "silu"}``.  The default here is the sigmoid gate
+        of Pham et al. (2026); `moestat.fit` and the other functions that take a likelihood by its
+        name have the softmax gate, as other programs do.
+    expert : str, mapping or Expert
+        Name in ``moestat.model.experts.EXPERTS``, or a table with ``name`` and the expert's
+        options, such as ``{"name": "ffn", "hidden": 3}``.
+    n_experts : int
+        Number of experts k >= 1.
+    n_features : int
+        Number of inputs d >= 1.
+    n_classes : int, optional
+        Number of classes K >= 2, 2 by default; not for a continuous response.
+    bounds : mapping of str to (float, float), optional
+        Lower and upper bound of whole blocks, replacing the defaults of the gate and expert.
+        Fits to data respect these, and otherwise have bounds that scale with the data; ``bounds =
+        F.box`` asks for the compact parameter space of a family F of the papers.
+    gate_inputs, expert_inputs : iterable of int, optional
+        Inputs, from 0, that the gate and the experts read; all by default.  The coefficients of
+        the others are pinned to 0.  ``gate_inputs=[]`` is a constant gate.
+    offset : int, optional
+        An input that is added to the linear predictor of every expert as it is, with the
+        coefficient 1, and that the gate does not read.
+    equal : str, iterable of str, or mapping, optional
+        Blocks that are the same for all experts: ``equal="nu"`` for one variance, ``equal=["a"]``
+        for common slopes; or a table of blocks with sets of experts whose coefficients are
+        equal, ``{"a": [[0, 1]]}``, of all inputs or of some, ``{"a": [{"inputs": [1],
+        "experts": [0, 1]}]}``, in `moestat.fit` also by name: ``{"a": [["x1", "x2"]]}`` has
+        those of x1, and those of x2, equal for all experts.  A gate with equal slopes, which are
+        those of the reference and so 0, is constant.
+    fixed : mapping, optional
+        Blocks with known coefficients: ``{"b": 0}`` for all, ``{"b": {0: 2.0}}`` for expert 0,
+        ``{"a": {(0, 1): 1.0}}`` for expert 0 and input 1, ``{"a": {"x1": 0}}`` by name in
+        `moestat.fit`.  Experts count from 0, as in names of parameters.
+
+    Returns
+    -------
+    Family
+        The family; ``.n_params`` is its number of packed parameters.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a size too small, or a bound not an increasing finite pair.
+
+    Examples
+    --------
+    >>> F = family("multinomial", gate="sigmoid", n_experts=2, n_features=1, n_classes=2)
+    >>> F.n_params, F.n_free_params
+    (10, 9)
+    >>> family("gaussian", gate="competition", expert={"name": "ffn", "hidden": 2}).n_params
+    14
+
+    Experts that read the first of two inputs, and a gate that reads the second:
+
+    >>> F = family("gaussian", gate="softmax", n_features=2, gate_inputs=[1], expert_inputs=[0])
+    >>> [name for j, name in enumerate(F.param_names) if F.lower[j] < F.upper[j]][:4]
+    ['beta0[0]', 'beta1[0,1]', 'b[0]', 'a[0,0]']
+
+    A regression function with raw sigmoid gates of quadratic scores:
+
+    >>> relu = {"name": "activation", "activation": "relu", "weighted": False}
+    >>> F = family("least-squares", gate="sigmoid-quadratic", expert=relu, n_features=2)
+    >>> {name: block.shape for name, block in F.blocks.items()}
+    {'c': (2,), 'b': (2, 2), 'A': (2, 3), 'beta': (2,), 'alpha': (2, 2)}
+    """
+    if bounds is not None:
+        check_kind("bounds", bounds, Mapping, "a table of blocks with their bounds")
+    chosen = (
+        configured(GATES, gate),
+        configured(EXPERTS, expert),
+        configured(LIKELIHOODS, likelihood),
+    )
+    if "levels" in chosen[2].options:
+        K = chosen[2].options["levels"] if n_classes is None else n_classes
+        assert chosen[2].configure is not None
+        chosen, n_classes = (*chosen[:2], chosen[2].configure(levels=K)), K
+    likelihood = chosen[2].name
+    discrete = chosen[2].support is not None
+    if chosen[2].n_responses(2) is not None and (
+        chosen[1].block is not None or chosen[0].reads_response
+    ):
+        culprit = (
+            f"expert {chosen[1].name!r} supplies"
+            if chosen[1].block is not None
+            else f"gate {chosen[0].name!r} reads"
+        )
+        raise ValueError(f"{culprit} one mean, but the {likelihood} likelihood has a vector")
+    _check_pairing(*chosen)
+    if n_classes is not None and not discrete:
+        raise ValueError(
+            f"n_classes = {short(n_classes)}: the {likelihood} likelihood has no classes"
+        )
+    chosen = (*qualified(*chosen[:2]), chosen[2])
+    equal = (equal,) if isinstance(equal, str) else equal
+    check_kind("equal", equal, Iterable, "names of blocks, or a table of them, such as 'nu'")
+    shared, sets = _split_equal(chosen[2], equal)
+    chosen = (*chosen[:2], with_equal(chosen[2], shared))
+    box = _box_of(chosen, bounds or {})
+    d = positive_int("n_features", n_features)
+    made = Family(
+        *chosen,
+        n_experts=positive_int("n_experts", n_experts),
+        n_features=d,
+        n_classes=positive_int("n_classes", 2 if n_classes is None else n_classes, 2)
+        if discrete
+        else 1,
+        box=box,
+        given=frozenset(bounds or ()),
+        **_inputs_of(chosen, d, gate_inputs, expert_inputs, offset),
+    )
+    return _constrained(made, sets, fixed)
+
+
+def _box_of(
+    chosen: tuple[Gate, Expert, Likelihood], bounds: Mapping[str, tuple[float, float]]
+) -> dict[str, Any]:
+    """The compact parameter space: the axes' own bounds, or those given, checked."""
+    box: dict[str, Any] = {name: pair for axis in chosen for name, pair in axis.bounds.items()}
+    logs = {channel.intercept for channel in chosen[2].channels if channel.log}
+    for name, pair in bounds.items():
+        if name not in box:
+            raise ValueError(f"bounds: unknown block {name!r}; known: {', '.join(box)}")
+        low, high = as_floats(f"bounds of {name!r}", pair, (2,))
+        if not low < high:
+            raise ValueError(f"bounds of {name!r} must increase, got ({low:g}, {high:g})")
+        if low <= 0.0 and name in logs:
+            raise ValueError(f"bounds of {name!r} must be positive, got ({low:g}, {high:g})")
+        box[name] = (float(low), float(high))
+    for name in chosen[0].translations:
+        if not box[name][0] <= 0.0 <= box[name][1]:
+            raise ValueError(f"bounds of {name!r} must hold 0, the reference atom's value")
+    return box
+
+
+def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[str, Any]]:
+    """Blocks of the likelihood that are one parameter of all experts, and other constraints."""
+    if isinstance(equal, Mapping):
+        return [], dict(equal)
+    own = [c.intercept for c in likelihood.channels if c.component is None]
+    names = list(equal)
+    return [n for n in names if n in own], {n: True for n in names if n not in own}
+
+
+def _constrained(made: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
+    """The family with coefficients that are equal or known."""
+    if not equal and fixed is None:
+        return made
+    check_kind("fixed", {} if fixed is None else fixed, Mapping, "a table of blocks and values")
+    d = made.n_features
+    slopes = {channel.slope for channel in made.channels}
+    squares = {channel.products for channel in made.channels}
+    known = {
+        name: d if name in slopes else None
+        for name, positions in made.blocks.items()
+        if positions.ndim and name not in squares
+    }
+    constraints = equal_of(equal, known, made.n_experts)
+    if constraints and made.is_regression:
+        raise ValueError("equal: is for densities, got a family that is fitted by least squares")
+    constraints += fixed_of(fixed or {}, known, made.n_experts)
+    for one in constraints:
+        if one.value is not None and one.value <= 0.0 and one.block in made._logs:
+            raise ValueError(f"fixed: values of {one.block!r} must be positive, got {one.value:g}")
+        last = one.experts is None or made.n_experts - 1 in one.experts
+        if one.value and last and one.block in made.gate.translations:
+            raise ValueError(
+                f"fixed: {one.block!r} of the last expert, the gate's reference, is 0; got"
+                f" {one.value:g}"
+            )
+    return replace(made, constraints=tuple(constraints))
+
+
+def _inputs_of(
+    chosen: tuple[Gate, Expert, Likelihood],
+    d: int,
+    gate_inputs: Iterable[int] | None,
+    expert_inputs: Iterable[int] | None,
+    offset: int | None,
+) -> dict[str, Any]:
+    """Which inputs gate and experts read, checked."""
+    gate, expert, likelihood = chosen
+    gate_read = _positions("gate_inputs", gate_inputs, d)
+    expert_read = _positions("expert_inputs", expert_inputs, d)
+    if offset is not None:
+        (at,) = _positions("offset", [offset], d) or (0,)
+        if expert.block is not None or likelihood.n_responses(2) is not None:
+            raise ValueError(
+                "offset: only experts with one linear predictor have an offset, got"
+                f" expert {expert.name!r} and likelihood {likelihood.name!r}"
+            )
+        gate_read = tuple(f for f in (range(d) if gate_read is None else gate_read) if f != at)
+    bent = [c for c in gate.channels(d) if c.axis is not None or (c.products and not c.slope)]
+    if gate_read is not None and len(gate_read) < d and bent:
+        raise ValueError(f"gate {gate.name!r} reads all inputs or none; leave out gate_inputs")
+    return {
+        "gate_inputs": gate_read,
+        "expert_inputs": expert_read,
+        "offset_input": None if offset is None else (offset, 1.0),
+    }
+
+
+def _positions(name: str, value: Iterable[int] | None, d: int) -> tuple[int, ...] | None:
+    """Positions of inputs, ascending."""
+    if value is None:
+        return None
+    check_kind(name, value, Iterable, "positions of inputs, from 0")
+    found = list(value)
+    if not all(isinstance(f, (int, np.integer)) and 0 <= f < d for f in found):
+        raise ValueError(f"{name} must hold positions of inputs in 0..{d - 1}, got {found}")
+    return tuple(sorted({int(f) for f in found}))
