@@ -28,7 +28,7 @@ def test_a_fit_has_the_likelihood_that_numpy_gives(seed):
     family = fitted.family
     expected = plain.log_density(family, plain.blocks_of(family, fitted.theta), x, y).sum()
     assert fitted.llf == pytest.approx(expected, rel=1e-10)
-    assert fitted.certified
+    assert fitted.certificate.certified
 
 
 def test_a_fit_refuses_to_rest_on_a_loop_that_is_wrong(monkeypatch):
