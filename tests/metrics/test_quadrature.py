@@ -24,7 +24,9 @@ def integral(laws, X, function, refinement=1):
 
 
 LONG_TAILS = {
-    name for name in LIKELIHOODS if "negative-binomial" in name or name in {"student-t", "beta"}
+    name
+    for name in LIKELIHOODS
+    if "negative-binomial" in name or name in {"student-t", "beta", "geometric"}
 }
 
 
