@@ -27,8 +27,15 @@ from moestat.compiler.layout import COMPACT
 from moestat.compiler.notice import announce
 
 __all__ = [
-    *("BLOCK", "FASTMATH", "LOWERING", "OPTIONS", "compact", "compile_loop", "device"),
-    *("kernel_cache", "primitive"),
+    "BLOCK",
+    "FASTMATH",
+    "LOWERING",
+    "OPTIONS",
+    "compact",
+    "compile_loop",
+    "device",
+    "kernel_cache",
+    "primitive",
 ]
 
 BLOCK = 192

@@ -19,20 +19,20 @@ from numba import types
 from moestat.compiler.jit import device, primitive
 
 __all__ = [
-    *(
-        "decay",
-        "decay_less_one",
-        "exp",
-        "gamma_excess",
-        "log",
-        "log1p_inverse",
-        "log1p_positive",
-        "log1p_unit",
-        "log_gamma",
-        "log_sigmoid",
-        "logistic",
-    ),
-    *("sigmoid", "softplus", "tempered_log_sigmoid"),
+    "decay",
+    "decay_less_one",
+    "exp",
+    "gamma_excess",
+    "log",
+    "log1p_inverse",
+    "log1p_positive",
+    "log1p_unit",
+    "log_gamma",
+    "log_sigmoid",
+    "logistic",
+    "sigmoid",
+    "softplus",
+    "tempered_log_sigmoid",
 ]
 
 

@@ -28,8 +28,15 @@ from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
 
 __all__ = [
-    *("Data", "Inputs", "check_options", "holding_constants", "read_data", "read_inputs"),
-    *("read_new", "read_new_response", "spans"),
+    "Data",
+    "Inputs",
+    "check_options",
+    "holding_constants",
+    "read_data",
+    "read_inputs",
+    "read_new",
+    "read_new_response",
+    "spans",
 ]
 
 _OF_DATA = ("likelihood", "n_features", "n_classes")

@@ -42,8 +42,17 @@ from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.trust_region.kinks import has_kinks
 
 __all__ = [
-    *("LARGEST", "SEARCHES", "BegunFit", "FitJob", "check_response", "checked_starts", "end_fits"),
-    *("fit", "fit_data", "fit_jobs", "fit_many"),
+    "LARGEST",
+    "SEARCHES",
+    "BegunFit",
+    "FitJob",
+    "check_response",
+    "checked_starts",
+    "end_fits",
+    "fit",
+    "fit_data",
+    "fit_jobs",
+    "fit_many",
 ]
 
 _SAME_OPTIMUM = 1e-2

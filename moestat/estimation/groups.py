@@ -14,8 +14,14 @@ from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
 
 __all__ = [
-    *("Grouping", "arranged", "check_groups", "grouped", "grouped_labels", "posterior_of_rows"),
-    *("predict_in_groups", "read_groups"),
+    "Grouping",
+    "arranged",
+    "check_groups",
+    "grouped",
+    "grouped_labels",
+    "posterior_of_rows",
+    "predict_in_groups",
+    "read_groups",
 ]
 
 

@@ -28,8 +28,21 @@ from moestat.compiler.jit import FASTMATH, device, primitive
 from moestat.compiler.layout import DATA, STRIDES
 
 __all__ = [
-    *("GROUP", "LANES", "LARGE", "PAIR", "PRODUCTS", "ROWS", "SIGN", "USED"),
-    *("SQUARE", "THREE", "TRIANGLE", "Tile", "multiply", "sum_curvature", "sum_products"),
+    "GROUP",
+    "LANES",
+    "LARGE",
+    "PAIR",
+    "PRODUCTS",
+    "ROWS",
+    "SIGN",
+    "USED",
+    "SQUARE",
+    "THREE",
+    "TRIANGLE",
+    "Tile",
+    "multiply",
+    "sum_curvature",
+    "sum_products",
 ]
 
 GROUP, USED, PAIR, SIGN, ROWS = range(5)

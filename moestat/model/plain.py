@@ -17,8 +17,14 @@ from moestat.model.generate import sample
 from moestat.model.reference import log_sum_exp
 
 __all__ = [
-    *("blocks_of", "check_loops", "expert_log_densities", "gate_scores", "log_density"),
-    *("predictors", "regression", "weights"),
+    "blocks_of",
+    "check_loops",
+    "expert_log_densities",
+    "gate_scores",
+    "log_density",
+    "predictors",
+    "regression",
+    "weights",
 ]
 
 

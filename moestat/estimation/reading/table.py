@@ -12,8 +12,15 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_numbers, as_plain_array, short
 
 __all__ = [
-    *("Column", "Table", "as_column", "as_table", "check_aligned", "check_missing"),
-    *("column_names", "is_missing", "no_missing"),
+    "Column",
+    "Table",
+    "as_column",
+    "as_table",
+    "check_aligned",
+    "check_missing",
+    "column_names",
+    "is_missing",
+    "no_missing",
 ]
 
 MISSING = ("raise", "drop")

@@ -24,8 +24,17 @@ from moestat.kernels.regression import forward_function
 from moestat.kernels.rows import select_top
 
 __all__ = [
-    *("COMPLETE", "EXPECTATION", "OBSERVED", "WORKSPACE_BYTES", "Answers", "DeviceBatch"),
-    *("Mixture", "Regression", "Shape", "build_mixture", "build_regression"),
+    "COMPLETE",
+    "EXPECTATION",
+    "OBSERVED",
+    "WORKSPACE_BYTES",
+    "Answers",
+    "DeviceBatch",
+    "Mixture",
+    "Regression",
+    "Shape",
+    "build_mixture",
+    "build_regression",
 ]
 
 OBSERVED, COMPLETE, EXPECTATION = 0, 1, 2
