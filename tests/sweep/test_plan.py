@@ -63,7 +63,7 @@ def test_a_plan_is_a_sequence_whose_parts_are_plans(spec):
     assert list(plan[1::3]) == cells[1::3]
     assert plan[-1] == cells[-1]
     assert plan.counts() == counts_of(cells) == plan[:].counts()
-    assert list(plan[2:9].also_in(plan[::2])) == cells[2:9:2]
+    assert list(plan[2:9].intersect(plan[::2])) == cells[2:9:2]
 
 
 def test_settled_cells_are_left_out(spec):

@@ -238,20 +238,40 @@ class Mixture:
                 (count, runs * n_slices if order > 0 else 1, 3 * len(units) if order > 0 else 1)
             )
             start_kernel(
-                self.kernel(tile, order > 2), (runs, count), tile, 8 * n_rows * (tile + 1),
-                order, objective, cuda.to_device(np.ascontiguousarray(theta[which])), index, width,
-                *shape.layout, shape.d, some.data, cuda.to_device(some.data_at),
-                cuda.to_device(some.size), some.tau, cuda.to_device(some.tau_at),
-                on_device_units, values, moments,
-            )  # fmt: skip
+                self.kernel(tile, order > 2),
+                (runs, count),
+                tile,
+                8 * n_rows * (tile + 1),
+                order,
+                objective,
+                cuda.to_device(np.ascontiguousarray(theta[which])),
+                index,
+                width,
+                *shape.layout,
+                shape.d,
+                some.data,
+                cuda.to_device(some.data_at),
+                cuda.to_device(some.size),
+                some.tau,
+                cuda.to_device(some.tau_at),
+                on_device_units,
+                values,
+                moments,
+            )
             counts = -(-some.size // (mixture.TILES * tile))
             value[which] = _summed(cuda.to_device(counts), values, count).copy_to_host()[:, 0]
             if order > 0:
                 sums = _summed(cuda.to_device(counts * n_slices), moments, count).copy_to_host()
                 assemble(
-                    units, sums.reshape(count, -1, 3), shape.index, shape.width, shape.d,
-                    score[which], hessian[which], information[which],
-                )  # fmt: skip
+                    units,
+                    sums.reshape(count, -1, 3),
+                    shape.index,
+                    shape.width,
+                    shape.d,
+                    score[which],
+                    hessian[which],
+                    information[which],
+                )
         return Answers(value, score, hessian, information)
 
 
@@ -386,10 +406,20 @@ class Regression:
             jacobian = cuda.device_array((count, at.size + 1, chunk) if order > 0 else (1, 1, 1))
             values = cuda.device_array((count, tiles, 1))
             arguments = (
-                order, self._normalised, cuda.to_device(np.ascontiguousarray(theta[which])),
-                index, width, offset, *shape.layout, shape.d, shape.n_phi, on_device_rows,
-                some.data, cuda.to_device(some.data_at), cuda.to_device(some.size),
-            )  # fmt: skip
+                order,
+                self._normalised,
+                cuda.to_device(np.ascontiguousarray(theta[which])),
+                index,
+                width,
+                offset,
+                *shape.layout,
+                shape.d,
+                shape.n_phi,
+                on_device_rows,
+                some.data,
+                cuda.to_device(some.data_at),
+                cuda.to_device(some.size),
+            )
             where = (self.kernel(tile), (tiles, count), tile, 8 * n_rows * (tile + 1))
             if order == 0:
                 start_kernel(*where, *arguments, 0, jacobian, values)

@@ -213,9 +213,25 @@ def sum_slopes(memory, stride, begin, end, p_gate, q_gate, r0, r1, r2, r3, psi, 
 
 
 def mixture_template(
-    order, objective, theta, index, width, n_gate, first, n_mean, n_active, d,
-    data, data_at, size, tau, tau_at, units, value, moments,
-):  # fmt: skip
+    order,
+    objective,
+    theta,
+    index,
+    width,
+    n_gate,
+    first,
+    n_mean,
+    n_active,
+    d,
+    data,
+    data_at,
+    size,
+    tau,
+    tau_at,
+    units,
+    value,
+    moments,
+):
     """The kernel; launched on (runs of samples, problems) blocks of `TILE` threads.
 
     Parameters

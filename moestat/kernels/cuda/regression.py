@@ -53,9 +53,26 @@ def forward(*arguments: Any) -> None:
 
 
 def residual_template(
-    order, normalised, theta, index, width, offset, n_gate, first, n_mean, n_active, d, n_phi,
-    rows, data, data_at, size, begin, jacobian, value,
-):  # fmt: skip
+    order,
+    normalised,
+    theta,
+    index,
+    width,
+    offset,
+    n_gate,
+    first,
+    n_mean,
+    n_active,
+    d,
+    n_phi,
+    rows,
+    data,
+    data_at,
+    size,
+    begin,
+    jacobian,
+    value,
+):
     """The kernel; launched on (tiles of samples, problems) blocks of `TILE` threads.
 
     Parameters

@@ -69,9 +69,14 @@ def _intrinsics() -> tuple[Any, Any, Any]:
             by = builder.mul(builder.add(base, t), step)
             one = context.get_constant(types.intp, 1)
             return moved(
-                context, builder, signature, source, by, [n_rows, one],
+                context,
+                builder,
+                signature,
+                source,
+                by,
+                [n_rows, one],
                 [builder.mul(stride, step), step],
-            )  # fmt: skip
+            )
 
         return signature, codegen
 

@@ -184,7 +184,7 @@ def _run_rounds(
         return False
     while cells:
         cells = cells[:limit]
-        with reporter(progress, cells, CostModel.of_sums(store.timings())) as report:
+        with reporter(progress, cells, CostModel.from_sums(store.timings())) as report:
             for record in run_cells(spec, store, cells, executor=executor, workers=workers):
                 report.tell(record)
         if limit is not None or share is not None:
@@ -204,7 +204,7 @@ def _shared(spec: AnySpec, cells: Plan, share: str | None) -> Plan:
     part, _, parts = share.partition("/")
     if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise SweepError(f"--share must be I/N with 1 <= I <= N, such as 1/3, got {share!r}")
-    return cells.also_in(plan_cells(spec)[int(part) - 1 :: int(parts)])
+    return cells.intersect(plan_cells(spec)[int(part) - 1 :: int(parts)])
 
 
 def _planned(spec: AnySpec, store: Store) -> int:

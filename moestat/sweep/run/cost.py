@@ -42,12 +42,12 @@ class CostModel:
             self.add(curve, n, seconds)
 
     @classmethod
-    def of_sums(cls, sums: Mapping[tuple[str, float], tuple[float, int]]) -> CostModel:
+    def from_sums(cls, sums: Mapping[tuple[str, float], tuple[float, int]]) -> CostModel:
         """Costs from seconds in all, and number of cells, by curve and sample size.
 
         Examples
         --------
-        >>> CostModel.of_sums({("em", 1000): (6.0, 2)}).seconds("em", 1000)
+        >>> CostModel.from_sums({("em", 1000): (6.0, 2)}).seconds("em", 1000)
         3.0
         """
         model = cls()

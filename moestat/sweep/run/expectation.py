@@ -74,7 +74,7 @@ def expect(spec: AnySpec, store: Path) -> list[Expectation]:
     cells, costs = plan_cells(spec), CostModel()
     if store.is_file():
         with open_store(store) as opened:
-            cells, costs = open_cells(spec, opened), CostModel.of_sums(opened.timings())
+            cells, costs = open_cells(spec, opened), CostModel.from_sums(opened.timings())
     left = {name: Counter[tuple[str, float]]() for name in (c.name for c in spec.curves)}
     for (name, n), count in cells.counts().items():
         left[name][name, n] = count

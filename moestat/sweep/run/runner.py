@@ -126,7 +126,7 @@ def run_cells(
         if cell_function is None:
             from moestat.sweep.run.cell import run_cell as cell_function
         function = partial(run_batch, cell_function, spec.text)
-    costs, flight = CostModel.of_sums(store.timings()), _Flight(store)
+    costs, flight = CostModel.from_sums(store.timings()), _Flight(store)
     task_seconds, at_least = chosen.task_seconds, chosen.cells_per_task
     while cells:
         lost: list[Cell] = []

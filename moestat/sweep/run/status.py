@@ -99,7 +99,7 @@ def status_of(store: Store) -> Status:
     for (name, _), count in waiting.items():
         open_by_curve[name] += count
     flying = (runner or {}).get("in_flight", {})
-    work = CostModel.of_sums(store.timings()).total(waiting)
+    work = CostModel.from_sums(store.timings()).total(waiting)
     left = None
     if runner and "began" in runner:
         left = time_left(work, runner["busy"], time.time() - runner["began"])

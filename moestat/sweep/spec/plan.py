@@ -115,7 +115,7 @@ class Plan(Sequence[Cell]):
             self._makers[curve] = _maker(self._spec, self._spec.curves[curve])
         return self._makers[curve](self._sizes[size], replicate)
 
-    def also_in(self, other: Plan) -> Plan:
+    def intersect(self, other: Plan) -> Plan:
         """The cells that another plan of the same spec has, too."""
         return self._some(self._places[np.isin(self._numbers(), other._numbers())])
 

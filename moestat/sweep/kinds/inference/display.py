@@ -155,9 +155,13 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str 
         plain_axes(axes)
         # Above the axes, where it hides no data.
         legend = axes.legend(
-            loc="lower left", bbox_to_anchor=(0.0, 1.01), borderaxespad=0.0, fontsize="small",
-            frameon=False, labelcolor=INK,
-        )  # fmt: skip
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.01),
+            borderaxespad=0.0,
+            fontsize="small",
+            frameon=False,
+            labelcolor=INK,
+        )
         name = wrapped(figure_text(summary.curve.name), 3.6, rcParams["font.size"])
         legend.set_title(name, prop={"weight": "bold"})
         legend.set_alignment("left")

@@ -174,9 +174,15 @@ def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
     axes.set_xlabel("sample size $n$")
     # Above the axes: bars reach into every corner inside.
     axes.legend(
-        title=METRICS[name], ncols=2, fontsize="small", frameon=False, loc="lower left",
-        bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2,
-    )  # fmt: skip
+        title=METRICS[name],
+        ncols=2,
+        fontsize="small",
+        frameon=False,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        alignment="left",
+        borderaxespad=0.2,
+    )
 
 
 def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:
