@@ -16,6 +16,7 @@ from moestat.base.validate import (
     check_kind,
     positive_int,
     real_in,
+    short,
 )
 from moestat.networks.activations import activation
 from moestat.networks.experts import EXPERTS
@@ -31,7 +32,7 @@ class Weights:
     ----------
     experts : ndarray of shape (M, blocks, J, d)
         Weights w of the experts; blocks is P for ``mlp`` and 1 for ``cnn``.
-    router : ndarray of shape (M, P, d)
+    router : ndarray of shape (M, P, d), or (M, 1, d) for a shared gate
         Weights Theta of the router.
     """
 
@@ -60,6 +61,10 @@ INITIALISATIONS.register(Maker("equal", equal_weights))
 INITIALISATIONS.register(Maker("independent", independent_weights))
 
 
+GATES_OF_PATCHES = ("patch", "shared")
+"""Whether every patch has weights of its own in the router."""
+
+
 @dataclass(frozen=True)
 class Network:
     """A mixture of M experts of J neurons, one of which answers.
@@ -85,6 +90,9 @@ class Network:
         patches at the start, or ``"independent"``.
     sigma_0 : float
         Scale of the initial weights, > 0.
+    gate : str
+        ``"patch"`` for a router with weights of its own for every patch, as in Duy et al.; or
+        ``"shared"`` for one that all patches share, as in Chen et al. (2022).
 
     Raises
     ------
@@ -108,6 +116,7 @@ class Network:
     activation: str = "cubic"
     initialisation: str = "equal"
     sigma_0: float = 0.05
+    gate: str = "patch"
 
     def __post_init__(self) -> None:
         EXPERTS[self.expert]
@@ -116,6 +125,12 @@ class Network:
         activation(self.activation)
         INITIALISATIONS[self.initialisation]
         real_in("sigma_0", self.sigma_0, 0.0, open_low=True)
+        if self.gate not in GATES_OF_PATCHES:
+            known = ", ".join(map(repr, GATES_OF_PATCHES))
+            raise ValueError(f"gate must be one of {known}, got {short(self.gate)}")
+
+    def _router_shape(self, n_patches: int, n_features: int) -> tuple[int, int, int]:
+        return self.n_experts, n_patches if self.gate == "patch" else 1, n_features
 
     def initial(self, n_patches: int, n_features: int, rng: Any = None) -> Weights:
         """Random weights of the experts and a router of zeros.
@@ -138,7 +153,7 @@ class Network:
         shape = (self.n_experts, blocks, self.n_neurons, n_features)
         draw: Callable[..., Any] = INITIALISATIONS[self.initialisation].make
         experts = self.sigma_0 * draw(shape, as_generator(rng))
-        return Weights(experts, np.zeros((self.n_experts, n_patches, n_features)))
+        return Weights(experts, np.zeros(self._router_shape(n_patches, n_features)))
 
     def check(self, weights: Any, n_patches: int, n_features: int, name: str = "weights") -> None:
         """Raise unless these are weights of this network for data of such patches.
@@ -154,7 +169,7 @@ class Network:
         blocks = EXPERTS[self.expert].n_blocks(n_patches)
         for part, shape in (
             ("experts", (self.n_experts, blocks, self.n_neurons, n_features)),
-            ("router", (self.n_experts, n_patches, n_features)),
+            ("router", self._router_shape(n_patches, n_features)),
         ):
             array = as_plain_array(f"{name}.{part}", getattr(weights, part))
             if array.shape != shape:

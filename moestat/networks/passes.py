@@ -59,7 +59,7 @@ class Passes:
 
         Parameters
         ----------
-        theta : ndarray of shape (M, P, d)
+        theta : ndarray of shape (M, P, d) or (M, 1, d)
             The router.
         noise : (int, int) or None
             Seed and step of the noise; None for none.
@@ -127,7 +127,8 @@ class Passes:
             self._coefficient,
             gradient,
         )
-        return gradient[: self.network.n_experts]
+        gradient = gradient[: self.network.n_experts]
+        return gradient.sum(axis=1, keepdims=True) if self.network.gate == "shared" else gradient
 
     def loss_and_gradient(self, weights: Weights) -> tuple[float, Weights]:
         """Mean loss (4) and its gradient, at the routes that the last call of `route` found."""

@@ -81,11 +81,12 @@ def make_block(
         "z": settings.z,
     }
     if method == "compete-v1":
-        return CompeteSMoEv1(experts, router, alpha=settings.alpha, **shared)
+        own = {"alpha": settings.alpha, "reading": settings.reading}
+        return CompeteSMoEv1(experts, router, **own, **shared)
     if method == "competition-v1":
         return CompetitionMoEv1(experts, router, **shared)
     if method == "compete-v2":
-        weights = {name: getattr(settings, name) for name in ("gamma", "alpha", "beta")}
+        weights = {name: getattr(settings, name) for name in ("gamma", "alpha", "beta", "reading")}
         return CompeteSMoE(experts, router, response=settings.response, **shared, **weights)
     kind = CompetitionMoE if method == "competition" else SMoE
     return kind(experts, router, response=settings.response, **shared)

@@ -8,13 +8,20 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from moestat.base.validate import real_in
+from moestat.base.validate import real_in, short
 from moestat.networks.smoe.experts.stacked import StackedExperts
 from moestat.networks.smoe.layer import Decision, SMoE, select, weighted_sum
 from moestat.networks.smoe.losses import distillation_loss, diversity_loss
 from moestat.networks.smoe.routers.router import Router
 
-__all__ = ["CompeteSMoE", "CompetitionMoE", "Contest", "contest", "normalised"]
+__all__ = ["CompeteSMoE", "CompetitionMoE", "Contest", "contest", "normalised", "reading_called"]
+
+
+def reading_called(name: Any) -> str:
+    """The name of a reading, if it is one."""
+    if name not in ("paper", "code"):
+        raise ValueError(f"reading must be 'paper' or 'code', got {short(name)}")
+    return name
 
 
 class Contest(NamedTuple):
@@ -95,12 +102,19 @@ class CompeteSMoE(SMoE):
         Weight of the winners' errors in it.
     beta : float
         Weight of the diversity loss (2).
+    reading : str
+        ``"paper"``; or ``"code"``: the target of (1) is the softmax of all N responses, (2) is
+        averaged over all K^2 entries, the balance loss counts first choices only, in a competing
+        step those of the competition with the softmax of its responses, and there is no z loss in
+        it.  `CompetitionSchedule` has the code's deferral.
 
     Notes
     -----
-    Nguyen et al. (2025), Sec. 2; defaults of its Table 20.  Readings: the router's affinities in
-    (1) are the softmax over all N experts, for a top-K would give the losers no gradient; the
-    competition's affinities are a target, through which (1) has no gradient.
+    Nguyen et al. (2025), Sec. 2; defaults of its Table 20.  The paper's readings: the router's
+    affinities in (1) are the softmax over all N experts, for a top-K would give the losers no
+    gradient; the competition's affinities are a target, through which (1) has no gradient.  The
+    other one is `moe_model/model/moe/competesmoe.py` of Fsoft-AIC/CompeteSMoE at 0be1cb7, where
+    alpha is ``router_theta`` with ``hybrid``, and 0 without.
 
     Examples
     --------
@@ -123,12 +137,19 @@ class CompeteSMoE(SMoE):
         gamma: float = 0.01,
         alpha: float = 0.1,
         beta: float = 0.005,
+        reading: str = "paper",
         **options: Any,
     ) -> None:
         super().__init__(experts, router, top_k, hidden, **options)
         self.gamma = real_in("gamma", gamma, 0.0)
         self.alpha = real_in("alpha", alpha, 0.0)
         self.beta = real_in("beta", beta, 0.0)
+        self.reading = reading_called(reading)
+
+    def _regularisation(self, decision: Decision) -> dict[str, Tensor]:
+        if self.reading == "code":
+            decision = decision._replace(chosen=decision.chosen[:, :1])
+        return super()._regularisation(decision)
 
     def _answer(
         self, rows: Tensor, ids: Tensor | None
@@ -136,15 +157,19 @@ class CompeteSMoE(SMoE):
         if not (self.training and self.competing):
             return super()._answer(rows, ids)
         outputs = self.experts.every(rows)
-        outcome = contest(outputs, self.response(outputs).T, self.top_k)
+        responses = self.response(outputs).T
+        outcome = contest(outputs, responses, self.top_k)
         decision = self.decide(rows, ids)
-        distilled = distillation_loss(
-            decision.scores.softmax(-1), outcome.affinities.detach(), outcome.chosen, self.alpha
-        )
-        losses = self._regularisation(decision) | {
-            "distillation": self.gamma * distilled,
-            "diversity": self.beta * diversity_loss(outcome.winners),
-        }
+        target, share = outcome.affinities, 1.0
+        losses = self._regularisation(decision)
+        if self.reading == "code":
+            target, share = responses.softmax(-1), 1 - 1 / self.top_k
+            losses = self._regularisation(decision._replace(scores=responses, chosen=outcome.chosen))
+            losses.pop("z", None)
+        routed = decision.scores.softmax(-1)
+        distilled = distillation_loss(routed, target.detach(), outcome.chosen, self.alpha)
+        losses["distillation"] = self.gamma * distilled
+        losses["diversity"] = self.beta * share * diversity_loss(outcome.winners)
         return outcome.output, decision, losses
 
 

@@ -9,13 +9,17 @@ from torch import Tensor
 from torch.func import functional_call
 
 from moestat.base.validate import real_in
-from moestat.networks.smoe.compete import CompetitionMoE
+from moestat.networks.smoe.compete import CompetitionMoE, contest, reading_called
 from moestat.networks.smoe.experts.stacked import StackedExperts
 from moestat.networks.smoe.layer import Decision, SMoE, select
-from moestat.networks.smoe.losses import router_loss
+from moestat.networks.smoe.losses import distillation_loss, router_loss
 from moestat.networks.smoe.routers.router import Router
 
 __all__ = ["CompeteSMoEv1", "CompetitionMoEv1"]
+
+
+def _softmax(values: Tensor) -> Tensor:
+    return values.softmax(-1)
 
 
 class _Scaled(torch.autograd.Function):
@@ -44,12 +48,18 @@ class CompeteSMoEv1(SMoE):
     experts, router, top_k, hidden, balance, z, ...
         As `SMoE` takes them.
     alpha : float
-        Weight of the task's loss for the router.
+        Weight of the task's loss for the router; of the router's own with ``reading="code"``.
+    reading : str
+        ``"paper"``; or ``"code"``, by which the competition's output answers in a competing step,
+        as `CompetitionMoEv1` has it, and all parameters see ``NLL + alpha L_R``, with the softmax
+        of all scores in L_R.
 
     Notes
     -----
-    Pham et al. (2024), eqs. (3) to (5).  Reading: the output of a competing step is the router's,
-    for the output of a competition does not depend on the router, whose NLL (5) differentiates.
+    Pham et al. (2024), eqs. (3) to (5).  The paper's reading: the output of a competing step is
+    the router's, for the output of a competition does not depend on the router, whose NLL (5)
+    differentiates.  The other one is `custom_layers_opt.py` of giangdip2410/CompeteSMoE at
+    cacb77e, without its option ``combine_gate``.
 
     Examples
     --------
@@ -67,16 +77,33 @@ class CompeteSMoEv1(SMoE):
         hidden: int | None = None,
         *,
         alpha: float = 5.0,
+        reading: str = "paper",
         **options: Any,
     ) -> None:
         super().__init__(experts, router, top_k, hidden, response="norm", **options)
         self.alpha = real_in("alpha", alpha, 0.0)
+        self.reading = reading_called(reading)
 
     def _answer(
         self, rows: Tensor, ids: Tensor | None
     ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
         if not (self.training and self.competing):
             return super()._answer(rows, ids)
+        return (self._by_code if self.reading == "code" else self._by_paper)(rows, ids)
+
+    def _by_code(
+        self, rows: Tensor, ids: Tensor | None
+    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
+        outputs = self.experts.every(rows)
+        outcome = contest(outputs, self.response(outputs).T, self.top_k, weigh=_softmax)
+        decision = self.decide(rows, ids)
+        routed = decision.scores.softmax(-1)
+        loss = distillation_loss(routed, outcome.affinities, outcome.chosen, 0.0)
+        return outcome.output, decision, {"router": self.alpha * loss}
+
+    def _by_paper(
+        self, rows: Tensor, ids: Tensor | None
+    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
         scaled = {
             name: _Scaled.apply(value, self.alpha) for name, value in self.router.named_parameters()
         }
@@ -118,4 +145,4 @@ class CompetitionMoEv1(CompetitionMoE):
 
     def weigh(self, values: Tensor) -> Tensor:
         """See `CompetitionMoE.weigh`."""
-        return values.softmax(-1)
+        return _softmax(values)

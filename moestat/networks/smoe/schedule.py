@@ -28,6 +28,9 @@ class CompetitionSchedule:
         A_max >= 1; no limit by default.
     warm_up : float
         Share of the steps, the first ones, in which no layer competes.
+    earlier_first : bool
+        Whether a step that moves goes to the last admissible one before it, and only where there is
+        none to the first one after it.
     rng : Generator, int or None
         Source of the draws.
 
@@ -39,7 +42,8 @@ class CompetitionSchedule:
     Notes
     -----
     Nguyen et al. (2025), App. B, eqs. (8) and (9); which admissible step t' is taken is not
-    printed.
+    printed.  With `earlier_first` it is that of `competesmoe.py` of Fsoft-AIC/CompeteSMoE at
+    0be1cb7, where a competing step can be lost, which is not copied.
 
     Examples
     --------
@@ -56,6 +60,8 @@ class CompetitionSchedule:
         limit: int | None = None,
         warm_up: float = 0.0,
         rng: Any = None,
+        *,
+        earlier_first: bool = False,
     ) -> None:
         n_layers = positive_int("n_layers", n_layers)
         n_steps = positive_int("n_steps", n_steps)
@@ -67,11 +73,13 @@ class CompetitionSchedule:
         self.active = self.drawn.copy()
         below = np.zeros(n_steps, np.int64)
         for layer, row in enumerate(self.active):
-            _defer(layer, row, below, most, first)
+            _defer(layer, row, below, most, first, earlier_first)
             below += row
 
 
-def _defer(layer: int, row: np.ndarray, below: np.ndarray, most: int, first: int) -> None:
+def _defer(
+    layer: int, row: np.ndarray, below: np.ndarray, most: int, first: int, earlier_first: bool
+) -> None:
     """Move the steps of one layer that are over the limit."""
     for step in np.flatnonzero(row & (below >= most)):
         free = np.flatnonzero((below < most) & ~row)
@@ -81,6 +89,9 @@ def _defer(layer: int, row: np.ndarray, below: np.ndarray, most: int, first: int
                 f"no admissible step is left for layer {layer}: lower the rate or raise the limit,"
                 f" which is {most}"
             )
-        later = free[free > step]
+        earlier, later = free[free < step], free[free > step]
         row[step] = False
-        row[later[0] if later.size else free[0]] = True
+        if earlier_first:
+            row[earlier[-1] if earlier.size else later[0]] = True
+        else:
+            row[later[0] if later.size else earlier[0]] = True

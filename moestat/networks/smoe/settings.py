@@ -28,6 +28,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "response": ("softplus", "norm", "silu", "sigmoid", "relu", "softmax"),
     "attention": ("softmax", "sigmoid"),
     "decay": ("cosine", "inverse-sqrt", "constant"),
+    "reading": ("paper", "code"),
 }
 """Names that a setting may take."""
 
@@ -76,6 +77,12 @@ class Settings:
         Steps of the dense model before it is upcycled.
     choice : int
         Number of the point in a grid; nothing depends on it.
+    reading : str
+        What is taken for the method where its paper and its authors' code differ.
+    weight_decay : float
+        Of AdamW (Loshchilov and Hutter, 2019); 0 is Adam.
+    starts : int
+        Starts, of which the one with the least validation loss counts.
     """
 
     task: str
@@ -107,10 +114,13 @@ class Settings:
     context: int = 64
     dense_steps: int = 0
     choice: int = 1
+    reading: str = "paper"
+    weight_decay: float = 0.0
+    starts: int = 1
 
 
 _SHARES = ("rate", "warm_up")
-_WEIGHTS = ("balance", "z", "gamma", "alpha", "beta")
+_WEIGHTS = ("balance", "z", "gamma", "alpha", "beta", "weight_decay")
 _MAY_BE_ZERO = ("limit", "dense_steps")
 
 

@@ -140,7 +140,9 @@ def train(
         with _seeded(seed):
             model = task.model()
         model.load_state_dict(state["model"])
-    optimiser = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
     layers = [module for module in model.modules() if isinstance(module, SMoE)]
     schedule = _schedule(settings, len(layers), seed)
     watch = _Watch(task, model, bool(layers))
@@ -174,7 +176,10 @@ def _schedule(settings: Settings, n_layers: int, seed: int) -> CompetitionSchedu
         return None
     limit = settings.limit or None
     shape = (n_layers, settings.n_steps)
-    return CompetitionSchedule(*shape, settings.rate, limit, settings.warm_up, rng=seed)
+    early = settings.reading == "code" and settings.method == "compete-v2"
+    return CompetitionSchedule(
+        *shape, settings.rate, limit, settings.warm_up, rng=seed, earlier_first=early
+    )
 
 
 def _step(

@@ -58,7 +58,7 @@ def test_bad_specs_are_refused_in_one_line(old, new, message):
 
 def test_shipped_experiments_give_every_method_the_same_grid():
     names = [name for name in shipped() if name.startswith("compete_")]
-    assert len(names) == 5
+    assert len(names) == 10
     for name in [*names, "attention_language"]:
         spec = parse_spec(shipped()[name].read_text())
         assert spec.kind == "training"

@@ -9,6 +9,7 @@ from typing import Any
 from moestat.base.registry import made
 from moestat.base.validate import positive_int
 from moestat.networks import ACTIVATIONS, EXPERTS, INITIALISATIONS, OPTIMISERS, Network, PatchLaw
+from moestat.networks.network import GATES_OF_PATCHES
 from moestat.networks.optimisers import Optimiser
 from moestat.networks.training import PRECISIONS
 from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
@@ -118,6 +119,7 @@ _FIELDS = (
         expert={"choices": tuple(EXPERTS)},
         activation={"choices": tuple(ACTIVATIONS)},
         initialisation={"choices": tuple(INITIALISATIONS)},
+        gate={"choices": GATES_OF_PATCHES},
     ),
     Key("optimiser", "string", "The rule of a step.", choices=tuple(OPTIMISERS)),
     Key("learning_rate", "number", "Length of a step."),
@@ -159,6 +161,9 @@ class NetworkSpec(RunsSpec[Run]):
             **{"n_steps": run.n_steps, "precision": run.precision},
             **{"look_every": run.look_every},
         }
+        # Cells from before there was a choice stay what they are.
+        if run.network.gate == "patch":
+            del trained["gate"]
         return (
             seed_from("data", self.seed, data, replicate),
             seed_from("fit", self.seed, replicate),

@@ -93,17 +93,21 @@ class TrainingSummary(Outcomes):
         The place with the smallest mean loss on the validation samples.
     curves : mapping of str to tuple
         Learning curves at that place: ``step``, and mean and half-width of each other.
+    chance : float
+        K / N, the overlap with a competition of a router that knows nothing of it.
     """
 
     metrics: Mapping[float, Mapping[str, Estimate]] = field(repr=False)
     best: float | None
     curves: Mapping[str, Any] = field(repr=False)
+    chance: float
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {
             **super().as_dict(),
             "best": self.best,
+            "chance": self.chance,
             "metrics": [
                 {self.axis: x, **{name: vars(value) for name, value in found.items()}}
                 for x, found in self.metrics.items()
@@ -145,6 +149,7 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
                 beside = best[first] if spec.axis == "choice" else x
                 other = {r.replicate: r for r in done[first] if r.n == beside}
                 metrics[x] = _estimates(here, {} if curve.name == first else other)
+        run = spec.run(curve, spec.sizes[0])
         at_best = [record for record in records if record.n == best[curve.name]]
         summaries.append(
             TrainingSummary(
@@ -152,6 +157,7 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
                 metrics=metrics,
                 best=best[curve.name],
                 curves=_curves(at_best),
+                chance=run.top_k / run.n_experts,
             )
         )
     return summaries

@@ -27,7 +27,11 @@ def measure_training(spec: TrainingSpec, cell: Cell) -> dict[str, Any]:
     settings = spec.run(spec.curve(cell.curve), cell.n)
     began = time.process_time()
     with _single_thread():
-        trained = train(settings, cell.data_seed, cell.fit_seed)
+        runs = (
+            train(settings, cell.data_seed, cell.fit_seed + start)
+            for start in range(settings.starts)
+        )
+        trained = min(runs, key=lambda run: run.metrics["validation_loss"])
     metrics = trained.metrics
     if not all(map(math.isfinite, metrics.values())):
         raise ArithmeticError(f"a metric is not finite: {metrics}")

@@ -128,7 +128,8 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary], size: str =
             _add_places(axes, shown, name)
             continue
         _add_methods(axes, shown, name)
-        axes.set_title(METRICS[name], fontsize="medium")
+        lines = " (line: chance, K/N)" if name == "overlap" else ""
+        axes.set_title(METRICS[name] + lines, fontsize="medium")
         if place % 2:
             axes.tick_params(labelleft=False)
     if learning:
@@ -141,10 +142,12 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary], size: str =
 
 def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
     rows = [row for summary in reversed(shown) for row in _labelled(summary)]
-    for place, (_, found) in enumerate(rows):
+    for place, (_, found, chance) in enumerate(rows):
         if name in found:
             value = found[name]
             axes.errorbar(value.mean, place, xerr=value.halfwidth, **marks(0))
+            if name == "overlap":
+                axes.plot([chance, chance], [place - 0.5, place + 0.5], color="0.4", linewidth=1)
     if name == "difference":
         axes.axvline(0.0, color="0.4", linewidth=1)
     axes.locator_params(axis="x", nbins=5)
@@ -152,11 +155,11 @@ def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None
     axes.set_yticks(range(len(rows)), [label for label, _ in rows])
 
 
-def _labelled(summary: TrainingSummary) -> list[tuple[str, Any]]:
+def _labelled(summary: TrainingSummary) -> list[tuple[str, Any, float]]:
     if summary.axis == "choice":
-        return [(summary.curve.name, summary.metrics[x]) for x in _places(summary)]
+        return [(summary.curve.name, summary.metrics[x], summary.chance) for x in _places(summary)]
     return [
-        (f"{summary.curve.name}, {summary.axis} = {x:g}", summary.metrics[x])
+        (f"{summary.curve.name}, {summary.axis} = {x:g}", summary.metrics[x], summary.chance)
         for x in reversed(_places(summary))
     ]
 

@@ -8,7 +8,7 @@ through, or a field such as ``n`` that a figure is drawn against.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from moestat.networks.smoe.settings import CHOICES, Settings, make_settings
@@ -27,6 +27,12 @@ _FIELDS = declared(
     limit={"minimum": 0},
     dense_steps={"minimum": 0, **_LONGEST},
 )
+_LATER = {
+    each.name: each.default
+    for each in fields(Settings)
+    if each.name in ("reading", "weight_decay", "starts")
+}
+"""Fields that identities do not name at their defaults: cells from before they were added stay."""
 KEYS = keys_of("a training run of an SMoE layer", _FIELDS)
 
 
@@ -55,10 +61,11 @@ class TrainingSpec(RunsSpec[Settings]):
         All runs of one replicate on one task share both seeds, so that methods are compared on
         the same data from the same starts.
         """
+        named = {k: v for k, v in asdict(run).items() if k not in _LATER or v != _LATER[k]}
         return (
             seed_from("data", self.seed, run.task, replicate),
             seed_from("fit", self.seed, replicate),
-            digest([self.seed, asdict(run), replicate]),
+            digest([self.seed, named, replicate]),
         )
 
 
