@@ -17,7 +17,7 @@ import numpy as np
 from results import save
 
 from moestat.networks import Network, NormalisedGradientDescent, PatchData, PatchLaw, Weights
-from moestat.networks.passes import Passes
+from moestat.networks.expert_count.passes import Passes
 
 CASES = [
     (expert, M, P) for expert in ("mlp", "cnn") for M, P in ((8, 4), (64, 4), (64, 8))

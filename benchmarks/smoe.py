@@ -1,42 +1,106 @@
-"""One layer of experts, forward and backward: sorted dispatch against a loop over experts.
+"""One layer of experts, forward and backward: moestat's dispatch against five others.
 
     python -m benchmarks.smoe
 
-1,024 tokens, d = 64, N = 8, K = 2, one thread.  The loop is what a first implementation does: for
-every expert a mask of its tokens, a product, and a weighted sum.  Numbers are the least processor
-time of several rounds, in milliseconds; the two run in turn, so that they see the same machine.
+d = 64, K = 2, float32, one thread.  Contenders: the loop of most libraries (for every expert, the
+rows that chose it, and an addition in place), a loop over masks, rows sorted and split in ten
+lines, `torch._grouped_mm`, and products of all experts with all rows.  They run in turn, each round
+in another order, and are compared by the median of the ratios of their processor times in a round.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import statistics
 import time
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from moestat.networks.smoe.compete import CompeteSMoE
-from moestat.networks.smoe.experts import MLPExperts
-from moestat.networks.smoe.layer import SMoE, auxiliary_loss
-from moestat.networks.smoe.routers import SoftmaxRouter
+from moestat.networks.smoe import MLPExperts, SMoE, SoftmaxRouter, auxiliary_loss
+from moestat.networks.smoe.layer import Decision
 
-TOKENS, WIDTH, EXPERTS, TOP_K = 1024, 64, 8, 2
+WIDTH, TOP_K = 64, 2
 
 
-class Naive(SMoE):
-    """The same layer as a loop over experts with masks."""
+def one_expert(experts: MLPExperts, i: int, rows: Tensor) -> Tensor:
+    """What one expert answers."""
+    return experts.activation(rows @ experts.inner[i]) @ experts.outer[i]
 
-    def _combine(self, rows: Tensor, decision) -> Tensor:
+
+class UsualLoop(SMoE):
+    """For every expert the rows that chose it; answers are added in place."""
+
+    def _combine(self, rows: Tensor, decision: Decision) -> Tensor:
         out = torch.zeros_like(rows)
-        experts = self.experts
-        for i in range(experts.n_experts):
+        for i in range(self.experts.n_experts):
+            row, choice = torch.where(decision.chosen == i)
+            answer = one_expert(self.experts, i, rows[row])
+            out.index_add_(0, row, answer * decision.weights[row, choice, None])
+        return out
+
+
+class Masks(SMoE):
+    """For every expert and choice a mask of its rows."""
+
+    def _combine(self, rows: Tensor, decision: Decision) -> Tensor:
+        out = torch.zeros_like(rows)
+        for i in range(self.experts.n_experts):
             for k in range(self.top_k):
                 mask = decision.chosen[:, k] == i
-                if mask.any():
-                    hidden = experts.activation(rows[mask] @ experts.inner[i])
-                    out[mask] += decision.weights[mask, k, None] * (hidden @ experts.outer[i])
+                answer = one_expert(self.experts, i, rows[mask])
+                out[mask] += decision.weights[mask, k, None] * answer
         return out
+
+
+class SortAndSplit(SMoE):
+    """Rows sorted by expert, split, answered and added up."""
+
+    def _combine(self, rows: Tensor, decision: Decision) -> Tensor:
+        flat = decision.chosen.flatten()
+        order = flat.argsort(stable=True)
+        counts = torch.bincount(flat, minlength=self.experts.n_experts).tolist()
+        row = order // self.top_k
+        inner, outer = self.experts.inner.unbind(0), self.experts.outer.unbind(0)
+        parts = zip(rows[row].split(counts), inner, outer, strict=True)
+        answers = torch.cat([self.experts.activation(x @ a) @ b for x, a, b in parts])
+        answers = answers * decision.weights.flatten()[order, None]
+        return torch.zeros_like(rows).index_add(0, row, answers)
+
+
+class Grouped(SMoE):
+    """The products of all experts in one call of PyTorch's."""
+
+    def _combine(self, rows: Tensor, decision: Decision) -> Tensor:
+        flat = decision.chosen.flatten()
+        order = flat.argsort(stable=True)
+        ends = torch.bincount(flat, minlength=self.experts.n_experts).cumsum(0).int()
+        row = order // self.top_k
+        hidden = self.experts.activation(torch._grouped_mm(rows[row], self.experts.inner, ends))
+        answers = torch._grouped_mm(hidden, self.experts.outer, ends)
+        answers = answers * decision.weights.flatten()[order, None]
+        return torch.zeros_like(rows).index_add(0, row, answers)
+
+
+class AllRows(SMoE):
+    """Every expert on every row, and the answers of the chosen ones."""
+
+    def _combine(self, rows: Tensor, decision: Decision) -> Tensor:
+        answers = self.experts.every(rows)
+        row = torch.arange(len(rows)).unsqueeze(1)
+        return (decision.weights.unsqueeze(2) * answers[decision.chosen, row]).sum(1)
+
+
+CONTENDERS: dict[str, type[SMoE]] = {
+    "moestat": SMoE,
+    "usual loop": UsualLoop,
+    "masks": Masks,
+    "sort and split": SortAndSplit,
+    "grouped_mm": Grouped,
+    "all rows": AllRows,
+}
 
 
 def step(layer: SMoE, rows: Tensor) -> Callable[[], None]:
@@ -50,36 +114,51 @@ def step(layer: SMoE, rows: Tensor) -> Callable[[], None]:
     return run
 
 
+def compared(tokens: int, hidden: int, n_experts: int, rounds: int) -> dict[str, list[float]]:
+    """Processor seconds of each contender in each round."""
+    torch.manual_seed(0)
+    rows = torch.randn(tokens, WIDTH, requires_grad=True)
+    parts = MLPExperts(n_experts, WIDTH, hidden, WIDTH), SoftmaxRouter(WIDTH, n_experts)
+    layers = {name: kind(*parts, TOP_K, balance=0.01) for name, kind in CONTENDERS.items()}
+    for layer in layers.values():
+        torch.testing.assert_close(layer(rows), layers["moestat"](rows), rtol=1e-4, atol=1e-5)
+        auxiliary_loss(layer)
+    steps = {name: step(layer, rows) for name, layer in layers.items()}
+    repeats = max(1, 8192 // tokens)
+    found: dict[str, list[float]] = {name: [] for name in steps}
+    turn = random.Random(0)
+    for _ in range(rounds):
+        for name in turn.sample(list(steps), len(steps)):
+            began = time.process_time()
+            for _ in range(repeats):
+                steps[name]()
+            found[name].append((time.process_time() - began) / repeats)
+    return found
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[1024, 8192])
     parser.add_argument("--hidden", type=int, nargs="+", default=[64, 128, 256])
+    parser.add_argument("--experts", type=int, nargs="+", default=[8, 16])
     given = parser.parse_args()
     torch.set_num_threads(1)
-    for hidden in given.hidden:
-        torch.manual_seed(0)
-        rows = torch.randn(TOKENS, WIDTH)
-        experts = MLPExperts(EXPERTS, WIDTH, hidden, WIDTH)
-        router = SoftmaxRouter(WIDTH, EXPERTS)
-        layers = {
-            "sorted": SMoE(experts, router, TOP_K, balance=0.01),
-            "naive loop": Naive(experts, router, TOP_K, balance=0.01),
-            "competing step": CompeteSMoE(experts, router, TOP_K, balance=0.01),
-        }
-        layers["competing step"].competing = True
-        torch.testing.assert_close(layers["sorted"](rows), layers["naive loop"](rows))
-        steps = {name: step(layer, rows) for name, layer in layers.items()}
-        best = dict.fromkeys(steps, float("inf"))
-        for _ in range(given.rounds):
-            for name, run in steps.items():
-                began = time.process_time()
-                for _ in range(5):
-                    run()
-                best[name] = min(best[name], (time.process_time() - began) / 5)
-        shown = ", ".join(f"{name} {1e3 * seconds:.2f} ms" for name, seconds in best.items())
-        ratio = best["naive loop"] / best["sorted"]
-        print(f"hidden {hidden}: {shown}; the loop takes {ratio:.2f} times as long")
+    print("| tokens | hidden | experts | ms |", " | ".join(f"{n} / own" for n in CONTENDERS), "|")
+    print("|---" * (4 + len(CONTENDERS)) + "|")
+    for tokens in given.tokens:
+        for hidden in given.hidden:
+            for n_experts in given.experts:
+                found = compared(tokens, hidden, n_experts, given.rounds)
+                own = found["moestat"]
+                ratios = [
+                    statistics.median(a / b for a, b in zip(times, own, strict=True))
+                    for times in found.values()
+                ]
+                best = f"{1e3 * min(own):.1f}"
+                shown = [tokens, hidden, n_experts, best, *(f"{ratio:.2f}" for ratio in ratios)]
+                print("|", " | ".join(map(str, shown)), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -216,15 +216,30 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "Starts": ("estimation.starts.*",),
     "Sweeps": ("sweep.*",),
     "Data sets": ("datasets.names", "datasets.load", "datasets.describe"),
-    "Networks of experts": ("networks.*",),
+    "Networks on clusters of patches": ("networks.expert_count.*",),
     "Layers of experts in PyTorch": (
         "networks.smoe.layer.*",
+        "networks.smoe.compete.*",
+        "networks.smoe.compete_v1.*",
+        "networks.smoe.dense.*",
+        "networks.smoe.encoder.*",
         "networks.smoe.experts.*",
         "networks.smoe.routers.*",
-        "networks.smoe.compete.*",
+        "networks.smoe.responses.*",
+        "networks.smoe.losses.*",
+        "networks.smoe.dispatch.*",
         "networks.smoe.schedule.*",
-        "networks.smoe.attention.*",
         "networks.smoe.metrics.*",
+        "networks.smoe.attention.*",
+        "networks.smoe.upcycling.*",
+    ),
+    "Experiments with layers of experts": (
+        "networks.smoe.training.settings.*",
+        "networks.smoe.training.tasks.*",
+        "networks.smoe.training.tasks.task.*",
+        "networks.smoe.training.blocks.*",
+        "networks.smoe.training.decoder.*",
+        "networks.smoe.training.loop.*",
     ),
     "Warnings": ("base.warnings.*",),
 }
@@ -396,6 +411,7 @@ _ORDER = (
     "to_1e14",
     "attention",
     "competesmoe",
+    "expert_count",
 )
 
 

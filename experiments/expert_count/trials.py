@@ -18,7 +18,7 @@ from experiments.expert_count import stages
 from experiments.expert_count.routing import routing_probabilities, softmax
 from moestat.base.types import FloatArray
 from moestat.networks import Network, PatchLaw, expert_errors, train
-from moestat.networks.passes import Passes
+from moestat.networks.expert_count.passes import Passes
 
 __all__ = ["TRIALS", "Trial"]
 

@@ -31,9 +31,9 @@ _KERNEL_SOURCES = (
     "model/experts",
     "model/likelihoods",
     "kernels",
-    "networks/activations.py",
-    "networks/experts",
-    "networks/rows",
+    "networks/expert_count/activations.py",
+    "networks/expert_count/experts",
+    "networks/expert_count/rows",
     "solvers/merging_atoms",
     "solvers/trust_region",
 )

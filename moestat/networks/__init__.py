@@ -1,43 +1,15 @@
-"""Networks: mixtures of patch experts behind a top-1 router, trained by gradient descent.
+"""Networks of experts: `expert_count`, on clusters of patches, and `smoe`, layers for PyTorch.
 
-The system of Duy et al. (n.d.): data in clusters (`PatchLaw`), experts with or without weights
-shared across patches (`EXPERTS`), a linear router with uniform noise, and full-batch training
-(`train`) with one of several rules (`OPTIMISERS`).
+Names are those of `moestat.networks.expert_count`, resolved on first use; layers are in
+`moestat.networks.smoe`, which needs the extra ``torch``.
 """
 
-from __future__ import annotations
+import sys as _sys
 
-from moestat.networks.activations import ACTIVATIONS
-from moestat.networks.data import PatchData, PatchLaw
-from moestat.networks.experts import EXPERTS
-from moestat.networks.metrics import Evaluation, dispatch_entropy, evaluate, expert_errors
-from moestat.networks.network import INITIALISATIONS, Network, Weights
-from moestat.networks.optimisers import (
-    OPTIMISERS,
-    Adam,
-    GradientDescent,
-    NormalisedGradientDescent,
-)
-from moestat.networks.rows.noise import uniform_noise
-from moestat.networks.training import Trained, train
+import lazy_loader as _lazy
 
-__all__ = [
-    "ACTIVATIONS",
-    "EXPERTS",
-    "INITIALISATIONS",
-    "OPTIMISERS",
-    "Adam",
-    "Evaluation",
-    "GradientDescent",
-    "Network",
-    "NormalisedGradientDescent",
-    "PatchData",
-    "PatchLaw",
-    "Trained",
-    "Weights",
-    "dispatch_entropy",
-    "evaluate",
-    "expert_errors",
-    "train",
-    "uniform_noise",
-]
+from moestat.networks._moved import Moved as _Moved
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
+
+_sys.meta_path.insert(0, _Moved())

@@ -1,4 +1,4 @@
-from .build import DenseBlock as DenseBlock
+from .dense import DenseBlock as DenseBlock
 from .compete import CompeteSMoE as CompeteSMoE
 from .compete import CompetitionMoE as CompetitionMoE
 from .compete_v1 import CompeteSMoEv1 as CompeteSMoEv1

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from moestat.base.validate import real_in, short
 from moestat.networks.smoe.experts.stacked import StackedExperts
-from moestat.networks.smoe.layer import Decision, SMoE, select, weighted_sum
+from moestat.networks.smoe.layer import Decision, SMoE, top_experts, weighted_sum
 from moestat.networks.smoe.losses import distillation_loss, diversity_loss
 from moestat.networks.smoe.routers.router import Router
 
@@ -76,7 +76,7 @@ def contest(
     >>> round(contest(outputs, outputs[..., 0].T, top_k=2).output.item(), 5)
     2.6
     """
-    values, chosen = select(responses, top_k, shift)
+    values, chosen = top_experts(responses, top_k, shift)
     weights = weigh(values)
     row = torch.arange(len(chosen), device=chosen.device).unsqueeze(1)
     winners = outputs[chosen, row]
@@ -127,6 +127,9 @@ class CompeteSMoE(SMoE):
     True
     """
 
+    reading = "paper"
+    """That of layers which were stored before there was a choice."""
+
     def __init__(
         self,
         experts: StackedExperts | int,
@@ -164,7 +167,9 @@ class CompeteSMoE(SMoE):
         losses = self._regularisation(decision)
         if self.reading == "code":
             target, share = responses.softmax(-1), 1 - 1 / self.top_k
-            losses = self._regularisation(decision._replace(scores=responses, chosen=outcome.chosen))
+            losses = self._regularisation(
+                decision._replace(scores=responses, chosen=outcome.chosen)
+            )
             losses.pop("z", None)
         routed = decision.scores.softmax(-1)
         distilled = distillation_loss(routed, target.detach(), outcome.chosen, self.alpha)
@@ -204,7 +209,7 @@ class CompetitionMoE(SMoE):
     def decide(self, rows: Tensor, ids: Tensor | None = None) -> Decision:
         """The competition's decision on rows (T, d)."""
         scores = self.competition(rows)
-        values, chosen = select(scores, self.top_k, self.shift)
+        values, chosen = top_experts(scores, self.top_k, self.shift)
         return Decision(scores, chosen, self.weigh(values))
 
     def _answer(

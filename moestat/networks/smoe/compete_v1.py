@@ -11,7 +11,7 @@ from torch.func import functional_call
 from moestat.base.validate import real_in
 from moestat.networks.smoe.compete import CompetitionMoE, contest, reading_called
 from moestat.networks.smoe.experts.stacked import StackedExperts
-from moestat.networks.smoe.layer import Decision, SMoE, select
+from moestat.networks.smoe.layer import Decision, SMoE, top_experts
 from moestat.networks.smoe.losses import distillation_loss, router_loss
 from moestat.networks.smoe.routers.router import Router
 
@@ -69,6 +69,9 @@ class CompeteSMoEv1(SMoE):
     (3, 16)
     """
 
+    reading = "paper"
+    """That of layers which were stored before there was a choice."""
+
     def __init__(
         self,
         experts: StackedExperts | int,
@@ -110,7 +113,7 @@ class CompeteSMoEv1(SMoE):
         scores = self.in_its_precision(
             rows, lambda rows: functional_call(self.router, scaled, (rows, ids))
         )
-        values, chosen = select(scores, self.top_k)
+        values, chosen = top_experts(scores, self.top_k)
         with torch.no_grad():
             responses = self.competition(rows)
         plain = self.score(rows.detach(), ids)

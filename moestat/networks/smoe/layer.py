@@ -25,7 +25,7 @@ __all__ = [
     "auxiliary_loss",
     "before_step",
     "layers_of",
-    "select",
+    "top_experts",
     "weighted_sum",
 ]
 
@@ -38,7 +38,7 @@ class Decision(NamedTuple):
     weights: Tensor
 
 
-def select(scores: Tensor, top_k: int, shift: int = 0) -> tuple[Tensor, Tensor]:
+def top_experts(scores: Tensor, top_k: int, shift: int = 0) -> tuple[Tensor, Tensor]:
     """Scores (T, K) and experts (T, K) of the K best, or of the K that follow the `shift` best."""
     values, chosen = scores.topk(top_k + shift, dim=-1)
     return values[:, shift:], chosen[:, shift:]
@@ -205,7 +205,7 @@ class SMoE(nn.Module):
     def decide(self, rows: Tensor, ids: Tensor | None = None) -> Decision:
         """The router's decision on rows (T, d)."""
         scores = self.score(rows, ids)
-        values, chosen = select(scores, self.top_k, self.shift)
+        values, chosen = top_experts(scores, self.top_k, self.shift)
         return Decision(scores, chosen, values.softmax(-1))
 
     def competition(self, rows: Tensor) -> Tensor:
@@ -227,10 +227,16 @@ class SMoE(nn.Module):
         Raises
         ------
         ValueError
-            If x has another width, or the mask another shape.
+            If x has another width or holds no floating-point numbers, or if ids or the mask have
+            another shape.
         """
-        if x.shape[-1] != self.experts.n_inputs:
-            raise ValueError(f"x must have shape (..., {self.experts.n_inputs}), got {(*x.shape,)}")
+        if x.shape[-1:] != (self.experts.n_inputs,) or not x.is_floating_point():
+            raise ValueError(
+                f"x must be of floats and of shape (..., {self.experts.n_inputs}), got {x.dtype}"
+                f" and {(*x.shape,)}"
+            )
+        if ids is not None and ids.shape != x.shape[:-1]:
+            raise ValueError(f"ids must have shape {(*x.shape[:-1],)}, got {(*ids.shape,)}")
         rows = x.reshape(-1, x.shape[-1])
         flat = None if ids is None else ids.reshape(-1)
         if mask is None:
@@ -394,7 +400,7 @@ def auxiliary_loss(model: nn.Module) -> Tensor:
     found = [loss for loss in losses if loss is not None]
     if not found:
         raise ValueError("model has made no forward pass in training mode since the last call")
-    return torch.stack(found).sum()
+    return torch.stack([loss.to(found[0].device) for loss in found]).sum()
 
 
 def before_step(

@@ -21,8 +21,14 @@ def _mean(values: Tensor) -> Tensor:
     return values.mean() if values.numel() else values.sum()
 
 
+def _whole(values: Tensor) -> Tensor:
+    """In single precision at least: in half of it counts and squares overflow."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
 def _top_softmax(scores: Tensor, top_k: int) -> Tensor:
     """``softmax(TopK(s))``, zero outside the K largest."""
+    scores = _whole(scores)
     values, chosen = scores.topk(top_k, dim=-1)
     return torch.zeros_like(scores).scatter(-1, chosen, values.softmax(-1))
 
@@ -52,7 +58,7 @@ def distillation_loss(routed: Tensor, competed: Tensor, winners: Tensor, alpha: 
     >>> round(distillation_loss(routed, competed, torch.tensor([[0]]), 0.1).item(), 6)
     0.275
     """
-    errors = (routed - competed).square()
+    errors = (_whole(routed) - _whole(competed)).square()
     return _mean(errors) + alpha * _mean(errors.gather(1, winners))
 
 
@@ -80,8 +86,8 @@ def diversity_loss(outputs: Tensor) -> Tensor:
     """
     top_k = outputs.shape[-2]
     if top_k == 1:
-        return outputs.new_zeros(())
-    unit = functional.normalize(outputs, dim=-1)
+        return _whole(outputs).new_zeros(())
+    unit = functional.normalize(_whole(outputs), dim=-1)
     cosines = unit @ unit.transpose(-1, -2)
     pairs = cosines.sum((-1, -2)) - cosines.diagonal(dim1=-2, dim2=-1).sum(-1)
     return _mean(pairs) / (top_k * (top_k - 1))
@@ -115,7 +121,7 @@ def load_of(chosen: Tensor, scores: Tensor) -> Tensor:
     """Shares (N,) of all choices (T, K) of each expert, of scores (T, N); 0 where none are."""
     flat = chosen.reshape(-1)
     counts = flat.new_zeros(scores.shape[-1]).scatter_add(0, flat, torch.ones_like(flat))
-    return counts.to(scores.dtype) / max(len(flat), 1)
+    return counts.to(_whole(scores).dtype) / max(len(flat), 1)
 
 
 def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
@@ -139,7 +145,7 @@ def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     >>> balance_loss(torch.zeros(2, 2), torch.tensor([[0], [1]])).item()
     1.0
     """
-    n_experts = scores.shape[-1]
+    scores, n_experts = _whole(scores), scores.shape[-1]
     if not chosen.numel():
         return scores.sum()
     shares = load_of(chosen, scores)
@@ -164,4 +170,4 @@ def z_loss(scores: Tensor) -> Tensor:
     >>> round(z_loss(torch.zeros(3, 2)).item(), 6)
     0.480453
     """
-    return _mean(scores.logsumexp(-1).square())
+    return _mean(_whole(scores).logsumexp(-1).square())

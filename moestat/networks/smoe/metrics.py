@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from moestat.base.types import FloatArray
-from moestat.networks.smoe.layer import layers_of, select
+from moestat.networks.smoe.layer import layers_of, top_experts
 
 __all__ = [
     "Routing",
@@ -63,7 +63,7 @@ class Routing:
         return (counts.double() / self.chosen.numel()).numpy(force=True)
 
     @property
-    def dispatch_entropy(self) -> float:
+    def load_entropy(self) -> float:
         """Entropy of the load in nats; log N where all experts are used alike."""
         return float(torch.special.entr(torch.from_numpy(self.load)).sum())
 
@@ -115,7 +115,7 @@ def observe_routing(model: nn.Module, *inputs: Any) -> list[Routing]:
         observed = []
         for layer in layers:
             for decision, responses in layer.trace or []:
-                winners = select(responses, layer.top_k)[1]
+                winners = top_experts(responses, layer.top_k)[1]
                 probabilities = decision.scores.softmax(-1)
                 observed.append(Routing(probabilities, decision.chosen, decision.weights, winners))
         return observed

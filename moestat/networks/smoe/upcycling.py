@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from moestat.networks.smoe.build import DenseBlock
+from moestat.networks.smoe.dense import DenseBlock
 from moestat.networks.smoe.layer import SMoE
 
 __all__ = ["copy_gated", "copy_linear", "copy_mixtral", "upcycle"]

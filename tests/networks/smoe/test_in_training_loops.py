@@ -29,7 +29,7 @@ from moestat.networks.smoe import (
     copy_linear,
     copy_mixtral,
 )
-from moestat.networks.smoe.experts.stacked import ACTIVATIONS
+from moestat.networks.smoe.experts.stacked import HIDDEN_ACTIVATIONS
 from moestat.networks.smoe.responses import RESPONSES
 
 D, N, T = 8, 4, 32
@@ -136,7 +136,7 @@ def test_copies_and_files_hold_the_layer_and_no_graph(kind):
 
 
 @pytest.mark.parametrize("response", RESPONSES)
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", HIDDEN_ACTIVATIONS)
 def test_every_response_and_activation_can_be_stored(response, activation):
     layer = layer_of(CompeteSMoE, response=response, activation=activation)
     assert torch.equal(pickle.loads(pickle.dumps(layer))(rows()), layer(rows()))

@@ -308,7 +308,10 @@ def test_schedule_says_who_competes():
         (lambda: CompeteSMoEv1(experts(), SoftmaxRouter(D, N), alpha=-1), "alpha must be"),
         (lambda: MLPExperts(N, D, H, D, activation="step"), "activation must be one of"),
         (lambda: StableRouter(D, N, first_stage=2), "first_stage must be"),
-        (lambda: SMoE(experts(), SoftmaxRouter(D, N))(torch.ones(3, 4)), r"x must have shape"),
+        (
+            lambda: SMoE(experts(), SoftmaxRouter(D, N))(torch.ones(3, 4)),
+            r"x must be of floats and of shape \(..., 5\), got",
+        ),
         (lambda: auxiliary_loss(torch.nn.Linear(1, 1)), "no SMoE layer"),
     ],
 )

@@ -54,10 +54,10 @@ def test_every_module_returns_to_its_own_mode(layer):
 def test_entropies_of_known_routing():
     uniform = routing([[0, 1], [2, 3]])
     assert uniform.router_entropy == pytest.approx(math.log(4))
-    assert uniform.dispatch_entropy == pytest.approx(math.log(4))
+    assert uniform.load_entropy == pytest.approx(math.log(4))
     assert uniform.weight_entropy == pytest.approx(math.log(2))
     assert routing([[0, 1], [0, 1]]).load.tolist() == [0.5, 0.5, 0.0, 0.0]
-    assert routing([[0, 1], [0, 1]]).dispatch_entropy == pytest.approx(math.log(2))
+    assert routing([[0, 1], [0, 1]]).load_entropy == pytest.approx(math.log(2))
 
 
 def test_change_rate_and_overlap_ignore_order():

@@ -5,12 +5,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from moestat.networks.smoe.build import DenseBlock, make_block
+from moestat.networks.smoe.dense import DenseBlock
 from moestat.networks.smoe.layer import layers_of
-from moestat.networks.smoe.settings import CHOICES, make_settings
-from moestat.networks.smoe.tasks import TASKS, make_task
-from moestat.networks.smoe.tasks.language import filtered_loss
-from moestat.networks.smoe.transformer import LanguageModel
+from moestat.networks.smoe.training.blocks import make_block
+from moestat.networks.smoe.training.decoder import LanguageModel
+from moestat.networks.smoe.training.settings import CHOICES, make_settings
+from moestat.networks.smoe.training.tasks import TASKS, make_task
+from moestat.networks.smoe.training.tasks.language import filtered_loss
 from moestat.networks.smoe.upcycling import upcycle
 
 
@@ -19,11 +20,11 @@ def settings(**given):
 
 
 def test_every_name_of_a_setting_is_known_to_what_reads_it():
-    from moestat.networks.smoe.experts import EXPERTS
+    from moestat.networks.smoe.experts import STACKED_EXPERTS
     from moestat.networks.smoe.responses import RESPONSES
 
     assert set(TASKS) == set(CHOICES["task"])
-    assert set(EXPERTS) == set(CHOICES["expert"])
+    assert set(STACKED_EXPERTS) == set(CHOICES["expert"])
     assert set(RESPONSES) == set(CHOICES["response"])
     for method in CHOICES["method"]:
         block = make_block(settings(method=method), 4, 3, n_tokens=5)

@@ -5,8 +5,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from moestat.networks.smoe import training
-from moestat.networks.smoe.settings import make_settings
-from moestat.networks.smoe.training import learning_rate, train
+from moestat.networks.smoe.training import run_training
+from moestat.networks.smoe.training.loop import learning_rate
+from moestat.networks.smoe.training.settings import make_settings
 
 
 def settings(**given):
@@ -25,32 +26,32 @@ def same(one, two):
 @pytest.mark.parametrize("method", ["compete-v2", "compete-v1", "stable", "competition", "dense"])
 def test_interrupted_training_ends_with_the_same_bits(method, tmp_path):
     run = settings(method=method)
-    whole = train(run, 1, 2)
+    whole = run_training(run, 1, 2)
     path = tmp_path / "state.pt"
-    train(run, 1, 2, checkpoint=path, stop_after=17)
-    same(train(run, 1, 2, checkpoint=path), whole)
+    run_training(run, 1, 2, checkpoint=path, stop_after=17)
+    same(run_training(run, 1, 2, checkpoint=path), whole)
 
 
 def test_upcycled_training_goes_on_with_the_same_bits(tmp_path):
     size = {"width": 8, "n_heads": 2, "n_layers": 1, "context": 8, "n_test": 4, "batch_size": 2}
     run = settings(task="upcycling", n_steps=6, dense_steps=4, look_every=2, **size)
     path = tmp_path / "state.pt"
-    train(run, 1, 2, checkpoint=path, stop_after=3)
-    same(train(run, 1, 2, checkpoint=path), train(run, 1, 2))
+    run_training(run, 1, 2, checkpoint=path, stop_after=3)
+    same(run_training(run, 1, 2, checkpoint=path), run_training(run, 1, 2))
 
 
 def test_seeds_of_data_and_of_weights_are_apart():
     run = settings(n_steps=1)
-    base = train(run, 1, 2)
-    assert train(run, 1, 2).metrics == base.metrics
-    assert train(run, 3, 2).metrics != base.metrics
-    assert train(run, 1, 3).metrics != base.metrics
+    base = run_training(run, 1, 2)
+    assert run_training(run, 1, 2).metrics == base.metrics
+    assert run_training(run, 3, 2).metrics != base.metrics
+    assert run_training(run, 1, 3).metrics != base.metrics
     assert base.curves["step"] == [0, 1]
 
 
 def test_training_learns_and_says_how_it_goes():
     said = []
-    trained = train(
+    trained = run_training(
         settings(n_steps=200, learning_rate=1e-2), 1, 2, progress=lambda *x: said.append(x)
     )
     assert trained.curves["loss"][-1] < 0.5 * trained.curves["loss"][0]
@@ -69,7 +70,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_checkpoint(tmp_path, monk
 
     monkeypatch.setattr(training.Task, "batch", broken)
     with pytest.raises(ArithmeticError, match="the loss is nan at step 25"):
-        train(settings(), 1, 2, checkpoint=path, checkpoint_every=10)
+        run_training(settings(), 1, 2, checkpoint=path, checkpoint_every=10)
     assert torch.load(path, weights_only=True)["step"] == 20
 
 
@@ -86,11 +87,11 @@ def test_training_leaves_the_global_generator_alone():
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    train(settings(n_steps=2), 1, 2)
+    run_training(settings(n_steps=2), 1, 2)
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_upcycling_needs_experts():
     size = {"width": 8, "n_heads": 2, "n_layers": 1, "context": 8, "n_test": 4, "batch_size": 2}
     with pytest.raises(ValueError, match="method must have experts"):
-        train(settings(task="upcycling", method="dense", **size), 1, 2)
+        run_training(settings(task="upcycling", method="dense", **size), 1, 2)

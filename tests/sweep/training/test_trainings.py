@@ -6,7 +6,7 @@ from moestat.rates.style import MARKERS
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.experiments import shipped
 from moestat.sweep.spec.plan import plan_cells
-from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.spec.read import load_spec, parse_spec
 
 SPEC = """
 kind = "training"
@@ -58,7 +58,7 @@ def test_bad_specs_are_refused_in_one_line(old, new, message):
 
 def test_shipped_experiments_give_every_method_the_same_grid():
     names = [name for name in shipped() if name.startswith("compete_")]
-    assert len(names) == 10
+    assert len(names) == 11
     for name in [*names, "attention_language"]:
         spec = parse_spec(shipped()[name].read_text())
         assert spec.kind == "training"
@@ -109,3 +109,46 @@ def test_a_sweep_runs_and_reports(tmp_path):
     assert html.count("<svg") == 1
     assert "single runs (" in html
     assert all(path.stat().st_size > 0 for path in paths)
+
+
+def test_a_machine_without_torch_is_told_before_anything_runs(tmp_path, monkeypatch):
+    from moestat.sweep.kinds.training import spec as kind
+
+    (tmp_path / "s.toml").write_text(SPEC)
+    assert load_spec(tmp_path / "s.toml").n_cells == 8
+    monkeypatch.setattr(kind, "find_spec", lambda name: None)
+    with pytest.raises(SweepError, match=r"s.toml: training needs PyTorch: pip install 'moestat"):
+        load_spec(tmp_path / "s.toml")
+    assert parse_spec(SPEC).n_cells == 8  # a store made elsewhere stays readable
+
+
+def test_a_task_of_the_user_is_trained_by_its_name(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from moestat.base.registry import Maker
+    from moestat.networks.smoe.training import (
+        TASKS,
+        Sample,
+        Task,
+        make_block,
+        make_settings,
+        run_training,
+    )
+
+    class Sines(Task):
+        def model(self):
+            return make_block(self.settings, 2, 1)
+
+        def sample(self, n, rng):
+            x = torch.from_numpy(rng.uniform(-1, 1, (n, 2)).astype("float32"))
+            return Sample(x, torch.sin(3 * x[:, :1]))
+
+        def loss(self, answers, targets):
+            return (answers - targets).square().mean()
+
+    monkeypatch.setattr(TASKS, "_members", dict(TASKS._members))
+    TASKS.register(Maker("sines", Sines))
+    run = make_settings({"task": "sines", "method": "compete-v2", "n_steps": 60, "rate": 0.3})
+    curve = run_training(run, 0, 1).curves["loss"]
+    assert curve[-1] < 0.5 * curve[0]
+    with pytest.raises(ValueError, match=r"task must be one of clusters, .*, sines, got 'sinus'"):
+        make_settings({"task": "sinus", "method": "smoe", "n_steps": 1})

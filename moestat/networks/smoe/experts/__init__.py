@@ -8,13 +8,13 @@ from moestat.networks.smoe.experts.linear import LinearExperts
 from moestat.networks.smoe.experts.mlp import MLPExperts
 from moestat.networks.smoe.experts.stacked import StackedExperts
 
-__all__ = ["EXPERTS", "GatedExperts", "LinearExperts", "MLPExperts", "StackedExperts"]
+__all__ = ["STACKED_EXPERTS", "GatedExperts", "LinearExperts", "MLPExperts", "StackedExperts"]
 
-EXPERTS: Registry[Maker] = Registry("experts", "moestat.networks.smoe_experts")
+STACKED_EXPERTS: Registry[Maker] = Registry("experts", "moestat.networks.smoe_experts")
 """Name -> class; every one takes n_experts, n_inputs, n_hidden and n_outputs."""
 for _maker in (
     Maker("mlp", MLPExperts),
     Maker("gated", GatedExperts),
     Maker("linear", LinearExperts),
 ):
-    EXPERTS.register(_maker)
+    STACKED_EXPERTS.register(_maker)

@@ -26,7 +26,7 @@ class GatedExperts(StackedExperts):
     n_experts, n_inputs, n_hidden, n_outputs : int
         N and the widths; A_i and C_i are (n_inputs, n_hidden), B_i (n_hidden, n_outputs).
     activation : str or callable
-        phi, a name in `moestat.networks.smoe.experts.stacked.ACTIVATIONS` or a function.
+        phi, a name in `moestat.networks.smoe.experts.stacked.HIDDEN_ACTIVATIONS` or a function.
     bias : bool
         Whether every product with a matrix has an intercept.
     dropout : float

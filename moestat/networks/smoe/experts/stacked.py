@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 __all__ = [
-    "ACTIVATIONS",
+    "HIDDEN_ACTIVATIONS",
     "Activation",
     "Product",
     "StackedExperts",
@@ -23,7 +23,7 @@ __all__ = [
 Product = Callable[..., Tensor]
 Activation = Callable[[Tensor], Tensor]
 
-ACTIVATIONS: dict[str, Activation] = {
+HIDDEN_ACTIVATIONS: dict[str, Activation] = {
     "gelu": functional.gelu,
     "relu": functional.relu,
     "silu": functional.silu,
@@ -37,10 +37,10 @@ def activation_called(name: str | Activation) -> Activation:
     """The activation of that name; a callable is one itself."""
     if callable(name):
         return name
-    if name not in ACTIVATIONS:
-        known = ", ".join(map(repr, ACTIVATIONS))
+    if name not in HIDDEN_ACTIVATIONS:
+        known = ", ".join(map(repr, HIDDEN_ACTIVATIONS))
         raise ValueError(f"activation must be one of {known} or a callable, got {name!r}")
-    return ACTIVATIONS[name]
+    return HIDDEN_ACTIVATIONS[name]
 
 
 def stacked_matrix(

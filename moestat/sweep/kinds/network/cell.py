@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from moestat.networks import Evaluation, Weights, evaluate, expert_errors, train
-from moestat.networks.metrics import evaluate_on
-from moestat.networks.passes import Passes
-from moestat.networks.training import PRECISIONS
+from moestat.networks.expert_count.metrics import evaluate_on
+from moestat.networks.expert_count.passes import Passes
+from moestat.networks.expert_count.training import PRECISIONS
 from moestat.sweep.kinds.network.spec import NetworkSpec
 from moestat.sweep.spec.plan import Cell
 

@@ -9,9 +9,9 @@ from typing import Any
 from moestat.base.registry import made
 from moestat.base.validate import positive_int
 from moestat.networks import ACTIVATIONS, EXPERTS, INITIALISATIONS, OPTIMISERS, Network, PatchLaw
-from moestat.networks.network import GATES_OF_PATCHES
-from moestat.networks.optimisers import Optimiser
-from moestat.networks.training import PRECISIONS
+from moestat.networks.expert_count.network import GATES_OF_PATCHES
+from moestat.networks.expert_count.optimisers import Optimiser
+from moestat.networks.expert_count.training import PRECISIONS
 from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
 from moestat.sweep.spec.identity import digest, seed_from
 from moestat.sweep.spec.keys import Key, declared
@@ -46,7 +46,7 @@ class Run:
     n_steps : int
         Steps T.
     precision : str
-        Name in `moestat.networks.training.PRECISIONS`.
+        Name in `moestat.networks.expert_count.training.PRECISIONS`.
     look_every : int
         Steps between two points of a curve.
     """

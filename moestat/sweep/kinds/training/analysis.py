@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ __all__ = [
     "TUNED_BY",
     "Estimate",
     "TrainingSummary",
+    "as_called_now",
     "best_place",
     "estimate",
     "summarise_trainings",
@@ -34,7 +35,7 @@ METRICS = {
     "overlap": "overlap with competition",
     "change_rate": "expert change rate",
     "router_entropy": "router entropy",
-    "dispatch_entropy": "dispatch entropy",
+    "load_entropy": "entropy of the load",
     "weight_entropy": "entropy of weights",
     "swap": "loss added by the swap",
     "expert_error": "expert error",
@@ -134,7 +135,7 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
     spec = spec_of(store, TrainingSpec)
     by_curve = records_by_curve(store)
     done = {
-        name: [record for record in records if record.status == DONE]
+        name: [as_called_now(record) for record in records if record.status == DONE]
         for name, records in by_curve.items()
     }
     best = {name: _best(records) for name, records in done.items()}
@@ -161,6 +162,15 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
             )
         )
     return summaries
+
+
+def as_called_now(record: Record) -> Record:
+    """A record whose metrics have their present names, whatever version wrote it."""
+    if "dispatch_entropy" not in record.losses:
+        return record
+    losses = dict(record.losses)
+    losses["load_entropy"] = losses.pop("dispatch_entropy")
+    return replace(record, losses=losses)
 
 
 def best_place(losses: Mapping[float, Sequence[float]]) -> float | None:

@@ -6,10 +6,8 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
-from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.spec.plan import Cell
 
@@ -18,17 +16,15 @@ __all__ = ["measure_training"]
 
 def measure_training(spec: TrainingSpec, cell: Cell) -> dict[str, Any]:
     """Train and measure the model of one cell: values of its record."""
-    if find_spec("torch") is None:
-        raise SweepError("training needs PyTorch: pip install 'moestat[torch]'")
     import torch
 
-    from moestat.networks.smoe.training import train
+    from moestat.networks.smoe.training import run_training
 
     settings = spec.run(spec.curve(cell.curve), cell.n)
     began = time.process_time()
     with _single_thread():
         runs = (
-            train(settings, cell.data_seed, cell.fit_seed + start)
+            run_training(settings, cell.data_seed, cell.fit_seed + start)
             for start in range(settings.starts)
         )
         trained = min(runs, key=lambda run: run.metrics["validation_loss"])

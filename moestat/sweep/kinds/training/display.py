@@ -13,7 +13,12 @@ from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.kinds.runs.outcomes import spec_of
 from moestat.sweep.kinds.runs.pages import markdown_table, page_head
 from moestat.sweep.kinds.runs.single_runs import runs_of_records, runs_section
-from moestat.sweep.kinds.training.analysis import METRICS, Estimate, TrainingSummary
+from moestat.sweep.kinds.training.analysis import (
+    METRICS,
+    Estimate,
+    TrainingSummary,
+    as_called_now,
+)
 from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
@@ -152,7 +157,7 @@ def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None
         axes.axvline(0.0, color="0.4", linewidth=1)
     axes.locator_params(axis="x", nbins=5)
     axes.set_ylim(-0.5, len(rows) - 0.5)
-    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+    axes.set_yticks(range(len(rows)), [label for label, *_ in rows])
 
 
 def _labelled(summary: TrainingSummary) -> list[tuple[str, Any, float]]:
@@ -258,7 +263,9 @@ def training_page(
             parts.append(f"{_name(summary)}: {summary.failed} of {summary.planned} failed.")
         if summary.curve.note:
             parts.append(f"> {_name(summary)}: {markdown_text(summary.curve.note)}")
-    parts.append(runs_section(runs_of_records(store.records(), names), spec.axis))
+    parts.append(
+        runs_section(runs_of_records(map(as_called_now, store.records()), names), spec.axis)
+    )
     return "\n\n".join(parts) + "\n"
 
 

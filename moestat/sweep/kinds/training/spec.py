@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from importlib.util import find_spec
 from typing import Any
 
-from moestat.networks.smoe.settings import CHOICES, Settings, make_settings
+from moestat.networks.smoe.training.settings import CHOICES, Settings, make_settings
+from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
 from moestat.sweep.spec.identity import digest, seed_from
 from moestat.sweep.spec.keys import declared
@@ -22,7 +24,7 @@ __all__ = ["KEYS", "TrainingSpec", "parse_trainings"]
 _LONGEST = {"maximum": 100_000_000}
 _FIELDS = declared(
     Settings,
-    **{name: {"choices": names} for name, names in CHOICES.items()},
+    **{name: {"choices": tuple(names)} for name, names in CHOICES.items()},
     **dict.fromkeys(("n_steps", "n", "n_test", "look_every"), _LONGEST),
     limit={"minimum": 0},
     dense_steps={"minimum": 0, **_LONGEST},
@@ -45,6 +47,12 @@ class TrainingSpec(RunsSpec[Settings]):
     def made(self, fields: Mapping[str, Any]) -> Settings:
         """The settings with these fields."""
         return make_settings(fields)
+
+    def check_machine(self) -> None:
+        """See `RunsSpec.check_machine`; a machine without PyTorch can run nothing."""
+        if find_spec("torch") is None:
+            raise SweepError("training needs PyTorch: pip install 'moestat[torch]'")
+        super().check_machine()
 
     def bytes_of(self, run: Settings) -> float:
         """The largest batch in every layer, the weights with their moments, and the samples."""

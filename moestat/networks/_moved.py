@@ -1,0 +1,58 @@
+"""Modules that have moved, under the names that pickles and programmes of before know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+__all__ = ["Moved"]
+
+_HOME = "moestat.networks."
+_TARGETS = {
+    **{
+        name: f"expert_count.{name}"
+        for name in (
+            "activations", "data", "experts", "metrics", "network", "optimisers", "packing",
+            "passes", "rows", "training",
+        )
+    },
+    "smoe.build": "smoe.training.blocks",
+    "smoe.settings": "smoe.training.settings",
+    "smoe.tasks": "smoe.training.tasks",
+    "smoe.transformer": "smoe.training.decoder",
+}  # fmt: skip
+
+
+def _target(name: str) -> str | None:
+    """The present name of a module, if it has moved."""
+    rest = name.removeprefix(_HOME)
+    if rest == name:
+        return None
+    for old, new in _TARGETS.items():
+        if rest == old or rest.startswith(f"{old}."):
+            return _HOME + new + rest[len(old) :]
+    return None
+
+
+class Moved(MetaPathFinder, Loader):
+    """Finds a module by its old name, and gives the very module that has another one now."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder`."""
+        return None if _target(fullname) is None else ModuleSpec(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """See `importlib.abc.Loader`."""
+        module = import_module(str(_target(spec.name)))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: Any) -> None:
+        """Nothing to run; the module keeps its own specification."""
+        module.__spec__ = module.__spec__.loader_state

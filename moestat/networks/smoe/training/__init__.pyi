@@ -1,0 +1,11 @@
+from .blocks import make_block as make_block
+from .decoder import LanguageModel as LanguageModel
+from .loop import TrainingRun as TrainingRun
+from .loop import run_training as run_training
+from .settings import CHOICES as CHOICES
+from .settings import Settings as Settings
+from .settings import make_settings as make_settings
+from .tasks import TASKS as TASKS
+from .tasks import make_task as make_task
+from .tasks.task import Sample as Sample
+from .tasks.task import Task as Task

@@ -1,0 +1,74 @@
+"""One roof: names that mean one thing each, and the names and cells of older versions."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from moestat import networks
+from moestat.networks import smoe
+from moestat.sweep.spec.experiments import shipped
+from moestat.sweep.spec.identity import digest
+from moestat.sweep.spec.plan import plan_cells
+from moestat.sweep.spec.read import parse_spec
+
+MOVED = {
+    "moestat.networks.data": "moestat.networks.expert_count.data",
+    "moestat.networks.experts.mlp": "moestat.networks.expert_count.experts.mlp",
+    "moestat.networks.optimisers.adam": "moestat.networks.expert_count.optimisers.adam",
+    "moestat.networks.smoe.settings": "moestat.networks.smoe.training.settings",
+    "moestat.networks.smoe.tasks": "moestat.networks.smoe.training.tasks",
+}
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items(), ids=MOVED)
+def test_modules_are_found_under_their_old_names(old, new):
+    module = import_module(new)
+    assert import_module(old) is module
+    assert module.__spec__.name == module.__name__ == new
+
+
+def test_pickles_of_older_versions_open():
+    law, network = networks.PatchLaw(n_patches=5), networks.Network("cnn", n_experts=3)
+    for thing, place in ((law, "data"), (network, "network"), (networks.Adam(), "optimisers.adam")):
+        stored = pickle.dumps(thing, 0).replace(
+            f"networks.expert_count.{place}".encode(), f"networks.{place}".encode()
+        )
+        assert b"expert_count" not in stored
+        assert pickle.loads(stored) == thing
+
+
+CELLS = {
+    "attention_language": "be40fc929abd",
+    "compete_clusters": "ad3be0f0696e",
+    "compete_gaussian": "527de3bec87e",
+    "compete_schedules": "34e60f1305a5",
+    "expert_count_figure1": "15ffee80733f",
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), CELLS.items(), ids=CELLS)
+def test_cells_of_older_stores_keep_their_identities(name, expected):
+    cells = plan_cells(parse_spec(shipped()[name].read_text()))
+    told = [[cell.key, cell.identity, cell.data_seed, cell.fit_seed] for cell in cells]
+    assert digest(told)[:12] == expected
+
+
+def test_no_public_name_means_two_things():
+    assert set(networks.__all__) & set(smoe.__all__) == set()
+    from moestat.networks.smoe import training
+
+    assert set(networks.__all__) & set(training.__all__) == set()
+
+
+def test_names_are_loaded_on_first_use():
+    code = (
+        "import sys, moestat.networks, moestat.networks.smoe.training.settings\n"
+        "import moestat.networks.smoe.training.tasks\n"
+        "assert 'torch' not in sys.modules and 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
