@@ -78,7 +78,7 @@ def contest(
     """
     values, chosen = top_experts(responses, top_k, shift)
     weights = weigh(values)
-    row = torch.arange(len(chosen), device=chosen.device).unsqueeze(1)
+    row = torch.arange(chosen.shape[0], device=chosen.device).unsqueeze(1)
     winners = outputs[chosen, row]
     output = weighted_sum(weights, winners)
     affinities = torch.zeros_like(responses).scatter(1, chosen, weights)

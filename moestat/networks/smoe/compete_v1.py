@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from moestat.base.validate import real_in
 from moestat.networks.smoe.compete import CompetitionMoE, contest, reading_called
@@ -110,9 +109,7 @@ class CompeteSMoEv1(SMoE):
         scaled = {
             name: _Scaled.apply(value, self.alpha) for name, value in self.router.named_parameters()
         }
-        scores = self.in_its_precision(
-            rows, lambda rows: functional_call(self.router, scaled, (rows, ids))
-        )
+        scores = self.routed(rows, ids, scaled)
         values, chosen = top_experts(scores, self.top_k)
         with torch.no_grad():
             responses = self.competition(rows)

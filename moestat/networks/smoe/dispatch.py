@@ -1,28 +1,27 @@
-"""Rows sent to their experts by sorting."""
+"""Rows sent to their experts by sorting, and products with them as operators of PyTorch's."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["Plan", "plan_dispatch"]
+__all__ = ["Plan", "multiply_blocks", "plan_dispatch"]
 
 
 class Plan(NamedTuple):
     """Where T rows with K experts each go.
 
     ``order`` (T K,) lists the pairs (row, choice) by expert, ``places`` (T, K) says where each
-    pair stands in that list, ``counts`` how many pairs each expert has.
+    pair stands in that list, ``counts`` (N,) how many pairs each expert has.
     """
 
     order: Tensor
     places: Tensor
-    counts: list[int]
+    counts: Tensor
 
 
-@torch.compiler.disable
 def plan_dispatch(chosen: Tensor, n_experts: int) -> Plan:
     """Pairs (row, choice) sorted by expert.
 
@@ -46,6 +45,46 @@ def plan_dispatch(chosen: Tensor, n_experts: int) -> Plan:
     flat = chosen.reshape(-1)
     order = flat.argsort(stable=True)
     places = torch.empty_like(order)
-    places[order] = torch.arange(len(order), device=order.device)
-    counts = torch.bincount(flat, minlength=n_experts).tolist()
+    places[order] = torch.arange(order.shape[0], device=order.device)
+    counts = flat.new_zeros(n_experts).scatter_add(0, flat, torch.ones_like(flat))
     return Plan(order, places.view_as(chosen), counts)
+
+
+@torch.library.custom_op("moestat::multiply_blocks", mutates_args=())
+def multiply_blocks(rows: Tensor, matrices: Tensor, counts: Tensor) -> Tensor:
+    """Products (R, n) of rows (R, m) in blocks, `counts[i]` of them with matrix i of (N, m, n).
+
+    One operator, so that compiled and exported code needs no sizes of blocks.
+    """
+    parts = zip(rows.split(counts.tolist()), matrices.unbind(0), strict=True)
+    return torch.cat([part @ matrix for part, matrix in parts])
+
+
+@multiply_blocks.register_fake
+def _like_product(rows: Tensor, matrices: Tensor, counts: Tensor) -> Tensor:
+    return rows.new_empty(rows.shape[0], matrices.shape[2])
+
+
+@torch.library.custom_op("moestat::outer_blocks", mutates_args=())
+def _outer_blocks(rows: Tensor, others: Tensor, counts: Tensor) -> Tensor:
+    sizes = counts.tolist()
+    parts = zip(rows.split(sizes), others.split(sizes), strict=True)
+    return torch.stack([part.T @ other for part, other in parts])
+
+
+@_outer_blocks.register_fake
+def _like_outer(rows: Tensor, others: Tensor, counts: Tensor) -> Tensor:
+    return rows.new_empty(counts.shape[0], rows.shape[1], others.shape[1])
+
+
+def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+    rows, matrices, counts = ctx.saved_tensors
+    to_rows = multiply_blocks(gradient, matrices.transpose(1, 2), counts)
+    return to_rows, _outer_blocks(rows, gradient, counts), None
+
+
+multiply_blocks.register_autograd(_backward, setup_context=_keep)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from moestat.base.validate import check_keywords, positive_int, real_in
 from moestat.networks.smoe.dispatch import plan_dispatch
@@ -193,14 +193,17 @@ class SMoE(nn.Module):
         """The router's scores (T, N) of rows (T, d)."""
         if self.training and self.jitter:
             rows = rows * torch.empty_like(rows).uniform_(1 - self.jitter, 1 + self.jitter)
-        return self.in_its_precision(rows, lambda rows: self.router(rows, ids))
-
-    def in_its_precision(self, rows: Tensor, router: Callable[[Tensor], Tensor]) -> Tensor:
-        """A router's scores (T, N) of rows (T, d), in the precision asked for."""
         if self.router_dtype is None:
-            return router(rows)
-        with torch.autocast(rows.device.type, enabled=False):
-            return router(rows.to(self.router_dtype))
+            return self.router(rows, ids)
+        return self.routed(rows, ids, dict(self.router.named_parameters()))
+
+    def routed(self, rows: Tensor, ids: Tensor | None, weights: dict[str, Tensor]) -> Tensor:
+        """Scores (T, N) of rows (T, d) by a router of such weights, in the precision asked for."""
+        if self.router_dtype is None:
+            return functional_call(self.router, weights, (rows, ids))
+        weights = {name: value.to(self.router_dtype) for name, value in weights.items()}
+        with torch.autocast("cpu" if rows.is_meta else rows.device.type, enabled=False):
+            return functional_call(self.router, weights, (rows.to(self.router_dtype), ids))
 
     def decide(self, rows: Tensor, ids: Tensor | None = None) -> Decision:
         """The router's decision on rows (T, d)."""
@@ -249,7 +252,7 @@ class SMoE(nn.Module):
                 )
             (kept,) = torch.nonzero(mask.reshape(-1), as_tuple=True)
             found = self._whole_answer(rows[kept], None if flat is None else flat[kept])
-            out = found.new_zeros(len(rows), found.shape[1]).index_copy(0, kept, found)
+            out = found.new_zeros(rows.shape[0], found.shape[1]).index_copy(0, kept, found)
         return out.reshape(*x.shape[:-1], out.shape[-1])
 
     def _whole_answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
@@ -259,9 +262,10 @@ class SMoE(nn.Module):
         if self.trace is not None:
             with torch.no_grad():
                 self.trace.append((self.decide(rows, ids), self.competition(rows)))
-        scores, chosen = decision.scores.detach(), decision.chosen
-        terms = {name: loss.detach() for name, loss in losses.items()} if self.training else {}
-        self.last = Pass(scores, chosen, load_of(chosen, scores), terms)
+        if not torch.compiler.is_exporting():
+            scores, chosen = decision.scores.detach(), decision.chosen
+            terms = {name: loss.detach() for name, loss in losses.items()} if self.training else {}
+            self.last = Pass(scores, chosen, load_of(chosen, scores), terms)
         return out if self.shared is None else out + self.shared(rows)
 
     def _answer(
@@ -301,12 +305,12 @@ class SMoE(nn.Module):
         plan = plan_dispatch(decision.chosen, self.experts.n_experts)  # type: ignore[reportCallIssue]
         weights = decision.weights
         if self.capacity is not None:
-            most = math.ceil(self.capacity * len(plan.order) / self.experts.n_experts)
-            first = torch.tensor([0, *plan.counts[:-1]], device=rows.device).cumsum(0)
+            most = math.ceil(self.capacity * plan.order.shape[0] / self.experts.n_experts)
+            first = plan.counts.cumsum(0) - plan.counts
             weights = weights * (plan.places - first[decision.chosen] < most)
         sent = rows.index_select(0, plan.order // self.top_k)
         answers = self.experts(sent, plan.counts).index_select(0, plan.places.reshape(-1))
-        stacked = answers.view(len(rows), self.top_k, answers.shape[1])
+        stacked = answers.view(rows.shape[0], self.top_k, answers.shape[1])
         return weighted_sum(weights, stacked)
 
     def take_auxiliary(self) -> Tensor | None:

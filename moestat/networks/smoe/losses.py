@@ -121,7 +121,7 @@ def load_of(chosen: Tensor, scores: Tensor) -> Tensor:
     """Shares (N,) of all choices (T, K) of each expert, of scores (T, N); 0 where none are."""
     flat = chosen.reshape(-1)
     counts = flat.new_zeros(scores.shape[-1]).scatter_add(0, flat, torch.ones_like(flat))
-    return counts.to(_whole(scores).dtype) / max(len(flat), 1)
+    return counts.to(_whole(scores).dtype) / counts.sum().clamp_min(1)
 
 
 def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:

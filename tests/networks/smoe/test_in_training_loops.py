@@ -20,10 +20,15 @@ from moestat.networks.smoe import (
     CompeteSMoEv1,
     CompetitionMoE,
     CompetitionMoEv1,
+    CosineRouter,
+    FixedRouter,
     GatedExperts,
+    HashRouter,
+    LinearExperts,
     SMoE,
     SMoEEncoderLayer,
     SoftmaxRouter,
+    StableRouter,
     auxiliary_loss,
     copy_gated,
     copy_linear,
@@ -190,14 +195,74 @@ def test_the_router_in_full_precision_under_autocast():
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
-@pytest.mark.parametrize("kind", [SMoE, CompeteSMoE])
-def test_a_compiled_layer_is_the_layer(kind):
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [(CompeteSMoE, "inductor"), *((kind, "aot_eager") for kind in KINDS.values())],
+)
+def test_a_compiled_layer_is_the_layer_without_a_break(kind, backend):
     layer = layer_of(kind)
-    compiled = torch.compile(layer)
-    out = compiled(rows())
-    loss = out.square().sum() + auxiliary_loss(layer)
-    loss.backward()
-    torch.testing.assert_close(gradients(layer), plain_gradients(kind), rtol=1e-4, atol=1e-5)
+    out = torch.compile(layer, fullgraph=True, backend=backend)(rows())
+    (out.square().sum() + auxiliary_loss(layer)).backward()
+    for name, expected in plain_gradients(kind).items():
+        found = layer.get_parameter(name).grad
+        assert (found is None) == (expected is None)
+        if expected is not None:
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"bias": True, "capacity": 0.7}])
+def test_an_exported_layer_takes_any_number_of_rows(options):
+    layer = layer_of(**options).eval()
+    sizes = ({0: torch.export.Dim("rows")},)
+    exported = torch.export.export(layer, (rows(33),), dynamic_shapes=sizes).module()
+    torch.testing.assert_close(exported(rows(7)), layer(rows(7)))
+
+
+def test_a_layer_without_storage_knows_its_shapes():
+    layer = CompeteSMoE(D, N, 2, 16, bias=True, device="meta")
+    layer.competing = True
+    assert layer(torch.zeros(3, 5, D, device="meta")).shape == (3, 5, D)
+    assert auxiliary_loss(layer).is_meta
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_half_precision_in_whole_and_under_autocast(kind, dtype):
+    for n, router in ((T, None), (T, torch.float32), (0, None)):
+        for own in (dtype, torch.float32):
+            layer = layer_of(kind, dtype=own, router_dtype=router)
+            with torch.autocast("cpu", dtype=dtype, enabled=own == torch.float32):
+                out = layer(rows(n).to(own))
+                loss = auxiliary_loss(layer)
+            assert out.dtype == dtype
+            (out.float().square().sum() + loss).backward()
+            assert all(p.grad is None or p.grad.isfinite().all() for p in layer.parameters())
+    many = layer_of(dtype=dtype)  # more choices than half precision can count
+    many(torch.randn(40_000, D).to(dtype))
+    assert auxiliary_loss(many).isfinite()
+
+
+ROUTERS = {
+    "cosine": CosineRouter(D, N),
+    "fixed": FixedRouter(D, N),
+    "stable": StableRouter(D, N),
+    "hash": HashRouter(D, N, 5, 2),
+}
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_router_with_nothing_and_with_padding_alone(kind, router):
+    for experts in (GatedExperts(N, D, 4, D, bias=True), LinearExperts(N, D, n_outputs=D)):
+        layer = kind(experts, ROUTERS[router], 2, balance=0.1, z=0.1)
+        layer.competing = True
+        for n, share in ((T, 0.5), (T, 0.0), (0, 1.0)):
+            mask, ids = torch.arange(n) < share * n, torch.arange(n) % 5
+            out = layer(rows(n), ids=ids, mask=mask)
+            assert out.isfinite().all()
+            assert auxiliary_loss(layer).isfinite()
+    with pytest.raises(ValueError, match=r"ids must have shape \(32,\), got \(3,\)"):
+        layer(rows(), ids=ids.new_zeros(3))
 
 
 def test_an_encoder_layer_keeps_its_experts_in_evaluation():

@@ -3,6 +3,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from moestat.networks.smoe.compete import contest, normalised
+from moestat.networks.smoe.dispatch import multiply_blocks
 from moestat.networks.smoe.experts import MLPExperts
 from moestat.networks.smoe.losses import distillation_loss, diversity_loss
 from moestat.networks.smoe.responses import RESPONSES
@@ -12,8 +13,14 @@ def test_products_of_blocks_have_the_right_gradients():
     torch.manual_seed(0)
     rows = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
     experts = MLPExperts(3, 3, 4, 2, activation="tanh", bias=True).double()
-    assert torch.autograd.gradcheck(lambda r: experts(r, [2, 0, 4]), (rows,))
-    (slope,) = torch.autograd.grad(experts(rows, [2, 0, 4]).sum(), experts.outer)
+    counts = torch.tensor([2, 0, 4])
+    assert torch.autograd.gradcheck(lambda r: experts(r, counts), (rows,))
+
+    def operator(r, m):
+        return multiply_blocks(r, m, counts)
+
+    assert torch.autograd.gradcheck(operator, (rows, experts.inner))
+    (slope,) = torch.autograd.grad(experts(rows, counts).sum(), experts.outer)
     assert (slope[1] == 0).all()
     assert (slope[0] != 0).any()
     assert (slope[2] != 0).any()

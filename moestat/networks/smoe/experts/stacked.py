@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moestat.networks.smoe.dispatch import multiply_blocks
+
 __all__ = [
     "HIDDEN_ACTIVATIONS",
     "Activation",
@@ -78,13 +80,14 @@ class StackedExperts(nn.Module):
         """The experts on `rows`, whose products with stacked matrices are `product`."""
         raise NotImplementedError
 
-    @torch.compiler.disable
-    def forward(self, rows: Tensor, counts: list[int]) -> Tensor:
+    def forward(self, rows: Tensor, counts: Tensor) -> Tensor:
         """Outputs (R, D) of rows that stand in blocks, `counts[i]` of them for expert i.
 
-        One expert at a time, so that its hidden units stay in the cache; sizes are known to Python
-        only, and compiled code calls this as it is.
+        One expert at a time, so that its hidden units stay in the cache; code that is compiled or
+        exported does not know the sizes of blocks, and multiplies by all in one operator.
         """
+        if torch.compiler.is_compiling() or rows.is_meta:
+            return self.run(rows, partial(_product_of_blocks, counts))
         apart: dict[int, tuple[Tensor, ...]] = {}
 
         def of(matrices: Tensor, i: int) -> Tensor:
@@ -97,7 +100,7 @@ class StackedExperts(nn.Module):
             out = rows @ of(matrices, i)
             return out if bias is None else out + of(bias, i)
 
-        parts = enumerate(rows.split(counts))
+        parts = enumerate(rows.split(counts.tolist()))
         return torch.cat([self.run(part, partial(product, i)) for i, part in parts])
 
     def every(self, rows: Tensor) -> Tensor:
@@ -112,3 +115,16 @@ class StackedExperts(nn.Module):
 def _product_of_all(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:
     out = torch.matmul(rows, matrices)
     return out if bias is None else out + bias
+
+
+def _product_of_blocks(
+    counts: Tensor, rows: Tensor, matrices: Tensor, bias: Tensor | None = None
+) -> Tensor:
+    device = rows.device.type
+    if not rows.is_meta and torch.is_autocast_enabled(device):
+        low = torch.get_autocast_dtype(device)
+        rows, matrices = rows.to(low), matrices.to(low)
+    out = multiply_blocks(rows, matrices, counts)
+    if bias is None:
+        return out
+    return out + bias.squeeze(1).repeat_interleave(counts, dim=0, output_size=rows.shape[0])
