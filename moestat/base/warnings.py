@@ -11,6 +11,7 @@ __all__ = [
     "BoundWarning",
     "ConstantColumnWarning",
     "DisagreementWarning",
+    "InterruptedWarning",
     "LimitWarning",
     "MoEWarning",
     "OptimumWarning",
@@ -44,6 +45,10 @@ class BoundWarning(OptimumWarning):
 
 class DisagreementWarning(OptimumWarning):
     """Only one of the runs reached the best log-likelihood."""
+
+
+class InterruptedWarning(MoEWarning):
+    """The user has interrupted a call: its result is of what had ended."""
 
 
 class LimitWarning(MoEWarning):

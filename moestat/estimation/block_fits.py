@@ -32,6 +32,7 @@ from moestat.estimation.fitting import (
     checked_starts,
     end_fits,
 )
+from moestat.estimation.progress import LOG, reported, so_far
 from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.reading.labels import plain_labels
 from moestat.estimation.reading.table import as_column, no_missing
@@ -312,6 +313,7 @@ class _Passes:
             assert isinstance(data, _Rows)
             asked = [(batch[i][1].objective, batch[i][1].theta) for i in large]
             work = partial(_sums, batch[large[0]][0].family, data.reader, asked)
+            LOG.info("pass over %d rows for %d starts", data.size, len(large))
             totals: list[Value] | None = None
             # Added as they come, in the order of the blocks: no list of matrices, no other sum.
             for values in data.blocks.map(work, self.threads):
@@ -343,6 +345,7 @@ def fit_blocks(
     starts: Sequence[StartRule] | None = None,
     rng: Any = None,
     threads: int | None = None,
+    verbose: bool = False,
     **options: Any,
 ) -> MoEResults:
     """Maximum-likelihood fit to data that are read in blocks, with a certificate.
@@ -365,6 +368,8 @@ def fit_blocks(
         Source of the sample and of the random starts.
     threads : int, optional
         Threads, each with one block in memory; all cores by default.
+    verbose : bool
+        Whether to say on standard error what the fit does.
     **options
         Further arguments of `moestat.family`, for a model by name.
 
@@ -383,7 +388,8 @@ def fit_blocks(
 
     Notes
     -----
-    Families and likelihood are those of `moestat.fit`: Pham et al. (2026), eq. (2).
+    Families and likelihood are those of `moestat.fit`: Pham et al. (2026), eq. (2).  An interrupt
+    ends the search for starts, as there.
 
     Examples
     --------
@@ -402,8 +408,17 @@ def fit_blocks(
     by_name = not isinstance(model, Family)
     if options and not by_name:
         raise ValueError(f"{', '.join(sorted(options))}: for a family by name only; got {model!r}")
+    with reported("fit_blocks", verbose, answers=True):
+        return _fit(model, blocks, starts, as_generator(rng), count, options)
+
+
+def _fit(
+    model: Any, blocks: Blocks, starts: Any, generator: Any, count: int, options: Any
+) -> MoEResults:
+    """The fit to blocks; arguments are those of `fit_blocks`, checked."""
+    by_name = not isinstance(model, Family)
     likelihood = configured(LIKELIHOODS, model) if by_name else model.likelihood
-    began, generator = time.perf_counter(), as_generator(rng)
+    began = time.perf_counter()
     looks, search = generator.spawn(2)
     sizes = None if by_name else model.n_features
     with ONE_THREAD:
@@ -435,8 +450,13 @@ def fit_blocks(
         standard.coordinates,
     )
     for rule in checked_starts(starts) if starts is not None else [ShortRuns(searches=SEARCHES)]:
+        if begun.interrupted:
+            break
         if isinstance(rule, ShortRuns):
-            points, given_up = rule.on(count).search(small.problem, search)
+            try:
+                points, given_up = rule.on(count).search(small.problem, search)
+            except KeyboardInterrupt:
+                begun.interrupted, points, given_up = True, so_far(), 0
             begun.lower += given_up
         else:
             points = small.draw(rule, search)

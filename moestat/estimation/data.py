@@ -74,6 +74,8 @@ class Data:
         Positions of the rows in what was given, where rows with missing values were left out.
     dropped : int
         Number of rows that were left out.
+    columns : tuple of ndarray
+        Of a fit by formula the columns (n,) that it names, in the order of ``formula.names``.
     """
 
     X: FloatArray = field(repr=False)
@@ -87,6 +89,7 @@ class Data:
     groups: Any = field(default=None, repr=False)
     kept: Any = field(default=None, repr=False)
     dropped: int = 0
+    columns: tuple[Any, ...] = field(default=(), repr=False)
 
 
 def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
@@ -325,5 +328,5 @@ def holding_constants(
 
 def without_rows(data: Data) -> Data:
     """The names of the data without X and y; the weights stay."""
-    gone = {"index": None, "groups": None, "kept": None}
+    gone: dict[str, Any] = {"index": None, "groups": None, "kept": None, "columns": ()}
     return replace(data, X=np.empty((0, data.X.shape[1])), y=data.y[:0], **gone)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from moestat.estimation.data import read_inputs
 from moestat.estimation.fitting import fit
 from moestat.estimation.priors import Prior
+from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
 from moestat.estimation.starts import StartRule
 from moestat.solvers import Solver, make_solver
@@ -72,21 +73,22 @@ class _MoEEstimator(BaseEstimator):
         """The results of a fit."""
         bounds: Any = {} if self.bounds is None else {"bounds": self.bounds}
         named = isinstance(self.solver, (str, Mapping))
-        result = fit(
-            likelihood,
-            X,
-            y,
-            n_experts=self.n_experts,
-            gate=self.gate,
-            expert=self.expert,
-            solver=make_solver(self.solver) if named else self.solver,
-            starts=self.starts,
-            n_starts=self.n_starts,
-            sample_weight=sample_weight,
-            rng=self.random_state,
-            prior=self.prior,
-            **bounds,
-        )
+        with reported("fit", False):  # an interrupt ends the search over estimators, too
+            result = fit(
+                likelihood,
+                X,
+                y,
+                n_experts=self.n_experts,
+                gate=self.gate,
+                expert=self.expert,
+                solver=make_solver(self.solver) if named else self.solver,
+                starts=self.starts,
+                n_starts=self.n_starts,
+                sample_weight=sample_weight,
+                rng=self.random_state,
+                prior=self.prior,
+                **bounds,
+            )
         return result.without_data()
 
 

@@ -19,12 +19,13 @@ from moestat.base.validate import (
     positive_int,
     short,
 )
-from moestat.base.warnings import SeparationWarning, warn_caller
+from moestat.base.warnings import InterruptedWarning, SeparationWarning, warn_caller
 from moestat.estimation.data import Data, check_options, read_data, spans
 from moestat.estimation.doubts import doubts
 from moestat.estimation.groups import arranged, check_groups, grouped
 from moestat.estimation.inference.identified import shortest
 from moestat.estimation.priors import Prior
+from moestat.estimation.progress import LOG, answering, reported, so_far
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import Agreement, least_squares, on_threads
@@ -66,13 +67,13 @@ LARGEST = 1e100
 
 def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
     """Data as the loops read it, after every check that does not depend on the solver."""
-    family = job.family
-    design = as_design(job.X, family.n_features)
+    family, read = job.family, job.data is not None
+    design = job.X.T if read else as_design(job.X, family.n_features)
     response = family.likelihood.encode(job.y, family.n_classes)
     n = design.shape[1]
     if response.shape[0] != n:
         raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
-    weight = as_weights(job.sample_weight, n)
+    weight = job.sample_weight if read else as_weights(job.sample_weight, n)
     for name, values in (("X", design), ("y", np.real(response)), ("sample_weight", weight)):
         if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
             raise ValueError(f"{name} holds values above {LARGEST:g}, whose squares overflow")
@@ -83,11 +84,12 @@ def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
         raise ValueError(
             f"n = {size:g} samples cannot determine {family.n_free_params} free parameters"
         )
-    constant = np.intersect1d(np.flatnonzero(spans(design, used) == 0), family.read)
-    if constant.size:
-        raise ValueError(
-            f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
-        )
+    if not read:
+        constant = np.intersect1d(np.flatnonzero(spans(design, used) == 0), family.read)
+        if constant.size:
+            raise ValueError(
+                f"X: column {constant[0]} is constant; its slope cannot be told from the intercept"
+            )
     return Problem(family, arranged(design, response, weight, job.groups, whole))
 
 
@@ -190,7 +192,7 @@ class FitJob:
     groups : array_like of shape (n,), optional
         As in `fit`.
     data : Data, optional
-        The data with their names, for messages.
+        Where X, y, weights and groups are from, if they have been read and checked.
     """
 
     family: Family
@@ -223,6 +225,7 @@ class BegunFit:
     lower: int = 0
     prior: Prior | None = None
     data: Data | None = None
+    interrupted: bool = False
 
     def start(
         self,
@@ -237,7 +240,11 @@ class BegunFit:
         if isinstance(rule, ShortRuns | Agreement):
             seen = rule.rows(problem)
             own = rule.on(threads) if isinstance(rule, ShortRuns) else on_threads(rule, threads)
-            points, counts = own.find(problem, rng)
+            try:
+                points, counts = own.find(problem, rng)
+            except KeyboardInterrupt:
+                self.interrupted, points = True, so_far()
+                counts = [*[1] * len(points), 0]
         else:
             points = drawing.draw(rule, rng) if drawing else rule.draw(inner, rng)
             counts = [1] * len(points)
@@ -248,9 +255,12 @@ class BegunFit:
         self.lower += sum(counts[len(points) :])
         self.counts += counts[: len(points)]
 
-    def end(self, solutions: Sequence[Solution], seconds: float) -> MoEResults:
-        """The best of the solutions, one per iteration."""
-        best = _best(solutions, self.labels, [*self.counts, self.lower], seconds)
+    def end(self, ends: Sequence[Solution | None], seconds: float) -> MoEResults:
+        """The best of the solutions, one per iteration; None where one was interrupted."""
+        ended = [j for j, end in enumerate(ends) if end is not None]
+        solutions = [end for end in ends if end is not None]
+        labels, counts = [self.labels[j] for j in ended], [self.counts[j] for j in ended]
+        best = _best(solutions, labels, [*counts, self.lower], seconds)
         found = []
         if self.standard:
             best = shortest(self.standard.problem, best)
@@ -263,6 +273,12 @@ class BegunFit:
                 best,
                 log_likelihood=best.log_likelihood + self.problems[0].penalty.value(best.theta),
             )
+        if self.interrupted or len(solutions) < len(ends):
+            message = (
+                "the fit was interrupted: it is the best of the starts that had ended,"
+                f" {len(solutions)}, and there may be a higher maximum"
+            )
+            found = [*found, (InterruptedWarning, message)]
         for kind, message in found:
             warn_caller(message, kind)
         family, data = self.original.family, self.original.data
@@ -321,7 +337,9 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
         standard = replace(standard, problem=inner) if standard else None
     child = as_generator(job.rng)
     for rule in rules:
-        begun.start(rule, inner, standard, child, threads)
+        if not begun.interrupted:
+            begun.start(rule, inner, standard, child, threads)
+    LOG.info("climbing on %d rows from %d starts", inner.data.size, len(begun.problems))
     return begun
 
 
@@ -369,13 +387,23 @@ def end_fits(
 ) -> list[MoEResults | Exception]:
     """Run what has begun, all in one batch, and choose the best solution of each."""
     running = [begun for begun in started if isinstance(begun, BegunFit)]
-    ends = iter(
-        attempt(
-            [iteration for begun in running for iteration in begun.iterations],
+    iterations = [iteration for begun in running for iteration in begun.iterations]
+    ended: list[Any] = [None] * len(iterations)
+
+    def kept(place: int, iteration: Iteration[Solution]) -> Iteration[Solution]:
+        ended[place] = yield from iteration
+        return ended[place]
+
+    try:
+        ended = attempt(
+            [kept(place, iteration) for place, iteration in enumerate(iterations)],
             [problem for begun in running for problem in begun.problems],
             target,
         )
-    )
+    except KeyboardInterrupt:
+        if answering() is None or all(end is None for end in ended):
+            raise
+    ends = iter(ended)
     seconds = (time.perf_counter() - began) / max(len(started), 1)
     results: list[MoEResults | Exception] = []
     for begun in started:
@@ -516,6 +544,7 @@ def fit(
     groups: Any = None,
     classes: Sequence[Any] | None = None,
     missing: str = "raise",
+    verbose: bool = False,
     **model: Any,
 ) -> MoEResults:
     """Maximum-likelihood fit of a mixture of experts, with a certificate.
@@ -578,6 +607,8 @@ def fit(
         What to do with rows that have missing values: refuse the data, or leave these rows out;
         ``result.data.dropped`` is their number and ``result.data.kept`` has the places of the
         others.
+    verbose : bool
+        Whether to say on standard error what the fit does.  The log is ``logging``'s "moestat".
     **model
         ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
         ``offset`` and ``equal`` as in `moestat.family`, for a model by name; its gate is
@@ -608,6 +639,10 @@ def fit(
     the seed; those of a `Family`, and from given starts, stay in the order of the starts, and with
     parameters on a bound as they were found.  `MoEResults.relabel` puts them into another order.
 
+    An interrupt (Ctrl-C) ends the search: the result is the best of the starts so far, climbed to
+    its end, with an `InterruptedWarning`.  Another one, or one before any start was found, raises
+    `KeyboardInterrupt`.
+
     A result that may not be the maximum that it seems warns, with a subclass of
     `moestat.base.warnings.OptimumWarning` for each kind: on a default bound, starts that
     disagree, and separation, where the likelihood has no maximum.  Inputs that are linear
@@ -636,15 +671,16 @@ def fit(
     own, read = read_data(
         family, X, y, sample_weight, model, groups=groups, classes=classes, missing=missing
     )
-    result = fit_data(
-        *(own, read, solver, starts, n_starts),
-        time_limit=time_limit,
-        rng=rng,
-        threads=threads,
-        target=target,
-        compress=compress,
-        prior=prior,
-    )
+    with reported("fit", verbose, answers=True):
+        result = fit_data(
+            *(own, read, solver, starts, n_starts),
+            time_limit=time_limit,
+            rng=rng,
+            threads=threads,
+            target=target,
+            compress=compress,
+            prior=prior,
+        )
     return by_weight(result) if starts is None and not isinstance(family, Family) else result
 
 

@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
-from moestat.base.validate import as_weights
 from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
 from moestat.estimation.reading.formula import (
     FormulaInputs,
-    first_dependent,
     parsed,
     response_column,
     table_of,
@@ -87,8 +84,8 @@ def fit_formula(
     Raises
     ------
     ValueError
-        If the formula cannot be read, a column is unknown or has missing values, columns of one
-        part are linearly dependent, or as `moestat.fit`.
+        If the formula cannot be read, a column is unknown or has missing values, a term is
+        infinite or undefined somewhere, or as `moestat.fit`.
 
     Notes
     -----
@@ -136,10 +133,8 @@ def fit_formula(
     inputs = FormulaInputs.of(formula, read, table, scope)
     designs = inputs.designs(table)
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
-    used = as_weights(weight, table.n_rows) > 0
-    ones = (read.has_intercept, True)
-    for design, whose, one in zip(designs, ("experts", "gate"), ones, strict=False):
-        _check_rank(design.columns, np.asarray(design, dtype=np.float64)[used], whose, one)
+    for design, whose in zip(designs, ("experts", "gate"), strict=False):
+        _check_finite(design, whose)
     if not read.has_intercept:
         options["fixed"] = _without_intercept(options.get("fixed"), formula)
     made = inputs.inputs_of(table, designs)
@@ -157,10 +152,11 @@ def fit_formula(
         gate_inputs=[made.features.index(name) for name in designs[1].columns],
         **options,
     )
-    if kept is None or result.data is None:
-        return result
-    dropped = kept.size - int(kept.sum())
-    return replace(result, data=replace(result.data, kept=np.flatnonzero(kept), dropped=dropped))
+    assert result.data is not None
+    own: dict[str, Any] = {"columns": inputs.plain_columns(table)}
+    if kept is not None:
+        own |= {"kept": np.flatnonzero(kept), "dropped": kept.size - int(kept.sum())}
+    return replace(result, data=replace(result.data, **own))
 
 
 def _scope_of_caller() -> Mapping[str, Any]:
@@ -204,17 +200,11 @@ def _without_intercept(fixed: Any, formula: str) -> dict[str, Any]:
     return {**(fixed or {}), "b": 0.0}
 
 
-def _check_rank(names: Any, design: FloatArray, whose: str, constant: bool) -> None:
-    """Raise if the columns of one part, and 1 with an intercept, are linearly dependent."""
-    if not np.isfinite(design).all():
-        at = int(np.flatnonzero(~np.isfinite(design).all(axis=0))[0])
+def _check_finite(design: Any, whose: str) -> None:
+    """Raise if a column of one part is infinite or undefined somewhere."""
+    wrong = ~np.isfinite(np.asarray(design, dtype=np.float64)).all(axis=0)
+    if wrong.any():
         raise ValueError(
-            f"formula: {names[at]!r} of the {whose} is infinite or undefined in some rows"
-        )
-    j = first_dependent(design, constant)
-    if j is not None:
-        others = ", ".join([*(["1"] if constant else []), *names[:j]][:8])
-        raise ValueError(
-            f"formula: in the part of the {whose} the column {names[j]!r} is a linear combination"
-            f" of the columns before it ({others}{', ...' if j > 7 else ''}); leave it out"
+            f"formula: {design.columns[wrong][0]!r} of the {whose} is infinite or undefined in"
+            " some rows"
         )

@@ -321,7 +321,13 @@ class MoEResults(Predicting, Criteria, Pictures):
             warn_caller(doubt, OverSpecifiedWarning)
 
     def bootstrap(
-        self, n_resamples: int = 500, kind: str = "pairs", *, groups: Any = None, rng: Any = None
+        self,
+        n_resamples: int = 500,
+        kind: str = "pairs",
+        *,
+        groups: Any = None,
+        rng: Any = None,
+        verbose: bool = False,
     ) -> BootstrapResult:
         """Estimates of resampled data, `moestat.bootstrap`.
 
@@ -334,7 +340,7 @@ class MoEResults(Predicting, Criteria, Pictures):
         (5, 2)
         """
         own = self._groups(groups) if kind == "cluster" else groups
-        return bootstrap(self, n_resamples, kind, groups=own, rng=rng)
+        return bootstrap(self, n_resamples, kind, groups=own, rng=rng, verbose=verbose)
 
     def _groups(self, groups: Any) -> Any:
         """Label of each row's group (n,), in the order of the rows of the fit."""
@@ -417,11 +423,12 @@ class MoEResults(Predicting, Criteria, Pictures):
         return t_test(self, constraints)
 
     def get_margeff(self, *, dummy: bool = False) -> Effects:
-        """Average marginal effects: mean derivatives of the prediction in each input.
+        """Average marginal effects: mean derivatives of the prediction in each variable.
 
         Of the conditional mean, or of the probability of each class, at the rows of the fit, with
-        standard errors by the delta method.  Inputs are columns of the design: of a formula those
-        that it makes.
+        standard errors by the delta method.  Of a fit by formula variables are columns of the data,
+        whatever terms they are in; the effect of a level of a factor is that of this level in
+        place of the first one.
 
         Parameters
         ----------

@@ -35,6 +35,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
+from moestat.estimation.progress import LOG, keep
 from moestat.estimation.starts import (
     ClusterStarts,
     SoftClusterStarts,
@@ -346,6 +347,7 @@ class Agreement:
         worth = self.searches * _WORK / (whole.data.size * problem.family.n_params**2)
         most = int(np.clip(worth, min(2, self.searches), self.searches))
         while len(ends) < most and _unseen(ends) > self.risk and time.monotonic() <= deadline:
+            LOG.info("search %d of %d at most", len(ends), most)
             ends.append(self.search.bettered(whole, race.begun(whole, rng), rng))
         kept, counts = _heights(ends)
         return np.array(kept[:_RETURNED]), counts
@@ -424,6 +426,7 @@ def _ended(problem: Problem, points: FloatArray, steps: int, threads: int | None
     ends = _climbed([problem.again() for _ in starts], starts, steps, threads)
     sound = [np.isfinite(height) and not collapsed_atoms(problem, theta) for theta, height in ends]
     judged = [(end[0], end[1] if ok else -np.inf) for end, ok in zip(ends, sound, strict=True)]
+    keep(judged, steps, problem.data.size)
     return sorted(judged, key=lambda run: -run[1])
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
+from moestat.estimation.progress import LOG, keep
 from moestat.estimation.searching import Agreement, least_squares, on_threads
 from moestat.estimation.starts import (
     ClusterStarts,
@@ -227,6 +228,7 @@ class ShortRuns:
         found, agreeing = self._search(few, some, deadline, rng)
         ends = [max(height for _, height in found)]
         while len(ends) < most and time.monotonic() <= deadline:
+            LOG.info("search %d of %d at most, %d the best", *(len(ends), most, _reached(ends)))
             if agreeing >= _AGREEING or _reached(ends) >= enough:
                 break
             more, _ = self._search(few, some, deadline, rng)
@@ -334,13 +336,15 @@ class ShortRuns:
         iterations = [
             _iteration(p, point, steps) for p, point in zip(problems, points, strict=True)
         ]
-        return [
+        ended = [
             (
                 theta,
                 height if np.isfinite(height) and not collapsed_atoms(problem, theta) else -np.inf,
             )
             for theta, height in drive(iterations, problems, self.threads)
         ]
+        keep(ended, steps, problem.data.size)
+        return ended
 
 
 def _is_large(problem: Problem) -> bool:

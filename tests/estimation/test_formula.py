@@ -10,6 +10,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import moestat
+from moestat.base.warnings import AliasedWarning
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +158,6 @@ WRONG = {
     "~ age": "without one response",
     "wage + age ~ age": "without one response",
     "wage ~ age | age | age | age": "with 3 bars",
-    "wage ~ age + I(2 * age)": "part of the experts the column 'I\\(2 \\* age\\)' is a linear",
-    "wage ~ age | region + C(region)": "part of the gate the column",
     "wage ~ log(age - 50)": "infinite or undefined",
     "wage ~ log(region)": "cannot evaluate '1 \\+ log\\(region\\)'",
     "wage ~ gap": "'gap' has 1 missing values, the first in row 3",
@@ -172,6 +171,57 @@ def test_a_wrong_formula_is_one_clear_error(data, formula):
         moestat.fit_formula(formula, data.assign(gap=gap), n_experts=1)
     assert "\n" not in str(error.value)
     assert error.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("more", "fewer"),
+    [
+        ("wage ~ age + I(2 * age)", "wage ~ age"),
+        ("wage ~ region + C(region)", "wage ~ region"),
+        ("wage ~ cr(age, df=4)", "wage ~ cr(age, df=4) - 1"),
+    ],
+)
+def test_dependent_columns_are_fitted_as_those_of_arrays_are(data, more, fewer):
+    """Splines whose columns add to 1, too: predictions are those without a column."""
+    with pytest.warns(AliasedWarning, match="are linear functions of each other"):
+        result = moestat.fit_formula(more, data, n_experts=1, rng=0)
+    without = moestat.fit_formula(fewer, data, n_experts=1, rng=0)
+    assert result.llf == pytest.approx(without.llf, abs=1e-6)
+    assert result.aic == pytest.approx(without.aic, abs=1e-6)
+    np.testing.assert_allclose(result.predict(data), without.predict(data), rtol=1e-6)
+
+
+def test_marginal_effects_are_of_columns_of_the_data_not_of_terms(data):
+    formula = "wage ~ age + I(age ** 2) + region + C(kind) + flag"
+    kind = np.arange(len(data)) % 3
+    given = data.assign(kind=kind, flag=kind == 1)
+    result = moestat.fit_formula(formula, given.assign(flag=data["t"] > 2), n_experts=1, rng=0)
+    effects, coefficients = result.get_margeff(), result.tidy().set_index("term")["estimate"]
+    found = dict(zip(effects.names, effects.effect, strict=True))
+    slope = coefficients["age"] + 2.0 * coefficients["I(age ** 2)"] * data["age"].mean()
+    assert found.pop("age") == pytest.approx(slope, rel=1e-6)
+    assert found.pop("kind: 2 - 0") == pytest.approx(coefficients["C(kind)[T.2]"])
+    levels = [name for name in found if name.startswith("region")]
+    first = min(data["region"].astype(str))
+    for name in levels:
+        level = name.removeprefix("region: ").removesuffix(f" - {first}")
+        assert found.pop(name) == pytest.approx(coefficients[f"region[T.{level}]"])
+    assert list(found) == ["flag: True - False", "kind: 1 - 0"]
+    again = result.without_data()
+    with pytest.raises(ValueError, match="without the data"):
+        again.get_margeff()
+
+
+@pytest.mark.parametrize("term", ["bs(age, df=4)", "log(age)", "poly(age, 2)", "cr(age, df=4) - 1"])
+def test_marginal_effects_stay_within_the_data(data, term):
+    """At its ends a spline knows one side only."""
+    result = moestat.fit_formula(f"wage ~ {term}", data, n_experts=1, rng=0)
+    at = np.linspace(data["age"].min(), data["age"].max(), 5)[1:-1]
+    effects = result.get_margeff()
+    assert effects.names == ["age"]
+    assert np.isfinite(effects.sd).all()
+    slopes = [np.diff(result.predict({"age": [a - 1e-3, a + 1e-3]}))[0] / 2e-3 for a in at]
+    assert min(slopes) - 3.0 < effects.effect[0] < max(slopes) + 3.0
 
 
 def test_wrong_arguments_are_one_clear_error(data):

@@ -62,14 +62,6 @@ FORMULAS = {
     "y ~ q": NO_COLUMN,
     "y ~ x | q": NO_COLUMN,
     "y ~ q(x)": NO_COLUMN,
-    "y ~ x + w": (
-        "formula: in the part of the experts the column 'w' is a linear combination of the"
-        " columns before it (1, x); leave it out"
-    ),
-    "y ~ x | r + C(r)": (
-        "formula: in the part of the gate the column 'C(r)[T.south]' is a linear combination of"
-        " the columns before it (1, r[T.south]); leave it out"
-    ),
     "y ~ log(x)": "formula: 'log(x)' of the experts is infinite or undefined in some rows",
     "log(minus) ~ x": "formula: the response 'log(minus)' is infinite or undefined in some rows",
     "y ~ gap": (

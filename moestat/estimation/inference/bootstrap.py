@@ -20,6 +20,7 @@ from moestat.estimation.inference.resampling import (
     refit,
     reweighted_samples,
 )
+from moestat.estimation.progress import reported
 from moestat.estimation.tables import significant
 
 __all__ = ["BOOTSTRAPS", "BootstrapResult", "bootstrap"]
@@ -48,7 +49,8 @@ class BootstrapResult:
         How clear the labels of each are, from 0, arbitrary, to 1; see
         `moestat.estimation.inference.alignment.align`.
     n_resamples, n_failed, n_uncertified : int
-        Resamples asked for, fits that raised an exception, fits without a certificate.
+        Resamples asked for, fits that raised an exception, fits without a certificate; these and
+        the replicates are fewer where the bootstrap was interrupted.
     kind : str
         How the data were resampled.
     jackknife : callable
@@ -64,6 +66,11 @@ class BootstrapResult:
     n_uncertified: int
     kind: str
     jackknife: Callable[[], FloatArray] = field(repr=False)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user has ended it before all resamples were fitted."""
+        return len(self.replicates) + self.n_failed + self.n_uncertified < self.n_resamples
 
     @property
     def unclear(self) -> float:
@@ -131,7 +138,7 @@ class BootstrapResult:
         lines = [
             f"Bootstrap ({self.kind}): {len(self.replicates)} of {self.n_resamples} resamples"
             f" entered; {self.n_failed} failed, {self.n_uncertified} not certified;"
-            f" labels unclear in {self.unclear:.0%}",
+            f" labels unclear in {self.unclear:.0%}{'; interrupted' * self.interrupted}",
             f"{'':>16s}{'estimate':>12s}{'std err':>12s}{'[0.025':>12s}{'0.975]':>12s}",
         ]
         interval = self.conf_int()
@@ -151,6 +158,7 @@ def bootstrap(
     groups: Any = None,
     rng: Any = None,
     threads: int | None = None,
+    verbose: bool = False,
 ) -> BootstrapResult:
     """Refit resampled data, warm-started at the estimate.
 
@@ -170,6 +178,8 @@ def bootstrap(
         Source of the resamples.
     threads : int, optional
         Threads; all cores by default.  The result does not depend on it.
+    verbose : bool
+        Whether to show on standard error how far it is.
 
     Returns
     -------
@@ -185,6 +195,8 @@ def bootstrap(
     -----
     A warm start finds the maximum near the estimate.  It is the local sampling variability that
     is resampled, not which of several maxima is the highest.
+
+    Interrupted (Ctrl-C), it has the replicates so far, with an `InterruptedWarning`.
 
     Examples
     --------
@@ -213,7 +225,8 @@ def bootstrap(
         samples = parametric_samples(model, data, theta, count, generator)
     else:
         samples = reweighted_samples(data, kind, count, generator, groups)
-    refits = refit(model, samples, lambda sample: theta[None, :], threads)
+    with reported("bootstrap", verbose, count, "resamples") as report:
+        refits = refit(model, samples, theta, threads, report)
     entered = np.all(np.isfinite(refits.params), axis=1)
     scale = np.sqrt(np.diag(inner.covariance))
     aligned = [align(model, params, theta, scale) for params in refits.params[entered]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,30 +88,61 @@ def t_test(result: Any, constraints: str) -> Effects:
 
 
 def marginal_effects(result: Any, dummy: bool = False) -> Effects:
-    """Average derivatives of predictions in the inputs, see `MoEResults.get_margeff`."""
-    X, weight = result.rows.X, result.weight / result.weight.sum()
+    """Average effects of inputs on predictions, see `MoEResults.get_margeff`."""
+    weight = result.weight / result.weight.sum()
     family, theta = result.family, result.theta
-    features = result.data.features or [f"x{f}" for f in range(family.n_features)]
     classes = family.likelihood.support is not None
-    names, effects, errors = [], [], []
-    for f in family.read:
-        column = X[:, f]
-        binary = dummy and bool(np.isin(column, (0.0, 1.0)).all())
-        half = _STEP * float(column.std() or 1.0)
-        sides = (0.0, 1.0) if binary else (column - half, column + half)
+    names, effects, errors = [], [np.empty(0)], [np.empty(0)]
+    for name, sides, width in _changes(result, dummy):
         total: FloatArray = np.zeros(1)
         slope: FloatArray = np.zeros(1)
-        for sign, side in zip((-1.0, 1.0), sides, strict=True):
-            moved = X.copy()
-            moved[:, f] = side
-            for rows, value, gradient in gradients(family, theta, moved):
-                total = total + sign * value @ weight[rows]
-                slope = slope + sign * gradient @ weight[rows]
-        width = 1.0 if binary else 2.0 * half
-        effects.append(total / width)
-        errors.append(result._errors_of(slope.T / width))
-        labels = [f"{features[f]}, {label}" for label in result._labels]
-        names += labels if classes else [str(features[f])]
-    estimate = np.concatenate(effects) if effects else np.empty(0)
-    error = np.concatenate(errors) if errors else np.empty(0)
-    return Effects(names, estimate, error, np.zeros(estimate.size))
+        for sign, X in zip((-1.0, 1.0), sides, strict=True):
+            for rows, value, gradient in gradients(family, theta, X):
+                share = sign * (weight / width)[rows]
+                total = total + value @ share
+                slope = slope + gradient @ share
+        effects.append(total)
+        errors.append(result._errors_of(slope.T))
+        names += [f"{name}, {label}" for label in result._labels] if classes else [name]
+    estimate = np.concatenate(effects)
+    return Effects(names, estimate, np.concatenate(errors), np.zeros(estimate.size))
+
+
+def _changes(result: Any, dummy: bool) -> Iterator[tuple[str, list[FloatArray], Any]]:
+    """Changes of the variables of the data: names, inputs (n, d) before and after, and widths."""
+    rows = result.rows
+    if rows.columns:
+        formula, columns = rows.formula, dict(zip(rows.formula.names, rows.columns, strict=True))
+        variables = formula.variables()
+
+        def inputs(name: Any, values: Any) -> FloatArray:
+            return formula.union({**columns, name: values})
+
+    else:
+        columns = {f: rows.X[:, f] for f in result.family.read}
+        variables = dict.fromkeys(columns)
+
+        def inputs(name: Any, values: Any) -> FloatArray:
+            X = rows.X.copy()
+            X[:, name] = values
+            return X
+
+    for name, levels in variables.items():
+        values = columns[name]
+        shown = name if isinstance(name, str) else (rows.features or {name: f"x{name}"})[name]
+        if values.dtype.kind == "b":
+            levels = [False, True]
+        if levels is None and np.ptp(values) == 0.0:
+            continue
+        if levels is None and dummy and np.isin(values, (0.0, 1.0)).all():
+            yield str(shown), [inputs(name, np.full_like(values, one)) for one in (0, 1)], 1.0
+        elif levels is None:
+            half, low, high = _STEP * float(np.std(values) or 1.0), values.min(), values.max()
+            # Splines end where the data do.
+            ends = [np.clip(values + side, low, high) for side in (-half, half)]
+            yield str(shown), [inputs(name, end) for end in ends], ends[1] - ends[0]
+        else:
+            before = inputs(name, np.full_like(values, levels[0]))
+            for level in levels[1:]:
+                after = inputs(name, np.full_like(values, level))
+                yield f"{shown}: {level} - {levels[0]}", [before, after], 1.0

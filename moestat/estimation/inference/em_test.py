@@ -11,6 +11,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in
+from moestat.estimation.progress import reported
 
 __all__ = ["KERNELS", "EMTest", "Kernel", "em_test", "make_kernel"]
 
@@ -176,7 +177,14 @@ class EMTest:
         return f"EM test: {self.statistic:.4f}, p = {self.pvalue:.4g}"
 
 
-def em_test(y: Any, n_components: int = 1, *, kernel: str = "poisson", size: float = 1.0) -> EMTest:
+def em_test(
+    y: Any,
+    n_components: int = 1,
+    *,
+    kernel: str = "poisson",
+    size: float = 1.0,
+    verbose: bool = False,
+) -> EMTest:
     """Test one or two components against more.
 
     Where components have one parameter and nothing depends on inputs, the likelihood ratio with a
@@ -193,6 +201,8 @@ def em_test(y: Any, n_components: int = 1, *, kernel: str = "poisson", size: flo
     size : float
         Standard deviation of "normal", the same for all components and known; trials of
         "binomial".
+    verbose : bool
+        Whether to show on standard error how far it is.
 
     Returns
     -------
@@ -220,10 +230,10 @@ def em_test(y: Any, n_components: int = 1, *, kernel: str = "poisson", size: flo
     >>> em_test(rng.poisson(np.repeat([2.0, 8.0], 100))).pvalue < 1e-6
     True
     """
-    return _test(y, n_components, make_kernel(kernel, size))
+    return _test(y, n_components, make_kernel(kernel, size), verbose)
 
 
-def _test(y: Any, n_components: int, law: Kernel) -> EMTest:
+def _test(y: Any, n_components: int, law: Kernel, verbose: bool) -> EMTest:
     response = as_floats("y", y, (None,))
     if n_components not in (1, 2):
         raise ValueError(
@@ -241,10 +251,11 @@ def _test(y: Any, n_components: int, law: Kernel) -> EMTest:
         tilt = 5.0 - 10.6 * correlation - 123.0 / response.size
         penalty = 0.5 / (1.0 + np.exp(-tilt))
     edges = [response.min(), *(0.5 * (means[1:] + means[:-1])), response.max()]
-    heights = [
-        _height(law, response, masses, np.array(edges), np.array(shares), penalty)
-        for shares in product(_SHARES, repeat=n_components)
-    ]
+    splits, heights = list(product(_SHARES, repeat=n_components)), []
+    with reported("em_test", verbose, len(splits), "shares") as report:
+        for shares in map(np.array, splits):
+            heights.append(_height(law, response, masses, np.array(edges), shares, penalty))
+            report.count(len(heights))
     return EMTest(max(2.0 * (max(heights) - top), 0.0), weights, means, masses)
 
 

@@ -10,18 +10,22 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, positive_int
-from moestat.base.warnings import MoEWarning
+from moestat.base.warnings import InterruptedWarning, MoEWarning, warn_caller
 from moestat.estimation.fitting import fit_many
 from moestat.estimation.inference.found import check_likelihood, check_maximum
 from moestat.estimation.inference.nested import check_same_data
 from moestat.estimation.inference.resampling import MOST_RESAMPLES, parametric_samples
+from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
 from moestat.solvers.problem import Sample
 
 __all__ = ["OrderTest", "bootstrap_lrt"]
 
 _ROUNDS = 3
-"""How often resamples that are left out are replaced."""
+"""So many times those asked for are fitted in place of resamples that are left out, at most."""
+
+_BATCH = 4
+"""Resamples that are fitted at a time."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,13 +39,18 @@ class OrderTest:
     replicates : ndarray of shape (B,)
         The same for data drawn from the smaller fit; those without certified fits left out.
     n_resamples, n_left_out : int
-        Resamples asked for, and left out.
+        Resamples asked for, and left out; fewer than asked for are there if it was interrupted.
     """
 
     statistic: float
     replicates: FloatArray = field(repr=False)
     n_resamples: int
     n_left_out: int
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user has ended it before all resamples were fitted."""
+        return self.replicates.size + self.n_left_out < self.n_resamples
 
     @property
     def pvalue(self) -> float:
@@ -61,7 +70,8 @@ class OrderTest:
     def __str__(self) -> str:
         return (
             f"bootstrap likelihood ratio: {self.statistic:.4f}, p = {self.pvalue:.4g}"
-            f" +- {self.pvalue_se:.2g} ({self.replicates.size} of {self.n_resamples} resamples)"
+            f" +- {self.pvalue_se:.2g} ({self.replicates.size} of {self.n_resamples} resamples"
+            f"{', interrupted' * self.interrupted})"
         )
 
 
@@ -72,6 +82,7 @@ def bootstrap_lrt(
     *,
     rng: Any = None,
     threads: int | None = None,
+    verbose: bool = False,
     **options: Any,
 ) -> OrderTest:
     """Test k experts against more by refitting data drawn from the smaller fit.
@@ -89,6 +100,8 @@ def bootstrap_lrt(
         Source of data and starts.
     threads : int, optional
         Threads; all cores by default.
+    verbose : bool
+        Whether to show on standard error how far it is.
     **options
         Further arguments of `moestat.fit_many`, those of the fits that are compared.
 
@@ -108,6 +121,8 @@ def bootstrap_lrt(
     other resamples, up to three times.  The statistic is that
     of fits to the data made again in the way of those to resamples, by one search for starts each,
     so that all of them are looked for alike.
+
+    Interrupted (Ctrl-C), it has the resamples so far, with an `InterruptedWarning`.
 
     Examples
     --------
@@ -152,16 +167,23 @@ def bootstrap_lrt(
 
     # The data themselves are fitted in the same way: a likelihood ratio of maxima that were looked
     # for less thoroughly would be too small.
-    values = ratios([*drawn(count), (rows.X, rows.y)], [None] * count + [rows.weight])
-    values, observed = values[:-1], values[-1]
-    if not np.isfinite(observed):
-        raise ValueError(
-            "the fits to the data, made again as those to resamples, are not certified"
-        )
-    # Others take the places of those left out, so that the smallest p-value stays 1 / (B + 1).
-    for _ in range(_ROUNDS):
-        missing = count - int(np.isfinite(values).sum())
-        if missing:
-            values = np.append(values, ratios(drawn(missing), [None] * missing))
+    with reported("bootstrap_lrt", verbose, count, "resamples") as report:
+        observed = float(ratios([(rows.X, rows.y)], [rows.weight])[0])
+        if not np.isfinite(observed):
+            raise ValueError(
+                "the fits to the data, made again as those to resamples, are not certified"
+            )
+        values = np.empty(0)
+        # Others take the places of those left out: the smallest p-value stays 1 / (B + 1).
+        most = (1 + _ROUNDS) * count
+        try:
+            while (missing := count - int(np.isfinite(values).sum())) and values.size < most:
+                size = min(missing, _BATCH)
+                values = np.append(values, ratios(drawn(size), [None] * size))
+                report.count(int(np.isfinite(values).sum()))
+        except KeyboardInterrupt:
+            if not values.size:
+                raise
+            warn_caller(f"interrupted: {values.size} resamples were fitted", InterruptedWarning)
     kept = np.isfinite(values)
-    return OrderTest(float(observed), np.maximum(values[kept], 0.0), count, int(np.sum(~kept)))
+    return OrderTest(observed, np.maximum(values[kept], 0.0), count, int(np.sum(~kept)))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.base.warnings import InterruptedWarning, warn_caller
 from moestat.estimation.inference.covariance import AtInputs
+from moestat.estimation.progress import Report
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers import Newton, Solution
@@ -22,8 +23,8 @@ __all__ = ["MOST_RESAMPLES", "Refits", "parametric_samples", "refit", "reweighte
 MOST_RESAMPLES = 1_000_000
 """More estimates than this would not fit into memory."""
 
-_BATCH = 64
-"""Data sets that are in memory at a time."""
+_BATCH, _ROWS = 64, 200_000
+"""Data sets that are fitted at a time, and fewer of them where they have so many rows in all."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,6 @@ class Refits:
     ----------
     params : ndarray of shape (B, P)
         Estimates; rows of fits that failed or are not certified are NaN.
-    log_likelihood : ndarray of shape (B,)
-        Their log-likelihoods, NaN likewise.
     n_failed : int
         Fits that raised an exception.
     n_uncertified : int
@@ -43,7 +42,6 @@ class Refits:
     """
 
     params: FloatArray
-    log_likelihood: FloatArray
     n_failed: int
     n_uncertified: int
 
@@ -51,43 +49,46 @@ class Refits:
 def refit(
     family: Family,
     samples: Iterator[Sample],
-    starts: Callable[[Sample], FloatArray],
+    start: FloatArray,
     threads: int | None = None,
+    report: Report | None = None,
 ) -> Refits:
-    """Fit one family to each sample from its starts (m, P), and keep the highest certified end."""
+    """Fit one family to each sample from one start (P,).
+
+    Interrupted, it has the fits so far, and warns; before two of them it raises.
+    """
     params: list[FloatArray] = []
-    heights: list[float] = []
     failed = uncertified = 0
-    solver, target = Newton(), Cores(threads)
-    while batch := list(islice(samples, _BATCH)):
-        points = [np.clip(starts(sample), family.lower, family.upper) for sample in batch]
-        problems = [
-            Problem(family, s)
-            for s, own in zip(batch, points, strict=True)
-            for _ in range(len(own))
-        ]
-        flat = [point for own in points for point in own]
-        ends = attempt(
-            [solver.steps(p, start) for p, start in zip(problems, flat, strict=True)],
-            problems,
-            target,
-        )
-        at = 0
-        for own in points:
-            mine: list[Any] = ends[at : at + len(own)]
-            at += len(own)
-            solutions: list[Solution] = [end for end in mine if isinstance(end, Solution)]
-            certified = [s for s in solutions if s.certificate.certified]
-            if certified:
-                best = max(certified, key=lambda s: s.log_likelihood)
-                params.append(best.theta)
-                heights.append(best.log_likelihood)
-            else:
-                failed += not solutions
-                uncertified += bool(solutions)
+    solver, target, start = Newton(), Cores(threads), np.clip(start, family.lower, family.upper)
+    try:
+        for batch in _batches(samples):
+            problems = [Problem(family, one) for one in batch]
+            for end in attempt([solver.steps(p, start) for p in problems], problems, target):
                 params.append(np.full(family.n_params, np.nan))
-                heights.append(np.nan)
-    return Refits(np.array(params), np.array(heights), failed, uncertified)
+                if not isinstance(end, Solution):
+                    failed += 1
+                elif not end.certificate.certified:
+                    uncertified += 1
+                else:
+                    params[-1] = end.theta
+            if report is not None:
+                report.count(len(params))
+    except KeyboardInterrupt:
+        if len(params) < 2:
+            raise
+        warn_caller(f"interrupted: {len(params)} resamples were fitted", InterruptedWarning)
+    return Refits(np.array(params), failed, uncertified)
+
+
+def _batches(samples: Iterator[Sample]) -> Iterator[list[Sample]]:
+    batch: list[Sample] = []
+    for one in samples:
+        batch.append(one)
+        if len(batch) == _BATCH or len(batch) * one.size >= _ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def reweighted_samples(

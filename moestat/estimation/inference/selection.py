@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ import numpy as np
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int
+from moestat.base.warnings import InterruptedWarning, warn_caller
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit, fit_data
 from moestat.estimation.formula import fit_formula
 from moestat.estimation.groups import Grouping, arranged
 from moestat.estimation.inference.found import check_likelihood
+from moestat.estimation.progress import LOG, reported
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.model.family import Family
@@ -52,11 +55,14 @@ class Selection:
         without folds), ``certified``.
     criterion : str
         The one that chooses.
+    left : tuple
+        Keys of the fits that are not there, for the selection was interrupted.
     """
 
     results: dict[Any, MoEResults] = field(repr=False)
     table: dict[str, FloatArray] = field(repr=False)
     criterion: str
+    left: tuple[Any, ...] = ()
 
     def chosen(self, criterion: str | None = None) -> Any:
         """The number of experts that a criterion chooses, of formulas with its formula.
@@ -88,7 +94,8 @@ class Selection:
 
     def __repr__(self) -> str:
         tried = ", ".join(map(str, self.results))
-        return f"<Selection: {self.criterion} chooses {self.chosen()} of k = {tried} experts>"
+        cut = ", interrupted" * bool(self.left)
+        return f"<Selection: {self.criterion} chooses {self.chosen()} of k = {tried} experts{cut}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p><pre>{escape(str(self))}</pre>"
@@ -110,10 +117,14 @@ class Selection:
         if left_out:
             keys = ", ".join(map(str, left_out))
             lines.append(f"not chosen from, no certified maximum or a collapsed expert: {keys}")
+        if self.left:
+            lines.append(f"interrupted before: {', '.join(map(str, self.left))}")
         return "\n".join([*lines, f"chosen: {chosen}"])
 
     def plot(self, ax: Any = None) -> Any:
         """Each information criterion less its minimum against the number of experts.
+
+        Of several formulas the criterion that chooses, with a line for each of them.
 
         Parameters
         ----------
@@ -127,12 +138,27 @@ class Selection:
         """
         if ax is None:
             ax = new_axes()
-        for marker, name in zip("os^D", ("aic", "bic", "hq", "icl"), strict=True):
-            column = self.table[name]
-            ax.plot(self.table["k"], column - np.nanmin(column), marker=marker, label=name.upper())
-        ax.set_xticks(self.table["k"])
+        k = self.table["k"]
+        formulas = list(dict.fromkeys(key[0] for key in self.results if isinstance(key, tuple)))
+        if formulas:
+            of = np.array([formulas.index(key[0]) for key in self.results])
+            sign = -1.0 if self.criterion == "cv" else 1.0
+            value = sign * self.table[self.criterion]
+            lines = [(text, of == j, value) for j, text in enumerate(formulas)]
+            what = f"{self.criterion.upper()} less its minimum"
+            if sign < 0.0:
+                what = "mean log-density of held-out rows below the best"
+        else:
+            everywhere = np.ones(k.size, dtype=bool)
+            lines = [
+                (name.upper(), everywhere, self.table[name]) for name in ("aic", "bic", "hq", "icl")
+            ]
+            what = "criterion less its minimum"
+        for marker, (label, at, column) in zip(cycle("os^Dv"), lines, strict=False):
+            ax.plot(k[at], column[at] - np.nanmin(column), marker=marker, label=label)
+        ax.set_xticks(np.unique(k))
         ax.set_xlabel("number of experts")
-        ax.set_ylabel("criterion less its minimum")
+        ax.set_ylabel(what)
         ax.legend(frameon=False)
         return ax
 
@@ -165,6 +191,7 @@ def select(
     sample_weight: Any = None,
     data: Any = None,
     rng: Any = None,
+    verbose: bool = False,
     **options: Any,
 ) -> Selection:
     """Fit several numbers of experts and compare them.
@@ -190,6 +217,8 @@ def select(
         The data of formulas.
     rng : numpy.random.Generator, int or None
         Source of starts and folds.
+    verbose : bool
+        Whether to show on standard error how far it is.
     **options
         Further arguments of `moestat.fit`, or of `moestat.fit_formula`.
 
@@ -209,6 +238,8 @@ def select(
     - 2 l`` (Hannan and Quinn 1979), ``ICL = BIC + 2 H`` with the entropy H of the assignments
     (Biernacki, Celeux and Govaert 2000).  With too many experts a maximum has flat directions,
     and the theory behind AIC does not hold; that of BIC does (Keribin 2000).
+
+    Interrupted (Ctrl-C), it has the fits so far, with an `InterruptedWarning`.
 
     Examples
     --------
@@ -256,34 +287,48 @@ def select(
         check_likelihood("select", model)
         by_name = not isinstance(family, Family) and "starts" not in solving
         fits = [partial(_by_data, model, read, solving, by_name)]
+    keys = [
+        size if len(fits) == 1 else (which, size) for which in formulas or [""] for size in sizes
+    ]
     results: dict[Any, MoEResults] = {}
-    columns: dict[str, list[float]] = {name: [] for name in _COLUMNS}
+    entries: list[dict[str, float]] = []
     labels: IntArray | None = None
-    for which, made in zip(formulas or [""], fits, strict=True):
-        for size in sizes:
-            own = generator.spawn(1)[0]
-            result = made(size, own)
-            check_likelihood("select", result.family)
-            if parts is not None and labels is None:
-                labels = _labels(result.rows, parts, generator)
-            results[size if len(fits) == 1 else (which, size)] = result
-            entries = {
-                "k": size,
-                "llf": result.llf,
-                "df": result.identified.rank,
-                "aic": result.aic,
-                "bic": result.bic,
-                "hq": result.hqic,
-                "icl": result.icl,
-                "cv": np.nan if labels is None else _held_out(result, labels, own, solving),
-                "certified": result.certificate.certified,
-            }
-            for name, value in entries.items():
-                columns[name].append(float(value))
+    steps = [(made, size) for made in fits for size in sizes]
+    with reported("select", verbose, len(keys), "fits") as report:
+        try:
+            for key, (made, size) in zip(keys, steps, strict=True):
+                own = generator.spawn(1)[0]
+                result = made(size, own)
+                check_likelihood("select", result.family)
+                if parts is not None and labels is None:
+                    labels = _labels(result.rows, parts, generator)
+                cv = np.nan if labels is None else _held_out(result, labels, own, solving)
+                entries.append(_entries(result, size, cv))
+                results[key] = result
+                report.count(len(results))
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            warn_caller(f"interrupted: {len(results)} of {len(keys)} fits", InterruptedWarning)
     if len({result.nobs for result in results.values()}) > 1:
         raise ValueError("missing: formulas leave out different rows, and cannot be compared")
-    table = {name: np.array(values) for name, values in columns.items()}
-    return Selection(results, table, criterion)
+    table = {name: np.array([row[name] for row in entries]) for name in _COLUMNS}
+    return Selection(results, table, criterion, tuple(keys[len(results) :]))
+
+
+def _entries(result: MoEResults, size: int, cv: float) -> dict[str, float]:
+    """A row of the table."""
+    return {
+        "k": float(size),
+        "llf": result.llf,
+        "df": float(result.identified.rank),
+        "aic": result.aic,
+        "bic": result.bic,
+        "hq": result.hqic,
+        "icl": result.icl,
+        "cv": cv,
+        "certified": float(result.certificate.certified),
+    }
 
 
 def _formulas_of(X: Any) -> list[str] | None:
@@ -335,6 +380,7 @@ def _held_out(
     model, data = result.family, result.rows
     groups = data.groups
     for fold in np.unique(labels):
+        LOG.info("%d experts, fold %d of %d", model.n_experts, fold + 1, labels.max() + 1)
         held = labels == fold
         fitted = fit(
             model,

@@ -24,7 +24,7 @@ from moestat.estimation.reading.table import Column, Table, as_table, column_nam
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FormulaInputs", "Parsed", "first_dependent", "parsed", "used_names"]
+__all__ = ["FormulaInputs", "Parsed", "parsed", "used_names"]
 
 _INTERCEPT = "Intercept"
 
@@ -325,6 +325,10 @@ class FormulaInputs:
             design[j] = column
         return Inputs(design, tuple(columns) or ("1",), table, self)
 
+    def plain_columns(self, table: Table) -> tuple[np.ndarray, ...]:
+        """Copies of the columns that the formula names, numbers or words."""
+        return tuple(np.array(_plain(table[name].values)) for name in self.names)
+
     def inputs(self, data: Any) -> Inputs:
         """Inputs of new data with the columns that the formula names."""
         return self.inputs_of(table_of(data, self.names))
@@ -332,6 +336,20 @@ class FormulaInputs:
     def union(self, data: Any) -> FloatArray:
         """Inputs (n, d) of new data."""
         return self.inputs(data).matrix
+
+    def variables(self) -> dict[str, Any]:
+        """Columns of the data in terms of experts or gate; levels of those coded by levels."""
+        factors = [factor for part in self.parts[:2] for term in part for factor in term]
+        used, _ = used_names(factors, self.names, self._scope)
+        coded = {str(name) for spec in self._specs for name in _categorical(spec)}
+        levels = dict(zip(self.names, self.levels, strict=True))
+        values = dict(zip(self.names, self.specimens, strict=True))
+        return {
+            name: np.unique(values[name])
+            if levels[name] is None and name in coded
+            else levels[name]
+            for name in used
+        }
 
     def response_of(self, data: Any) -> Column:
         """The response in new data."""
@@ -497,19 +515,3 @@ def _untagged(value: Any) -> Any:
     if "array" in value:
         return np.array(value["array"])
     return [_untagged(part) for part in value["list"]]
-
-
-def first_dependent(design: FloatArray, constant: bool = True) -> int | None:
-    """The first column (n, q) that is a linear combination of those before it, and of 1."""
-    basis = [np.full(len(design), 1.0 / np.sqrt(len(design)))] if constant else []
-    for j, column in enumerate(design.T):
-        size = np.linalg.norm(column)
-        rest = column
-        for _ in range(2 if basis else 0):
-            Q = np.column_stack(basis)
-            rest = rest - Q @ (Q.T @ rest)
-        left = np.linalg.norm(rest)
-        if left <= 1e-10 * size:
-            return j
-        basis.append(rest / left)
-    return None
