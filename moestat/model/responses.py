@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Likelihood, Units
 from moestat.base.validate import as_floats
 from moestat.model.reference import apart
 
-__all__ = ["between", "decode", "draws", "positive", "real", "variances"]
+__all__ = ["between", "decode", "draws", "positive", "positive_likelihood", "real", "variances"]
 
 
 def between(low: float, high: float, words: str) -> Callable[[Any, int], FloatArray]:
@@ -26,10 +26,6 @@ def between(low: float, high: float, words: str) -> Callable[[Any, int], FloatAr
         return response
 
     return encode
-
-
-positive = between(0.0, np.inf, "positive numbers")
-"""Positive responses (n,), checked."""
 
 
 def real(y: Any, n_classes: int) -> FloatArray:
@@ -61,3 +57,31 @@ def draws(law: Callable[[FloatArray], Any]) -> Callable[..., FloatArray]:
         return np.asarray(law(eta).rvs(size=eta.shape[1], random_state=rng), dtype=np.float64)
 
     return draw
+
+
+positive = between(0.0, np.inf, "positive numbers")
+"""Positive responses (n,), checked."""
+
+
+def positive_likelihood(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
+    """The likelihood of a positive response whose mean, or scale, is the exponential of eta.
+
+    Parameters
+    ----------
+    law : callable
+        ``law(eta)`` of `Likelihood`, of which responses are drawn unless ``draw`` is given.
+    **fields
+        What else is its own.
+    """
+    common: dict[str, Any] = {
+        "n_responses": lambda n_classes: None,
+        "channels": (),
+        "encode": positive,
+        "decode": decode,
+        "draw": draws(law),
+        "dtype": np.float64,
+        "link": np.log,
+        "ends": (0.0, np.inf),
+        "units": Units(shift_response=False, scale_response=False),
+    }
+    return Likelihood(law=law, **(common | fields))

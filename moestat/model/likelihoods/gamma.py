@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import Channel, FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log
 from moestat.model.reference import HALF_LOG_2PI, apart, log_gamma
-from moestat.model.responses import decode, positive
+from moestat.model.responses import positive_likelihood
 
 _STEEPEST = 300.0
 """Predictors beyond this size count as this: their means are out of reach, products finite."""
@@ -85,23 +85,16 @@ def typical(rng, n_experts):
     return {"phi": apart(rng, n_experts, (), 0.1, 0.4)}
 
 
-LIKELIHOOD = Likelihood(
+LIKELIHOOD = positive_likelihood(
     name="gamma",
-    n_responses=lambda n_classes: None,
     channels=(Channel("phi", log=True),),
     block=block,
     reference=reference,
     typical=typical,
-    encode=positive,
-    decode=decode,
     draw=draw,
-    dtype=np.float64,
     spread=spread,
-    link=np.log,
     law=law,
-    ends=(0.0, np.inf),
     bounds={"phi": (1e-6, 1e6)},
     source="McCullagh and Nelder (1989), Ch. 8",
-    units=Units(shift_response=False, scale_response=False),
     collapse="phi",
 )

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import Channel, FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.reference import HALF_LOG_2PI, apart
-from moestat.model.responses import decode, draws, positive
+from moestat.model.responses import positive_likelihood
 
 _STEEPEST = 100.0
 """Predictors below -100 count as this: their means are out of reach, and products stay finite."""
@@ -71,23 +71,15 @@ def typical(rng, n_experts):
     return {"phi": apart(rng, n_experts, (), 0.1, 0.4)}
 
 
-LIKELIHOOD = Likelihood(
+LIKELIHOOD = positive_likelihood(
     name="inverse-gaussian",
-    n_responses=lambda n_classes: None,
     channels=(Channel("phi", log=True),),
     block=block,
     reference=reference,
     typical=typical,
-    encode=positive,
-    decode=decode,
-    draw=draws(law),
-    dtype=np.float64,
     spread=spread,
-    link=np.log,
     law=law,
-    ends=(0.0, np.inf),
     bounds={"phi": (1e-6, 1e6)},
     source="McCullagh and Nelder (1989), Sec. 2.2",
-    units=Units(shift_response=False, scale_response=False),
     collapse="phi",
 )

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import Channel, FloatArray, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.censoring import censored as censored_likelihood
 from moestat.model.reference import HALF_LOG_2PI
-from moestat.model.responses import decode, draws, positive, variances
+from moestat.model.responses import positive_likelihood, variances
 
 
 @device
@@ -63,24 +63,16 @@ def make(censored: bool = False) -> Likelihood:
     return censored_likelihood(LIKELIHOOD, "normal", 2.0) if censored else LIKELIHOOD
 
 
-LIKELIHOOD = Likelihood(
+LIKELIHOOD = positive_likelihood(
     name="log-normal",
-    n_responses=lambda n_classes: None,
     channels=(Channel("nu", log=True),),
     block=block,
     reference=reference,
     typical=variances,
-    encode=positive,
-    decode=decode,
-    draw=draws(law),
-    dtype=np.float64,
     spread=spread,
-    link=np.log,
     law=law,
-    ends=(0.0, np.inf),
     bounds={"nu": (1e-6, 1e6)},
     source="Johnson, Kotz and Balakrishnan (1994), Ch. 14",
-    units=Units(shift_response=False, scale_response=False),
     collapse="nu",
     configure=make,
 )

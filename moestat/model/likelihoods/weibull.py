@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import Channel, FloatArray, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.censoring import censored as censored_likelihood
 from moestat.model.reference import apart
-from moestat.model.responses import decode, draws, positive
+from moestat.model.responses import positive_likelihood
 
 _STEEPEST = 300.0
 """Exponents beyond this count as this: such responses are out of reach, products stay finite."""
@@ -110,24 +110,16 @@ def make(censored: bool = False) -> Likelihood:
     return censored_likelihood(LIKELIHOOD, "extreme", 1.0) if censored else LIKELIHOOD
 
 
-LIKELIHOOD = Likelihood(
+LIKELIHOOD = positive_likelihood(
     name="weibull",
-    n_responses=lambda n_classes: None,
     channels=(Channel("sigma", log=True),),
     block=block,
     reference=reference,
     typical=typical,
-    encode=positive,
-    decode=decode,
-    draw=draws(law),
-    dtype=np.float64,
     spread=spread,
-    link=np.log,
     law=law,
-    ends=(0.0, np.inf),
     bounds={"sigma": (1e-3, 1e3)},
     source="Kalbfleisch and Prentice (2002), Sec. 2.2",
-    units=Units(shift_response=False, scale_response=False),
     collapse="sigma",
     configure=make,
 )
@@ -138,21 +130,12 @@ def make_exponential(censored: bool = False) -> Likelihood:
     return censored_likelihood(EXPONENTIAL, "extreme", 0.0) if censored else EXPONENTIAL
 
 
-EXPONENTIAL = Likelihood(
+EXPONENTIAL = positive_likelihood(
     name="exponential",
-    n_responses=lambda n_classes: None,
-    channels=(),
     block=exponential_block,
     reference=exponential_reference,
-    encode=positive,
-    decode=decode,
-    draw=draws(exponential_law),
-    dtype=np.float64,
     spread=exponential_spread,
-    link=np.log,
     law=exponential_law,
-    ends=(0.0, np.inf),
     source="Kalbfleisch and Prentice (2002), Sec. 2.2",
-    units=Units(shift_response=False, scale_response=False),
     configure=make_exponential,
 )
