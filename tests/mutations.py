@@ -2,13 +2,15 @@
 
     python -m tests.mutations [--compiled] [--neutral] [--tests] [MODULE_PART ...] [CONSTANT ...]
 
-Every number named at the top of a module under ``moestat/solvers`` and ``moestat/kernels`` is made
-thirty times larger and smaller (whole numbers: four times), one after the other, and the fits of
-``tests/solvers/test_costs.py`` run again.  With ``--neutral`` it becomes 0 and next to infinite
-instead, which takes what it limits away.  A constant is noticed when the passes of a case change
-by more than the slack of that test, when a fit is not certified any more, or when it raises.  With
-``--tests`` the tests beside the module run, too, for constants that the costs do not notice.
-Numbers inside compiled loops take ``--compiled``: a process and a compilation of its own for each.
+Every number named at the top of a module of the solvers, kernels and estimation, or in a record
+there (``TRUST.accept``), is made thirty times larger and smaller (whole numbers: four times), one
+after the other, and the fits of ``tests/solvers/test_costs.py`` run again, for estimation forty
+default searches.  With ``--neutral`` it becomes 0 and next to infinite instead, which takes what it
+limits away.  A constant is noticed when the passes of a case change by more than the slack of that
+test, or the mean height of searches by more than 1, when a fit is not certified any more, or when
+it raises.  With ``--tests`` the tests beside the module run, too, for those that the costs do not
+notice.  Numbers inside compiled loops take ``--compiled``: a process and a compilation of its own
+for each.
 
 Not part of the test suite: it takes minutes.  A constant that nothing notices goes, or gets a test.
 """
@@ -24,42 +26,44 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import moestat
+from moestat.solvers.rules import WorkRules
 
 ROOT = Path(moestat.__file__).parent
-FOLDERS = ("solvers", "kernels")
+FOLDERS = ("solvers", "kernels", "estimation")
 
 COMPILED = {
-    "corrector": ("_SMALL", "_SMALLER", "_FINER", "_NEGLIGIBLE"),
-    "moments": ("_CLOSE", "_STEEPEST"),
-    "eigen": ("_SWEEPS", "_EPSILON"),
-    "region": ("MOST_ROTATIONS",),
-    "rows": ("_NEGLIGIBLE",),
-    "cpu": ("SAMPLES",),
+    "rules": {
+        *("TRUST.rounding", "TRUST.accept", "TRUST.smallest", "TRUST.largest", "TRUST.patience"),
+        *("TRUST.sweeps", "TRUST.rotations", "BFGS.flatter", "BFGS.trials"),
+        *("RULES.close", "RULES.small", "RULES.smaller", "RULES.negligible"),
+    },
+    "rows": {"_NEGLIGIBLE"},
+    "cpu": {"SAMPLES"},
 }
 """Constants that loops have read when they were compiled."""
 
 NOT_TUNED = {
-    *("_SPLIT", "_SHARE", "_ROOT", "_FLOAT", "_ROOT_2", "ZEROS", "ONES", "OBSERVED", "COMPLETE"),
-    *("EXPECTATION", "GROUP", "USED", "PAIR", "SIGN", "ROWS", "TILE", "INFORMED", "_SEED"),
-    *("_CACHE_LINE", "_GRAM_SHAPE"),
+    *("ZEROS", "ONES", "OBSERVED", "COMPLETE", "EXPECTATION", "GROUP", "USED", "PAIR", "SIGN"),
+    *("ROWS", "TILE", "INFORMED", "SEARCH.seed", "_ROOT_2", "_CACHE_LINE", "_GRAM_SHAPE"),
 }
 """Names of columns, sizes of types, values of mathematics."""
 
 MEMORY_AND_THREADS = {
-    *("_PART", "_PARTS", "_PREVIEWED_PART"),
-    *("_WORTH_A_THREAD", "_OF_A_ROW", "CHUNK", "_VALUE_CHUNK", "SAMPLES", "LANES", "PRODUCTS"),
-    *("_SHARE_OF_FREE", "_SIMULATED_MEMORY", "_TILES", "_SHARED_BYTES", "WORKSPACE_BYTES"),
-    *("_CHUNK", "_SUM_THREADS", "_MOST_PROBLEMS", "GRAM_TILE", "TILES", "_METRIC_ROWS"),
+    *("CHUNK", "SAMPLES", "LANES", "PRODUCTS", "_SHARE_OF_FREE", "_SIMULATED_MEMORY", "_TILES"),
+    *("_SHARED_BYTES", "WORKSPACE_BYTES", "_CHUNK", "_SUM_THREADS", "_MOST_PROBLEMS", "GRAM_TILE"),
+    *("TILES", *(f"WORK.{field}" for field in WorkRules._fields)),
 }
 """Sizes of blocks: they change seconds and memory, which the benchmarks measure, not passes."""
 
-LONGEST = 10.0
+LONGEST = 60.0
 """Seconds of processor time after which a case does not end."""
 
 CASES = {
@@ -87,9 +91,13 @@ def constants(module: str) -> Iterator[tuple[str, Any]]:
         for target in ast.walk(node.targets[0]):
             if isinstance(target, ast.Name) and target.id.upper() == target.id:
                 value = getattr(loaded, target.id)
-                numbers = value if isinstance(value, tuple) else (value,)
-                if numbers and all(type(v) in (int, float) for v in numbers):
-                    yield target.id, value
+                named = {target.id: value}
+                if hasattr(value, "_asdict"):
+                    named = {f"{target.id}.{field}": v for field, v in value._asdict().items()}
+                for name, each in named.items():
+                    numbers = each if isinstance(each, tuple) else (each,)
+                    if numbers and all(type(v) in (int, float) for v in numbers):
+                        yield name, each
 
 
 def mutants(value: Any, neutral: bool = False) -> list[Any]:
@@ -105,10 +113,32 @@ def mutants(value: Any, neutral: bool = False) -> list[Any]:
 
 def put(module: str, name: str, value: Any) -> None:
     """Set a constant in its module and wherever it was imported to."""
+    name, _, field = name.partition(".")
     before = getattr(sys.modules[module], name)
+    value = before._replace(**{field: value}) if field else value
     for key, loaded in list(sys.modules.items()):
         if key.startswith(("moestat.", "tests.")) and getattr(loaded, name, None) is before:
             setattr(loaded, name, value)
+
+
+def searches(name: str, **options: Any) -> Iterator[Any]:
+    """Default calls on small data sets; what a search ends short of is passes below."""
+    for seed in range(20):
+        family = moestat.family(name, gate="softmax", n_experts=3, n_features=2, **options)
+        theta = family.pin(2.0 * np.random.default_rng(seed).normal(size=family.n_params))
+        theta = np.clip(theta, family.lower, family.upper)
+        X, y = moestat.sample(family, theta, 400, rng=seed, design=moestat.Uniform(-2, 2))
+        yield moestat.fit(family, X, y, rng=seed, threads=1)
+
+
+SEARCHES = {
+    "searches, numbers": (partial(searches, "gaussian"), 0.0),
+    "searches, classes": (partial(searches, "multinomial", n_classes=3), 0.0),
+}
+"""Twenty searches each, for constants of estimation, and what they are for: their mean height."""
+
+HEIGHT = 1.0
+"""Change of the mean height of searches, in units of log-likelihood, that is one."""
 
 
 def costs(module: str) -> dict[str, float]:
@@ -118,7 +148,7 @@ def costs(module: str) -> dict[str, float]:
 
     parts = next((found for key, found in CASES.items() if key in module), ("",))
     passes = {}
-    for case, (fits, _) in FITS.items():
+    for case, (fits, _) in (SEARCHES if "estimation" in module else FITS).items():
         if not any(part in case for part in parts):
             continue
         signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST)
@@ -131,6 +161,8 @@ def costs(module: str) -> dict[str, float]:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         good = case in UNCERTIFIED or all(fit.certificate.certified for fit in found)
         total = sum(fit.certificate.passes for fit in found)
+        if case in SEARCHES:
+            good, total = True, float(np.mean([fit.log_likelihood for fit in found]))
         passes[case] = total if good else float("nan")
     return passes
 
@@ -142,6 +174,10 @@ def noticed(before: dict[str, float], after: dict[str, float]) -> str:
     worst = ""
     largest = SLACK
     for case, passes in before.items():
+        if case in SEARCHES:
+            gained = after[case] - passes
+            worst = worst or (f"{case}: {gained:+.2f}" if abs(gained) > HEIGHT else "")
+            continue
         change = after[case] / passes - 1.0
         if change != change:
             return f"{case}: fails"
@@ -194,7 +230,7 @@ def main() -> None:
     parser.add_argument("--compiled", action="store_true", help="those inside compiled loops")
     parser.add_argument("--tests", action="store_true", help="tests beside the module, too")
     options = parser.parse_args()
-    named = {part for part in options.parts if part.upper() == part}
+    named = {part for part in options.parts if part.partition(".")[0].isupper()}
     asked = [part for part in options.parts if part not in named]
     paths = [p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))]
     for path in paths:

@@ -84,7 +84,7 @@ class _Reader:
             X = X.copy()  # it may be the caller's own
             X[list(self.family.held)] = 0.0
         found = Sample(X, response, weight)
-        return found if self.units is None else found.within(self.units)
+        return found if self.units is None else found.convert(self.units)
 
 
 def _numbers(
@@ -262,12 +262,12 @@ class _Rows(Sample):
     def part(self, rows: slice) -> Sample:
         return self.reader.sample(self.blocks[rows.start])
 
-    def over(self, function: Callable[[Sample], T]) -> Iterator[T]:
+    def map_parts(self, function: Callable[[Sample], T]) -> Iterator[T]:
         return self.blocks.map(partial(_through, self.reader, function), self.threads)
 
-    def within(self, units: DataUnits) -> _Rows:
+    def convert(self, units: DataUnits) -> _Rows:
         reader = replace(self.reader, units=units)
-        return replace(self, reader=reader, sampled=self.sampled.within(units))
+        return replace(self, reader=reader, sampled=self.sampled.convert(units))
 
 
 def _through(reader: _Reader, function: Callable[[Sample], T], number: int, block: Block) -> T:
@@ -464,7 +464,7 @@ def _fit(
             points = _highest(small.problem, points)
         for j, start in enumerate(into_box(inner.family, points)):
             # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
-            begun.problems.append(replace(inner.again(), seen=1))
+            begun.problems.append(replace(inner.restart(), seen=1))
             begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
             begun.labels.append(f"{rule.name} {j}")
             begun.counts.append(1)

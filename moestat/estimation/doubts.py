@@ -117,7 +117,7 @@ def _rises(problem: Problem, solution: Solution, move: FloatArray) -> bool:
     """Whether a move loses nothing, and the opposite move does."""
 
     def height(at: FloatArray) -> float:
-        return sum(problem.data.over(partial(_height, problem, at)))
+        return sum(problem.data.map_parts(partial(_height, problem, at)))
 
     least = solution.log_likelihood - _COST
     return height(solution.theta + move) > least > height(solution.theta - move)
@@ -209,7 +209,7 @@ def _height(problem: Problem, theta: FloatArray, part: Sample) -> float:
 def _unit_doubts(standard: Standardised) -> list[Doubt]:
     """Data far from unit scale in what the family does not follow."""
     family = standard.original.family
-    inner = data_units(standard.original.data).within(standard.coordinates.units)
+    inner = data_units(standard.original.data).compose(standard.coordinates.units)
     used = np.array(family.read, dtype=np.int64)
     far = []
     scale = inner.scale[used]

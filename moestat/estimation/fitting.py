@@ -35,11 +35,11 @@ from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
 from moestat.solvers import Newton, QuasiNewton, Search, Solution, Solver
-from moestat.solvers.certificate import GAIN_LIMIT
 from moestat.solvers.driver import ONE_THREAD, Cores, attempt
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 from moestat.solvers.quasi_newton import MANY
+from moestat.solvers.rules import GAIN_LIMIT
 from moestat.solvers.trust_region.kinks import has_kinks
 
 __all__ = [
@@ -249,7 +249,7 @@ class BegunFit:
             points = drawing.draw(rule, rng) if drawing else rule.draw(inner, rng)
             counts = [1] * len(points)
         for j, point in enumerate(into_box(inner.family, points)):
-            self.problems.append(replace(inner.again(), seen=seen))
+            self.problems.append(replace(inner.restart(), seen=seen))
             self.iterations.append(self.solver.steps(self.problems[-1], point))
             self.labels.append(f"{rule.name} {j}")
         self.lower += sum(counts[len(points) :])

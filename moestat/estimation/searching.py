@@ -51,10 +51,10 @@ from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
 from moestat.solvers.least_squares.base import LeastSquaresSolver
-from moestat.solvers.newton import newton_steps
 from moestat.solvers.penalised import SprungProblem
 from moestat.solvers.problem import Iteration, Objective, Problem
 from moestat.solvers.quasi_newton import MANY
+from moestat.solvers.trust_region.newton_loop import newton_steps
 
 __all__ = ["Agreement", "Moves", "Pool", "Race", "SpringStarts", "least_squares", "on_threads"]
 
@@ -423,7 +423,7 @@ def _climbed(
 def _ended(problem: Problem, points: FloatArray, steps: int, threads: int | None) -> list[Ended]:
     """Where points (m, P) are after so many steps, best first."""
     starts = into_box(problem.family, points)
-    ends = _climbed([problem.again() for _ in starts], starts, steps, threads)
+    ends = _climbed([problem.restart() for _ in starts], starts, steps, threads)
     sound = [np.isfinite(height) and not collapsed_atoms(problem, theta) for theta, height in ends]
     judged = [(end[0], end[1] if ok else -np.inf) for end, ok in zip(ends, sound, strict=True)]
     keep(judged, steps, problem.data.size)
@@ -437,25 +437,22 @@ def _some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem
         return problem
     standing = [level for level in data.levels[:-1] if not level.preview]
     if standing:
-        return problem.on(standing[-1])
+        return problem.replace_data(standing[-1])
     units = data.units
     count, weight = max(1, most * units.size // data.size), np.zeros(units.size)
     if np.ptp(units) == 0.0:
         weight[rng.choice(units.size, count, replace=False)] = 1.0
     else:
         np.add.at(weight, rng.choice(units.size, count, p=units / units.sum()), 1.0)
-    return problem.on(data.reweighted(weight))
+    return problem.replace_data(data.reweighted(weight))
 
 
 def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[Ended]:
     """A run of so many steps, by the kind of derivatives that a fit would take."""
     family = problem.family
     if family.has_jumps:
-        box = family.box_at(start)
-        ended = yield from newton_steps(
-            problem, Objective.OBSERVED, start, problem.metric(start), *box, 1e-6, steps
-        )
-        return ended[0], -ended[1].value
+        ran = yield from newton_steps(problem, Objective.OBSERVED, start, 1e-6, steps)
+        return ran.theta, -ran.value
     if family.is_regression:
         solver = replace(least_squares(family), max_iterations=steps)
         solution = yield from solver.steps(problem, start)

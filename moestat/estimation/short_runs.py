@@ -29,10 +29,10 @@ from moestat.solvers import Newton
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
-from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Iteration, Objective, Problem, Request
 from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.squares import profile_log_likelihood
+from moestat.solvers.trust_region.newton_loop import newton_steps
 
 __all__ = ["ShortRuns"]
 
@@ -304,7 +304,7 @@ class ShortRuns:
         P = family.n_params
         rows = max(_ROWS, _ROWS_PER_PARAMETER * P, int(_WORK / P**2))
         if len(data.levels) > 1:
-            return problem.on(data.levels[0]), problem.on(data.levels[-2]), True
+            return problem.replace_data(data.levels[0]), problem.replace_data(data.levels[-2]), True
         few, some = _some_rows(problem, rng, _ROWS), _some_rows(problem, rng, rows)
         return few, some, some.data is data
 
@@ -332,7 +332,7 @@ class ShortRuns:
 
     def _run(self, problem: Problem, points: FloatArray, steps: int) -> list[Ended]:
         """Runs of so many iterations; those with a collapsed atom count as the lowest."""
-        problems = [problem.again() for _ in points]
+        problems = [problem.restart() for _ in points]
         iterations = [
             _iteration(p, point, steps) for p, point in zip(problems, points, strict=True)
         ]
@@ -406,17 +406,14 @@ def _some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem
         weight[rng.choice(units.size, count, replace=False)] = 1.0
     else:
         np.add.at(weight, rng.choice(units.size, count, p=units / units.sum()), 1.0)
-    return problem.on(data.reweighted(weight))
+    return problem.replace_data(data.reweighted(weight))
 
 
 def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[Ended]:
     family = problem.family
     if family.has_jumps:
-        box = family.box_at(start)
-        ended = yield from newton_steps(
-            problem, Objective.OBSERVED, start, problem.metric(start), *box, 1e-6, steps
-        )
-        return ended[0], -ended[1].value
+        ran = yield from newton_steps(problem, Objective.OBSERVED, start, 1e-6, steps)
+        return ran.theta, -ran.value
     if _is_climbed(family):
         end, here, _ = yield from bfgs_steps(problem, start, -1, _CHEAPER * steps, _ENDED)
         return end, -here.value
@@ -452,7 +449,7 @@ def _judged(problem: Problem, runs: Sequence[Ended], rng: np.random.Generator) -
     more, judged = _some_rows(problem, rng, _JUDGED), []
     objective = Objective.RESIDUALS if problem.family.is_regression else Objective.VALUE
     for theta, _ in runs:
-        height = -more.again().evaluate(Request(objective, theta)).value
+        height = -more.restart().evaluate(Request(objective, theta)).value
         if problem.family.is_regression:
             height = profile_log_likelihood(-height, float(more.data.weight.sum()))
         judged.append((theta, height))

@@ -155,8 +155,8 @@ def standardise(original: Problem) -> Standardised:
     ):
         units = replace(units, centre=np.zeros_like(units.centre))
     coordinates = Coordinates(family, units)
-    inner = data.within(units)
-    box = _default_box(family, data, known.within(units))
+    inner = data.convert(units)
+    box = _default_box(family, data, known.compose(units))
     if family.given:
         scale = np.diag(coordinates.matrix)
         lower = (family.lower - coordinates.shift) / scale

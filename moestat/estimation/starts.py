@@ -15,8 +15,8 @@ from moestat.base.validate import as_floats, positive_int, real_in
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton
 from moestat.solvers.driver import drive
-from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Objective, Problem, Sample
+from moestat.solvers.trust_region.newton_loop import newton_steps
 
 __all__ = [
     "ClusterStarts",
@@ -473,21 +473,19 @@ class ClusterStarts:
             if family.expert.block is not None:
                 origin += scale.noise(family, rng)[0]
             origin = family.feasible(family.pin(origin))
-            own = some.again()
+            own = some.restart()
             own.assign(self.memberships(points, family.n_experts, rng))
             steps = newton_steps(
                 own,
                 Objective.COMPLETE,
                 origin,
-                own.metric(origin),
-                family.lower,
-                family.upper,
                 tolerance=1e-3,
                 max_iterations=self.steps,
+                bounds=(own.metric(origin), family.lower, family.upper),
             )
             problems.append(own)
             iterations.append(steps)
-        return np.array([end[0] for end in drive(iterations, problems, self.threads)])
+        return np.array([end.theta for end in drive(iterations, problems, self.threads)])
 
     def memberships(self, points: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
         """One row per atom, 1 for the points (q, n) nearest to its k-means++ seed, else 0."""

@@ -31,7 +31,7 @@ class DataUnits:
     level: float = 0.0
     unit: float = 1.0
 
-    def within(self, units: DataUnits) -> DataUnits:
+    def compose(self, units: DataUnits) -> DataUnits:
         """The same map for data that are in `units` already."""
         return DataUnits(
             (self.centre - units.centre) / units.scale,

@@ -11,17 +11,11 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.problem import Evaluation, Problem
-from moestat.solvers.trust_region.decrease import GAIN_LIMIT
+from moestat.solvers.rules import GAIN_LIMIT, ZERO_CURVATURE
 from moestat.solvers.trust_region.kinks import has_kinks, one_sided
 from moestat.solvers.trust_region.region import box_step, free_coordinates
 
-__all__ = [
-    *("GAIN_LIMIT", "ZERO_CURVATURE", "Certificate", "Spectrum", "certificate_of", "certify"),
-    "spectrum",
-]
-
-ZERO_CURVATURE = 1e-12
-"""Part of the largest curvature below which one counts as zero in `inertia`."""
+__all__ = ["Certificate", "Spectrum", "certificate_of", "certify", "spectrum"]
 
 
 @dataclass(frozen=True)
@@ -152,6 +146,7 @@ def certificate_of(
     status: str,
     iterations: int,
     doubt: bool,
+    *,
     kinks: int = 0,
     reach: float = 1.0,
 ) -> Certificate:
@@ -227,6 +222,5 @@ def certify(
     smooth = box_step(theta, slopes, here.hessian, metric, lower, upper, radius=1.0).decrease
     gain = max(predicted, smooth, 0.0)
     doubt = family.has_jumps or not np.isfinite(here.value)
-    return certificate_of(
-        problem, theta, values, slope, gain, status, iterations, doubt, kinks, reach
-    )
+    found = problem, theta, values, slope, gain, status, iterations, doubt
+    return certificate_of(*found, kinks=kinks, reach=reach)

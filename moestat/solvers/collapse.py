@@ -8,11 +8,9 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.rules import EM_RULES
 
 __all__ = ["collapsed_atoms"]
-
-_SAMPLES_PER_PARAMETER = 2.0
-_NARROW = 0.1
 
 
 def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
@@ -47,18 +45,18 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
         return ()
     scale = family.blocks[block]
     on_floor = theta[scale] <= family.lower[scale]
-    least = _SAMPLES_PER_PARAMETER * family.n_atom_params
+    least = EM_RULES.samples * family.n_atom_params
     spread = float(np.ptp(theta[scale]))
     if (
         not on_floor.any()
-        and spread <= -np.log(_NARROW)
+        and spread <= -np.log(EM_RULES.narrow)
         and data.weight.sum() >= least * len(scale)
     ):
         return ()  # one atom is fed at least, and none is narrow beside it
-    share: FloatArray = sum(data.over(partial(_shares, problem, theta)), np.zeros(len(scale)))
+    share: FloatArray = sum(data.map_parts(partial(_shares, problem, theta)), np.zeros(len(scale)))
     starved = share < least
     fed = np.min(theta[scale][~starved], initial=np.inf)
-    narrow = theta[scale] < fed + np.log(_NARROW)
+    narrow = theta[scale] < fed + np.log(EM_RULES.narrow)
     return tuple(int(i) for i in np.flatnonzero((share >= 1.0) & (on_floor | (starved & narrow))))
 
 

@@ -29,15 +29,9 @@ from moestat.solvers.problem import (
     Target,
     Value,
 )
+from moestat.solvers.rules import WORK
 
 __all__ = ["ONE_THREAD", "Cores", "attempt", "drive"]
-
-_WORTH_A_THREAD, _OF_A_ROW, _LIKELY_PASSES = 10_000_000, 300, 10
-"""Work from which on threads share a batch: handing a smaller pass over costs more.
-
-The work of a row is the number of derivatives, and what costs as much in any model, for each pass
-of which a run has an unknown number.
-"""
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ class Cores:
                     sums[place] = problem.evaluate_part(request, rows)
 
             work = sum((r.stop - r.start) * _of_a_row(p, request) for p, request, r in tasks)
-            helpers = min(threads, len(tasks)) - 1 if work > _WORTH_A_THREAD else 0
+            helpers = min(threads, len(tasks)) - 1 if work > WORK.thread else 0
             helping = [pool.submit(evaluate) for _ in range(helpers)]
             try:
                 evaluate()
@@ -95,10 +89,10 @@ class Cores:
 def _of_a_row(problem: Problem, request: Request) -> int:
     """Work of a row."""
     if isinstance(request, Run):
-        return _LIKELY_PASSES * (_OF_A_ROW + problem.family.n_params**2)
+        return WORK.passes * (WORK.row + problem.family.n_params**2)
     gradient = request.objective in (Objective.VALUE, Objective.SCORE)
     n_params = problem.family.n_params
-    return _OF_A_ROW + (n_params if gradient else n_params**2)
+    return WORK.row + (n_params if gradient else n_params**2)
 
 
 def drive(

@@ -21,11 +21,9 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.groups import atom_loop
 from moestat.model.family import Family
+from moestat.solvers.rules import WORK
 
 __all__ = ["GroupSums", "group_sums", "scores_of_groups"]
-
-_ROWS = 8192
-"""Rows whose slopes are in memory at a time, or those of one group."""
 
 
 @dataclass
@@ -104,11 +102,11 @@ def scores_of_groups(family: Family, theta: FloatArray, data: Any) -> FloatArray
 
 
 def _chunks(begin: IntArray, n: int) -> Iterator[tuple[slice, slice]]:
-    """Groups of about `_ROWS` rows, with these rows."""
+    """Groups of about `WORK.group_rows` rows, with these rows."""
     edges = np.append(begin, n)
     first = 0
     while first < begin.size:
-        last = int(np.searchsorted(edges, edges[first] + _ROWS, side="right")) - 1
+        last = int(np.searchsorted(edges, edges[first] + WORK.group_rows, side="right")) - 1
         last = min(max(last, first + 1), begin.size)
         yield slice(first, last), slice(int(edges[first]), int(edges[last]))
         first = last

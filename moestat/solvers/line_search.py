@@ -7,16 +7,36 @@ from dataclasses import replace
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.compiler.jit import compact, device
 from moestat.solvers.problem import Iteration, Request, ValueGradient
-from moestat.solvers.trust_region.decrease import ROUNDING
+from moestat.solvers.rules import BFGS, TRUST
 
-__all__ = ["DECREASE", "FLATTER", "HALVINGS", "Searched", "weak_wolfe"]
+__all__ = ["Searched", "judged", "next_trial", "weak_wolfe"]
 
-DECREASE, FLATTER, HALVINGS = 1e-4, 0.9, 40
-"""Parts of the predicted decrease and of the slope that a trial must meet, and trials at most."""
+TOO_LONG, TOO_SHORT, GOOD = range(3)
 
 Searched = tuple[FloatArray, ValueGradient, list[tuple[FloatArray, FloatArray]]]
 """The point found with its evaluation, and all trials with their gradients."""
+
+
+@device(forceinline=False)
+@compact
+def judged(values, slopes, predicted, t, room):
+    """What values and slopes at both ends say of the part t of a step that has some room."""
+    gained = values[0] - values[1]
+    if abs(gained) <= TRUST.rounding * abs(values[0]):
+        gained = -0.5 * t * (slopes[0] + slopes[1])
+    if not gained >= TRUST.accept * t * predicted:
+        return TOO_LONG
+    steep = slopes[0] if slopes[0] < 0.0 else 0.0
+    return GOOD if slopes[1] >= BFGS.flatter * steep or t >= room else TOO_SHORT
+
+
+@device(forceinline=False)
+@compact
+def next_trial(low, high, t):
+    """Between parts that were too short and too long, or twice as far."""
+    return 0.5 * (low + high) if high < np.inf else 2.0 * t
 
 
 def weak_wolfe(
@@ -40,20 +60,18 @@ def weak_wolfe(
     low, high, t = 0.0, np.inf, first
     slope = float(gradient @ step)
     best, tried = theta, []
-    for _ in range(HALVINGS):
+    for _ in range(BFGS.trials):
         t = min(t, room)
         point = np.clip(theta + t * step, lower, upper)
         there = yield replace(begin, theta=point)
         tried.append((point, there.gradient))
-        gained = value - there.value
-        if abs(gained) <= ROUNDING * abs(value):
-            gained = -0.5 * t * float((gradient + there.gradient) @ step)
-        if not gained >= DECREASE * t * predicted:
+        slopes = slope, float(there.gradient @ step)
+        verdict = judged((value, there.value), slopes, predicted, t, room)
+        if verdict == TOO_LONG:
             high = t
         else:
-            best, here = point, there
-            if there.gradient @ step >= FLATTER * min(slope, 0.0) or t >= room:
+            best, here, low = point, there, t
+            if verdict == GOOD:
                 break
-            low = t
-        t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * t
+        t = next_trial(low, high, t)
     return best, here, tried

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.solvers.rules import DETAIL
 
 __all__ = ["region_metric", "with_ridge"]
-
-_RIDGE = 1e-8
 
 
 def with_ridge(gram: FloatArray) -> FloatArray:
     """A matrix ``E[phi phi']`` with a ridge that makes it definite for constant inputs, too."""
-    return gram + _RIDGE * np.diag(np.diag(gram) + _RIDGE)
+    return gram + DETAIL.ridge * np.diag(np.diag(gram) + DETAIL.ridge)
 
 
 def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: int) -> FloatArray:

@@ -5,96 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.solvers.certificate import certify
 from moestat.solvers.needs import Needs
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
+from moestat.solvers.rules import TRUST
 from moestat.solvers.solution import Solution
-from moestat.solvers.trust_region.decrease import (
-    ACCEPT,
-    GAIN_LIMIT,
-    LEAST_PROGRESS,
-    PATIENCE,
-    PREVIEW_TOLERANCE,
-    SMALLEST_RADIUS,
-    finest_decrease,
-    is_converged,
-    next_radius,
-    straight_decrease,
-)
 from moestat.solvers.trust_region.kinks import has_kinks, kinked_steps
-from moestat.solvers.trust_region.large import LARGE, LargeRegion, Metric, region_of
-from moestat.solvers.trust_region.newton_loop import NewtonRun, run_newton
-from moestat.solvers.trust_region.region import Region
+from moestat.solvers.trust_region.newton_loop import newton_steps
 
-__all__ = ["Ended", "Newton", "newton_steps"]
-
-_LOOK = 10
-"""Iterations after which one looks whether they gain: passes over many rows are dear."""
+__all__ = ["Ended", "Newton"]
 
 Ended = tuple[FloatArray, Evaluation, str, int, float]
 """Parameters, evaluation, status, iterations, and the reach of steps across kinks."""
-
-
-def newton_steps(
-    problem: Problem,
-    objective: Objective,
-    theta: FloatArray,
-    metric: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    tolerance: float,
-    max_iterations: int,
-    level: int = -1,
-) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
-    """Minimise one objective from `theta`; returns (theta, evaluation, status, iterations).
-
-    The objective is that of one level of the data's detail.  An iteration costs one pass: value,
-    gradient and Hessian at the trial point come together.  On few data it runs as one loop, which
-    is more patient with steps that gain nothing.
-    """
-    begin = Request(objective, theta, level)
-    if theta.size <= LARGE and NewtonRun.is_for(problem, begin):
-        ran = yield from run_newton(begin, metric, lower, upper, tolerance, max_iterations)
-        return ran.theta, ran, ran.status, ran.iterations
-    here = yield begin
-    lengths = Metric(metric)
-    region = region_of(theta, here.gradient, here.hessian, lengths, lower, upper)
-    radius = 1.0
-    progress, idle = 0.0, 0
-    for iteration in range(max_iterations):
-        if iteration % _LOOK == _LOOK - 1:
-            idle = idle + _LOOK if progress < LEAST_PROGRESS * _LOOK / PATIENCE else 0
-            if idle >= PATIENCE or (idle and _has_nothing_left(region)):
-                return theta, here, "stalled", iteration
-            progress = 0.0
-        move = region.step(radius)
-        if is_converged(move.decrease, move.length, radius, here.value, tolerance):
-            return theta, here, "converged", iteration
-        trial = np.minimum(np.maximum(theta + move.step, lower), upper)
-        there = yield Request(objective, trial, level)
-        decrease = here.value - there.value
-        if max(move.decrease, abs(decrease)) <= finest_decrease(here.value):
-            decrease = straight_decrease(trial - theta, here, there)
-        ratio = decrease / move.decrease
-        if not np.isfinite(ratio):
-            ratio = -1.0
-        radius = next_radius(ratio, move.length, radius)
-        if ratio > ACCEPT:
-            theta, here = trial, there
-            region = region_of(theta, here.gradient, here.hessian, lengths, lower, upper)
-            progress += decrease
-        elif radius < SMALLEST_RADIUS:
-            return theta, here, "stalled", iteration + 1
-    return theta, here, "iteration limit", max_iterations
-
-
-def _has_nothing_left(region: Region | LargeRegion) -> bool:
-    """Whether a certificate would find a maximum."""
-    return bool((region.curvatures >= 0.0).all()) and region.step(1.0).decrease <= GAIN_LIMIT
 
 
 @dataclass(frozen=True)
@@ -166,7 +90,7 @@ class Newton:
         spent = 0
         for level, data in levels:
             metric = problem.metric(theta)
-            tolerance = max(self.tolerance, PREVIEW_TOLERANCE if data.preview else 0.0)
+            tolerance = max(self.tolerance, TRUST.preview if data.preview else 0.0)
             theta, here, status, iterations, reach = yield from self._climb(
                 problem, level, theta, metric, tolerance, most - spent
             )
@@ -193,8 +117,7 @@ class Newton:
             return (
                 yield from kinked_steps(problem, level, theta, metric, tolerance, max_iterations)
             )
-        box = problem.family.box_at(theta)
-        ended = yield from newton_steps(
-            problem, Objective.OBSERVED, theta, metric, *box, tolerance, max_iterations, level
+        ran = yield from newton_steps(
+            problem, Objective.OBSERVED, theta, tolerance, max_iterations, level
         )
-        return *ended, 1.0
+        return ran.theta, ran, ran.status, ran.iterations, 1.0

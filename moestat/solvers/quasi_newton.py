@@ -13,45 +13,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from moestat.base.types import FloatArray
-from moestat.solvers.bfgs import NEAR, bfgs_steps
+from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.certificate import spectrum
 from moestat.solvers.line_search import weak_wolfe
 from moestat.solvers.newton import Ended, Newton
-from moestat.solvers.problem import (
-    Evaluation,
-    Iteration,
-    Objective,
-    Problem,
-    Request,
-)
-from moestat.solvers.trust_region.decrease import LARGEST_RADIUS, smallest_decrease
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.rules import BFGS, TRUST
+from moestat.solvers.trust_region.decrease import smallest_decrease
 from moestat.solvers.trust_region.kinks import has_kinks
-from moestat.solvers.trust_region.large import LargeRegion, Metric
+from moestat.solvers.trust_region.region import Region
 
 __all__ = ["MANY", "QuasiNewton"]
 
 MANY = 70
 """Parameters above which climbing without Hessians takes less time."""
 
-_MARGIN = 1e-10  # by which a diagonal is longer: rounding would make a matrix indefinite
-_FLATTEST = 1e-4  # least curvature, in units of log-likelihood per squared predictor
-_LONGER = 10.0  # growth of the radius after a step that went to its edge
 
-
-def _without_signs(region: LargeRegion) -> FloatArray:
+def _without_signs(region: Region, hessian: FloatArray, metric: FloatArray) -> FloatArray:
     """The Hessian (P, P) with its curvatures' signs dropped, not quite flat in any direction.
 
     Held coordinates stand apart: with the metric's entries beside a flatter block it would not be
     definite when one of them becomes free.
     """
-    metric, block = region.metric.matrix, np.ix_(region.at, region.at)
-    values, vectors = region.basis
+    block = np.ix_(region.at, region.at)
+    values, vectors = scipy.linalg.eigh(hessian[block], metric[block])
     half = metric[block] @ vectors
     matrix = np.diag(np.diagonal(metric))
-    matrix[block] = (half * np.maximum(np.abs(values), _FLATTEST)) @ half.T
-    return matrix + _MARGIN * np.diag(np.diagonal(matrix))
+    matrix[block] = (half * np.maximum(np.abs(values), BFGS.flattest)) @ half.T
+    return matrix + BFGS.margin * np.diag(np.diagonal(matrix))
 
 
 @dataclass(frozen=True)
@@ -112,18 +104,18 @@ def _climb(
     most: int,
 ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
     """Rounds of BFGS steps, each with a step by the Hessian at its end."""
-    box, lengths = problem.family.box_at(theta), Metric(metric)
-    radius, matrix, near = 1.0, None, NEAR
+    box = problem.family.box_at(theta)
+    radius, matrix, near = 1.0, None, BFGS.near
     spent = 0
     while True:
         theta, _, steps = yield from bfgs_steps(problem, theta, level, most - spent, near, matrix)
         spent += steps
         here = yield Request(Objective.OBSERVED, theta, level)
-        region = LargeRegion(theta, here.gradient, here.hessian, lengths, *box)
+        region = Region(theta, here.gradient, here.hessian, metric, *box)
         move = region.step(radius)
-        saddle = spectrum(region.basis[0]).inertia[2] > 0
-        while saddle and move.decrease <= tolerance and radius < LARGEST_RADIUS:
-            radius *= _LONGER
+        saddle = spectrum(region.curvatures).inertia[2] > 0
+        while saddle and move.decrease <= tolerance and radius < TRUST.largest:
+            radius *= BFGS.growth
             move = region.step(radius)
         if move.decrease <= smallest_decrease(here.value, tolerance):
             return theta, here, "converged", spent
@@ -136,7 +128,8 @@ def _climb(
         if made == 0.0:
             return theta, here, "stalled", spent
         if made < 0.9:
-            radius = max(1.0, radius / _LONGER)
+            radius = max(1.0, radius / BFGS.growth)
         elif move.length > 0.8 * radius:
-            radius = min(_LONGER * radius, LARGEST_RADIUS)
-        theta, matrix, near = point, _without_signs(region), 0.3 * tolerance
+            radius = min(BFGS.growth * radius, TRUST.largest)
+        theta, near = point, 0.3 * tolerance
+        matrix = _without_signs(region, here.hessian, metric)

@@ -23,37 +23,16 @@ import scipy
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import positive_int, real_in
 from moestat.kernels.records import Data, Sums
-from moestat.solvers.certificate import GAIN_LIMIT, ZERO_CURVATURE, Certificate, certificate_of
+from moestat.solvers.certificate import Certificate, certificate_of
 from moestat.solvers.needs import Needs
-from moestat.solvers.newton import Newton, newton_steps
+from moestat.solvers.newton import Newton
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
+from moestat.solvers.rules import GAIN_LIMIT, SEARCH, TRUST, ZERO_CURVATURE
 from moestat.solvers.solution import Solution
-from moestat.solvers.trust_region.decrease import PREVIEW_TOLERANCE
+from moestat.solvers.trust_region.newton_loop import newton_steps
 from moestat.solvers.trust_region.region import free_coordinates
 
 __all__ = ["Search"]
-
-_RADII = (12.0, 4.0)
-"""How far probes reach, in standard errors: first to travel, then to make sure."""
-
-# Probes on a line are this far apart, as a ratio, down to the shortest, in standard errors.
-_LADDER, _SHORTEST = 4.0, 1e-6
-# Where a flat likelihood gives no standard error: relative to one unit of information a sample.
-_FLATTEST = 0.3
-# A step ends this short of a tie, in standard errors.
-_MARGIN = 1e-7
-# Steps within a piece go on to this part of the tolerance.
-_INNER = 1e-2
-# Ties whose normals differ by less count as one direction.
-_INDEPENDENT = 0.05
-# Nearest ties that a piece is made of, jumps looked at on half a line, predictions checked in a
-# round.
-_TIES, _CROSSINGS, _CHECKED = 400, 6, 12
-# Times that random points are scattered, their number, the pieces tried, and log10 of the length
-# of the shortest step, as a part of the radius.
-_SCATTERS, _SCATTERED, _PIECES, _NEAREST = 4, 20_000, 100, -1.5
-_WARM_UP = 100
-_SEED = 20_240_202
 
 Probe = tuple[float, FloatArray]
 """A gain of the model and the step (F,) that it is predicted for."""
@@ -103,7 +82,7 @@ class _Model:
         self.slope = float(np.linalg.norm(vectors.T @ here.gradient[at]))
         size = np.abs(values)
         # Where the likelihood is flat, a predictor known to 10 / sqrt(n) sets the scale.
-        scale = np.maximum(size, _FLATTEST * data.weight.sum())
+        scale = np.maximum(size, SEARCH.flattest * data.weight.sum())
         self.axes = np.zeros((theta.size, at.size))
         self.axes[at] = vectors / np.sqrt(scale)
         self.gradient = self.axes.T @ here.gradient
@@ -206,11 +185,11 @@ class _Model:
         target = -self.gradient / soft
         u, held = target / soft, np.empty(0, dtype=np.int64)
         distance = self.distance + self.normal @ cell
-        nearest = np.argsort(np.abs(distance), kind="stable")[:_TIES]
+        nearest = np.argsort(np.abs(distance), kind="stable")[: SEARCH.ties]
         if nearest.size:
             side = np.where(distance[nearest] < 0.0, -1.0, 1.0)
             rows = side[:, None] * self.normal[nearest] / soft
-            bound = _MARGIN - side * self.distance[nearest] - rows @ target
+            bound = SEARCH.margin - side * self.distance[nearest] - rows @ target
             size = np.linalg.norm(rows, axis=1)
             system = np.vstack([rows.T / size, bound / size])
             unit = np.append(np.zeros(target.size), 1.0)
@@ -226,7 +205,7 @@ class _Model:
         far = float(np.linalg.norm(u))
         return (u if far <= self.radius else u * (self.radius / far)), held
 
-    def across(self, held: IntArray) -> FloatArray:
+    def list_crossings(self, held: IntArray) -> FloatArray:
         """Unit steps (r, F) across one tie each: the `held` ones first, then the nearest others.
 
         Across a held tie the others are kept, and what else changes is what fits best.  Further
@@ -238,12 +217,12 @@ class _Model:
             span = scipy.linalg.orth(self.normal[held].T).T
         else:
             basis, span = [], np.empty((0, n_axes))
-        for t in np.argsort(self.distance, kind="stable")[:_TIES]:
+        for t in np.argsort(self.distance, kind="stable")[: SEARCH.ties]:
             if len(span) == n_axes:
                 break
             rest = self.normal[t] - span.T @ (span @ self.normal[t])
             size = np.linalg.norm(rest)
-            if size > _INDEPENDENT:
+            if size > SEARCH.independent:
                 basis.append(rest / size)
                 span = np.vstack([span, basis[-1]])
         return _unit_rows(np.array(basis).reshape(-1, n_axes))
@@ -258,7 +237,7 @@ class _Model:
         """
         if not len(across):
             return []
-        length = np.sort(self.radius * 10.0 ** rng.uniform(_NEAREST, 0.0, count))
+        length = np.sort(self.radius * 10.0 ** rng.uniform(SEARCH.nearest, 0.0, count))
         mixing = rng.standard_normal((count, len(across)))
         # Half of them keep to the ties that matter most.
         mixing[::2, n_held + 1 :] = 0.0
@@ -276,14 +255,14 @@ class _Model:
         order = np.argsort(-predicted, kind="stable")
         # The best point of each piece; the piece of the centre has the label 0.
         best = order[np.sort(np.unique(piece[order], return_index=True)[1])]
-        best = best[piece[best] != 0.0][:_PIECES]
+        best = best[piece[best] != 0.0][: SEARCH.pieces]
         steps = [self.step_inside(points[j])[0] for j in best]
         return [(self.gain(u), u) for u in steps]
 
     def best_along(self, v: FloatArray) -> Probe:
         """The best probe on the line ``s v``, |s| <= radius, with v of length 1."""
-        count = int(np.ceil(np.log(self.radius / _SHORTEST) / np.log(_LADDER)))
-        ladder = self.radius * _LADDER ** -np.arange(count + 1.0)
+        count = int(np.ceil(np.log(self.radius / SEARCH.shortest) / np.log(SEARCH.ladder)))
+        ladder = self.radius * SEARCH.ladder ** -np.arange(count + 1.0)
         probes = [*ladder, *-ladder]
         rate = self.normal @ v
         slope, curve = -self.gradient @ v, -0.5 * self.curvature @ v**2
@@ -295,13 +274,15 @@ class _Model:
             order = np.argsort(place, kind="stable")
             hit, place = hit[order], place[order]
             jump, trend = self.ties.jump[hit], side * self.ties.trend[hit] @ v
-            margin = np.minimum(_MARGIN / np.abs(rate[hit]), 1e-3 * np.maximum(place, _SHORTEST))
+            margin = np.minimum(
+                SEARCH.margin / np.abs(rate[hit]), 1e-3 * np.maximum(place, SEARCH.shortest)
+            )
             edges = np.concatenate([place + margin, place - margin])
             level, rise = np.cumsum(jump), np.cumsum(trend)
             predicted = np.concatenate([level, level - jump])
             predicted += edges * np.concatenate([rise, rise - trend])
             predicted += side * slope * edges + curve * edges**2
-            best = np.argsort(-predicted, kind="stable")[:_CROSSINGS]
+            best = np.argsort(-predicted, kind="stable")[: SEARCH.crossings]
             probes += list(side * edges[best])
         gains = [self.gain(s * v) for s in probes]
         best = int(np.argmax(gains))
@@ -313,7 +294,7 @@ class _Model:
         """Groups of probes, the most promising group first."""
         n_axes = self.axes.shape[1]
         count = directions * n_axes
-        across = self.across(held)
+        across = self.list_crossings(held)
         yield [self.best_along(v) for v in across]
         yield [self.best_along(v) for v in np.eye(n_axes)]
         if len(across):
@@ -322,7 +303,7 @@ class _Model:
             yield [self.best_along(v) for v in _unit_rows(mixing @ across)]
         yield [self.best_along(v) for v in _unit_rows(rng.standard_normal((count, n_axes)))]
         for _ in range(scattered):
-            yield self.scatter(across, held.size, _SCATTERED, rng)
+            yield self.scatter(across, held.size, SEARCH.scattered, rng)
 
 
 def _log_sum(values: FloatArray, chosen: np.ndarray) -> FloatArray:
@@ -402,7 +383,7 @@ class Search:
         """The iteration from `start` (P,), already inside the box."""
         if not problem.family.has_jumps:
             return (yield from Newton().steps(problem, start))
-        rng = np.random.default_rng(_SEED)
+        rng = np.random.default_rng(SEARCH.seed)
         theta, moves = start, 0
         levels = problem.data.levels
         for level, data in enumerate(levels):
@@ -410,22 +391,13 @@ class Search:
             # Compressed data are made for likelihoods without jumps.
             if not last and not data.preview:
                 continue
-            lower, upper = problem.family.box_at(theta)
-            tolerance = self.tolerance if last else max(self.tolerance, PREVIEW_TOLERANCE)
-            theta, here, _, _ = yield from newton_steps(
-                problem,
-                Objective.OBSERVED,
-                theta,
-                problem.metric(theta),
-                lower,
-                upper,
-                tolerance,
-                _WARM_UP,
-                level,
+            tolerance = self.tolerance if last else max(self.tolerance, TRUST.preview)
+            ran = yield from newton_steps(
+                problem, Objective.OBSERVED, theta, tolerance, SEARCH.warm_up, level
             )
             budget = self.max_iterations - moves
             theta, here, model, gain, status, made = yield from self._climb(
-                problem, level, theta, here, tolerance, budget, rng
+                problem, level, ran.theta, ran, tolerance, budget, rng
             )
             moves += made
         certificate = _certificate(problem, theta, here, model, gain, status, moves)
@@ -446,13 +418,13 @@ class Search:
         last = data is problem.data
         stage, moves = 0, 0
         while True:
-            model = _Model(problem, data, theta, here, _RADII[stage])
+            model = _Model(problem, data, theta, here, SEARCH.radii[stage])
             inside, held = model.step_inside(np.zeros(model.axes.shape[1]))
-            small = _INNER * tolerance
+            small = SEARCH.inner * tolerance
             best = yield from _check(model, [(model.gain(inside), inside)], here, level, small)
             if best[0] <= small:
-                full = last and stage + 1 == len(_RADII)
-                effort = (self.directions, _SCATTERS) if full else (1, 0)
+                full = last and stage + 1 == len(SEARCH.radii)
+                effort = (self.directions, SEARCH.scatters) if full else (1, 0)
                 for probes in model.rounds(held, *effort, rng):
                     found = yield from _check(model, probes, here, level, tolerance)
                     best = max(best, found, key=lambda probe: probe[0])
@@ -463,7 +435,7 @@ class Search:
             if best[0] > small:
                 theta, moves = model.place(best[1]), moves + 1
                 here = yield Request(Objective.OBSERVED, theta, level)
-            elif stage + 1 < len(_RADII):
+            elif stage + 1 < len(SEARCH.radii):
                 stage += 1
             else:
                 return theta, here, model, best[0], "searched", moves
@@ -483,7 +455,7 @@ def _check(
     """
     best, step = 0.0, np.zeros(model.axes.shape[1])
     candidates = sorted((p for p in probes if p[0] > tolerance), key=lambda p: -p[0])
-    for predicted, u in candidates[:_CHECKED]:
+    for predicted, u in candidates[: SEARCH.checked]:
         value = (yield Request(Objective.VALUE, model.place(u), level)).value
         if here.value - value > best:
             best, step = here.value - value, u

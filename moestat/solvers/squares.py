@@ -16,6 +16,7 @@ import scipy
 from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.squares import collect_loop, join_loop, second_order_loop, unfold_loop
 from moestat.model.family import Family
+from moestat.solvers.rules import WORK
 
 __all__ = [
     "gram_squares",
@@ -30,8 +31,7 @@ __all__ = [
 CHUNK = 512
 """Rows of the Jacobian per call of dsyrk: at 500 parameters they fill the second-level cache."""
 
-_VALUE_CHUNK = 1 << 16
-_ROUNDING = 1e-15  # residuals below this share of the response are rounding errors
+_ROUNDING = float(4.5 * np.finfo(np.float64).eps)  # of a response: such residuals are errors
 
 
 def residual_squares(
@@ -39,7 +39,7 @@ def residual_squares(
 ) -> tuple[float]:
     """The value ``sum w (f - y)^2 / 2`` by itself."""
     root, nothing = np.sqrt(weight), np.empty((family.n_experts, 0))
-    value, f = 0.0, np.empty(min(y.size, _VALUE_CHUNK))
+    value, f = 0.0, np.empty(min(y.size, WORK.values))
     for start in range(0, y.size, f.size):
         part = slice(start, min(start + f.size, y.size))
         fitted = f[: part.stop - start]
@@ -99,7 +99,7 @@ class _Chunks:
         self._second = np.empty((pairs, CHUNK))
         self._v = np.empty((k * family.layout[0], CHUNK if joined else 0))
 
-    def at(self, start: int, m: int) -> tuple[FloatArray, ...]:
+    def differentiate(self, start: int, m: int) -> tuple[FloatArray, ...]:
         """(f, phi, slope, second, v) of m samples: `moestat.kernels.regression.channel_loop`."""
         outputs = self._f[:m], self._phi[:, :m], self._slope[:, :m], self._second[:, :m]
         outputs = *outputs, self._v[:, :m]
@@ -115,7 +115,7 @@ def gradient_squares(
     sums = np.zeros((family.index.size, family.n_quadratic_features))
     for start in range(0, y.size, CHUNK):
         part = slice(start, min(start + CHUNK, y.size))
-        f, phi, slope, _, _ = chunks.at(start, part.stop - start)
+        f, phi, slope, _, _ = chunks.differentiate(start, part.stop - start)
         residual = f - y[part]
         weighted = weight[part] * residual
         value += float(weighted @ residual)
@@ -150,7 +150,7 @@ def newton_squares(
         part = slice(start, start + m)
         if m < width:
             rows[:, m:] = cross[:, m:] = 0.0
-        f, phi, _, second, v = chunks.at(start, m)
+        f, phi, _, second, v = chunks.differentiate(start, m)
         family.residuals(theta, X, root, start, 1, f, nothing, rows)
         residual = root[part] * (f - y[part])
         value += float(residual @ residual)

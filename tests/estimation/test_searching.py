@@ -107,7 +107,7 @@ def test_compiled_iterations_feel_the_spring(climb, monkeypatch):
     problem = SprungProblem(family, data, spring=(0.5 * truth, unit))
 
     def end():
-        own = problem.again()
+        own = problem.restart()
         if climb == "newton":
             return drive([Newton(1e-10).climb(own, truth)], [own], 1)[0][0]
         return drive([bfgs_steps(own, truth, -1, 400, 1e-12)], [own], 1)[0][0]

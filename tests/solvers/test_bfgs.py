@@ -37,7 +37,7 @@ def both(problem, start, most, tolerance=1e-2):
     for is_for in (staticmethod(Run.is_for), staticmethod(lambda *_: False)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Run, "is_for", is_for)
-            own = problem.again()
+            own = problem.restart()
             steps = bfgs_steps(own, start, -1, most, tolerance)
             found.append((*drive([steps], [own], threads=1)[0], own.passes))
     return found

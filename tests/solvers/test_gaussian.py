@@ -9,11 +9,11 @@ from scipy.optimize import minimize
 import moestat
 from moestat.estimation.starts import ClusterStarts, SplitStarts, TruthStarts
 from moestat.solvers import EM, Newton
-from moestat.solvers.certificate import GAIN_LIMIT
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
 from moestat.solvers.em.weighted_least_squares import has_closed_form, regress
 from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.rules import GAIN_LIMIT
 from tests import oracle
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM
 

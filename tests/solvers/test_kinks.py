@@ -13,17 +13,12 @@ from hypothesis import strategies as st
 import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, Newton
-from moestat.solvers.certificate import GAIN_LIMIT
 from moestat.solvers.driver import drive
-from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Objective, Problem, Request, Sample
-from moestat.solvers.trust_region.kinks import (
-    KinkModel,
-    _best_cell,
-    _Corners,
-    has_kinks,
-    kinked_steps,
-)
+from moestat.solvers.rules import GAIN_LIMIT
+from moestat.solvers.trust_region.corners import Corners, best_cell
+from moestat.solvers.trust_region.kinks import KinkModel, has_kinks, kinked_steps
+from moestat.solvers.trust_region.newton_loop import newton_steps
 from tests.conftest import WELL_CONDITIONED, WIDE, compact_fit
 
 
@@ -76,7 +71,7 @@ def test_one_sided_derivatives_at_a_sample(truth, atom):
 
 
 def test_the_cell_at_a_kink_is_the_one_where_the_model_falls():
-    corners = _Corners(0.0, -1.0, 1.0, np.array([-0.5, 0.0, 0.5]), np.array([0.1, 2.0, 0.1]))
+    corners = Corners(0.0, -1.0, 1.0, np.array([-0.5, 0.0, 0.5]), np.array([0.1, 2.0, 0.1]))
     right, left = corners.cell(0.0, -1.0), corners.cell(0.0, 3.0)
     assert (right.low, right.high, right.kink_slope) == (0.0, 0.5, 2.0)
     assert (left.low, left.high, left.kink_slope) == (-0.5, 0.0, -2.0)
@@ -148,7 +143,7 @@ def test_model_follows_the_likelihood_across_many_kinks(truth, atom):
     radius=st.sampled_from([0.05, 0.5, 2.0]),
 )
 @settings(max_examples=200, deadline=None)
-def test_best_cell_is_the_best_place(seed, m, curvature, radius):
+def testbest_cell_is_the_best_place(seed, m, curvature, radius):
     rng = np.random.default_rng(seed)
     x, half, slope = np.sort(rng.uniform(-1, 1, m)), rng.normal(size=m), rng.normal()
     origin = float(rng.choice([0.1, *x])) if m else 0.1
@@ -160,9 +155,9 @@ def test_best_cell_is_the_best_place(seed, m, curvature, radius):
         passed = np.where(x == origin, 1.0, np.where((x > low) & (x < high), 2.0, 0.0))
         return slope * u + 0.5 * curvature * u * u - np.sum(passed * half * np.abs(place - x))
 
-    corners = _Corners(origin, -1.5, 1.5, x, half)
+    corners = Corners(origin, -1.5, 1.5, x, half)
     low, high = max(origin - radius, -1.5), min(origin + radius, 1.5)
-    value, place = _best_cell(
+    value, place = best_cell(
         corners.edge, corners.kink_slope, corners.offset, origin, low, high, slope, curvature
     )
     assert low <= place <= high
@@ -220,10 +215,12 @@ def fitted_and_best_of_all_cells(seed):
         lower[at] = [low + 1e-9 for low, _ in cells]
         upper[at] = [high - 1e-9 for _, high in cells]
         start = np.clip(theta, lower, upper)
-        box = lower, upper
-        iterations.append(newton_steps(problem, Objective.OBSERVED, start, metric, *box, 1e-8, 300))
+        bounds = metric, lower, upper
+        iterations.append(
+            newton_steps(problem, Objective.OBSERVED, start, 1e-8, 300, bounds=bounds)
+        )
     ends = drive(iterations, [problem] * len(iterations), threads=1)
-    return fitted.log_likelihood, max(-here.value for _, here, _, _ in ends)
+    return fitted.log_likelihood, max(-end.value for end in ends)
 
 
 def test_brute_force_over_all_cells_seldom_finds_more():

@@ -10,9 +10,8 @@ import pytest
 import moestat
 from moestat.estimation.priors import Prior
 from moestat.solvers.driver import drive
-from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Run, Sample
-from moestat.solvers.trust_region.newton_loop import NewtonRun, run_newton
+from moestat.solvers.trust_region.newton_loop import newton_steps
 
 CASES = {
     "lines": ("gaussian", {"gate": "softmax", "n_experts": 3, "n_features": 2}),
@@ -37,14 +36,13 @@ def problem_of(case, n=1500):
 def both(problem, start, objective, tolerance=1e-9, iterations=200):
     """Ends of the one loop and of the iteration from pass to pass, and their passes."""
     found = []
-    for is_for in (NewtonRun.is_for, lambda *_: False):
+    for is_for in (Run.is_for, lambda *_: False):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(NewtonRun, "is_for", staticmethod(is_for))
-            own = replace(problem.again(), _tau=problem.tau)
-            box = own.family.box_at(start)
-            metric = own.metric(start)
-            steps = newton_steps(own, objective, start, metric, *box, tolerance, iterations)
-            found.append((*drive([steps], [own], threads=1)[0], own.passes))
+            patch.setattr(Run, "is_for", staticmethod(is_for))
+            own = replace(problem.restart(), _tau=problem.tau)
+            steps = newton_steps(own, objective, start, tolerance, iterations)
+            end = drive([steps], [own], threads=1)[0]
+            found.append((end.theta, end, end.status, end.iterations, own.passes))
     return found
 
 
@@ -67,8 +65,9 @@ def test_steps_are_those_from_pass_to_pass(case, iterations):
 def iterations_at_a_corner(size, sign=1.0):
     """Iterations from .3 to the corner of ``size |x|``, with curvatures of a sign beside it."""
     problem, _ = problem_of("lines", n=40_000)
-    ends = np.array([-1.0]), np.array([1.0])
-    steps = newton_steps(problem, Objective.OBSERVED, np.array([0.3]), np.eye(1), *ends, 1e-15, 200)
+    bounds = np.eye(1), np.array([-1.0]), np.array([1.0])
+    begin = np.array([0.3])
+    steps = newton_steps(problem, Objective.OBSERVED, begin, 1e-15, 200, bounds=bounds)
     request = next(steps)
     try:
         while True:
@@ -77,9 +76,9 @@ def iterations_at_a_corner(size, sign=1.0):
             here = Evaluation(float(size * abs(x[0])), size * np.sign(x), bent)
             request = steps.send(here)
     except StopIteration as stop:
-        _, _, status, iterations = stop.value
-    assert status == "stalled"
-    return iterations
+        ran = stop.value
+    assert ran.status == "stalled"
+    return ran.iterations
 
 
 def test_steps_that_gain_nothing_are_few_at_a_maximum():
@@ -100,10 +99,8 @@ def test_given_responsibilities_are_read():
 
 def test_a_metric_that_is_not_definite_raises():
     problem, theta = problem_of("lines")
-    metric = -np.eye(theta.size)
-    run = run_newton(
-        Request(Objective.OBSERVED, theta), metric, *problem.family.box_at(theta), 1, 9
-    )
+    bounds = -np.eye(theta.size), *problem.family.box_at(theta)
+    run = newton_steps(problem, Objective.OBSERVED, theta, 1.0, 9, bounds=bounds)
     with pytest.raises(np.linalg.LinAlgError, match="metric"):
         drive([run], [problem], threads=1)
 
@@ -111,10 +108,7 @@ def test_a_metric_that_is_not_definite_raises():
 def test_a_model_that_is_not_finite_raises():
     problem, theta = problem_of("lines")
     theta[0] = np.nan
-    metric = np.eye(theta.size)
-    run = run_newton(
-        Request(Objective.OBSERVED, theta), metric, *problem.family.box_at(theta), 1, 9
-    )
+    run = newton_steps(problem, Objective.OBSERVED, theta, 1.0, 9)
     with pytest.raises(np.linalg.LinAlgError, match="finite"):
         drive([run], [problem], threads=1)
 
@@ -122,16 +116,16 @@ def test_a_model_that_is_not_finite_raises():
 def test_it_is_for_few_plain_rows():
     problem, theta = problem_of("lines")
     begin = Request(Objective.OBSERVED, theta)
-    assert NewtonRun.is_for(problem, begin)
+    assert Run.is_for(problem, begin)
     data = problem.data
     frozen = data.X.copy()
     frozen.flags.writeable = False
-    assert not NewtonRun.is_for(problem.on(replace(data, X=frozen)), begin)
-    assert not NewtonRun.is_for(problem.on(replace(data, X=np.asfortranarray(data.X))), begin)
-    assert not NewtonRun.is_for(problem.on(replace(data, whole=True)), begin)
+    assert not Run.is_for(problem.replace_data(replace(data, X=frozen)), begin)
+    assert not Run.is_for(problem.replace_data(replace(data, X=np.asfortranarray(data.X))), begin)
+    assert not Run.is_for(problem.replace_data(replace(data, whole=True)), begin)
     many, _ = problem_of("lines", n=40_000)
-    assert not NewtonRun.is_for(many, begin)
-    assert NewtonRun.is_for(many, replace(begin, level=0))
+    assert not Run.is_for(many, begin)
+    assert Run.is_for(many, replace(begin, level=0))
 
 
 def test_a_penalty_is_not_left_out():
@@ -155,9 +149,9 @@ def test_runs_share_threads():
     ]
 
     def ends(threads):
-        problems = [problem.again() for _ in starts]
+        problems = [problem.restart() for _ in starts]
         runs = [
-            run_newton(Request(Objective.OBSERVED, s), p.metric(s), *family.box_at(s), 1e-9, 20)
+            newton_steps(p, Objective.OBSERVED, s, 1e-9, 20)
             for s, p in zip(starts, problems, strict=True)
         ]
         return drive(runs, problems, threads=threads)
@@ -170,4 +164,4 @@ def test_runs_share_threads():
 def test_a_request_to_run_says_so_itself():
     problem, theta = problem_of("lines")
     with pytest.raises(NotImplementedError):
-        Run(Objective.OBSERVED, theta).of(problem)
+        Run(Objective.OBSERVED, theta).execute(problem)

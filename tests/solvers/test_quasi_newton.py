@@ -21,7 +21,7 @@ from moestat.solvers.problem import (
     Value,
 )
 from moestat.solvers.quasi_newton import MANY, _without_signs
-from moestat.solvers.trust_region.large import LargeRegion, Metric
+from moestat.solvers.trust_region.region import Region
 
 FAMILIES = {
     "gaussian": ("gaussian", "softmax", {}),
@@ -42,7 +42,7 @@ def drawn(name, n=3000, d=2, k=2, seed=3, scale=1.0):
 
 
 def solve(solver, problem, start):
-    fresh = problem.again()
+    fresh = problem.restart()
     (solution,) = drive([solver.steps(fresh, start)], [fresh], threads=1)
     return solution
 
@@ -76,7 +76,7 @@ def test_it_needs_few_hessians():
     asked = []
 
     def counted(solver):
-        steps = solver.steps(problem.again(), start)
+        steps = solver.steps(problem.restart(), start)
         answer = None
         while True:
             try:
@@ -86,7 +86,7 @@ def test_it_needs_few_hessians():
             asked.append(request.objective)
             answer = fresh.evaluate(request)
 
-    fresh = problem.again()
+    fresh = problem.restart()
     assert counted(QuasiNewton()).certificate.certified
     assert asked.count(Objective.OBSERVED) <= 6
     assert fresh.passes - len(asked) >= 20
@@ -194,8 +194,8 @@ def test_a_hessian_of_many_scales_gives_a_definite_matrix_over_any_coordinates(h
         lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
         lower[:held] = upper[:held] = 0.0
         zero = np.zeros(size)
-        region = LargeRegion(zero, zero, hessian, Metric(metric), lower, upper)
-        matrix = _without_signs(region)
+        region = Region(zero, zero, hessian, metric, lower, upper)
+        matrix = _without_signs(region, hessian, metric)
         assert len(region.at) == size - held
         for at in (np.arange(size), rng.permutation(size)[: size // 2]):
             np.linalg.cholesky(matrix[np.ix_(at, at)])

@@ -10,9 +10,10 @@ import moestat
 from moestat.estimation.starts import RandomStarts, SplitStarts, TruthStarts
 from moestat.model.compression import gauss_compress
 from moestat.solvers import EM, Newton
-from moestat.solvers.certificate import GAIN_LIMIT, certify
+from moestat.solvers.certificate import certify
 from moestat.solvers.driver import drive
 from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.rules import GAIN_LIMIT
 from moestat.solvers.trust_region.region import box_step, free_coordinates
 from tests import oracle
 from tests.conftest import WELL_CONDITIONED, WIDE

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from scipy import linalg
 
 from moestat.solvers.trust_region import eigen as _symmetric
-from moestat.solvers.trust_region import large
-from moestat.solvers.trust_region.large import LargeRegion, Metric
 from moestat.solvers.trust_region.region import box_step, free_coordinates
 from tests.solvers import region_oracle
 
@@ -199,67 +197,3 @@ def test_free_coordinates_follow_the_vectorised_rule(seed):
     gradient = rng.integers(-1, 2, size=12).astype(float)
     ours = free_coordinates(theta, gradient, lower, upper)
     assert np.array_equal(ours, region_oracle.free_coordinates(theta, gradient, lower, upper))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("radius", [1e-6, 0.1, 1.0, 30.0])
-@pytest.mark.parametrize("n", [1, 7, 30])
-def test_large_region_near_the_end_is_as_good_as_lapacks(monkeypatch, kind, n, radius):
-    monkeypatch.setattr(large, "_FAR", np.inf)
-    gradient, hessian, metric, _ = model(kind, n, 3)
-    wide = np.full(n, WIDE)
-    move = LargeRegion(np.zeros(n), gradient, hessian, Metric(metric), -wide, wide).step(radius)
-    _, decrease, _ = region_oracle.box_step(
-        np.zeros(n), gradient, hessian, metric, -wide, wide, radius
-    )
-    assert move.decrease >= decrease * (1 - 5e-3)
-    assert move.length <= radius * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("kind", ["definite", "graded"])
-@pytest.mark.parametrize("radius", [0.1, 1.0, 30.0])
-def test_conjugate_gradients_gain_half_of_a_convex_model(monkeypatch, kind, radius):
-    monkeypatch.setattr(large, "_FAR", -np.inf)
-    gradient, hessian, metric, _ = model(kind, 30, 4)
-    wide = np.full(30, WIDE)
-    move = LargeRegion(np.zeros(30), gradient, hessian, Metric(metric), -wide, wide).step(radius)
-    arguments = np.zeros(30), gradient, hessian, metric, -wide, wide, radius
-    assert move.decrease >= 0.5 * region_oracle.box_step(*arguments)[1]
-    assert move.length <= radius * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("far", [np.inf, -np.inf])
-@pytest.mark.parametrize("seed", range(5))
-def test_large_region_stays_in_the_box(monkeypatch, far, seed):
-    monkeypatch.setattr(large, "_FAR", far)
-    gradient, hessian, metric, rng = model("indefinite", 20, seed)
-    theta = rng.choice([-0.1, 0.0, 0.1], size=20)
-    box = np.full(20, 0.1)
-    move = LargeRegion(theta, gradient, hessian, Metric(metric), -box, box).step(1.0)
-    assert np.all(np.abs(theta + move.step) <= 0.1 + 1e-12)
-    assert move.decrease > 0.0
-
-
-def test_no_eigenproblem_where_the_minimum_is_inside(monkeypatch):
-    def refused(*_):
-        raise AssertionError("an eigenproblem was solved")
-
-    monkeypatch.setattr(np.linalg, "eigh", refused)
-    gradient, hessian, metric, _ = model("definite", 12, 0)
-    wide = np.full(12, WIDE)
-    move = LargeRegion(np.zeros(12), gradient, hessian, Metric(metric), -wide, wide).step(1e3)
-    assert np.allclose(hessian @ move.step, -gradient, atol=1e-11)
-
-
-def test_inverse_of_a_metric_by_blocks():
-    metric = metric_of(9, np.random.default_rng(0))
-    metric[5, 7] = metric[7, 5] = 0.1  # blocks that are linked are one
-    assert np.allclose(Metric(metric).inverse @ metric, np.eye(9), atol=1e-14)
-
-
-def test_a_large_region_without_free_coordinates_stays():
-    n = 3
-    held = np.zeros(n)
-    region = LargeRegion(held, np.ones(n), np.eye(n), Metric(np.eye(n)), held, held)
-    assert [part.size for part in region.basis] == [0, 0]
-    assert region.step(1.0).decrease == 0.0

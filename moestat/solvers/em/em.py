@@ -11,14 +11,12 @@ from moestat.base.validate import positive_int, real_in
 from moestat.solvers.certificate import certify
 from moestat.solvers.em.weighted_least_squares import has_closed_form, regress
 from moestat.solvers.needs import Needs
-from moestat.solvers.newton import newton_steps
 from moestat.solvers.problem import Iteration, Objective, Problem, Request
+from moestat.solvers.rules import EM_RULES
 from moestat.solvers.solution import Solution
+from moestat.solvers.trust_region.newton_loop import newton_steps
 
 __all__ = ["EM", "Climb", "EMMap", "EMSolver"]
-
-# What is this small a part of the outer tolerance changes no outer decision.
-_NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class EMMap:
         self.problem, self.family, self.level = problem, problem.family, level
         self.metric = problem.metric(start)
         self.lower, self.upper = self.family.box_at(start)
-        self._tolerance, self._iterations = _NEGLIGIBLE * tolerance, m_step_iterations
+        self._tolerance, self._iterations = EM_RULES.negligible * tolerance, m_step_iterations
         self._closed_form = has_closed_form(self.family)
 
     def expect(self, theta: FloatArray) -> Iteration[float]:
@@ -71,18 +69,16 @@ class EMMap:
         if self._closed_form:
             here = yield Request(Objective.COMPLETE, theta, self.level)
             theta = regress(self.family, theta, here)
-        theta, _, _, _ = yield from newton_steps(
+        ran = yield from newton_steps(
             self.problem,
             Objective.COMPLETE,
             theta,
-            self.metric,
-            self.lower,
-            self.upper,
             self._tolerance * abs(value),
             self._iterations,
             self.level,
+            (self.metric, self.lower, self.upper),
         )
-        return theta
+        return ran.theta
 
 
 @dataclass(frozen=True)
@@ -113,7 +109,8 @@ class EMSolver(ABC):
             em = EMMap(problem, start, level, self.tolerance, self.m_step_iterations)
             end = yield from self._climb(em, start)
             here = yield Request(Objective.OBSERVED, end.theta)
-            if abs(-here.value - end.path[-1]) <= _NEGLIGIBLE * self.tolerance * abs(here.value):
+            least = EM_RULES.negligible * self.tolerance * abs(here.value)
+            if abs(-here.value - end.path[-1]) <= least:
                 break
         certificate = certify(
             problem, end.theta, here, problem.metric(end.theta), end.status, end.iterations

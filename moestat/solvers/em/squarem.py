@@ -12,11 +12,9 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.solvers.em.em import Climb, EMMap, EMSolver
 from moestat.solvers.problem import Iteration
+from moestat.solvers.rules import EM_RULES
 
 __all__ = ["SQUAREM"]
-
-# The longest extrapolation allowed grows or shrinks by this factor.
-_FACTOR = 4.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class SQUAREM(EMSolver):
 
     def _climb(self, em: EMMap, theta: FloatArray) -> Iteration[Climb]:
         value = yield from em.expect(theta)
-        path, expected, longest = [-value], 0, _FACTOR
+        path, expected, longest = [-value], 0, EM_RULES.factor
         while expected < self.max_iterations:
             before = value
             one = yield from em.maximise(theta, value)
@@ -68,9 +66,9 @@ class SQUAREM(EMSolver):
             expected += 2
             if reached <= value:
                 theta, value = trial, reached
-                longest *= _FACTOR if length == longest else 1.0
+                longest *= EM_RULES.factor if length == longest else 1.0
             else:
-                theta, longest = two, max(longest / _FACTOR, 1.0)
+                theta, longest = two, max(longest / EM_RULES.factor, 1.0)
                 value = yield from em.expect(theta)
                 expected += 1
             path.append(-value)

@@ -16,23 +16,19 @@ from moestat.solvers.least_squares.gauss_newton import (
 )
 from moestat.solvers.needs import Needs
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
+from moestat.solvers.rules import SQUARES, TRUST
 from moestat.solvers.solution import Solution
-from moestat.solvers.trust_region.decrease import PREVIEW_TOLERANCE
 
-__all__ = ["ROUNDING", "Descent", "LeastSquaresSolver", "smallest_gain"]
-
-ROUNDING = 1e-14
-"""Rounding error of half a sum of squares, in units of log-likelihood, for each sample."""
-
-_FINEST = 1e-6
+__all__ = ["Descent", "LeastSquaresSolver", "smallest_gain"]
 
 
 def smallest_gain(tolerance: float, size: float) -> float:
     """The smallest gain in log-likelihood worth a step: the tolerance, or what rounding allows.
 
-    Below the rounding error of the value gradients still show a decrease, down to 1e-6.
+    Half a sum of squares is rounded, in units of log-likelihood, by a part of each sample.  Below
+    that gradients still show a decrease, down to 1e-6.
     """
-    return max(tolerance, min(ROUNDING * size, _FINEST))
+    return max(tolerance, min(TRUST.rounding * size, SQUARES.finest))
 
 
 class Descent(NamedTuple):
@@ -56,7 +52,7 @@ class LeastSquaresSolver(ABC):
     name: str
 
     needs: ClassVar[Needs] = Needs(regression=True)
-    preview_tolerance: ClassVar[float] = PREVIEW_TOLERANCE
+    preview_tolerance: ClassVar[float] = TRUST.preview
     """What a part of the data says about the minimum, in units of log-likelihood."""
 
     def __post_init__(self) -> None:

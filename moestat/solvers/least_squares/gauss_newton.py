@@ -10,16 +10,13 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.solvers.certificate import GAIN_LIMIT, ZERO_CURVATURE, certificate_of
+from moestat.solvers.certificate import certificate_of
 from moestat.solvers.metric import with_ridge
 from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
+from moestat.solvers.rules import GAIN_LIMIT, SQUARES, WORK, ZERO_CURVATURE
 from moestat.solvers.solution import Solution
-from moestat.solvers.squares import (
-    profile_log_likelihood,
-    rounding_level,
-    variance_of,
-)
-from moestat.solvers.trust_region.region import NULL_CURVATURE, box_step, free_coordinates
+from moestat.solvers.squares import profile_log_likelihood, rounding_level, variance_of
+from moestat.solvers.trust_region.region import box_step, free_coordinates
 
 __all__ = [
     "balance",
@@ -27,12 +24,7 @@ __all__ = [
     "fitted_levels",
     "last_look",
     "least_squares_solution",
-    "region_step",
 ]
-
-_METRIC_ROWS = 20_000
-_PREVIEW_ROWS = 10  # per parameter
-_REACHES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 
 Gradients = Sequence[tuple[FloatArray, FloatArray]]
 """Places (P,) and the gradients (P,) there."""
@@ -44,7 +36,7 @@ def feature_metric(problem: Problem) -> FloatArray:
     At most 20000 rows are looked at.
     """
     family, data = problem.family, problem.data
-    stride = -(-data.size // _METRIC_ROWS)
+    stride = -(-data.size // WORK.metric_rows)
     X, weight = data.X[:, ::stride], data.weight[::stride]
     rows, columns = np.triu_indices(X.shape[0])
     scale = np.where(rows == columns, 1.0, math.sqrt(2.0))
@@ -62,7 +54,7 @@ def feature_metric(problem: Problem) -> FloatArray:
 def fitted_levels(problem: Problem) -> Iterator[tuple[int, Sample]]:
     """Levels of the data, with their numbers, that have enough samples to determine theta."""
     for level, data in problem.detail():
-        if not data.preview or data.size >= _PREVIEW_ROWS * problem.family.n_params:
+        if not data.preview or data.size >= SQUARES.preview_rows * problem.family.n_params:
             yield level, data
 
 
@@ -70,37 +62,6 @@ def last_look(problem: Problem, theta: FloatArray) -> Request:
     """What the certificate of `theta` needs to know: the exact Hessian, where there is one."""
     kinked = problem.family.has_kinked_mean
     return Request(Objective.GAUSS_NEWTON if kinked else Objective.NEWTON, theta)
-
-
-def region_step(values: FloatArray, slope: FloatArray, radius: float) -> tuple[FloatArray, float]:
-    """The step p within ``|p| <= radius`` where ``slope'p + p' diag(values) p / 2`` is least.
-
-    Values ascend.  Returns the step and the decrease.
-    """
-    if not values.size:
-        return np.empty(0), 0.0
-    floor = NULL_CURVATURE * max(float(np.abs(values).max()), 1e-300)
-
-    def step(shift: float) -> FloatArray:
-        return -slope / np.maximum(values + shift, floor)
-
-    low = max(0.0, -float(values[0]))
-    high = low + float(np.linalg.norm(slope)) / radius
-    p = step(low)
-    if np.linalg.norm(p) > radius:
-        for _ in range(200):
-            middle = 0.5 * (low + high)
-            if np.linalg.norm(step(middle)) > radius:
-                low = middle
-            else:
-                high = middle
-            if high - low <= 1e-6 * high:
-                break
-        p = step(high)
-    elif values[0] < -floor:
-        # The slope has no part along the lowest curvature: it is followed to the edge.
-        p[0] = math.copysign(math.sqrt(max(radius**2 - float(p[1:] @ p[1:]), 0.0)), p[0])
-    return p, -float(slope @ p + 0.5 * (values * p) @ p)
 
 
 class Balance(NamedTuple):
@@ -178,7 +139,7 @@ def least_squares_solution(
 
         if family.has_kinked_mean:
             root = vectors / np.sqrt(np.maximum(values, max(ZERO_CURVATURE * largest, 1e-300)))
-            for reach in _REACHES:
+            for reach in SQUARES.reach * 10.0 ** np.arange(-4.0, 1.0):
                 found = balance(theta, here.gradient, gradients, at, root, metric, reach)
                 slope = vectors.T @ found.gradient / variance
                 gain, kinks, reach = predicted(found.gradient), found.count - 1, found.reach
@@ -188,8 +149,7 @@ def least_squares_solution(
             gain = predicted(here.gradient[at])
         gain = 0.0 if here.value <= nothing else gain
     size_of_slope, doubt = float(np.linalg.norm(slope)), not np.isfinite(here.value)
-    certificate = certificate_of(
-        problem, theta, values, size_of_slope, gain, status, iterations, doubt, kinks, reach
-    )
+    known = problem, theta, values, size_of_slope, gain, status, iterations, doubt
+    certificate = certificate_of(*known, kinks=kinks, reach=reach)
     height = profile_log_likelihood(here.value, size)
     return Solution(theta, height, here.hessian / variance, certificate)

@@ -18,14 +18,8 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.solvers.certificate import GAIN_LIMIT
-from moestat.solvers.least_squares.base import (
-    ROUNDING,
-    Descent,
-    LeastSquaresSolver,
-    smallest_gain,
-)
-from moestat.solvers.least_squares.gauss_newton import balance, feature_metric, region_step
+from moestat.solvers.least_squares.base import Descent, LeastSquaresSolver, smallest_gain
+from moestat.solvers.least_squares.gauss_newton import balance, feature_metric
 from moestat.solvers.line_search import weak_wolfe
 from moestat.solvers.problem import (
     Evaluation,
@@ -35,22 +29,11 @@ from moestat.solvers.problem import (
     Request,
     ValueGradient,
 )
+from moestat.solvers.rules import BFGS, GAIN_LIMIT, SQUARES, TRUST
 from moestat.solvers.squares import rounding_level, variance_of
-from moestat.solvers.trust_region.region import free_coordinates
+from moestat.solvers.trust_region.region import eigenbasis_step, free_coordinates
 
 __all__ = ["GaussNewtonBFGS"]
-
-_ROUND = 50  # steps between two matrices
-_SHALLOWEST = 0.1  # least curvature of the metric, in log-likelihood per squared predictor
-# Between kinks a new matrix would forget what the updates learnt: a round that gains less than the
-# first, in units of log-likelihood, is followed by a long last one, which ends by the second.
-_LAST, _LEAST_GAIN = 0.5, 1e-4
-_LEAST_PROGRESS = 1e-3  # of what was predicted
-# Balanced gradients come from so near, in the metric of the predictors; steps along them.
-_REACH, _CROSSINGS = 1e-2, 30
-# A part of the data says no more about the minimum than this.
-_PREVIEW_TOLERANCE = 0.5
-_BUNDLE = 600  # gradients that the certificate of a kinked fit may balance
 
 
 @dataclass
@@ -61,7 +44,7 @@ class _Trail:
     value: float
     gradient: FloatArray
     gradients: deque[tuple[FloatArray, FloatArray]] = field(
-        default_factory=lambda: deque(maxlen=_BUNDLE)
+        default_factory=lambda: deque(maxlen=SQUARES.bundle)
     )
     steps: int = 0
 
@@ -110,7 +93,7 @@ class GaussNewtonBFGS(LeastSquaresSolver):
     max_iterations: int = 5000
     name: str = "gauss-newton-bfgs"
 
-    preview_tolerance = _PREVIEW_TOLERANCE
+    preview_tolerance = SQUARES.preview
 
     def _descend(
         self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
@@ -146,19 +129,19 @@ def _descend(
             yield from _search(problem, level, trail, leap, predicted, variance, whole)
         else:
             ahead, predicted = _gauss_newton(problem, trail.theta, here, variance, whole), 0.0
-        rounds = most if last else _ROUND
+        rounds = most if last else BFGS.steps
         flat = yield from _round(problem, level, trail, ahead, variance, least, rounds)
         gained = (here.value - trail.value) / variance
-        if near and gained < _LEAST_PROGRESS * predicted:
+        if near and gained < SQUARES.progress * predicted:
             return trail, "stalled"
         if data.preview and (flat or gained < tolerance):
             return trail, "converged"
         if last:
             before = trail.value
             balanced = yield from _cross(problem, level, trail, ahead, variance)
-            if balanced or before - trail.value < _LAST * variance:
+            if balanced or before - trail.value < SQUARES.last * variance:
                 return trail, "converged" if balanced else "stalled"
-        last = kinked and (flat or gained < _LAST)
+        last = kinked and (flat or gained < SQUARES.last)
         near = not kinked and not data.preview and (near or flat)
 
 
@@ -176,7 +159,7 @@ def _gauss_newton(
     matrix = here.hessian[block] / variance
     # At n = 1e14 the matrix is rounded by more than the least curvature.
     largest = float(np.max(np.diag(matrix) / np.diag(whole)[at], initial=0.0))
-    matrix += max(_SHALLOWEST, ROUNDING * largest) * whole[block]
+    matrix += max(SQUARES.shallowest, TRUST.rounding * largest) * whole[block]
     factor = scipy.linalg.cho_factor(matrix, check_finite=False)
     return _Metric(at, scipy.linalg.cho_solve(factor, np.eye(at.size), check_finite=False), whole)
 
@@ -188,8 +171,10 @@ def _newton(
     at = _free(problem, theta, here)
     block = np.ix_(at, at)
     values, vectors = scipy.linalg.eigh(here.hessian[block] / variance, whole[block])
-    leap, predicted = region_step(values, vectors.T @ here.gradient[at] / variance, 1.0)
-    inverse = (vectors / np.maximum(np.abs(values), _SHALLOWEST)) @ vectors.T
+    slope = vectors.T @ here.gradient[at] / variance
+    leap = eigenbasis_step(values, slope, 1.0)
+    predicted = -float(slope @ leap + 0.5 * (values * leap) @ leap)
+    inverse = (vectors / np.maximum(np.abs(values), SQUARES.shallowest)) @ vectors.T
     step = np.zeros_like(theta)
     step[at] = vectors @ leap
     return _Metric(at, inverse, whole), step, predicted
@@ -225,8 +210,8 @@ def _round(
             inverse = inverse + np.outer(moved, moved) * ((along + change @ mapped) / along**2)
             cross = np.outer(mapped, moved) / along
             inverse -= cross + cross.T
-        if step_number % _ROUND == 0:
-            if milestone - trail.value < _LEAST_GAIN * variance:
+        if step_number % BFGS.steps == 0:
+            if milestone - trail.value < GAIN_LIMIT * variance:
                 return False
             milestone = trail.value
     return False
@@ -259,9 +244,11 @@ def _cross(
     sampling (Burke, Lewis and Overton 2005) with the samples where they are needed.
     """
     at, inverse, whole = ahead
-    for _ in range(_CROSSINGS):
+    for _ in range(SQUARES.crossings):
         root = _root(inverse)
-        found = balance(trail.theta, trail.gradient, trail.gradients, at, root, whole, _REACH)
+        found = balance(
+            trail.theta, trail.gradient, trail.gradients, at, root, whole, SQUARES.reach
+        )
         slope = np.zeros_like(trail.theta)
         slope[at] = found.gradient / variance
         at, inverse, step = _inside(problem, trail.theta, slope, at, inverse)

@@ -8,26 +8,14 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray
-from moestat.solvers.least_squares.base import (
-    ROUNDING,
-    Descent,
-    LeastSquaresSolver,
-    smallest_gain,
-)
+from moestat.solvers.least_squares.base import Descent, LeastSquaresSolver, smallest_gain
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.rules import GAIN_LIMIT, SQUARES, TRUST, ZERO_CURVATURE
 from moestat.solvers.squares import rounding_level, variance_of
-from moestat.solvers.trust_region.decrease import (
-    ACCEPT,
-    LEAST_PROGRESS,
-    PATIENCE,
-    straight_decrease,
-)
+from moestat.solvers.trust_region.decrease import straight_decrease
 from moestat.solvers.trust_region.region import free_coordinates
 
 __all__ = ["LevenbergMarquardt"]
-
-_FIRST_DAMPING = 1e-3
-_LEAST_SCALE = 1e-12  # of the largest curvature: what a coordinate without any is damped by
 
 
 def _damped_step(
@@ -45,7 +33,7 @@ def _damped_step(
     """
     gradient, hessian = here.gradient, here.hessian
     curvature = np.diag(hessian)
-    scale = np.maximum(curvature, _LEAST_SCALE * max(float(curvature.max()), 1e-300))
+    scale = np.maximum(curvature, ZERO_CURVATURE * max(float(curvature.max()), 1e-300))
     free = free_coordinates(theta, gradient, lower, upper)
     step = np.zeros_like(theta)
     while True:
@@ -112,15 +100,15 @@ class LevenbergMarquardt(LeastSquaresSolver):
         lower, upper = problem.family.box_at(theta)
         data = problem.data.levels[level]
         size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
-        damping, growth = _FIRST_DAMPING, 2.0
+        damping, growth = SQUARES.damping, 2.0
         here = yield Request(Objective.GAUSS_NEWTON, theta, level)
         milestone = here.value
         for iteration in range(most):
             if here.value <= nothing:
                 return Descent(theta, "converged", iteration)
             variance = variance_of(here.value, size)
-            if iteration % PATIENCE == PATIENCE - 1:
-                if milestone - here.value < LEAST_PROGRESS * variance:
+            if iteration % TRUST.patience == TRUST.patience - 1:
+                if milestone - here.value < GAIN_LIMIT * variance:
                     return Descent(theta, "stalled", iteration)
                 milestone = here.value
             found = _damped_step(theta, here, damping, lower, upper)
@@ -128,7 +116,7 @@ class LevenbergMarquardt(LeastSquaresSolver):
             if found is not None:
                 step, decrease = found
                 # Below the rounding error of the value only gradients show a decrease.
-                rounding = ROUNDING * size
+                rounding = TRUST.rounding * size
                 least = smallest_gain(tolerance, size)
                 if 0.0 <= decrease <= least * variance and damping <= 1.0:
                     return Descent(theta, "converged", iteration)
@@ -142,7 +130,7 @@ class LevenbergMarquardt(LeastSquaresSolver):
                     gained = straight_decrease(step, here, there)
                 if decrease > 0.0 and np.isfinite(there.value):
                     ratio = gained / decrease
-            if ratio > ACCEPT:
+            if ratio > TRUST.accept:
                 theta = trial
                 here = there
                 if not isinstance(there, Evaluation):

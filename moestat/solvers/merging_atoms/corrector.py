@@ -31,16 +31,13 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compile_loop, device
 from moestat.kernels.views import empty_like, empty_rows, keep, part, row
+from moestat.solvers.merging_atoms.rules import RULES
 from moestat.solvers.problem import Evaluation, InformedEvaluation
+from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.eigen import into_eigenbasis, out_of_eigenbasis
-from moestat.solvers.trust_region.region import MOST_ROTATIONS, Region
+from moestat.solvers.trust_region.region import Region
 
 __all__ = ["Ridge", "Correction"]
-
-_SMALL = 0.32  # part of a step's length that costs its predicted reduction in stiff directions
-_SMALLER = 0.12  # and in those that may be softer than the noise
-_FINER, _FINEST = 1.0 / 3.0, 1.0 / 40.0  # parts of these: from turn to turn, and at last
-_NEGLIGIBLE = 1e-4  # couplings of directions, as a part of the least stiff curvature
 
 
 @device(forceinline=False)
@@ -55,54 +52,55 @@ def _size(at, units, matrix):
     return math.sqrt(total)
 
 
-@compile_loop
-def _correction_loop(
-    theta, gradient, hessian, information, lower, upper, length, predicted, share, at, factor,
-    noise, step, slope,
-):  # fmt: skip
-    """Fill `step` and `slope`; returns the decrease that it predicts and its length."""
-    n, n_params = at.size, theta.size
-    matrix, work, curvature = empty_rows(n, n), empty_rows(5, n), empty_rows(n_params, n_params)
+@device(forceinline=False)
+def _choose_curvature(at, model, factor, noise, units, curvature):
+    """Fill the curvature that leads back to the ridge; returns its noise.  `units` is scratch."""
+    _, _, hessian, information = model
+    n_params = len(hessian)
     for i in range(n_params):
         for j in range(n_params):
             curvature[i, j] = hessian[i, j] - information[i, j]
-    units = row(work, 0)
-    for i in range(n):
+    for i in range(at.size):
         square = 0.0
         for j in range(i + 1):
             square += factor[i, j] ** 2
         units[i] = 1.0 / math.sqrt(square)
     there, here = _size(at, units, noise), _size(at, units, curvature)
-    is_far, level = there < here, min(there, here)
+    is_far = there < here
     for i in range(n_params):
         for j in range(n_params):
             curvature[i, j] = information[i, j] + noise[i, j] if is_far else hessian[i, j]
-    integers = empty_like(at, MOST_ROTATIONS * n * n)
-    rotations = empty_rows(2, integers.size)
-    scratch = part(work, 0, 2)
+    return min(there, here)
+
+
+@compile_loop
+def _correction_loop(model, bounds, given, at, factor, noise, out):
+    """Fill step and slope; returns the decrease that the step predicts and its length.
+
+    The model is theta, gradient, Hessian and information; `given` are the length and the predicted
+    decrease of the step that has led here, and the part of the length that counts.
+    """
+    theta, gradient, _, _ = model
+    lower, upper = bounds
+    length, predicted, share = given
+    step, slope = out
+    n, n_params = at.size, theta.size
+    matrix, work, curvature = empty_rows(n, n), empty_rows(5, n), empty_rows(n_params, n_params)
+    level = _choose_curvature(at, model, factor, noise, row(work, 0), curvature)
+    integers = empty_like(at, TRUST.rotations * n * n)
+    turns = empty_rows(2, integers.size)
     values, size, modal = row(work, 2), row(work, 3), row(work, 4)
-    cosine, sine = row(rotations, 0), row(rotations, 1)
+    rotations = integers, row(turns, 0), row(turns, 1)
     for i in range(n):
         modal[i] = gradient[at[i]]
         for j in range(n):
             matrix[i, j] = curvature[at[i], at[j]]
     # What a part of the step's length costs grows like its square.
-    cheap = predicted / (0.5 * (_SMALL * share * length) ** 2)
-    dear = predicted / (0.5 * (_SMALLER * share * length) ** 2)
+    cheap = predicted / (0.5 * (RULES.small * share * length) ** 2)
+    dear = predicted / (0.5 * (RULES.smaller * share * length) ** 2)
     soft = max(cheap, min(dear, level))
-    used = into_eigenbasis(
-        n,
-        factor,
-        matrix,
-        modal,
-        values,
-        size,
-        scratch,
-        _NEGLIGIBLE * soft,
-        integers,
-        cosine,
-        sine,
-    )
+    local, negligible = (matrix, modal, values, size), RULES.negligible * soft
+    used = into_eigenbasis(n, factor, local, part(work, 0, 2), negligible, rotations)
     decrease, square = 0.0, 0.0
     for i in range(n):
         slope_here = modal[i]
@@ -111,7 +109,7 @@ def _correction_loop(
         square += modal[i] ** 2
     moved = math.sqrt(square)
     shrink = length / moved if moved > length else 1.0
-    out_of_eigenbasis(n, used, factor, matrix, size, integers, cosine, sine, modal)
+    out_of_eigenbasis(n, used, factor, (matrix, size), rotations, modal)
     for j in range(n_params):
         step[j] = 0.0
     for i in range(n):
@@ -124,7 +122,7 @@ def _correction_loop(
         for j in range(n_params):
             slope[i] += curvature[i, j] * step[j]
     keep(work)
-    keep(rotations)
+    keep(turns)
     return (2.0 - shrink) * shrink * decrease, shrink * moved
 
 
@@ -177,19 +175,12 @@ class Ridge:
         """
         region, step, slope = self.region, np.empty(theta.size), np.empty(theta.size)
         decrease, size = _correction_loop(
-            theta,
-            here.gradient,
-            here.hessian,
-            _information(here),
-            region.lower,
-            region.upper,
-            length,
-            predicted,
-            max(_FINER**turn, _FINEST),
+            (theta, here.gradient, here.hessian, _information(here)),
+            (region.lower, region.upper),
+            (float(length), float(predicted), max(RULES.finer**turn, RULES.finest)),
             region.at,
             region.factor,
             self.noise,
-            step,
-            slope,
+            (step, slope),
         )
         return Correction(step, decrease, size, slope)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.solvers.merging_atoms.rules import RULES
 from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
 from moestat.solvers.newton import Ended, Newton
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
@@ -21,9 +22,6 @@ from moestat.solvers.trust_region.kinks import (
 )
 
 __all__ = ["MomentNewton"]
-
-_PATCH = 40  # passes across kinks before another look between them
-_MARGIN = 1e-9  # of a cell between kinks, as a part of it
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def _kinked_moment_steps(
     """In turns steps across kinks and, between them, steps in the moments."""
     spent, at_edge = 0, False
     while True:
-        patch = min(max_iterations - spent, _PATCH)
+        patch = min(max_iterations - spent, RULES.patch)
         theta, here, status, made, reach = yield from kinked_steps(
             problem, level, theta, metric, tolerance, patch
         )
@@ -200,7 +198,7 @@ def _open_box(problem: Problem, cell: OneSided) -> tuple[FloatArray, FloatArray]
     """
     locations = kink_locations(problem.family)
     lower, upper = cell.lower.copy(), cell.upper.copy()
-    margin = _MARGIN * (upper[locations] - lower[locations])
+    margin = RULES.margin * (upper[locations] - lower[locations])
     lower[locations] += margin
     upper[locations] -= margin
     return lower, upper

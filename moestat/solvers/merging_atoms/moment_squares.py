@@ -8,6 +8,7 @@ from typing import ClassVar
 from moestat.base.types import FloatArray
 from moestat.solvers.least_squares.base import Descent, LeastSquaresSolver
 from moestat.solvers.least_squares.gauss_newton import feature_metric
+from moestat.solvers.merging_atoms.rules import RULES
 from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
 from moestat.solvers.needs import Needs
 from moestat.solvers.problem import (
@@ -21,8 +22,6 @@ from moestat.solvers.problem import (
 from moestat.solvers.squares import rounding_level, variance_of
 
 __all__ = ["MomentSquares"]
-
-_STEADY = 0.9  # part of a variance that is as good as the same
 
 _Walk = tuple[FloatArray, Evaluation, str, int]
 
@@ -79,7 +78,7 @@ class MomentSquares(LeastSquaresSolver):
             theta, here, status, made = yield from _in_units(steps, variance)
             spent += made
             # The units were those of the start.
-            if variance_of(max(here.value, nothing), size) > _STEADY * variance:
+            if variance_of(max(here.value, nothing), size) > RULES.steady * variance:
                 break
         return Descent(theta, status, spent)
 

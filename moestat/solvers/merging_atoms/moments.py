@@ -28,15 +28,16 @@ from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.math import exp, softplus
 from moestat.kernels.views import empty_rows, keep, part, row
 from moestat.model.family import Family
+from moestat.solvers.merging_atoms.rules import RULES
 
 __all__ = ["MomentChart", "Moments", "Path"]
 
-_CLOSE = 1.0  # root-mean-square difference of the predictors of two atoms that count as close
-_STEEPEST = 600.0  # beyond this log-ratio of masses the exponentials would overflow
+_STEEPEST = float(0.85 * np.log(np.finfo(np.float64).max))
+"""Beyond this log-ratio of masses the exponentials would overflow."""
 
 # Of k atoms, merger r makes the atom k + r.  Its numbers are the log-ratio u of the two masses, the
 # first one's share p and the root of p (1 - p).
-_SPLIT, _SHARE, _ROOT = 0, 1, 2
+_SPLIT, _SHARE, _ROOT = range(3)
 
 
 @device(forceinline=False)
@@ -104,11 +105,13 @@ def _closest_loop(theta, mass_at, other_at, metric):
 
 @compile_loop
 @compact
-def _merges_loop(theta, mass_at, other_at, metric, movable, lower, upper, members, pairs):
+def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
     """Fill `pairs`; returns how many atoms merge, the closest two first.
 
     `members` (2k, k) says which atoms an atom is made of; a row without any is no atom.
     """
+    mass_at, other_at = atoms
+    lower, upper = bounds
     k, d = other_at.shape
     work, places = empty_rows(1, 2 * k), empty_rows(2 * k, d)
     numbers, apart, distance = empty_rows(k, 3), empty_rows(k, d), empty_rows(2 * k, 2 * k)
@@ -144,7 +147,7 @@ def _merges_loop(theta, mass_at, other_at, metric, movable, lower, upper, member
             for other in range(one):
                 if distance[one, other] < best:
                     best, i, j = distance[one, other], one, other
-        if not best < _CLOSE:
+        if not best < RULES.close:
             keep(work)
             return found
         _merge(i, j, found, top, masses, places, numbers, apart)
@@ -235,12 +238,15 @@ def _curvature_loop(gradient, mass_at, other_at, pairs, numbers, apart, added):
 
 @device(forceinline=False)
 @compact
-def _part_atoms(i, j, new, split, pace, psi, turn, mass, growth, place, drift):
-    """The ends of atoms i and j from that of the atom `new` they make.
+def _part_atoms(merged, split, pace, psi, turn, ends, velocities):
+    """The ends of atoms i and j from that of the atom `new` they make: log-masses and locations.
 
     At the end the log-ratio of their masses is `split`, with velocity `pace`, and psi (d,), whose
     outer product is the second central moment, has the velocity `turn` (d,).
     """
+    i, j, new = merged
+    mass, place = ends
+    growth, drift = velocities
     split = _clipped(split)
     down, up, share = exp(-0.5 * split), exp(0.5 * split), exp(-softplus(-split))
     mass[i] = mass[new] - softplus(-split)
@@ -256,8 +262,10 @@ def _part_atoms(i, j, new, split, pace, psi, turn, mass, growth, place, drift):
 
 @compile_loop
 @compact
-def _path_loop(step, mass_at, other_at, pairs, masses, places, numbers, apart, end, velocity):
+def _path_loop(step, atoms, chart, end, velocity):
     """Fill `end` and `velocity`, both (P,), where a step leads."""
+    mass_at, other_at, pairs = atoms
+    masses, places, numbers, apart = chart
     k, d = other_at.shape
     n_mergers, top = pairs.shape[0], other_at.shape[0] + pairs.shape[0]
     work, drift, place = empty_rows(4, top), empty_rows(top, d), empty_rows(top, d)
@@ -286,9 +294,9 @@ def _path_loop(step, mass_at, other_at, pairs, masses, places, numbers, apart, e
             straight = turns[r, a] + 0.5 * start[new] * psis[r, a]
             psis[r, a] = shrink * (psis[r, a] + straight)
             turns[r, a] = shrink * straight - 0.5 * growth[new] * psis[r, a]
-        i, j, split = pairs[r, 0], pairs[r, 1], numbers[r, _SPLIT] + pace[r]
+        merged, split = (pairs[r, 0], pairs[r, 1], new), numbers[r, _SPLIT] + pace[r]
         psi, turn = row(psis, r), row(turns, r)
-        _part_atoms(i, j, new, split, pace[r], psi, turn, mass, growth, place, drift)
+        _part_atoms(merged, split, pace[r], psi, turn, (mass, place), (growth, drift))
     for i in range(k):
         end[mass_at[i]], velocity[mass_at[i]] = mass[i], growth[i]
         for a in range(d):
@@ -339,17 +347,8 @@ class Moments:
         if not self.can_merge:
             return pairs[:0]
         members = np.empty((2 * k, k), np.int64)
-        found = _merges_loop(
-            theta,
-            self.mass_at,
-            self.other_at,
-            self.metric,
-            self._can_move,
-            lower,
-            upper,
-            members,
-            pairs,
-        )
+        atoms, bounds = (self.mass_at, self.other_at), (lower, upper)
+        found = _merges_loop(theta, atoms, self.metric, self._can_move, bounds, members, pairs)
         return pairs[:found]
 
     def chart(self, theta: FloatArray, lower: FloatArray, upper: FloatArray) -> MomentChart:
@@ -398,15 +397,7 @@ class MomentChart:
         end, velocity = self.theta + step, step.copy()
         if not len(self.pairs):
             return Path(end, velocity)
-        _path_loop(
-            step,
-            *self._atoms,
-            self._masses,
-            self._places,
-            self._numbers,
-            self._apart,
-            end,
-            velocity,
-        )
+        chart = self._masses, self._places, self._numbers, self._apart
+        _path_loop(step, self._atoms, chart, end, velocity)
         pin = self.moments.family.pin
         return Path(pin(end), pin(velocity))

@@ -9,10 +9,9 @@ from moestat.solvers.least_squares.base import Descent
 from moestat.solvers.least_squares.gauss_newton_bfgs import GaussNewtonBFGS
 from moestat.solvers.merging_atoms.moment_squares import MomentSquares
 from moestat.solvers.problem import Iteration, Problem
+from moestat.solvers.rules import BFGS
 
 __all__ = ["NewtonSquares"]
-
-_FIRST = 50  # steps by gradients: one round from one matrix
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class NewtonSquares(MomentSquares):
         self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
     ) -> Iteration[Descent]:
         first = GaussNewtonBFGS(self.tolerance)
-        near = yield from first._descend(problem, theta, level, tolerance, min(most, _FIRST))
+        near = yield from first._descend(problem, theta, level, tolerance, min(most, BFGS.steps))
         left = most - near.iterations
         end = yield from super()._descend(problem, near.theta, level, tolerance, left)
         return end._replace(iterations=near.iterations + end.iterations)

@@ -17,36 +17,13 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.solvers.merging_atoms.corrector import Ridge
 from moestat.solvers.merging_atoms.moments import Moments, Path
+from moestat.solvers.merging_atoms.rules import RULES
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
-from moestat.solvers.trust_region.decrease import (
-    ACCEPT,
-    LARGEST_RADIUS,
-    SMALLEST_RADIUS,
-    finest_decrease,
-    is_converged,
-    smallest_decrease,
-)
-from moestat.solvers.trust_region.region import NULL_CURVATURE, BoxStep, Region
+from moestat.solvers.rules import TRUST
+from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, smallest_decrease
+from moestat.solvers.trust_region.region import BoxStep, Region
 
 __all__ = ["model_hessian", "moment_steps"]
-
-_POOR, _GOOD = 0.25, 0.75  # parts of the predicted decrease
-_UNRELIABLE = 2.0  # a gain of more than this many predictions is no gain but an error
-_CLOSEST = 1e-6
-_FAINTEST = 1e-16  # part of the largest curvature that a step may follow
-_WHOLE = 0.9  # part of a predicted reduction that is as good as all of it
-_CORRECTIONS = 10
-_FEW_ROWS = 1000
-_ALIGNED = 0.9  # cosine of the angle between two steps that go the same way
-_WORTH, _COARSE = 1e-2, 0.1  # parts of a small and a large prediction worth a correction
-_LARGE = 10.0  # predicted reduction, in units of log-likelihood
-_SUSPECT = 0.5  # part of a predicted reduction that may come from negative curvature
-_REFINEMENTS = 2
-_GROWTH = 2.0  # of the radius after a good step
-_RELIEF = 1.3  # with every good step the radius dares to come nearer to where a step has failed
-_AGREEMENT = 0.1  # of integrated decreases with values, as a part of the finest decrease of these
-_SHORTEST, _LONGEST, _HALF = 0.1, 0.6, 0.5  # parts of a step that has failed, for the next one
-
 
 _Ask = Callable[[FloatArray], Request]
 
@@ -68,7 +45,7 @@ class _Model:
         self.hessian = here.hessian + self.chart.curvature(here.gradient)
         self._region = Region(theta, here.gradient, self.hessian, metric, lower, upper)
 
-    def step(self, radius: float, null: float = NULL_CURVATURE) -> BoxStep:
+    def step(self, radius: float, null: float = TRUST.rounding) -> BoxStep:
         """The best step within the radius."""
         return self._region.step(radius, null)
 
@@ -77,10 +54,10 @@ class _Model:
 
         Directions whose slope and curvature are rounding would lead far away for next to nothing.
         """
-        move = self.step(radius, _FAINTEST)
+        move = self.step(radius, RULES.faintest)
         while move.decrease > 0.0:
-            shorter = self.step(0.5 * move.length, _FAINTEST)
-            if not shorter.decrease >= _WHOLE * move.decrease:
+            shorter = self.step(0.5 * move.length, RULES.faintest)
+            if not shorter.decrease >= RULES.whole * move.decrease:
                 break
             move = shorter
         return move
@@ -99,9 +76,9 @@ class _Model:
 
         Off the ridge the soft curvatures are those of its sides, times how far it is.
         """
-        return -0.5 * float(move.step @ self.hessian @ move.step) > _SUSPECT * move.decrease
+        return -0.5 * float(move.step @ self.hessian @ move.step) > RULES.suspect * move.decrease
 
-    def into_box(self, theta: FloatArray) -> FloatArray:
+    def clip(self, theta: FloatArray) -> FloatArray:
         """The point of the box nearest to theta (P,)."""
         return np.minimum(np.maximum(theta, self._region.lower), self._region.upper)
 
@@ -151,11 +128,11 @@ class _Proposal:
         square, cube = -3.0 * ratio - 2.0 * start - stop, start + stop + 2.0 * ratio
         inside = square * square - 3.0 * cube * start
         if not (np.isfinite(inside) and inside >= 0.0):
-            return _HALF
+            return RULES.half
         # The root that does not cancel; the other one is a maximum.
         sum_of = square + np.sqrt(inside)
-        part = -start / sum_of if sum_of > 0.0 else _HALF
-        return min(max(part, _SHORTEST), _LONGEST)
+        part = -start / sum_of if sum_of > 0.0 else RULES.half
+        return min(max(part, RULES.shortest), RULES.longest)
 
     def is_credible(self, ratio: float, there: Evaluation) -> bool:
         """Whether values do not contradict an integrated decrease.
@@ -165,7 +142,7 @@ class _Proposal:
         here, predicted = self.model.here, self.move.decrease
         finest = finest_decrease(here.value)
         error = abs(ratio * predicted - (here.value - there.value))
-        agrees = error <= _AGREEMENT * finest and ratio < _UNRELIABLE
+        agrees = error <= RULES.agreement * finest and ratio < RULES.unreliable
         return predicted > finest or agrees
 
 
@@ -191,22 +168,22 @@ def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
     off the ridge decreases are not what they seem, and the next model would be worthless.
     """
     model, predicted, length = proposal.model, proposal.move.decrease, proposal.move.length
-    point = model.into_box(proposal.trial)
+    point = model.clip(proposal.trial)
     there = yield ask(point)
     gradient, finite = there.gradient, _is_finite(there)
     first = proposal.ratio(point, there, gradient) if finite else -np.inf
     count, before = 0, np.inf
     # Far from the ridge there is no noise yet that a displacement could hide.
-    least = predicted * (_WORTH if predicted < _LARGE else _COARSE)
-    while finite and (curved or first < _GOOD):
+    least = predicted * (RULES.worth if predicted < RULES.large else RULES.coarse)
+    while finite and (curved or first < RULES.good):
         back = model.ridge.correction(point, there, length, predicted, count)
         gradient = back.gradient
         # What a correction predicts is how far the ridge is; it must come nearer.
         comes_nearer = least < back.decrease <= max(before, predicted)
-        if not comes_nearer or count == _CORRECTIONS:
+        if not comes_nearer or count == RULES.corrections:
             break
         before = back.decrease
-        point = model.into_box(point + back.step)
+        point = model.clip(point + back.step)
         there = yield ask(point)
         finite, count = _is_finite(there), count + 1
     ratio = proposal.ratio(point, there, gradient) if finite else -np.inf
@@ -228,14 +205,14 @@ def _refine(
     None where there is nothing to correct, or the step had gained nothing.
     """
     ridge, length, predicted = last.model.ridge, last.move.length, last.move.decrease
-    back = ridge.correction(model.theta, model.here, length, predicted, _CORRECTIONS)
+    back = ridge.correction(model.theta, model.here, length, predicted, RULES.corrections)
     if back.length == 0.0:
         return None
-    point = model.into_box(model.theta + back.step)
+    point = model.clip(model.theta + back.step)
     there = yield ask(point)
     if not _is_finite(there):
         return None
-    gradient = ridge.correction(point, there, length, predicted, _CORRECTIONS).gradient
+    gradient = ridge.correction(point, there, length, predicted, RULES.corrections).gradient
     ratio = last.ratio(point, there, gradient)
     return (point, there) if ratio > 0.0 and last.is_credible(ratio, there) else None
 
@@ -248,10 +225,10 @@ class _SecondOrder:
     length: float
     offset: FloatArray
 
-    def ahead(self, move: BoxStep, metric: FloatArray) -> FloatArray | None:
+    def extrapolate(self, move: BoxStep, metric: FloatArray) -> FloatArray | None:
         """By how much (P,) it will leave that of the next step; None if that goes elsewhere."""
         share = float(self.step @ metric @ move.step) / self.length**2
-        if abs(share) * self.length < _ALIGNED * move.length:
+        if abs(share) * self.length < RULES.aligned * move.length:
             return None
         return share**2 * self.offset
 
@@ -261,7 +238,7 @@ def _propose(
 ) -> _Proposal:
     """A step, tried where the ridge would be if it went on to curve as it did."""
     path = model.chart.path(move.step)
-    ahead = curved.ahead(move, metric) if curved is not None else None
+    ahead = curved.extrapolate(move, metric) if curved is not None else None
     trial = path.end if ahead is None else model.chart.path(move.step + ahead).end
     return _Proposal(model, move, path, trial)
 
@@ -280,7 +257,7 @@ def _objective(data: Sample) -> Objective:
     With few rows it costs little next to the steps.  With many it adds up to three quarters to the
     cost of a pass, which is most of the cost, and saves fewer passes than that.
     """
-    return Objective.INFORMED if data.size <= _FEW_ROWS else Objective.OBSERVED
+    return Objective.INFORMED if data.size <= RULES.few_rows else Objective.OBSERVED
 
 
 class _Radius:
@@ -300,11 +277,11 @@ class _Radius:
 
     def grow(self) -> None:
         """After a good step that was as long as the radius."""
-        growth = _GROWTH
+        growth = RULES.growth
         if growth * self.value > 0.9 * self.ceiling:
             growth = max(min(growth, 0.9 * self.ceiling / self.value), 1.1)
-        self.ceiling *= _RELIEF
-        self.value = min(growth * self.value, LARGEST_RADIUS)
+        self.ceiling *= RULES.relief
+        self.value = min(growth * self.value, TRUST.largest)
 
 
 def moment_steps(
@@ -327,14 +304,15 @@ def moment_steps(
     ask = partial(Request, _objective(problem.data.levels[level]), level=level)
     here = yield ask(theta)
     # A ridge curves on the scale of the distance between the atoms that merge.
-    radius = _Radius(min(max(moments.closest(theta), _CLOSEST), 1.0))
+    radius = _Radius(min(max(moments.closest(theta), RULES.closest), 1.0))
     model = _Model(moments, theta, here, metric, lower, upper)
     passes, refinements, curved = 0, 0, False
     last: _Proposal | None = None
     second_order: _SecondOrder | None = None
     while passes < max_iterations:
         move = model.shortest_step(radius.value)
-        if last is not None and curved and model.is_suspect(move) and refinements < _REFINEMENTS:
+        can_refine = curved and refinements < RULES.refinements
+        if last is not None and can_refine and model.is_suspect(move):
             refined = yield from _refine(last, model, ask)
             passes, refinements = passes + 1, refinements + 1
             if refined is None:
@@ -349,15 +327,15 @@ def moment_steps(
         passes, refinements, last = passes + 1 + landing.corrections, 0, None
         if landing.ratio > 0.0:
             second_order = _second_order_of(proposal, landing)
-        if landing.ratio < _POOR:
+        if landing.ratio < RULES.poor:
             part = proposal.shortened(landing.theta, landing.gradient, landing.ratio)
             radius.cut(part, move.length)
-        elif landing.ratio > _GOOD and move.length > 0.8 * radius.value:
+        elif landing.ratio > RULES.good and move.length > 0.8 * radius.value:
             radius.grow()
-        if landing.ratio > ACCEPT:
+        if landing.ratio > TRUST.accept:
             model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
             last, curved, radius.is_failing = proposal, landing.corrections > 0, False
-        elif radius.value < SMALLEST_RADIUS:
+        elif radius.value < TRUST.smallest:
             return model.theta, model.here, "stalled", passes
     return model.theta, model.here, "iteration limit", passes
 

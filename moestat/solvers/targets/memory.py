@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from moestat.solvers.problem import Problem, Sample
 
 __all__ = ["MemoryPlan", "plan_memory", "samples_of"]
 
-_FLOAT = 8
+_FLOAT = np.dtype(np.float64).itemsize
 
 
 @dataclass(frozen=True)

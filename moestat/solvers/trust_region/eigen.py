@@ -12,7 +12,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from moestat.compiler.jit import compact, device
+from moestat.kernels.views import row
+from moestat.solvers.rules import TRUST
 
 __all__ = [
     "back_substitute",
@@ -29,8 +33,7 @@ __all__ = [
     "tridiagonalise",
 ]
 
-_EPSILON = 2.220446049250313e-16
-_SWEEPS = 60
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 @device(forceinline=False)
@@ -191,7 +194,7 @@ def diagonalise(n, diagonal, off, negligible, plane, cosine, sine):
         floor = size if size > floor else floor
     used = 0
     for low in range(n):
-        for _ in range(_SWEEPS):
+        for _ in range(TRUST.sweeps):
             high = low
             while high < n - 1:
                 least = _EPSILON * (abs(diagonal[high]) + abs(diagonal[high + 1]))
@@ -259,16 +262,18 @@ def rotate_back(used, plane, cosine, sine, x):
 
 @device(forceinline=False)
 @compact
-def into_eigenbasis(n, lower, matrix, slope, values, size, work, negligible, plane, cosine, sine):
+def into_eigenbasis(n, lower, model, work, negligible, rotations):
     """Move a quadratic model into the eigenbasis of its curvature in a metric ``L L'``.
 
-    `matrix` holds the curvature H and `slope` the gradient; both are overwritten.  `values` gets
-    the eigenvalues of ``L^-1 H L^-T``, in no order, up to what is `negligible` next to them, and
-    `work` (2, n) is scratch.  Returns the number of rotations.
+    The `model` is the curvature H and the gradient, which are overwritten, and room for the
+    eigenvalues of ``L^-1 H L^-T``, in no order, up to what is `negligible` next to them, and for
+    the sizes of reflections.  `work` (2, n) is scratch.  Returns the number of rotations.
     """
+    matrix, slope, values, size = model
+    plane, cosine, sine = rotations
     reduce_to_standard(n, lower, matrix)
-    tridiagonalise(n, matrix, values, work[0], size, work[1])
-    used = diagonalise(n, values, work[0], negligible, plane, cosine, sine)
+    tridiagonalise(n, matrix, values, row(work, 0), size, row(work, 1))
+    used = diagonalise(n, values, row(work, 0), negligible, plane, cosine, sine)
     forward_substitute(n, lower, slope)
     reflect_into(n, matrix, size, slope)
     rotate_into(used, plane, cosine, sine, slope)
@@ -277,8 +282,10 @@ def into_eigenbasis(n, lower, matrix, slope, values, size, work, negligible, pla
 
 @device(forceinline=False)
 @compact
-def out_of_eigenbasis(n, used, lower, matrix, size, plane, cosine, sine, step):
+def out_of_eigenbasis(n, used, lower, reflections, rotations, step):
     """Move a step back from the eigenbasis, in place."""
+    matrix, size = reflections
+    plane, cosine, sine = rotations
     rotate_back(used, plane, cosine, sine, step)
     reflect_back(n, matrix, size, step)
     back_substitute(n, lower, step)

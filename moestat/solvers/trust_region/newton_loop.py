@@ -1,124 +1,225 @@
-"""Newton's iteration in one compiled loop: for data of which a pass takes no longer than Python.
+"""Newton's iteration: trial points, and what an evaluation at each of them says.
 
-The iteration is that of `moestat.solvers.newton.newton_steps`, with the same steps.
+`_advance` is the algorithm: it judges a trial and proposes the next one.  Where threads share a
+pass it runs between two of them; on data of which a pass takes no longer than Python it runs with
+the passes in one compiled loop, which takes .6 to .65 of the time at 500 rows and 18 parameters.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+from numba import types
 
 from moestat.base.types import FloatArray
-from moestat.compiler.jit import compact, compile_loop
+from moestat.compiler.jit import compact, compile_loop, device
+from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.build import call_mixture, mixture_address
 from moestat.kernels.build import tables as pass_tables
 from moestat.kernels.records import NO_SUMS, Sums
-from moestat.kernels.views import row
-from moestat.solvers.problem import Evaluation, Iteration, Problem, Ran, Request, Run
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Ran, Request, Run
+from moestat.solvers.rules import GAIN_LIMIT, TRUST
 from moestat.solvers.spring import pull
-from moestat.solvers.trust_region.decrease import (
-    ACCEPT,
-    LEAST_PROGRESS,
-    PATIENCE,
-    SMALLEST_RADIUS,
-    finest_decrease,
-    is_converged,
-    next_radius,
-)
+from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, next_radius
 from moestat.solvers.trust_region.region import (
-    NULL_CURVATURE,
     call_find_step,
     call_take_apart,
     region_addresses,
     region_arrays,
 )
 
-__all__ = ["NewtonRun", "run_newton"]
+__all__ = ["newton_steps"]
 
 _STATUS = "converged", "stalled", "iteration limit"
-_CONVERGED, _STALLED, _LIMIT, _INDEFINITE, _NOT_FINITE = range(5)
+_CONVERGED, _STALLED, _LIMIT, _INDEFINITE, _NOT_FINITE, _GOES_ON = range(6)
+# Places in the arrays of a walk.
+_VALUE, _RADIUS, _PROGRESS, _PREDICTED, _LENGTH = range(5)
+_ITERATION, _IDLE, _FREE, _USED = range(4)
+
+
+@device(forceinline=False)
+@compact
+def _gained(value, new, predicted, ends, theta, trial):
+    """Decrease of the objective, from derivatives where its values are rounded by more."""
+    here, there = ends
+    decrease = value - new
+    largest = abs(decrease) if abs(decrease) > predicted else predicted
+    if largest > finest_decrease(value):
+        return decrease
+    decrease = 0.0
+    for j in range(theta.size):
+        bent = 0.0
+        for i in range(theta.size):
+            bent += (here.hessian[j, i] - there.hessian[j, i]) * (trial[i] - theta[i])
+        slopes = here.score[j] + there.score[j]
+        decrease -= (trial[j] - theta[j]) * (0.5 * slopes + bent / 12.0)
+    return decrease
+
+
+@device(forceinline=False)
+@compact
+def _take(new, ends, theta, trial):
+    """Go to the trial; returns its value."""
+    here, there = ends
+    for j in range(theta.size):
+        theta[j] = trial[j]
+        here.score[j] = there.score[j]
+        for i in range(theta.size):
+            here.hessian[j, i] = there.hessian[j, i]
+    return new
 
 
 @compile_loop
 @compact
-def _newton_loop(
-    addresses, pass_inputs, spring, region_inputs, limits, theta, trial, here, there, integers, work
-):
-    """Minimise from theta, in place, with score and Hessian `here` at the end.
+def _advance(new, bounds, limits, ends, points, state, region):
+    """Judge the trial, of value `new` and with the second of the `ends`, and propose the next one.
 
-    Returns the value, the status, the iterations and the passes.
+    Returns a status.
     """
-    at_pass, at_region, at_step = addresses
+    metric, lower, upper = bounds
+    at_region, at_step, max_iterations, look, tolerance = limits
+    theta, trial, step = points
+    numbers, counts = state
+    model = theta, ends[0].score, ends[0].hessian, metric, lower, upper
+    counts[_ITERATION] += 1
+    iteration = counts[_ITERATION]
+    makes = iteration == 0
+    if not makes:
+        decrease = _gained(numbers[_VALUE], new, numbers[_PREDICTED], ends, theta, trial)
+        ratio = decrease / numbers[_PREDICTED]
+        ratio = ratio if math.isfinite(ratio) else -1.0
+        numbers[_RADIUS] = next_radius(ratio, numbers[_LENGTH], numbers[_RADIUS])
+        makes = ratio > TRUST.accept
+        if makes:
+            numbers[_PROGRESS] += decrease
+        elif numbers[_RADIUS] < TRUST.smallest:
+            return _STALLED
+    if makes:
+        numbers[_VALUE] = _take(new, ends, theta, trial)
+        counts[_FREE], counts[_USED] = call_take_apart(at_region, (model, region, step))
+    if iteration >= max_iterations:
+        return _LIMIT
+    if counts[_USED] < 0:
+        return _INDEFINITE
+    taken_apart = TRUST.rounding, (counts[_FREE], counts[_USED]), region, step
+    if iteration % look == look - 1:
+        is_idle = numbers[_PROGRESS] < GAIN_LIMIT * look / TRUST.patience
+        counts[_IDLE] = counts[_IDLE] + look if is_idle else 0
+        numbers[_PROGRESS] = 0.0
+        if counts[_IDLE] >= TRUST.patience:
+            return _STALLED
+        if is_idle:
+            # Where a certificate would find a maximum nothing is left.
+            bent_down = False
+            for i in range(counts[_FREE]):
+                bent_down = bent_down or region[1][2 * theta.size, i] < 0.0
+            left, _ = call_find_step(at_step, (model, 1.0, *taken_apart))
+            if not bent_down and left <= GAIN_LIMIT:
+                return _STALLED
+    predicted, length = call_find_step(at_step, (model, numbers[_RADIUS], *taken_apart))
+    if not math.isfinite(predicted):
+        return _NOT_FINITE
+    if is_converged(predicted, length, numbers[_RADIUS], numbers[_VALUE], tolerance):
+        return _CONVERGED
+    numbers[_PREDICTED], numbers[_LENGTH] = predicted, length
+    for j in range(theta.size):
+        point = theta[j] + step[j]
+        point = point if point > lower[j] else lower[j]
+        trial[j] = point if point < upper[j] else upper[j]
+    return _GOES_ON
+
+
+_call_advance = call_by_address(types.int64)
+
+
+@compile_loop
+@compact
+def _newton_loop(addresses, pass_inputs, spring, walk):
+    """The passes of a walk, from the first one on; returns its status and their number."""
+    at_pass, at_advance = addresses
     coefficients, data, by_sample, terms = pass_inputs
-    metric, lower, upper, basis, rotations = region_inputs
-    max_iterations, tolerance = limits
-    step, moved = row(work, 0), row(work, 1)
-    n = theta.size
-    value = -call_mixture(at_pass, (theta, coefficients, data, 2, here, by_sample, terms))
-    for j in range(n):
-        here.score[j] = -here.score[j]
-        for i in range(n):
-            here.hessian[j, i] = -here.hessian[j, i]
-    value += pull(spring, theta, here.score, here.hessian)
-    model = theta, here.score, here.hessian, metric, lower, upper
-    n_free, used = call_take_apart(at_region, (*model, integers, basis, rotations, step))
-    radius = 1.0
-    progress = 0.0
-    passes = 1
-    for iteration in range(max_iterations):
-        if used < 0:
-            return value, _INDEFINITE, iteration, passes
-        if iteration % PATIENCE == PATIENCE - 1:
-            if progress < LEAST_PROGRESS:
-                return value, _STALLED, iteration, passes
-            progress = 0.0
-        predicted, length = call_find_step(
-            at_step,
-            (*model, radius, NULL_CURVATURE, n_free, used, integers, basis, rotations, step),
-        )
-        if not math.isfinite(predicted):
-            return value, _NOT_FINITE, iteration, passes
-        if is_converged(predicted, length, radius, value, tolerance):
-            return value, _CONVERGED, iteration, passes
-        for j in range(n):
-            point = theta[j] + step[j]
-            point = point if point > lower[j] else lower[j]
-            trial[j] = point if point < upper[j] else upper[j]
-            moved[j] = trial[j] - theta[j]
+    bounds, limits, ends, points, state, region = walk
+    trial, there = points[1], ends[1]
+    passes = 0
+    while True:
         new = -call_mixture(at_pass, (trial, coefficients, data, 2, there, by_sample, terms))
         passes += 1
-        for j in range(n):
+        for j in range(trial.size):
             there.score[j] = -there.score[j]
-            for i in range(n):
+            for i in range(trial.size):
                 there.hessian[j, i] = -there.hessian[j, i]
         new += pull(spring, trial, there.score, there.hessian)
-        decrease = value - new
-        largest = abs(decrease) if abs(decrease) > predicted else predicted
-        if largest <= finest_decrease(value):
-            decrease = 0.0
-            for j in range(n):
-                bent = 0.0
-                for i in range(n):
-                    bent += (here.hessian[j, i] - there.hessian[j, i]) * moved[i]
-                decrease -= moved[j] * (0.5 * (here.score[j] + there.score[j]) + bent / 12.0)
-        ratio = decrease / predicted
-        if not math.isfinite(ratio):
-            ratio = -1.0
-        radius = next_radius(ratio, length, radius)
-        if ratio > ACCEPT:
-            value = new
-            for j in range(n):
-                theta[j] = trial[j]
-                here.score[j] = there.score[j]
-                for i in range(n):
-                    here.hessian[j, i] = there.hessian[j, i]
-            n_free, used = call_take_apart(at_region, (*model, integers, basis, rotations, step))
-            progress += decrease
-        elif radius < SMALLEST_RADIUS:
-            return value, _STALLED, iteration + 1, passes
-    return value, _LIMIT, max_iterations, passes
+        status = _call_advance(at_advance, (new, bounds, limits, ends, points, state, region))
+        if status != _GOES_ON:
+            return status, passes
+
+
+class _Walk:
+    """Newton's iteration from theta (P,), in arrays that compiled code writes.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (P,)
+        Where it begins.
+    bounds : tuple of ndarray
+        Metric (P, P) of the trust region, and the edges (P,) and (P,) of the box.
+    tolerance : float
+        Decrease, in units of the objective, that is worth no step.
+    max_iterations, look : int
+        Iterations at most, and after how many one looks whether they gain.
+    """
+
+    def __init__(
+        self,
+        theta: FloatArray,
+        bounds: tuple[FloatArray, FloatArray, FloatArray],
+        tolerance: float,
+        max_iterations: int,
+        look: int,
+    ) -> None:
+        P = theta.size
+        # As compiled code takes for granted.
+        metric, lower, upper = map(np.ascontiguousarray, bounds)
+        ends = tuple(Sums(np.empty(P), np.empty((P, P)), NO_SUMS.information) for _ in range(2))
+        self.trial = theta.copy()
+        self.numbers, self.counts = np.zeros(5), np.zeros(4, np.int64)
+        self.numbers[_RADIUS], self.counts[_ITERATION] = 1.0, -1
+        limits = *region_addresses(), max_iterations, look, float(tolerance)
+        points = theta.copy(), self.trial, np.empty(P)
+        state = self.numbers, self.counts
+        self.arrays = (metric, lower, upper), limits, ends, points, state, region_arrays(P)
+
+    def advance(self, there: Evaluation) -> int:
+        """Judge the trial by an evaluation at it, and propose the next one; returns a status."""
+        end = self.arrays[2][1]
+        end.score[:], end.hessian[:] = there.gradient, there.hessian
+        return _advance(float(there.value), *self.arrays)
+
+    def end(self, code: int, passes: int) -> NewtonRan:
+        """Where it has ended.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the metric is not positive definite, or the quadratic model is not finite.
+        """
+        if code == _INDEFINITE:
+            raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
+        if code == _NOT_FINITE:
+            raise np.linalg.LinAlgError("the quadratic model is not finite")
+        here, theta = self.arrays[2][0], self.arrays[3][0]
+        value, iterations = float(self.numbers[_VALUE]), int(self.counts[_ITERATION])
+        return NewtonRan(value, here.score, here.hessian, theta, _STATUS[code], iterations, passes)
+
+
+@cache
+def _advance_address() -> int:
+    """Where `_advance` is, for the compiled loop that calls it."""
+    walk = _Walk(np.empty(0), (np.empty((0, 0)), np.empty(0), np.empty(0)), 1.0, 0, 1)
+    return address_of(_advance, 1.0, *walk.arrays)
 
 
 @dataclass(frozen=True)
@@ -128,79 +229,42 @@ class NewtonRan(Ran, Evaluation):
 
 @dataclass(frozen=True, kw_only=True)
 class NewtonRun(Run):
-    """Newton's iteration as one request.
+    """A whole walk as one request."""
 
-    Parameters
-    ----------
-    metric : ndarray of shape (P, P)
-        Metric of the trust region.
-    lower, upper : ndarray of shape (P,)
-        The box.
-    tolerance : float
-        Decrease, in units of the objective, that is worth no step.
-    max_iterations : int
-        Iterations at most.
-    """
+    walk: _Walk
 
-    metric: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    tolerance: float
-    max_iterations: int
-
-    def of(self, problem: Problem) -> NewtonRan:
-        """Run it.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            If the metric is not positive definite, or the quadratic model is not finite.
-        """
-        family, P = problem.family, self.theta.size
-        data = problem.inputs(self, slice(0, problem.data.levels[self.level].size))
-        addresses = mixture_address(family.loops, data.y.dtype.char), *region_addresses()
-        tables = (family.coefficients, data, *pass_tables(family.coefficients, data, 2))
-        theta, none = self.theta.copy(), NO_SUMS.information
-        here, there = (Sums(np.empty(P), np.empty((P, P)), none) for _ in range(2))
-        integers, *arrays = region_arrays(P)
-        value, code, iterations, passes = _newton_loop(
-            addresses,
-            tables,
-            problem.spring,
-            (self.metric, self.lower, self.upper, *arrays),
-            (self.max_iterations, float(self.tolerance)),
-            theta,
-            np.empty(P),
-            here,
-            there,
-            integers,
-            np.empty((2, P)),
-        )
-        if code == _INDEFINITE:
-            raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
-        if code == _NOT_FINITE:
-            raise np.linalg.LinAlgError("the quadratic model is not finite")
-        return NewtonRan(value, here.score, here.hessian, theta, _STATUS[code], iterations, passes)
+    def execute(self, problem: Problem) -> NewtonRan:
+        """Run it."""
+        family, data = problem.family, problem.data.levels[self.level]
+        inputs = problem.inputs(self, slice(0, data.size))
+        addresses = mixture_address(family.loops, data.y.dtype.char), _advance_address()
+        passing = family.coefficients, inputs, *pass_tables(family.coefficients, inputs, 2)
+        return self.walk.end(*_newton_loop(addresses, passing, problem.spring, self.walk.arrays))
 
 
-def run_newton(
-    begin: Request,
-    metric: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
+def newton_steps(
+    problem: Problem,
+    objective: Objective,
+    theta: FloatArray,
     tolerance: float,
     max_iterations: int,
+    level: int = -1,
+    bounds: tuple[FloatArray, FloatArray, FloatArray] | None = None,
 ) -> Iteration[NewtonRan]:
-    """The iteration that begins with a request, as a `NewtonRun`."""
-    return (
-        yield NewtonRun(
-            objective=begin.objective,
-            theta=begin.theta,
-            level=begin.level,
-            metric=metric,
-            lower=lower,
-            upper=upper,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-        )
-    )
+    """Minimise one objective from theta (P,), on one level of the data's detail.
+
+    The bounds are the metric (P, P) of the trust region and the edges (P,) and (P,) of the box, by
+    default those of the problem around theta.  An iteration costs one pass: value, gradient and
+    Hessian at the trial point come together.  On few data it is more patient with steps that gain
+    nothing.
+    """
+    begin = Request(objective, theta, level)
+    bounds = bounds or (problem.metric(theta), *problem.family.box_at(theta))
+    is_run = NewtonRun.is_for(problem, begin)
+    walk = _Walk(theta, bounds, tolerance, max_iterations, TRUST.patience if is_run else TRUST.look)
+    if is_run:
+        return (yield NewtonRun(objective, theta, level, walk=walk))
+    code = _GOES_ON
+    while code == _GOES_ON:
+        code = walk.advance((yield Request(objective, walk.trial.copy(), level)))
+    return walk.end(code, 0)

@@ -18,18 +18,21 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.views import empty_like, empty_rows, keep, part, row
+from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.eigen import cholesky, into_eigenbasis, out_of_eigenbasis
 
 __all__ = [
-    *("MOST_ROTATIONS", "NULL_CURVATURE", "BoxStep", "Region", "box_step", "call_find_step"),
-    *("call_take_apart", "can_descend", "free_coordinates", "region_addresses", "region_arrays"),
+    "BoxStep",
+    "Region",
+    "box_step",
+    "call_find_step",
+    "call_take_apart",
+    "can_descend",
+    "eigenbasis_step",
+    "free_coordinates",
+    "region_addresses",
+    "region_arrays",
 ]
-
-NULL_CURVATURE = 1e-14
-"""Part of the largest curvature down to which the sign of a curvature is beyond doubt."""
-
-MOST_ROTATIONS = 2
-"""Rotations, in units of n^2: implicit QL took at most 1.6 n^2 on every matrix tried."""
 
 
 @device(forceinline=False)
@@ -120,10 +123,26 @@ def _eigenbasis_step(n, curvature, slope, radius, null, values, best):
         best[i] *= shrink
 
 
+@compile_loop
+@compact
+def _eigenbasis_loop(curvature, slope, radius, null, values, best):
+    _eigenbasis_step(slope.size, curvature, slope, radius, null, values, best)
+
+
+def eigenbasis_step(curvature: FloatArray, slope: FloatArray, radius: float) -> FloatArray:
+    """The step p (n,) within the radius where ``slope'p + sum curvature p^2 / 2`` is least."""
+    best = np.zeros(slope.size)
+    if best.size:
+        _eigenbasis_loop(curvature, slope, radius, TRUST.rounding, np.empty(best.size), best)
+    return best
+
+
 @device(forceinline=False)
 @compact
-def _select_free(n, at, step, gradient, hessian, metric, slope, matrix, lower):
+def _select_free(n, at, step, model, selected):
     """Gather the model at theta + step in the n free coordinates `at`."""
+    _, gradient, hessian, metric, _, _ = model
+    slope, matrix, lower = selected
     for i in range(n):
         local = gradient[at[i]]
         for j in range(step.size):
@@ -182,13 +201,26 @@ def _follow(n, at, segment, theta, lower, upper, step):
     return left, fraction
 
 
+@device(forceinline=False)
+@compact
+def _leg(n, used, decomposed, rotations, lengths, work):
+    """The best step over the free coordinates, in the last row of `work` (4, P)."""
+    matrix, factor, values, slope, size = decomposed
+    radius, null = lengths
+    segment = row(work, 3)
+    _eigenbasis_step(n, values, slope, radius, null, row(work, 2), segment)
+    out_of_eigenbasis(n, used, factor, (matrix, size), rotations, segment)
+
+
 @compile_loop
 @compact
-def take_apart(theta, gradient, hessian, metric, lower, upper, integers, basis, rotations, step):
+def take_apart(model, region, step):
     """Fill the arrays of a `Region`; returns the numbers of free coordinates and of rotations.
 
     The latter is -1 if the metric is not definite.  `step` is scratch.
     """
+    theta, gradient, _, _, lower, upper = model
+    integers, basis, turns = region
     n_params = theta.size
     at, plane = part(integers, 0, n_params), part(integers, n_params, integers.size)
     matrix, factor = part(basis, 0, n_params), part(basis, n_params, 2 * n_params)
@@ -200,72 +232,60 @@ def take_apart(theta, gradient, hessian, metric, lower, upper, integers, basis, 
         if can_descend(theta[j], gradient[j], lower[j], upper[j]):
             at[n] = j
             n += 1
-    _select_free(n, at, step, gradient, hessian, metric, slope, matrix, factor)
+    _select_free(n, at, step, model, (slope, matrix, factor))
     if not cholesky(n, factor):
         return n, -1
-    cosine, sine = row(rotations, 0), row(rotations, 1)
-    return n, into_eigenbasis(
-        n, factor, matrix, slope, values, size, work, 0.0, plane, cosine, sine
-    )
+    rotations = plane, row(turns, 0), row(turns, 1)
+    return n, into_eigenbasis(n, factor, (matrix, slope, values, size), work, 0.0, rotations)
 
 
 @compile_loop
 @compact
-def find_step(
-    theta,
-    gradient,
-    hessian,
-    metric,
-    lower,
-    upper,
-    radius,
-    null,
-    n,
-    used,
-    integers,
-    basis,
-    rotations,
-    step,
-):
-    """Fill `step`; returns the decrease of the model and the length in the metric."""
+def find_step(model, radius, null, found, region, step):
+    """Fill `step`; returns the decrease of the model and the length in the metric.
+
+    `found` are the numbers that `take_apart` returned.
+    """
+    theta, gradient, hessian, metric, lower, upper = model
+    integers, basis, turns = region
+    n, used = found
     n_params = theta.size
     plane = part(integers, n_params, integers.size)
     matrix, factor = part(basis, 0, n_params), part(basis, n_params, 2 * n_params)
     values, slope = row(basis, 2 * n_params), row(basis, 2 * n_params + 1)
     size, work = row(basis, 2 * n_params + 2), empty_rows(4, n_params)
-    cosine, sine = row(rotations, 0), row(rotations, 1)
-    scratch, segment = row(work, 2), row(work, 3)
-
-    at = empty_like(integers, n_params)
+    segment, at = row(work, 3), empty_like(integers, n_params)
     for j in range(n_params):
         step[j] = 0.0
         at[j] = integers[j]
     if n == 0:
         return 0.0, 0.0
-    _eigenbasis_step(n, values, slope, radius, null, scratch, segment)
-    out_of_eigenbasis(n, used, factor, matrix, size, plane, cosine, sine, segment)
+    rotations = plane, row(turns, 0), row(turns, 1)
+    _leg(n, used, (matrix, factor, values, slope, size), rotations, (radius, null), work)
     left, fraction = _follow(n, at, segment, theta, lower, upper, step)
     length = math.sqrt(_quadratic(metric, step))
     if fraction < 1.0:
         # The region's own arrays stay as they are.
-        others, turns = empty_rows(2 * n_params + 3, n_params), empty_rows(2, plane.size)
+        others, own = empty_rows(2 * n_params + 3, n_params), empty_rows(2, plane.size)
         planes = empty_like(integers, plane.size)
         matrix, factor = part(others, 0, n_params), part(others, n_params, 2 * n_params)
         values, slope = row(others, 2 * n_params), row(others, 2 * n_params + 1)
-        size, cosine, sine = row(others, 2 * n_params + 2), row(turns, 0), row(turns, 1)
+        size, rotations = row(others, 2 * n_params + 2), (planes, row(own, 0), row(own, 1))
         while fraction < 1.0 and left > 0 and length < 0.99 * radius:
-            _select_free(left, at, step, gradient, hessian, metric, slope, matrix, factor)
+            _select_free(left, at, step, model, (slope, matrix, factor))
             if not cholesky(left, factor):
                 return np.nan, np.nan
-            used = into_eigenbasis(
-                left, factor, matrix, slope, values, size, work, 0.0, planes, cosine, sine
-            )
-            _eigenbasis_step(left, values, slope, radius - length, null, scratch, segment)
-            out_of_eigenbasis(left, used, factor, matrix, size, planes, cosine, sine, segment)
+            whole = matrix, slope, values, size
+            used = into_eigenbasis(left, factor, whole, work, 0.0, rotations)
+            decomposed = matrix, factor, values, slope, size
+            _leg(left, used, decomposed, rotations, (radius - length, null), work)
             left, fraction = _follow(left, at, segment, theta, lower, upper, step)
             length = math.sqrt(_quadratic(metric, step))
         keep(others)
-        keep(turns)
+        keep(own)
+        keep(planes)
+    keep(work)
+    keep(at)
     decrease = -0.5 * _quadratic(hessian, step)
     for j in range(n_params):
         decrease -= gradient[j] * step[j]
@@ -279,18 +299,18 @@ call_find_step = call_by_address(types.UniTuple(types.float64, 2))
 @cache
 def region_addresses() -> tuple[int, int]:
     """Where `take_apart` and `find_step` are, for compiled loops that call them."""
-    vector, matrix, integers = np.empty(0), np.empty((0, 0)), np.empty(0, np.int64)
+    vector, matrix = np.empty(0), np.empty((0, 0))
     model = vector, vector, matrix, matrix, vector, vector
-    state = integers, matrix, matrix, vector
+    state = region_arrays(0), vector
     return (
-        address_of(take_apart, *model, *state),
-        address_of(find_step, *model, 1.0, NULL_CURVATURE, 0, 0, *state),
+        address_of(take_apart, model, *state),
+        address_of(find_step, model, 1.0, TRUST.rounding, (0, 0), *state),
     )
 
 
 def region_arrays(n_params: int) -> tuple[IntArray, FloatArray, FloatArray]:
     """What `take_apart` fills: integers, basis and rotations of P parameters."""
-    most = MOST_ROTATIONS * n_params * n_params
+    most = TRUST.rotations * n_params * n_params
     integers = np.empty(n_params + most, np.int64)
     return integers, np.empty((2 * n_params + 3, n_params)), np.empty((2, most))
 
@@ -345,15 +365,15 @@ class Region:
         n_params = theta.size
         model = theta, gradient, hessian, metric, lower, upper
         arrays = region_arrays(n_params)
-        self.n_free, used = take_apart(*model, *arrays, np.empty(n_params))
+        self.n_free, used = take_apart(model, arrays, np.empty(n_params))
         if used < 0:
             raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
         self.at = arrays[0][: self.n_free]
         self.factor = arrays[1][n_params : 2 * n_params]
         self.curvatures = arrays[1][2 * n_params, : self.n_free]
-        self._model, self._state = model, (self.n_free, used, *arrays)
+        self._model, self._state = model, ((self.n_free, used), arrays)
 
-    def step(self, radius: float, null: float = NULL_CURVATURE) -> BoxStep:
+    def step(self, radius: float, null: float = TRUST.rounding) -> BoxStep:
         """A step that decreases the model inside the box and the region.
 
         The region step of the free coordinates is followed to the first edge of the box; the
@@ -367,7 +387,7 @@ class Region:
             If the model is not finite.
         """
         step = np.empty(self.theta.size)
-        decrease, length = find_step(*self._model, float(radius), null, *self._state, step)
+        decrease, length = find_step(self._model, float(radius), null, *self._state, step)
         if not math.isfinite(decrease):
             raise np.linalg.LinAlgError("the quadratic model is not finite")
         return BoxStep(step, decrease, length)
