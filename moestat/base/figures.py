@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["new_axes"]
-
 
 def new_axes(width: float = 5.0, height: float = 3.5, panels: int = 1, **options: Any) -> Any:
     """Axes of a new figure of pyplot, in one row.

@@ -9,8 +9,6 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from moestat.base.validate import did_you_mean, short
 from moestat.base.warnings import PluginWarning, warn_caller
 
-__all__ = ["Maker", "Registry", "UnknownNameError", "configured", "made", "table_of"]
-
 
 class _Named(Protocol):
     @property

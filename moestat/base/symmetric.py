@@ -15,8 +15,6 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_numbers
 
-__all__ = ["pack_symmetric", "unpack_symmetric"]
-
 _ROOT_2 = math.sqrt(2.0)
 
 

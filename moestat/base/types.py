@@ -9,17 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Channel",
-    "Expert",
-    "FloatArray",
-    "Gate",
-    "IntArray",
-    "Likelihood",
-    "Symmetry",
-    "Units",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -12,23 +12,6 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 
-__all__ = [
-    "UnknownArgumentError",
-    "as_design",
-    "as_floats",
-    "as_generator",
-    "as_numbers",
-    "as_path",
-    "as_plain_array",
-    "as_weights",
-    "check_keywords",
-    "check_kind",
-    "did_you_mean",
-    "positive_int",
-    "real_in",
-    "short",
-]
-
 
 def positive_int(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
     """`value` as an int of at least `minimum`, and at most `maximum`."""

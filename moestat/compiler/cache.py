@@ -22,8 +22,6 @@ import llvmlite
 import numba
 import numpy as np
 
-__all__ = ["cache_directory", "kernel_sources", "numba_cache_at"]
-
 _KERNEL_SOURCES = (
     "compiler",
     "model/activations.py",

@@ -19,8 +19,6 @@ import numpy as np
 
 from moestat.compiler.cache import kernel_sources
 
-__all__ = ["identity", "named"]
-
 _FIXED = {"numba", "numpy", *sys.stdlib_module_names}
 """Modules whose code the directory's name covers by a version."""
 

@@ -26,18 +26,6 @@ from moestat.compiler.identity import named
 from moestat.compiler.layout import COMPACT
 from moestat.compiler.notice import announce
 
-__all__ = [
-    "BLOCK",
-    "FASTMATH",
-    "LOWERING",
-    "OPTIONS",
-    "compact",
-    "compile_loop",
-    "device",
-    "kernel_cache",
-    "primitive",
-]
-
 BLOCK = 192
 """Samples per block at most: its working rows stay in the first two cache levels.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["COMPACT", "DATA", "ITEMSIZE", "SHAPE", "STRIDES"]
-
 ITEMSIZE, DATA, SHAPE, STRIDES = 3, 4, 5, 6
 """Fields of an array in numba's layout."""
 

@@ -38,8 +38,6 @@ from numba.extending import lower_builtin
 from moestat.compiler.identity import named
 from moestat.compiler.layout import COMPACT
 
-__all__ = ["loop_options", "register_part"]
-
 
 class _Lower(Lower):
     """numba's lowering, with attributes of functions that llvmlite's own method does not take."""

@@ -18,23 +18,6 @@ from numba import types
 
 from moestat.compiler.jit import device, primitive
 
-__all__ = [
-    "decay",
-    "decay_less_one",
-    "exp",
-    "gamma_excess",
-    "log",
-    "log1p_inverse",
-    "log1p_positive",
-    "log1p_unit",
-    "log_gamma",
-    "log_sigmoid",
-    "logistic",
-    "sigmoid",
-    "softplus",
-    "tempered_log_sigmoid",
-]
-
 
 def fma(a: float, b: float, c: float) -> float:
     """``a * b + c`` in this order: rounded once where processors can, else twice, as in Python."""

@@ -12,8 +12,6 @@ from typing import Any
 
 from numba.core import event
 
-__all__ = ["announce", "to_log"]
-
 _log = logging.getLogger(__name__)
 _FRAMES_PER_SECOND = 4.0
 

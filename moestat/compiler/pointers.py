@@ -15,8 +15,6 @@ from numba.core import cgutils
 
 from moestat.compiler.jit import primitive
 
-__all__ = ["address_of", "call_by_address"]
-
 
 def address_of(loop: Any, *arguments: Any) -> int:
     """Where the machine code of a compiled loop is, for arguments of these kinds.

@@ -12,8 +12,6 @@ from numba.extending import overload
 
 from moestat.compiler.identity import named
 
-__all__ = ["loop_options", "register_part"]
-
 
 def register_part(
     function: Callable[..., Any], forceinline: bool, fastmath: frozenset[str], error_model: str

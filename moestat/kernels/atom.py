@@ -12,8 +12,6 @@ from functools import cache
 from moestat.compiler.jit import device
 from moestat.kernels.views import part, row
 
-__all__ = ["Layout", "build_atom"]
-
 Layout = tuple[int, int, int, int]
 """Channels that the gate reads, position of the expert's first one, their number, active atoms."""
 

@@ -18,8 +18,6 @@ import numpy as np
 from moestat.compiler.jit import BLOCK, compile_loop, device
 from moestat.kernels.atom import build_atom
 
-__all__ = ["segment_loop"]
-
 
 @device
 def _add_products(weight, slopes, step, first, m, change):

@@ -19,8 +19,6 @@ from moestat.kernels.records import NO_SUMS, BySample, Coefficients, Data, Sums
 from moestat.kernels.regression import channel_loop, descent_loop, residual_loop
 from moestat.kernels.terms import build_terms
 
-__all__ = ["Loops", "build_loops", "call_mixture", "mixture_address", "tables"]
-
 Terms = tuple[NDArray[np.int32], ...]
 
 _NO_ROW, _NO_ROWS = np.empty(0), np.empty((0, 0))

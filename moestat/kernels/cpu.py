@@ -33,8 +33,6 @@ from moestat.kernels.terms import ONES, ZEROS, first_rows
 from moestat.kernels.tiles import LANES, PRODUCTS, multiply, sum_products
 from moestat.kernels.views import empty_like, empty_rows, keep, part, row
 
-__all__ = ["mixture_loop", "response_loop"]
-
 SAMPLES = 96
 """Samples per block at most, a multiple of 32.
 

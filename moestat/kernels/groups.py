@@ -15,8 +15,6 @@ import numpy as np
 from moestat.compiler.jit import BLOCK, compile_loop
 from moestat.kernels.atom import build_atom
 
-__all__ = ["atom_loop"]
-
 
 @cache
 def atom_loop(

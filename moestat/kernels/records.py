@@ -9,8 +9,6 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.atom import Layout
 
-__all__ = ["NO_SUMS", "BySample", "Coefficients", "Data", "Sums"]
-
 
 class Coefficients(NamedTuple):
     """Where theta has those of each channel: the first one's position (k, C), their number (C,)."""

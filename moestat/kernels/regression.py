@@ -23,15 +23,6 @@ from moestat.compiler.math import exp
 from moestat.kernels.rows import normalise
 from moestat.kernels.views import empty_like, empty_rows
 
-__all__ = [
-    "channel_loop",
-    "descent_loop",
-    "fill_block",
-    "fill_jacobian",
-    "forward_function",
-    "residual_loop",
-]
-
 _ROOT_2 = 1.4142135623730951
 
 

@@ -20,27 +20,6 @@ from moestat.compiler.math import decay, log
 from moestat.kernels.tiles import GROUP, LANES, PAIR, PRODUCTS, SIGN, USED, sum_curvature
 from moestat.kernels.views import part, row
 
-__all__ = [
-    "within_atoms",
-    "expect",
-    "fill",
-    "fill_features",
-    "fill_products",
-    "join_moments",
-    "join_shared",
-    "join_slopes",
-    "load",
-    "normalise",
-    "padded",
-    "pairs",
-    "predict_channel",
-    "scale_rows",
-    "scatter_hessian",
-    "scatter_score",
-    "select_top",
-    "take_shares",
-]
-
 _NEGLIGIBLE = -340.0
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from moestat.compiler.jit import compile_loop
 from moestat.kernels.views import empty_rows, keep, row
 
-__all__ = ["second_order_loop", "collect_loop", "join_loop", "unfold_loop"]
-
 
 @compile_loop
 def second_order_loop(index, width, offset, rows, phi, second, weighted, triangle):

@@ -20,8 +20,6 @@ from moestat.compiler.jit import device
 from moestat.kernels.rows import pairs
 from moestat.kernels.tiles import LARGE, PRODUCTS, ROWS, SQUARE, TRIANGLE, Tile
 
-__all__ = ["ONES", "ZEROS", "build_terms", "first_rows"]
-
 ZEROS, ONES = range(2)
 """The first working rows: 0, and the features, of which the first one is 1."""
 

@@ -27,24 +27,6 @@ from numba.core import cgutils
 from moestat.compiler.jit import FASTMATH, device, primitive
 from moestat.compiler.layout import DATA, STRIDES
 
-__all__ = [
-    "GROUP",
-    "LANES",
-    "LARGE",
-    "PAIR",
-    "PRODUCTS",
-    "ROWS",
-    "SIGN",
-    "USED",
-    "SQUARE",
-    "THREE",
-    "TRIANGLE",
-    "Tile",
-    "multiply",
-    "sum_curvature",
-    "sum_products",
-]
-
 GROUP, USED, PAIR, SIGN, ROWS = range(5)
 """Columns of a term, the last one that of its first working row."""
 

@@ -17,8 +17,6 @@ from numba.core import cgutils
 from moestat.compiler.jit import primitive
 from moestat.compiler.layout import DATA, ITEMSIZE, SHAPE, STRIDES
 
-__all__ = ["empty_like", "empty_rows", "keep", "part", "row"]
-
 _CACHE_LINE = 64
 
 

@@ -15,8 +15,6 @@ from moestat.metrics.quadrature import ORDER, ResponseRule, log_densities, respo
 from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 
-__all__ = ["DISTANCES", "Distance", "distances", "hellinger", "regression_error", "total_variation"]
-
 _PANEL = 8  # Gauss-Legendre nodes per panel and axis
 # By whether the response is summed or integrated: nodes per axis by the number of inputs, and
 # draws where there are more.

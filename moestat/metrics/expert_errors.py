@@ -11,9 +11,6 @@ from moestat.metrics.distances import SEED, check_pair
 from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family
 
-__all__ = ["expert_errors"]
-
-
 _DRAWS_PER_NODE = 100  # of a supremum over several inputs
 
 

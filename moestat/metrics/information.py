@@ -17,14 +17,6 @@ from moestat.model.designs import Design, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 from moestat.model.generate import check_noise
 
-__all__ = [
-    "NullDirection",
-    "Spectrum",
-    "expected_information",
-    "information_spectrum",
-    "score_products",
-]
-
 _REFINEMENT = 2  # of the rule over a continuous response
 
 

@@ -17,8 +17,6 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
 
-__all__ = ["ORDER", "ResponseRule", "log_densities", "response_rules"]
-
 ORDER = 12
 """Gauss-Legendre nodes per panel."""
 

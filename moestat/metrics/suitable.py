@@ -8,8 +8,6 @@ from typing import Any
 from moestat.metrics.losses import LOSSES, make_loss, voronoi_terms
 from moestat.model.family import Family
 
-__all__ = ["suitable_losses"]
-
 
 def suitable_losses(family: Family) -> list[str | dict[str, Any]]:
     """The losses that fit a family, as a spec gives them.

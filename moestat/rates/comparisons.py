@@ -13,8 +13,6 @@ from moestat.base.validate import as_floats, as_generator, check_kind
 from moestat.rates.rate import RateResult, fit_rate
 from moestat.rates.regression import bootstrap, precision_weights, t_interval, t_p_value
 
-__all__ = ["RateDifference", "compare_rates"]
-
 _SEED = 0
 
 

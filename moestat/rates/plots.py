@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["RateCurve", "plot_rates", "save_figure"]
-
 _SHIFT = 1.03
 """Curves stand apart by this factor in n, so that equal ones do not hide each other."""
 

@@ -19,8 +19,6 @@ from moestat.rates.regression import (
     t_p_value,
 )
 
-__all__ = ["RateCurve", "RateResult", "fit_rate", "holm"]
-
 _SEED = 0
 _MOST_RESAMPLES = 10_000_000
 

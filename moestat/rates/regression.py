@@ -8,8 +8,6 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 
-__all__ = ["bootstrap", "least_squares", "precision_weights", "t_interval", "t_p_value"]
-
 _SMALLEST_SHARE = 1e-6  # of the pooled variance; replicates that agree exactly have more than none
 _CHUNK = 2_000_000  # entries of a block of bootstrap indices
 _MANY = 2000  # replicates at one n, whose resampled sum is normal to within the Monte Carlo error

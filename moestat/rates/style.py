@@ -6,18 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = [
-    "COLOURS",
-    "INK",
-    "MARKERS",
-    "WIDTHS",
-    "caption",
-    "marks",
-    "plain_axes",
-    "style",
-    "wrapped",
-]
-
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Okabe and Ito's colours, told apart under every common colour blindness; the darkest first."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")

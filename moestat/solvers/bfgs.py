@@ -28,8 +28,6 @@ from moestat.solvers.spring import pull
 from moestat.solvers.trust_region.eigen import back_substitute, cholesky, forward_substitute
 from moestat.solvers.trust_region.region import can_descend, free_coordinates
 
-__all__ = ["bfgs_steps", "complete_curvature"]
-
 # Places in the arrays of a climb, and rows of its points.
 _VALUE, _SCALE, _SLOPE, _EDGE, _LOW, _HIGH, _PART, _BEST = range(8)
 _MADE, _TAKEN, _TRIED = range(3)

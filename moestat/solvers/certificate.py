@@ -15,8 +15,6 @@ from moestat.solvers.rules import GAIN_LIMIT, ZERO_CURVATURE
 from moestat.solvers.trust_region.kinks import has_kinks, one_sided
 from moestat.solvers.trust_region.region import box_step, free_coordinates
 
-__all__ = ["Certificate", "Spectrum", "certificate_of", "certify", "spectrum"]
-
 
 @dataclass(frozen=True)
 class Certificate:

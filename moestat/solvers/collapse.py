@@ -10,8 +10,6 @@ from moestat.base.types import FloatArray
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.rules import EM_RULES
 
-__all__ = ["collapsed_atoms"]
-
 
 def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     """Atoms that fit a few samples instead of a part of the population.

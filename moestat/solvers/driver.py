@@ -31,8 +31,6 @@ from moestat.solvers.problem import (
 )
 from moestat.solvers.rules import WORK
 
-__all__ = ["ONE_THREAD", "Cores", "attempt", "drive"]
-
 
 @dataclass(frozen=True)
 class Cores:

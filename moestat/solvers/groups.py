@@ -23,8 +23,6 @@ from moestat.kernels.groups import atom_loop
 from moestat.model.family import Family
 from moestat.solvers.rules import WORK
 
-__all__ = ["GroupSums", "group_sums", "scores_of_groups"]
-
 
 @dataclass
 class GroupSums:

@@ -11,8 +11,6 @@ from moestat.compiler.jit import compact, device
 from moestat.solvers.problem import Iteration, Request, ValueGradient
 from moestat.solvers.rules import BFGS, TRUST
 
-__all__ = ["Searched", "judged", "next_trial", "weak_wolfe"]
-
 TOO_LONG, TOO_SHORT, GOOD = range(3)
 
 Searched = tuple[FloatArray, ValueGradient, list[tuple[FloatArray, FloatArray]]]

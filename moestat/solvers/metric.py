@@ -7,8 +7,6 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.solvers.rules import DETAIL
 
-__all__ = ["region_metric", "with_ridge"]
-
 
 def with_ridge(gram: FloatArray) -> FloatArray:
     """A matrix ``E[phi phi']`` with a ridge that makes it definite for constant inputs, too."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from moestat.model.family import Family
 
-__all__ = ["Needs"]
-
 
 @dataclass(frozen=True)
 class Needs:

@@ -15,8 +15,6 @@ from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.kinks import has_kinks, kinked_steps
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
-__all__ = ["Ended", "Newton"]
-
 Ended = tuple[FloatArray, Evaluation, str, int, float]
 """Parameters, evaluation, status, iterations, and the reach of steps across kinks."""
 

@@ -12,8 +12,6 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.solvers.problem import Evaluation, Problem, Request, Run, ValueGradient
 from moestat.solvers.spring import FREE, Spring
 
-__all__ = ["Penalty", "PenalisedProblem", "SprungProblem"]
-
 
 @dataclass(frozen=True)
 class Penalty:

@@ -25,23 +25,6 @@ from moestat.solvers.sample import Sample
 from moestat.solvers.spring import FREE, Spring
 from moestat.solvers.squares import gradient_squares, gram_squares, newton_squares, residual_squares
 
-__all__ = [
-    "Answer",
-    "Evaluation",
-    "InformedEvaluation",
-    "Iteration",
-    "Objective",
-    "Problem",
-    "Ran",
-    "Request",
-    "Result",
-    "Run",
-    "Sample",
-    "Target",
-    "Value",
-    "ValueGradient",
-]
-
 
 class Objective(Enum):
     """What is evaluated, and with which derivatives.

@@ -26,8 +26,6 @@ from moestat.solvers.trust_region.decrease import smallest_decrease
 from moestat.solvers.trust_region.kinks import has_kinks
 from moestat.solvers.trust_region.region import Region
 
-__all__ = ["MANY", "QuasiNewton"]
-
 MANY = 70
 """Parameters above which climbing without Hessians takes less time."""
 

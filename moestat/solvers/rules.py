@@ -7,18 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = [
-    "BFGS",
-    "DETAIL",
-    "EM_RULES",
-    "GAIN_LIMIT",
-    "SEARCH",
-    "SQUARES",
-    "TRUST",
-    "WORK",
-    "ZERO_CURVATURE",
-]
-
 GAIN_LIMIT = 1e-4
 """A fit is certified when no step can gain more than this many units of log-likelihood.
 

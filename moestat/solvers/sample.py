@@ -18,8 +18,6 @@ from moestat.model.units import DataUnits
 from moestat.solvers.metric import region_metric
 from moestat.solvers.rules import DETAIL, WORK
 
-__all__ = ["Sample"]
-
 Result = TypeVar("Result")
 
 

@@ -32,8 +32,6 @@ from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.newton_loop import newton_steps
 from moestat.solvers.trust_region.region import free_coordinates
 
-__all__ = ["Search"]
-
 Probe = tuple[float, FloatArray]
 """A gain of the model and the step (F,) that it is predicted for."""
 

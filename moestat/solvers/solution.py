@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from moestat.base.types import FloatArray
 from moestat.solvers.certificate import Certificate
 
-__all__ = ["Solution"]
-
 
 @dataclass(frozen=True)
 class Solution:

@@ -7,8 +7,6 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compile_loop
 
-__all__ = ["FREE", "Spring", "pull"]
-
 Spring = tuple[FloatArray, FloatArray]
 """Centre c (P,) and stiffness Q (P, P) of the penalty ``(theta - c)' Q (theta - c) / 2``."""
 

@@ -18,16 +18,6 @@ from moestat.kernels.squares import collect_loop, join_loop, second_order_loop, 
 from moestat.model.family import Family
 from moestat.solvers.rules import WORK
 
-__all__ = [
-    "gram_squares",
-    "newton_squares",
-    "profile_log_likelihood",
-    "residual_squares",
-    "rounding_level",
-    "gradient_squares",
-    "variance_of",
-]
-
 CHUNK = 512
 """Rows of the Jacobian per call of dsyrk: at 500 parameters they fill the second-level cache."""
 

@@ -14,8 +14,6 @@ from moestat.base.validate import positive_int
 from moestat.model.family import Family
 from moestat.theory.polynomial_systems import rbar
 
-__all__ = ["CellExponents", "PredictedExponents", "predicted_exponents"]
-
 _HALF, _QUARTER, _NONE = Fraction(-1, 2), Fraction(-1, 4), Fraction(0)
 _Exponent = Callable[[str, int], Fraction]
 

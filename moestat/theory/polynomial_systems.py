@@ -42,15 +42,6 @@ from typing import Any
 from moestat.base.validate import positive_int
 from moestat.theory.trivial_solutions import SHOWN, no_solution, sympy_or_why_not
 
-__all__ = [
-    "Order",
-    "PolynomialSystem",
-    "order",
-    "polynomial_system",
-    "quadrature_residuals",
-    "rbar",
-]
-
 _BLOCKS = ("gate", "slope", "intercept", "variance", "mass")
 _PUBLISHED = {2: "rbar(2) = 4", 3: "rbar(3) = 6"}
 _PUBLISHED_BEYOND = "rbar(m) >= 7 for m >= 4"

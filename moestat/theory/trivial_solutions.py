@@ -18,8 +18,6 @@ from collections.abc import Mapping, Sequence
 from math import factorial
 from typing import Any
 
-__all__ = ["SHOWN", "no_solution", "sympy_or_why_not"]
-
 SHOWN = (2, 3)
 """Numbers of atoms for which the algebra is done."""
 

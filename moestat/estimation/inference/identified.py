@@ -149,7 +149,7 @@ def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
     family, data = problem.family, problem.data
     gram = data.gram
     if any(channel.products is not None for channel in family.channels):
-        gram = np.sum(list(data.over(_gram)), axis=0) / float(data.weight.sum())
+        gram = np.sum(list(data.map_parts(_gram)), axis=0) / float(data.weight.sum())
     unit = family.units(theta)
     metric = np.zeros((family.n_params, family.n_params))
     for (_, c), first in np.ndenumerate(family.index):

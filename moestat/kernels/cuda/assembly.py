@@ -7,8 +7,6 @@ import numpy as np
 from moestat.compiler.jit import compile_loop
 from moestat.kernels.rows import padded, scatter_hessian, scatter_score
 
-__all__ = ["assemble"]
-
 
 @compile_loop
 def assemble(units, sums, index, width, d, score, hessian, information):

@@ -23,20 +23,6 @@ from moestat.kernels.cuda.translate import kernel, start_kernel
 from moestat.kernels.regression import forward_function
 from moestat.kernels.rows import select_top
 
-__all__ = [
-    "COMPLETE",
-    "EXPECTATION",
-    "OBSERVED",
-    "WORKSPACE_BYTES",
-    "Answers",
-    "DeviceBatch",
-    "Mixture",
-    "Regression",
-    "Shape",
-    "build_mixture",
-    "build_regression",
-]
-
 OBSERVED, COMPLETE, EXPECTATION = 0, 1, 2
 _TILES = (128, 64, 32, 16, 8)
 _SHARED_BYTES = 48 * 1024  # what every device gives a block without being asked

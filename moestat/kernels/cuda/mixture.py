@@ -41,8 +41,6 @@ from moestat.kernels.rows import (
     take_shares,
 )
 
-__all__ = ["TILES", "mixture_template", "row_starts", "sum_template", "units_of"]
-
 TILES = 16
 """Tiles per thread block: a block's sums stay on the device's multiprocessor so long."""
 

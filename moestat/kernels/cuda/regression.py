@@ -17,8 +17,6 @@ from moestat.kernels.cuda.target import cuda
 from moestat.kernels.cuda.views import column, part, row
 from moestat.kernels.regression import fill_block, fill_jacobian
 
-__all__ = ["GRAM_TILE", "gram_template", "residual_starts", "residual_template"]
-
 GRAM_TILE = 16
 """A thread block of the Gram kernel sums this many rows by as many columns."""
 

@@ -6,8 +6,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["COMPILES", "SIMULATED", "cuda"]
-
 # Half of its names are made at run time, differently in the simulator.
 cuda: Any = import_module("numba.cuda")
 

@@ -26,8 +26,6 @@ from moestat.kernels import views
 from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
 from moestat.kernels.cuda.views import part, row
 
-__all__ = ["kernel", "on_device", "start_kernel"]
-
 _counterparts: dict[Any, Any] = {views.part: part, views.row: row}
 if COMPILES:
     libdevice = import_module("numba.cuda.libdevice")

@@ -9,8 +9,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from moestat.kernels.cuda.target import COMPILES
 
-__all__ = ["column", "part", "row"]
-
 
 def column(flat: Any, base: int, n_rows: int, stride: int, t: int) -> Any:
     """The view (n_rows, 1) of a vector with ``view[r, 0] = flat[base + r stride + t]``."""

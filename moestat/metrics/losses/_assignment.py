@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from moestat.base.types import FloatArray, IntArray
 
-__all__ = ["linear_sum_assignment"]
-
 
 def linear_sum_assignment(cost: FloatArray) -> tuple[IntArray, IntArray]:
     """Rows and columns of the assignment with the smallest sum (Crouse 2016, in SciPy).

@@ -11,8 +11,6 @@ from moestat.metrics.losses._engine import block_cost, check_measures, scaled, t
 from moestat.metrics.losses._loss import BlockTerm, VoronoiResult
 from moestat.model.measure import MixingMeasure
 
-__all__ = ["CellErrors", "cell_errors"]
-
 
 @dataclass(frozen=True)
 class CellErrors:

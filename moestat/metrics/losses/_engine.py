@@ -15,8 +15,6 @@ from moestat.metrics.losses._problem import Translations
 from moestat.metrics.losses._scaling import Orbit
 from moestat.model.measure import MixingMeasure
 
-__all__ = ["block_cost", "check_measures", "evaluate", "scaled", "term_gaps"]
-
 
 def check_measures(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> None:
     """Raise ValueError unless the loss can compare these measures."""

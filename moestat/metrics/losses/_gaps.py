@@ -8,8 +8,6 @@ from moestat.base.types import FloatArray
 from moestat.metrics.losses._assignment import linear_sum_assignment
 from moestat.model.measure import MixingMeasure
 
-__all__ = ["pair_gaps"]
-
 
 def pair_gaps(estimate: MixingMeasure, truth: MixingMeasure) -> dict[str, FloatArray]:
     """Estimate less truth in every block, shape (k, k*, ...).

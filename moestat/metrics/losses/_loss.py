@@ -11,9 +11,6 @@ from moestat.base.validate import positive_int, real_in
 from moestat.metrics.losses._scaling import Scaling
 from moestat.model.measure import MixingMeasure
 
-__all__ = ["BlockTerm", "VoronoiLoss", "VoronoiResult"]
-
-
 # Cells of more atoms than this have their masses compared.
 MASS_LEVELS = {"all": 0, "shared": 1, "none": 1 << 30}
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 
-__all__ = ["SIDE", "TIE", "Problem", "Translations", "nearest"]
-
 TIE = 1e-12  # squared distances this close, relative to the largest, are ties
 SIDE = 1e-9  # step to either side of a boundary between cells, relative to the largest distance
 _LEADERS = 8  # best translations whose neighbourhoods are searched

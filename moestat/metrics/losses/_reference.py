@@ -14,8 +14,6 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.measure import MixingMeasure
 
-__all__ = ["cell_sums", "norm", "weighted_sum"]
-
 Cost = Callable[[Mapping[str, FloatArray], int], float]
 
 

@@ -15,8 +15,6 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.metrics.losses._problem import SIDE, TIE, Problem, nearest
 
-__all__ = ["Orbit", "Scaling", "infimum", "matched"]
-
 _SPLIT = 16  # parts of a bracket per round of its refinement
 _ROUNDS = 24
 _TINY = 1e-150  # distances below are 0: their squares underflow

@@ -16,8 +16,6 @@ from moestat.solvers.rules import EM_RULES
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
-__all__ = ["EM", "Climb", "EMMap", "EMSolver"]
-
 
 @dataclass(frozen=True)
 class Climb:

@@ -14,8 +14,6 @@ from moestat.solvers.em.em import Climb, EMMap, EMSolver
 from moestat.solvers.problem import Iteration
 from moestat.solvers.rules import EM_RULES
 
-__all__ = ["SQUAREM"]
-
 
 @dataclass(frozen=True)
 class SQUAREM(EMSolver):

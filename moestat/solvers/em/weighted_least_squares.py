@@ -9,8 +9,6 @@ from moestat.base.types import FloatArray
 from moestat.model.family import Family
 from moestat.solvers.problem import Evaluation
 
-__all__ = ["has_closed_form", "regress"]
-
 
 def has_closed_form(family: Family) -> bool:
     """Whether the experts' M-step is a weighted regression that the gate does not enter."""

@@ -19,8 +19,6 @@ from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, R
 from moestat.solvers.rules import SQUARES, TRUST
 from moestat.solvers.solution import Solution
 
-__all__ = ["Descent", "LeastSquaresSolver", "smallest_gain"]
-
 
 def smallest_gain(tolerance: float, size: float) -> float:
     """The smallest gain in log-likelihood worth a step: the tolerance, or what rounding allows.

@@ -18,14 +18,6 @@ from moestat.solvers.solution import Solution
 from moestat.solvers.squares import profile_log_likelihood, rounding_level, variance_of
 from moestat.solvers.trust_region.region import box_step, free_coordinates
 
-__all__ = [
-    "balance",
-    "feature_metric",
-    "fitted_levels",
-    "last_look",
-    "least_squares_solution",
-]
-
 Gradients = Sequence[tuple[FloatArray, FloatArray]]
 """Places (P,) and the gradients (P,) there."""
 

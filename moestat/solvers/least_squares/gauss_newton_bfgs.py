@@ -33,8 +33,6 @@ from moestat.solvers.rules import BFGS, GAIN_LIMIT, SQUARES, TRUST
 from moestat.solvers.squares import rounding_level, variance_of
 from moestat.solvers.trust_region.region import eigenbasis_step, free_coordinates
 
-__all__ = ["GaussNewtonBFGS"]
-
 
 @dataclass
 class _Trail:

@@ -15,8 +15,6 @@ from moestat.solvers.squares import rounding_level, variance_of
 from moestat.solvers.trust_region.decrease import straight_decrease
 from moestat.solvers.trust_region.region import free_coordinates
 
-__all__ = ["LevenbergMarquardt"]
-
 
 def _damped_step(
     theta: FloatArray,

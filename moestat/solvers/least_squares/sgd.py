@@ -14,8 +14,6 @@ from moestat.solvers.needs import Needs
 from moestat.solvers.problem import Iteration, Problem
 from moestat.solvers.solution import Solution
 
-__all__ = ["SGD"]
-
 
 @dataclass(frozen=True)
 class SGD:

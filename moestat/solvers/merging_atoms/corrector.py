@@ -37,8 +37,6 @@ from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.eigen import into_eigenbasis, out_of_eigenbasis
 from moestat.solvers.trust_region.region import Region
 
-__all__ = ["Ridge", "Correction"]
-
 
 @device(forceinline=False)
 def _size(at, units, matrix):

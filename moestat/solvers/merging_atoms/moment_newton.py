@@ -21,8 +21,6 @@ from moestat.solvers.trust_region.kinks import (
     one_sided,
 )
 
-__all__ = ["MomentNewton"]
-
 
 @dataclass(frozen=True)
 class MomentNewton(Newton):

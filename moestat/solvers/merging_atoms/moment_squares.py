@@ -21,8 +21,6 @@ from moestat.solvers.problem import (
 )
 from moestat.solvers.squares import rounding_level, variance_of
 
-__all__ = ["MomentSquares"]
-
 _Walk = tuple[FloatArray, Evaluation, str, int]
 
 

@@ -30,8 +30,6 @@ from moestat.kernels.views import empty_rows, keep, part, row
 from moestat.model.family import Family
 from moestat.solvers.merging_atoms.rules import RULES
 
-__all__ = ["MomentChart", "Moments", "Path"]
-
 _STEEPEST = float(0.85 * np.log(np.finfo(np.float64).max))
 """Beyond this log-ratio of masses the exponentials would overflow."""
 

@@ -11,8 +11,6 @@ from moestat.solvers.merging_atoms.moment_squares import MomentSquares
 from moestat.solvers.problem import Iteration, Problem
 from moestat.solvers.rules import BFGS
 
-__all__ = ["NewtonSquares"]
-
 
 @dataclass(frozen=True)
 class NewtonSquares(MomentSquares):

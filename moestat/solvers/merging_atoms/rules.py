@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["RULES", "RidgeRules"]
-
 
 class RidgeRules(NamedTuple):
     """When a step along a ridge is made, corrected, shortened or refined.

@@ -23,8 +23,6 @@ from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, smallest_decrease
 from moestat.solvers.trust_region.region import BoxStep, Region
 
-__all__ = ["model_hessian", "moment_steps"]
-
 _Ask = Callable[[FloatArray], Request]
 
 

@@ -31,8 +31,6 @@ from moestat.solvers.problem import (
 )
 from moestat.solvers.targets.memory import MemoryPlan, plan_memory, samples_of
 
-__all__ = ["CudaTarget", "device_name", "kernels_of", "missing", "shape_of"]
-
 _log = logging.getLogger(__name__)
 _SHARE_OF_FREE = 0.9
 _SIMULATED_MEMORY = 1 << 34

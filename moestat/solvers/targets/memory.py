@@ -9,8 +9,6 @@ import numpy as np
 
 from moestat.solvers.problem import Problem, Sample
 
-__all__ = ["MemoryPlan", "plan_memory", "samples_of"]
-
 _FLOAT = np.dtype(np.float64).itemsize
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compact, compile_loop, device
 
-__all__ = ["Cell", "Corners", "best_cell", "cell_at"]
-
 
 @compile_loop
 def best_cell(edge, kink_slope, offset, origin, low, high, slope, curvature):

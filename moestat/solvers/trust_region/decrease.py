@@ -11,14 +11,6 @@ from moestat.compiler.jit import compact, device
 from moestat.solvers.problem import Evaluation
 from moestat.solvers.rules import GAIN_LIMIT, TRUST
 
-__all__ = [
-    "finest_decrease",
-    "is_converged",
-    "next_radius",
-    "smallest_decrease",
-    "straight_decrease",
-]
-
 
 @device(forceinline=False)
 @compact

@@ -18,21 +18,6 @@ from moestat.compiler.jit import compact, device
 from moestat.kernels.views import row
 from moestat.solvers.rules import TRUST
 
-__all__ = [
-    "back_substitute",
-    "cholesky",
-    "diagonalise",
-    "forward_substitute",
-    "into_eigenbasis",
-    "out_of_eigenbasis",
-    "reduce_to_standard",
-    "reflect_back",
-    "reflect_into",
-    "rotate_back",
-    "rotate_into",
-    "tridiagonalise",
-]
-
 _EPSILON = float(np.finfo(np.float64).eps)
 
 

@@ -54,8 +54,6 @@ from moestat.solvers.trust_region.region import (
     region_arrays,
 )
 
-__all__ = ["KinkModel", "OneSided", "has_kinks", "kink_locations", "kinked_steps", "one_sided"]
-
 
 def has_kinks(family: Family) -> bool:
     """Whether the likelihood has kinks: with several inputs they are points, hit by no step."""

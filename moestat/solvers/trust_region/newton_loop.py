@@ -31,8 +31,6 @@ from moestat.solvers.trust_region.region import (
     region_arrays,
 )
 
-__all__ = ["newton_steps"]
-
 _STATUS = "converged", "stalled", "iteration limit"
 _CONVERGED, _STALLED, _LIMIT, _INDEFINITE, _NOT_FINITE, _GOES_ON = range(6)
 # Places in the arrays of a walk.

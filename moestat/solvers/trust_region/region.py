@@ -21,19 +21,6 @@ from moestat.kernels.views import empty_like, empty_rows, keep, part, row
 from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.eigen import cholesky, into_eigenbasis, out_of_eigenbasis
 
-__all__ = [
-    "BoxStep",
-    "Region",
-    "box_step",
-    "call_find_step",
-    "call_take_apart",
-    "can_descend",
-    "eigenbasis_step",
-    "free_coordinates",
-    "region_addresses",
-    "region_arrays",
-]
-
 
 @device(forceinline=False)
 @compact

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from moestat.base.types import FloatArray
 from moestat.theory.explorer._model import Derivatives, Deviation, Model, free_columns
 
-__all__ = ["LEAST_SHARE", "REACH", "Coordinates"]
-
 LEAST_SHARE = 0.1
 """Least share of its cell's mass that an atom has: the parameter space is compact."""
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray, IntArray
 
-__all__ = ["Descent", "descend"]
-
 _LEAST_SINGULAR = 1e-15
 _SETTLED = 1e-3  # relative gain of the norm over the last steps that still counts
 _STEPS = 4

@@ -18,8 +18,6 @@ import numpy as np
 from moestat.kernels.atom import build_atom
 from moestat.theory.explorer._model import Deviation, Model
 
-__all__ = ["exact_root"]
-
 
 def exact_root(model: Model, deviation: Deviation, digits: int = 50) -> float:
     """Root mean square distance at the nodes of a model, in arithmetic of many digits.

@@ -21,8 +21,6 @@ from moestat.theory.explorer._reference import Reference, references
 from moestat.theory.explorer._result import Exploration, Rung
 from moestat.theory.explorer._search import Point, least, search
 
-__all__ = ["deviation_loss", "explore"]
-
 # Nodes per input and panel, by the number of inputs, for y integrated, summed, or not there.
 _ORDERS = {"density": {1: 20, 2: 8}, "classes": {1: 48, 2: 12}, "regression": {1: 96, 2: 24}}
 _MOST_INPUTS = 2

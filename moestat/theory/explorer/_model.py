@@ -33,8 +33,6 @@ from moestat.model.family import Family
 from moestat.theory.explorer._nodes import Nodes
 from moestat.theory.explorer._reference import Reference
 
-__all__ = ["Deviation", "Model", "free_columns"]
-
 _STAGES = ((1e-3, 3), (1e-2, 4), (0.1, 6), (np.inf, 16))  # largest deviation, nodes on a segment
 _KINK = 1e-10  # relative gap between integral and difference above which a kink is assumed
 

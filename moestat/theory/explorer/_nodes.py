@@ -18,8 +18,6 @@ from moestat.metrics.quadrature import response_rules
 from moestat.model.designs import Design, Uniform
 from moestat.model.family import Family
 
-__all__ = ["Nodes", "make_nodes"]
-
 _GRADES = 4.0 ** -np.arange(1, 10)
 _GRADED_ORDER = 5
 _SCAN = 2048

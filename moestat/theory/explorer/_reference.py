@@ -16,8 +16,6 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
 
-__all__ = ["Reference", "references"]
-
 
 @dataclass(frozen=True)
 class Reference:

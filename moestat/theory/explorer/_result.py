@@ -12,8 +12,6 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.model.family import Family
 
-__all__ = ["WIDE", "ZERO", "Exploration", "Rung"]
-
 ZERO = 1e-10
 """A ratio d / D below this at a D of `WIDE` or more is no slow rate: the distance vanishes."""
 

@@ -26,8 +26,6 @@ from moestat.model.measure import MixingMeasure
 from moestat.theory.explorer._coordinates import Coordinates
 from moestat.theory.explorer._descent import descend
 
-__all__ = ["Point", "least", "search"]
-
 _FIRST_ITERATIONS = 50
 _ITERATIONS = 40
 _WARM = 0.1  # first radius of a step from a warm start

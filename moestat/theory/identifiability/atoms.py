@@ -22,8 +22,6 @@ from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
 
-__all__ = ["Atom", "Jet", "Parameter", "atom_of"]
-
 
 @dataclass(frozen=True)
 class Jet:

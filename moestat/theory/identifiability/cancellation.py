@@ -20,8 +20,6 @@ from moestat.base.types import FloatArray
 from moestat.metrics.information import named_basis
 from moestat.theory.identifiability.derivatives import Term
 
-__all__ = ["Cancellation", "find_cancellation"]
-
 _TOLERANCE = 1e-7
 _ROUNDS = 3000
 _APART = 1e-3  # distance of span and cone that counts as settled

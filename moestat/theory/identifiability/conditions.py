@@ -24,8 +24,6 @@ from moestat.theory.identifiability.derivatives import Derivatives, Term
 from moestat.theory.identifiability.rank import Rank, numerical_rank
 from moestat.theory.identifiability.relations import numbered
 
-__all__ = ["CONDITIONS", "Coincidence", "Condition", "ConditionCheck", "check_condition"]
-
 _RESTS = ("same", "opposite")
 _POINTS_PER_FUNCTION = 24
 _DRAWS = 2  # of the parameters of two atoms; a coincidence must show in all

@@ -9,8 +9,6 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.theory.identifiability.laws import Target
 
-__all__ = ["Curve", "Tangent", "descend", "follow", "generic", "joined", "project", "tangent"]
-
 _NULL = 1e-6  # share of the largest singular value below which gaps are looked for
 _ROUNDING = 1e-14
 _GAP = 1e2  # ratio of neighbouring singular values that counts as a gap

@@ -24,8 +24,6 @@ from moestat.theory.identifiability.relations import (
     written,
 )
 
-__all__ = ["Dependencies", "dependencies_among", "find_dependencies"]
-
 
 @dataclass(frozen=True)
 class Dependencies:

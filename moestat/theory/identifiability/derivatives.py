@@ -11,8 +11,6 @@ from moestat.base.types import FloatArray
 from moestat.theory.identifiability.atoms import Atom, Jet
 from moestat.theory.identifiability.rank import Rank, numerical_rank
 
-__all__ = ["Collocation", "Derivatives", "Term"]
-
 _POINTS_PER_FUNCTION = 12
 _LEAST_POINTS = 240
 _DRAWS = 3

@@ -13,8 +13,6 @@ from moestat.metrics.quadrature import log_densities, response_rules
 from moestat.model.designs import Design
 from moestat.model.family import Family
 
-__all__ = ["Target"]
-
 _NODES = {1: 40, 2: 8}  # per input, by the number of inputs
 _CHECKS = {1: 101, 2: 17}
 _LEAST = 1e-12  # weight below which a response is not compared

@@ -15,8 +15,6 @@ from scipy.special import softmax
 from moestat.base.types import FloatArray
 from moestat.model.family import Family
 
-__all__ = ["name_direction", "name_representation"]
-
 _SAME = 1e-4  # of the largest value of a function
 _SATURATED = 1e-8
 _LEAST_SHARE = 1e-3  # component of a direction, of the largest, that is worth a word

@@ -27,8 +27,6 @@ from moestat.theory.identifiability.curves import (
 from moestat.theory.identifiability.laws import Target
 from moestat.theory.identifiability.names import name_direction, name_representation
 
-__all__ = ["Direction", "Orbit", "OrbitSearch", "find_orbits"]
-
 _MOST_PERMUTED = 3
 
 

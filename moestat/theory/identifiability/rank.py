@@ -8,8 +8,6 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 
-__all__ = ["Rank", "numerical_rank"]
-
 _CLEAR = 1e3
 _GAP = 30.0
 _SMALL = 1e-6

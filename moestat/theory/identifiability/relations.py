@@ -12,8 +12,6 @@ from moestat.base.types import FloatArray
 from moestat.theory.identifiability.derivatives import Term
 from moestat.theory.identifiability.rank import Rank
 
-__all__ = ["Relation", "follow_from_first_order", "numbered", "sparse_relations", "written"]
-
 _RESIDUAL = 1e-12  # of a column of length 1 that counts as a combination of others
 _ORDERS = 12  # random orders of the columns in the search for short relations
 _SMALL = 1e-7  # share of the largest coefficient below which one is left out
