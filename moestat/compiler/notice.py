@@ -58,7 +58,7 @@ def _loop_of(event: Any) -> str | None:
     function = event.data["dispatcher"].py_func
     if not function.__module__.startswith("moestat."):
         return None
-    return function.__qualname__.partition(".")[0].replace("_", " ")
+    return function.__qualname__.partition(".")[0].strip("_").replace("_", " ")
 
 
 _NOTICE = _Notice()
