@@ -1,20 +1,32 @@
-"""Mean squared errors at the numbers of rows of `moestat.required_n`, by simulation.
+"""Errors at the numbers of rows of `moestat.required_n`, by simulation.
 
-``python benchmarks/required_rows.py`` prints, for each of twenty random truths of two experts, the
-mean squared error of 40 fits, started at the truth, over the one that was asked for.
+``python benchmarks/required_rows.py`` writes results/required_rows.json.  Regular: at twenty random
+truths of two experts the mean squared error of 40 fits, started at the truth, over the one asked
+for, which is the ratio of the rows that it takes to those predicted.  Merging: at ten random truths
+in which two experts are equal, the root mean squared error of 40 fits to rows drawn one by one,
+not on a lattice, and the ratio of rows by the power law that was found.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import moestat
+from moestat.estimation.fitting import FitJob, fit_jobs
+from moestat.estimation.inference.required import Merged, equal_experts
+from moestat.estimation.starts import MeasureStarts
+from moestat.solvers import MomentNewton
+
+DESIGN = moestat.Uniform(-1, 1)
 
 
-def ratio(seed: int, fits: int = 40) -> tuple[str, int, float]:
-    """Likelihood, rows and the ratio of mean squared errors at one truth."""
+def regular(seed: int, fits: int = 40) -> dict[str, Any]:
+    """Rows and the ratio of mean squared errors at one truth of two experts that differ."""
     rng, name = np.random.default_rng(seed), ("gaussian", "poisson")[seed % 2]
     family = moestat.family(name, gate="softmax", n_experts=2)
     slope = rng.uniform(1, 3)
@@ -26,23 +38,65 @@ def ratio(seed: int, fits: int = 40) -> tuple[str, int, float]:
     }
     if name == "gaussian":
         blocks["nu"] = [0.1, 0.2]
-    truth, design = family.pack(blocks), moestat.Uniform(-1, 1)
+    truth = family.pack(blocks)
     error = 0.08 if name == "gaussian" else 0.12
-    need = moestat.required_n(family, truth, design, error=error, what="a[0,0]")
+    need = moestat.required_n(family, truth, DESIGN, error=error, what="a[0,0]")
     found = []
     for k in range(fits):
-        X, y = moestat.sample(family, truth, n=need.n, rng=1000 * seed + k, design=design)
+        X, y = moestat.sample(family, truth, n=need.n, rng=1000 * seed + k, design=DESIGN)
         start = [moestat.starts.GivenStarts([truth])]
         slopes = moestat.fit(family, X, y, starts=start, rng=0).blocks["a"][:, 0]
         found.append(slopes[np.argmin(np.abs(slopes - slope))] - slope)
-    return name, need.n, float(np.mean(np.square(found)) / error**2)
+    ratio = float(np.mean(np.square(found)) / error**2)
+    return {"likelihood": name, "experts": "2", "error": error, "n": need.n, "ratio": ratio}
+
+
+def merging(seed: int, fits: int = 40) -> dict[str, Any]:
+    """The same at a truth with two equal experts, alone or beside another one."""
+    rng, k = np.random.default_rng(100 + seed), 2 + seed % 2
+    family = moestat.family("gaussian", gate="softmax", n_experts=k)
+    slope, level, noise = rng.uniform(1, 3), rng.normal(), rng.uniform(0.2, 0.4)
+    blocks = {
+        "beta0": [0.0] * k,
+        "beta1": [0.0] * (k - 1) + [0.0 if k == 2 else 4.0],
+        "a": [slope, slope, -slope][:k],
+        "b": [level, level, level + 2.0][:k],
+        "nu": [noise] * k,
+    }
+    truth = family.pack(
+        {name: np.subtract(v, v[-1]) if name == "beta1" else v for name, v in blocks.items()}
+    )
+    error = 0.25
+    need = moestat.required_n(family, truth, DESIGN, error=error, what="a[0,0]", rng=seed)
+    row = np.array([name == "a[0,0]" for name in family.param_names], dtype=float)
+    merged = Merged(family, truth, equal_experts(family, truth), row, moestat.Lattice(-1, 1), fits)
+    small, theta = merged.smaller()
+    jobs = []
+    for child in rng.spawn(fits):
+        X, y = moestat.sample(small, theta, n=need.n, rng=child, design=DESIGN)
+        starts = [MeasureStarts(small, theta, count=4, noise=noise) for noise in (0.1, 1.0)]
+        jobs.append(FitJob(merged.bounded(), X, y, MomentNewton(), starts, rng=child))
+    ends = [end for end in fit_jobs(jobs) if not isinstance(end, Exception)]
+    root = float(np.sqrt(np.mean([merged.square(end) for end in ends])))
+    return {
+        "likelihood": "gaussian",
+        "experts": f"{k}, two of them equal",
+        "error": error,
+        "n": need.n,
+        "interval": need.interval,
+        "exponent": need.exponent,
+        "root mean squared error": root,
+        "ratio": float((root / error) ** (-1.0 / need.exponent)),
+    }
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    ratios = []
-    for seed in range(20):
-        name, n, found = ratio(seed)
-        ratios.append(found)
-        print(f"{seed:2d} {name:9s} n = {n:5d}: {found:.2f}", flush=True)
-    print(f"{len(ratios)} truths, median {np.median(ratios):.2f}")
+    record: dict[str, Any] = {"regular": [], "merging": []}
+    for kind, simulate, count in (("merging", merging, 10), ("regular", regular, 20)):
+        for seed in range(count):
+            record[kind].append(simulate(seed))
+            row = record[kind][-1]
+            print(kind, *(f"{value}" for value in row.values()), flush=True)
+    path = Path(__file__).with_name("results") / "required_rows.json"
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

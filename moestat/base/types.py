@@ -296,6 +296,9 @@ class Likelihood:
         How it follows a change of units.
     collapse : str or None
         Block of a scale whose lower bound only a degenerate atom reaches; None without one.
+    limits : mapping
+        Block -> what the likelihood becomes at the lower and at the upper end of its range, where
+        the other parameters keep their meaning; "" where it becomes nothing simpler.
     options : mapping
         Options that made this variant of the likelihood.
     configure : callable or None
@@ -324,6 +327,7 @@ class Likelihood:
     source: str = ""
     units: Units = Units()
     collapse: str | None = None
+    limits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     configure: Callable[..., Likelihood] | None = field(default=None, repr=False)
 

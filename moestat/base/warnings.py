@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 import warnings
-from types import FrameType
+from pathlib import Path
 
 __all__ = [
     "AliasedWarning",
     "BoundWarning",
     "ConstantColumnWarning",
+    "DataWarning",
+    "DependentRowsWarning",
     "DisagreementWarning",
+    "FewRowsWarning",
     "InterruptedWarning",
     "LimitWarning",
+    "MisfitWarning",
     "MoEWarning",
     "OptimumWarning",
     "OverSpecifiedWarning",
@@ -43,8 +49,20 @@ class BoundWarning(OptimumWarning):
     """The maximum lies on a bound that the fit has set by itself."""
 
 
+class DataWarning(MoEWarning):
+    """The data are not what the fit takes them for: its errors, or all of it, may mislead."""
+
+
+class DependentRowsWarning(DataWarning):
+    """Rows repeat each other, or are more alike than independent ones: errors are too small."""
+
+
 class DisagreementWarning(OptimumWarning):
     """Only one of the runs reached the best log-likelihood."""
+
+
+class FewRowsWarning(DataWarning):
+    """Rows, or different inputs, are too few for an expert's parameters."""
 
 
 class InterruptedWarning(MoEWarning):
@@ -53,6 +71,10 @@ class InterruptedWarning(MoEWarning):
 
 class LimitWarning(MoEWarning):
     """The maximum is at the end of a likelihood, where it is a simpler one."""
+
+
+class MisfitWarning(DataWarning):
+    """The responses are not what the likelihood describes: outliers, spikes, zeros, variance."""
 
 
 class OverSpecifiedWarning(MoEWarning):
@@ -71,17 +93,20 @@ class UnitsWarning(MoEWarning):
     """The family does not follow a change of units, and the data are far from unit scale."""
 
 
-_PASSED_THROUGH = {__name__.split(".")[0], "sklearn", "joblib"}
-"""Packages that call this one for the user: a warning is of the line that called them."""
+_PATHS = sysconfig.get_paths()
+_OWN = str(Path(__file__).parents[1]) + os.sep
+_NOT_THE_USER = (_OWN, *(_PATHS[name] + os.sep for name in ("purelib", "platlib", "stdlib")))
+"""Where this package and those that may call it for the user, as pandas or sklearn, are."""
 
 
 def warn_caller(message: str, kind: type[MoEWarning]) -> None:
-    """Warn of the user's line, however deep the call is by now."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and _package(frame) in _PASSED_THROUGH:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, kind, stacklevel=level)
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).split(".")[0]
+    """Warn of the user's line, however deep the call is by now: the first that is not installed."""
+    frame, level, outside = sys._getframe(1), 2, 0
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_NOT_THE_USER):
+            break
+        if not outside and not file.startswith(_OWN):
+            outside = level
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, kind, stacklevel=level if frame is not None else outside or level)

@@ -24,6 +24,7 @@ class Criteria:
     rows: Data
     entropy: float
     identified: Any
+    _inner: Any
     fittedvalues: Any
     assignments: Any
 
@@ -43,9 +44,22 @@ class Criteria:
         return float(self.weight.sum())
 
     @property
-    def _n_estimated(self) -> int:
-        """Parameters that data can tell, with the noise variance of a regression function."""
-        return self.identified.rank + int(self.family.is_regression)
+    def edf(self) -> float:
+        """Degrees of freedom of the fit: parameters that data can tell, `identified`.
+
+        Of a posterior mode the effective number, ``tr((I + Q)^-1 I)`` with the information I of the
+        data and the curvature Q of minus the log prior density (Gray 1992): a parameter that the
+        prior decides counts as none.
+        """
+        known, penalty = self.identified, self._inner.penalty
+        if penalty is None:
+            return known.rank
+        return known.rank - float(np.sum(known.covariance * penalty))
+
+    @property
+    def _n_estimated(self) -> float:
+        """Degrees of freedom, with the noise variance of a regression function."""
+        return self.edf + int(self.family.is_regression)
 
     @property
     def n_groups(self) -> float | None:
@@ -76,12 +90,15 @@ class Criteria:
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion, with the parameters counted that are `identified`."""
+        """Akaike's criterion, ``2 edf - 2 l``; of a posterior mode with l at the mode."""
         return 2.0 * self._n_estimated - 2.0 * self.llf
 
     @property
     def bic(self) -> float:
-        """Schwarz's criterion: parameters that are `identified`, and of groups their number."""
+        """Schwarz's criterion, ``edf log n - 2 l``, with n the number of groups if there are any.
+
+        Of a posterior mode with l at the mode, in the manner of Fraley and Raftery (2007).
+        """
         return np.log(self.n_independent) * self._n_estimated - 2.0 * self.llf
 
     @property

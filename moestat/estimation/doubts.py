@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from moestat.base.warnings import (
 )
 from moestat.estimation.data import Data
 from moestat.estimation.inference.identified import channel_metric, identified_at
-from moestat.estimation.naming import parameter_names
+from moestat.estimation.naming import Term, named_terms
 from moestat.estimation.standardise import Standardised, data_units
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem, Sample
@@ -35,9 +36,6 @@ _ALIASED, _PART = 1e-12, 1e-6
 _FAR_OUT = 3.0
 _COST = 1e-2
 _FAR_UNITS = 10.0
-
-_LIMITS = {"negative-binomial": "Poisson"}
-"""What likelihoods are at the ends of their scales."""
 
 
 def doubts(standard: Standardised, solution: Solution, data: Data | None = None) -> list[Doubt]:
@@ -62,11 +60,18 @@ def doubts(standard: Standardised, solution: Solution, data: Data | None = None)
     fewer = "fewer experts, or " if family.n_experts > 1 else ""
     if default:
         more = f" and {len(default) - 3} more" if len(default) > 3 else ""
+        why = (
+            f"The likelihood still rises there, and may have no maximum: {fewer}bounds= of your own"
+        )
+        if {_block(name) for name in default} == {family.likelihood.collapse}:
+            why = (
+                "Responses lie on the fitted curve itself, where the likelihood has no maximum:"
+                " coefficients hold, their errors only say how small the bound is"
+            )
         found.append(
             (
                 BoundWarning,
-                f"on a default bound: {', '.join(default[:3])}{more}. The likelihood still rises"
-                f" there, and may have no maximum: {fewer}bounds= of your own",
+                f"on a default bound: {', '.join(default[:3])}{more}. {why}",
             )
         )
     if certificate.n_starts > 1 and certificate.agreement * certificate.n_starts < 1.5:
@@ -74,7 +79,7 @@ def doubts(standard: Standardised, solution: Solution, data: Data | None = None)
             (
                 DisagreementWarning,
                 f"only one of {certificate.n_starts} runs reached the best log-likelihood found:"
-                f" there may be a higher one. {fewer.capitalize()}more n_starts=",
+                f" there may be a higher one. {(fewer + 'more').capitalize()} n_starts=",
             )
         )
     return found + _aliased(standard, solution, data) + _unit_doubts(standard)
@@ -95,22 +100,32 @@ def _at_infinity(
         return [], far
     known, metric = identified_at(problem, solution), channel_metric(problem, theta)
     along = known.flat @ (known.flat.T @ (metric @ theta))
-    scales = np.zeros(theta.size, dtype=bool)
-    scales[family.index[:, [c for c, channel in enumerate(family.channels) if channel.log]]] = True
-    names = parameter_names(family, data)
+    terms, simpler = named_terms(family, data), _limits(family, theta, along)
+    logs = [c for c, channel in enumerate(family.channels) if channel.log]
+    scales = np.isin(np.arange(theta.size), family.index[:, logs])
     lost = ~known.seen(standard.coordinates.matrix) & ~known.held & known.estimated
+    lower, upper = family.box_at(theta)
+    ends = (simpler != "") & known.estimated & ~known.held & ((theta <= lower) | (theta >= upper))
     found: list[Doubt] = []
-    kinds = [(~scales, _separation)]
-    if family.likelihood.name in _LIMITS:
-        kinds.append((scales, _limit))
-    for chosen, doubt in kinds:
-        move = np.where(chosen, along, 0.0)
-        if move @ metric @ move < _FAR_OUT**2 or not _rises(problem, solution, move):
-            continue
-        culprits = np.flatnonzero(chosen & lost)
-        far[culprits] = True
-        found.append(doubt(family, names, culprits))
+    for chosen, doubt in ((~scales & (simpler == ""), _separation), (simpler != "", _limit)):
+        move, culprits = np.where(chosen, along, 0.0), chosen & ends
+        if move @ metric @ move >= _FAR_OUT**2 and _rises(problem, solution, move):
+            culprits |= chosen & lost
+        if culprits.any():
+            far |= culprits
+            found.append(doubt(family, terms, np.flatnonzero(culprits), simpler, data))
     return found, far
+
+
+def _limits(family: Family, theta: FloatArray, along: FloatArray) -> np.ndarray:
+    """What the likelihood becomes at the end (P,) of each parameter to which it tends; "" else."""
+    words = np.full(theta.size, "", dtype=object)
+    lower, upper = family.box_at(theta)
+    for block, (low, high) in family.likelihood.limits.items():
+        at = np.ravel(family.blocks[block])
+        rises = (theta[at] >= upper[at]) | ((theta[at] > lower[at]) & (along[at] > 0.0))
+        words[at] = np.where(rises, high, low)
+    return words
 
 
 def _rises(problem: Problem, solution: Solution, move: FloatArray) -> bool:
@@ -123,36 +138,46 @@ def _rises(problem: Problem, solution: Solution, move: FloatArray) -> bool:
     return height(solution.theta + move) > least > height(solution.theta - move)
 
 
-def _separation(family: Family, names: list[str], at: IntArray) -> Doubt:
-    """Parameters at infinity, by name, with the inputs that they belong to."""
-    slopes, gates = set[str](), np.zeros(family.n_params, dtype=bool)
-    for (_, c), first in np.ndenumerate(family.index):
-        own = first + np.arange(int(family.width[c]))
-        gates[own] = c < family.first_expert_channel
-        slopes |= {names[j].removesuffix("]").split(",")[-1] for j in np.intersect1d(own[1:], at)}
-    gate = gates[at]
+def _separation(
+    family: Family, terms: list[Term], at: IntArray, _: Any, data: Data | None
+) -> Doubt:
+    """Parameters at infinity, by name, with the inputs and classes that they belong to."""
+    slopes = list(dict.fromkeys(terms[j].label for j in at if terms[j].label != "Intercept"))
+    classes = list(dict.fromkeys(terms[j].outcome for j in at if terms[j].outcome))
+    parts = {terms[j].part for j in at}
     likelihood = family.likelihood
-    what = "classes" if likelihood.support else "counts" if likelihood.counts else "experts' rows"
-    parts = ["regions of the gate"] * bool(gate.any()) + [what] * bool(not gate.all())
-    by = f" by column{'s' * (len(slopes) > 1)} {_some(sorted(slopes))}" if slopes else ""
-    several = "so do fewer experts, or " if family.n_experts > 1 else ""
+    what = "counts of 0 and others" if likelihood.counts else "experts' rows"
+    if likelihood.support is not None:
+        last = "others" if data is None or data.classes is None else data.classes[-1]
+        what = f"classes ({_some(classes)} against {last})" if classes else "classes"
+    apart = ["regions of the gate"] * ("gate" in parts) + [what] * ("expert" in parts)
+    by = f" by column{'s' * (len(slopes) > 1)} {_some(slopes)}" if slopes else ""
+    fewer = "fewer experts or " if family.n_experts > 1 else ""
+    grow = "grow" if at.size > 1 else "grows"
+    these = "these parameters have" if at.size > 1 else "this parameter has"
     return (
         SeparationWarning,
-        f"the likelihood has no finite maximum: {' and '.join(parts)} are separated{by}, and"
-        f" {_some([names[j] for j in at])} grow without end. Predictions at the data are sound;"
-        f" these parameters have no errors: prior=moestat.Prior() makes them finite, and {several}"
-        "bounds= of your own",
+        f"the likelihood has no finite maximum: {' and '.join(apart)} are separated{by}, and"
+        f" {_some([terms[j].name for j in at])} {grow} without end; {these} no error."
+        " Predictions have errors of their own, large where the parts meet."
+        f" prior=moestat.Prior() makes the maximum finite, as do {fewer}bounds= of your own",
     )
 
 
-def _limit(family: Family, names: list[str], at: IntArray) -> Doubt:
-    """Scales that went to the end of their range."""
-    simpler = _LIMITS[family.likelihood.name]
+def _limit(
+    family: Family, terms: list[Term], at: IntArray, simpler: np.ndarray, data: Data | None
+) -> Doubt:
+    """Parameters of the likelihood that went to the end of their range."""
+    experts = list(dict.fromkeys(str(terms[j].expert) for j in at if terms[j].expert))
+    whose = ""
+    if family.n_experts > 1 and experts:
+        whose = f" of expert{'s' * (len(experts) > 1)} {_some(experts)}"
     return (
         LimitWarning,
-        f"{_some([names[j] for j in at])} went to the end of the range, where the"
-        f" {family.likelihood.name} likelihood becomes {simpler}: the data ask for no more, and"
-        " other parameters and errors are those of that",
+        f"{_some([terms[j].name for j in at])} went to the end of the range, where the law{whose}"
+        f" becomes {' and '.join(dict.fromkeys(simpler[at]))}, simpler than"
+        f" {family.likelihood.name}: the data ask for no more, and other parameters and errors are"
+        " those of the simpler law",
     )
 
 

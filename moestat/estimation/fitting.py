@@ -24,13 +24,14 @@ from moestat.estimation.data import Data, check_options, read_data, spans
 from moestat.estimation.doubts import doubts
 from moestat.estimation.groups import arranged, check_groups, grouped
 from moestat.estimation.inference.identified import shortest
-from moestat.estimation.priors import Prior
+from moestat.estimation.inference.misfit import misfits
+from moestat.estimation.priors import Prior, data_units
 from moestat.estimation.progress import LOG, answering, reported, so_far
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import Agreement, least_squares, on_threads
 from moestat.estimation.short_runs import ShortRuns
-from moestat.estimation.standardise import Standardised, data_units, standardise
+from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
@@ -80,9 +81,10 @@ def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
     used = weight > 0
     check_response(family, response if used.all() else response[used])
     size = float(weight.sum())
-    if size < family.n_free_params:
+    if size < family.n_free_params and job.prior is None:
         raise ValueError(
-            f"n = {size:g} samples cannot determine {family.n_free_params} free parameters"
+            f"n = {size:g} samples cannot determine {family.n_free_params} free parameters;"
+            " prior=moestat.Prior() adds what they do not tell"
         )
     if not read:
         constant = np.intersect1d(np.flatnonzero(spans(design, used) == 0), family.read)
@@ -262,17 +264,18 @@ class BegunFit:
         labels, counts = [self.labels[j] for j in ended], [self.counts[j] for j in ended]
         best = _best(solutions, labels, [*counts, self.lower], seconds)
         found = []
-        if self.standard:
-            best = shortest(self.standard.problem, best)
-            found = doubts(self.standard, best, self.data)
         if self.prior is not None:
             assert isinstance(self.problems[0], PenalisedProblem)
-            # A mode is finite where the likelihood has no maximum.
-            found = [doubt for doubt in found if doubt[0] is not SeparationWarning]
             best = replace(
                 best,
                 log_likelihood=best.log_likelihood + self.problems[0].penalty.value(best.theta),
             )
+        if self.standard:
+            best = shortest(self.standard.problem, best)
+            found = doubts(self.standard, best, self.data)
+        if self.prior is not None:
+            # A mode is finite where the likelihood has no maximum.
+            found = [doubt for doubt in found if doubt[0] is not SeparationWarning]
         if self.interrupted or len(solutions) < len(ends):
             message = (
                 "the fit was interrupted: it is the best of the starts that had ended,"
@@ -334,7 +337,7 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
             raise ValueError(f"prior: is for the solver Newton, got solver {solver.name!r}")
         penalty = job.prior.penalty(inner.family, data_units(inner.data))
         inner = PenalisedProblem(inner.family, inner.data, penalty=penalty)
-        standard = replace(standard, problem=inner) if standard else None
+        standard = begun.standard = replace(standard, problem=inner) if standard else None
     child = as_generator(job.rng)
     for rule in rules:
         if not begun.interrupted:
@@ -646,7 +649,9 @@ def fit(
     A result that may not be the maximum that it seems warns, with a subclass of
     `moestat.base.warnings.OptimumWarning` for each kind: on a default bound, starts that
     disagree, and separation, where the likelihood has no maximum.  Inputs that are linear
-    functions of each other warn with an `AliasedWarning`.
+    functions of each other warn with an `AliasedWarning`.  Data that the fitted law does not
+    describe warn with a `MisfitWarning` (outliers, spikes, zeros, variance), a
+    `DependentRowsWarning` or a `FewRowsWarning`; ``result.notes`` keeps what was said.
 
     Examples
     --------
@@ -681,7 +686,12 @@ def fit(
             compress=compress,
             prior=prior,
         )
-    return by_weight(result) if starts is None and not isinstance(family, Family) else result
+    if starts is None and not isinstance(family, Family):
+        result = by_weight(result)
+    found = misfits(result)
+    for kind, message in found:
+        warn_caller(message, kind)
+    return replace(result, notes=(*result.notes, *(message for _, message in found)))
 
 
 def fit_data(

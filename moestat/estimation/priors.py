@@ -11,11 +11,21 @@ from moestat.base.validate import real_in
 from moestat.model.family import Family
 from moestat.model.units import DataUnits
 from moestat.solvers.penalised import Penalty
+from moestat.solvers.problem import Sample
 
-__all__ = ["Prior"]
+__all__ = ["Prior", "data_units"]
 
 _INTERCEPTS = 4.0
 """Standard deviations of intercepts in those of slopes: 10 for 2.5."""
+
+
+def data_units(data: Sample) -> DataUnits:
+    """Weighted mean and standard deviation of each input, and of a continuous response."""
+    d = len(data.X)
+    # 0: an input whose coefficients are held at 0
+    scale = np.where(data.deviation[:d] == 0.0, 1.0, data.deviation[:d])
+    response = [float(values[d]) for values in (data.mean, data.deviation) if values.size > d]
+    return DataUnits(data.mean[:d], scale, *response)
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,8 @@ class Prior:
     Minus the log density, up to a constant, is ``sum(slope^2) / (2 s^2) + sum(intercept^2) / (32
     s^2)``, and for each variance v ``(d / 2 + 1) log v + c / (2 v)`` with c = var(y) / k^2: the
     conjugate prior of Fraley and Raftery (2007), Sec. 3, for one response, without that of the
-    means.  The scales 2.5 and 10 are those of Gelman et al. (2008), whose laws are Cauchy; normal
+    means.  Centres and scales are those of the data of the fit; resamples keep them.  The scales
+    2.5 and 10 are those of Gelman et al. (2008), whose laws are Cauchy; normal
     ones have a concave log density.  Laws are for gates that are linear in the inputs; a block
     with a user's bounds keeps them.
 

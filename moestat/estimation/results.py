@@ -66,12 +66,15 @@ class StandardFit:
     metric : ndarray of shape (P, P), optional
         Mean squared moves of predictors,
         `moestat.estimation.inference.identified.channel_metric`.
+    penalty : ndarray of shape (P, P), optional
+        Curvature of minus the log prior density at a posterior mode.
     """
 
     family: Family
     solution: Solution
     coordinates: Coordinates | None = None
     metric: FloatArray | None = field(default=None, repr=False)
+    penalty: FloatArray | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -260,7 +263,9 @@ class MoEResults(Predicting, Criteria, Pictures):
             Inverse observed information; inverse expected information at the inputs; the sandwich
             ``V M V`` of White (1982), which holds when the model is wrong; that times
             ``n / (n - p)``; the sandwich by groups of Liang and Zeger (1986); the covariance of
-            estimates of resampled rows, or groups.
+            estimates of resampled rows, or groups.  Of a posterior mode V is the inverse curvature
+            of the posterior density, and all of these speak of the mode over repeated samples,
+            with the prior as it is: not of its distance from the maximum of the likelihood.
         groups : array_like of shape (n,), optional
             Label of each row's group, for "cluster" and "bootstrap".
         n_resamples : int

@@ -9,11 +9,13 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.identified import channel_metric
+from moestat.estimation.priors import data_units
 from moestat.estimation.results import StandardFit
 from moestat.estimation.starts import StartRule
 from moestat.model.constraints import Constraint
 from moestat.model.family import Family
 from moestat.model.units import Coordinates, DataUnits, closed_part
+from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.solution import Solution
 
@@ -27,15 +29,6 @@ _LEAST_VARIANCE = 1e-6
 
 _FINEST = 1e-16
 """Smallest share of the variance of y that float64 leaves to residuals."""
-
-
-def data_units(data: Sample) -> DataUnits:
-    """Weighted mean and standard deviation of each input, and of a continuous response."""
-    d = len(data.X)
-    # 0: an input whose coefficients are held at 0
-    scale = np.where(data.deviation[:d] == 0.0, 1.0, data.deviation[:d])
-    response = [float(values[d]) for values in (data.mean, data.deviation) if values.size > d]
-    return DataUnits(data.mean[:d], scale, *response)
 
 
 def _residual_share(data: Sample) -> float:
@@ -121,7 +114,10 @@ class Standardised:
     def fitted(self, solution: Solution) -> StandardFit:
         """A solution with what it takes to understand it."""
         metric = channel_metric(self.problem, solution.theta)
-        return StandardFit(self.problem.family, solution, self.coordinates, metric)
+        penalty = None
+        if isinstance(self.problem, PenalisedProblem):
+            penalty = self.problem.penalty.hessian(solution.theta)
+        return StandardFit(self.problem.family, solution, self.coordinates, metric, penalty)
 
     def outward(self, solution: Solution) -> Solution:
         """A solution in the units of the user."""

@@ -243,6 +243,13 @@ _ERRORS = {
 }
 
 
+_MODE_ERRORS = {
+    "observed": "Errors are standard deviations of the posterior density, of the curvature at its"
+    " mode",
+}
+"""What standard errors of a posterior mode are of."""
+
+
 def _counted(result: Any) -> str:
     """Rows and, where there are any, groups of rows."""
     groups = result.n_groups
@@ -260,7 +267,12 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
     facts: list[tuple[Any, ...]] = [
         ("Observations", _counted(result), "Log-likelihood", f"{result.llf:.3f}"),
         ("Experts", family.n_experts, "AIC", f"{result.aic:.3f}"),
-        ("Free parameters", result.identified.rank, "BIC", f"{result.bic:.3f}"),
+        (
+            "Free parameters" if result.prior is None else "Effective parameters",
+            result.identified.rank if result.prior is None else f"{result.edf:.2f}",
+            "BIC",
+            f"{result.bic:.3f}",
+        ),
         ("Certified", certified, "Gain left", f"{certificate.gain:.1e}"),
         (
             "Inertia (+, 0, -)",
@@ -289,9 +301,10 @@ def _notes(result: Any) -> tuple[str, ...]:
     said = tuple(filter(None, (*result.notes, result.identified.why, result._order_doubt)))
     if result.prior is not None:
         said = (
-            f"the mode of the posterior density under {result.prior}, not the maximum of the"
-            " likelihood; the log-likelihood, AIC and BIC are those at the mode, without the"
-            " prior, and errors are of the curvature with it",
+            f"penalised: the mode of the posterior density under {result.prior}, not the maximum of"
+            " the likelihood. The log-likelihood is that of the data at the mode; AIC and BIC count"
+            " effective parameters and are no comparison with unpenalised fits. "
+            + _MODE_ERRORS.get(result.cov_type, "Errors are of the mode over repeated samples"),
             *said,
         )
     return tuple(f"Note: {note}." for note in said)

@@ -12,7 +12,7 @@ from moestat.base.types import Channel, FloatArray, Likelihood
 from moestat.model.reference import apart
 from moestat.model.responses import draws
 
-__all__ = ["Altered", "with_zero"]
+__all__ = ["Altered", "altered_limits", "with_zero"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,14 @@ class Altered:
         return self.ppf(random_state.random(np.shape(self.share) if size is None else size))
 
 
+def altered_limits(base: Likelihood, prefix: str) -> dict[str, tuple[str, str]]:
+    """What an altered law becomes where the law behind it becomes a simpler one."""
+    return {
+        block: (low and prefix + low, high and prefix + high)
+        for block, (low, high) in base.limits.items()
+    }
+
+
 def with_zero(
     base: Likelihood,
     name: str,
@@ -84,8 +92,12 @@ def with_zero(
     reference: Callable[..., Any],
     parts: Callable[..., tuple[FloatArray, FloatArray]],
     source: str,
+    ends: tuple[str, str],
 ) -> Likelihood:
-    """Counts with a parameter for 0; ``parts(pi, law)`` are the shares that `Altered` takes."""
+    """Counts with a parameter for 0; ``parts(pi, law)`` are the shares that `Altered` takes.
+
+    `ends` are what it becomes where the parameter goes to its ends.
+    """
     own = 1 + len(base.channels)
     assert base.law is not None
     law_of = base.law
@@ -123,6 +135,7 @@ def with_zero(
         counts=True,
         shapes=("zero",),
         bounds={**base.bounds, "zero": (-30.0, 30.0)},
+        limits={**altered_limits(base, name.removesuffix(base.name)), "zero": ends},
         source=source,
         units=base.units,
     )

@@ -41,6 +41,9 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     block = family.likelihood.collapse
     if block is None:
         return ()
+    penalty = getattr(problem, "penalty", None)
+    if penalty is not None and penalty.logs.size:
+        return ()  # a prior density of the variances bounds what an atom gains on few samples
     scale = family.blocks[block]
     on_floor = theta[scale] <= family.lower[scale]
     least = EM_RULES.samples * family.n_atom_params

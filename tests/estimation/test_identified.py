@@ -167,6 +167,53 @@ def test_a_dispersion_that_is_not_needed_is_said_to_be():
     assert LimitWarning in seen
 
 
+LIMITS = {
+    "student-t": (lambda x, rng: 2 * x + rng.uniform(-1, 1, x.size), "gaussian"),
+    "zero-inflated-poisson": (lambda x, rng: rng.binomial(6, 0.5 + 0.1 * x), "poisson"),
+    "hurdle-poisson": (lambda x, rng: 1 + rng.poisson(np.exp(1 + x)), "truncated-poisson"),
+    "truncated-negative-binomial": (
+        lambda x, rng: 1 + rng.binomial(6, 0.5 + 0.1 * x),
+        "truncated-poisson",
+    ),
+}
+
+
+@pytest.mark.parametrize("likelihood", LIMITS)
+def test_likelihoods_that_become_simpler_are_said_to(likelihood):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 300)
+    draw, simpler = LIMITS[likelihood]
+    y = draw(x, rng)
+    result, said = _kinds(lambda: moestat.fit(likelihood, x, y, n_experts=1, rng=0))
+    assert LimitWarning in said
+    assert not said & {BoundWarning, SeparationWarning}
+    assert f"the law becomes {simpler}, simpler than {likelihood}" in "".join(result.notes)
+    other = moestat.fit(simpler, x, y, n_experts=1, rng=0)
+    np.testing.assert_allclose(result.theta[2:4], other.theta[2:4], atol=1e-3)
+    np.testing.assert_allclose(result.bse[2:4], other.bse[2:4], rtol=5e-3)
+
+
+def test_a_separation_names_column_level_and_class():
+    level = np.repeat(list("abc"), 30)
+    y = np.where(level == "c", 0, np.random.default_rng(0).poisson(3, 90))
+    with pytest.warns(SeparationWarning, match=r"g\[T\.c\].*prior=moestat\.Prior") as caught:
+        moestat.fit_formula("y ~ g", {"g": level, "y": y}, "poisson", n_experts=1, rng=0)
+    assert "fewer experts" not in str(caught[0].message)
+    x = np.r_[np.linspace(-2, -0.1, 20), np.linspace(0.1, 2, 20)]
+    with pytest.warns(SeparationWarning, match=r"classes \(no against yes\).*column x\[0\]"):
+        moestat.fit("multinomial", x, np.where(x > 0, "yes", "no"), n_experts=1, rng=0)
+
+
+def test_a_warning_through_pandas_points_at_the_line_of_the_user():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"x": np.arange(8.0), "y": np.arange(8) > 3})
+    with pytest.warns(SeparationWarning) as caught:
+        table[["x"]].pipe(
+            (moestat.fit, "X"), family="multinomial", y=table["y"], n_experts=1, rng=0
+        )
+    assert {w.filename for w in caught} == {__file__}
+
+
 def test_the_neighbour_with_an_expert_less_is_said_in_the_right_direction():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 200)
@@ -283,5 +330,14 @@ def test_required_rows_are_those_of_a_regression():
     merged = F.with_experts(2).pack(
         {"beta0": [0, 0], "beta1": [0, 0], "a": [3, 3], "b": [1, 1], "nu": [2, 2]}
     )
-    with pytest.raises(ValueError, match="experts merge"):
-        moestat.required_n(F.with_experts(2), merged, error=0.1, what="a[0,0]")
+    need = moestat.required_n(
+        F.with_experts(2), merged, moestat.Uniform(-1, 1), error=0.5, what="a[0,0]", replicates=10
+    )
+    assert need.interval[0] < need.n < need.interval[1]
+    assert -0.6 < need.exponent < 0
+    one = moestat.required_n(F, truth, moestat.Uniform(-1, 1), error=0.5, what="a[0,0]")
+    assert need.n > 2 * one.n
+    counts = moestat.family("poisson", gate="softmax", n_experts=2)
+    same = counts.pack({"beta0": [0, 0], "beta1": [0, 0], "a": [1, 1], "b": [1, 1]})
+    with pytest.raises(ValueError, match="a lattice is for classes and normal responses"):
+        moestat.required_n(counts, same, error=0.5, what="a[0,0]")

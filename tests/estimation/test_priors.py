@@ -159,9 +159,7 @@ def test_a_mode_says_what_it_is(tmp_path):
 @pytest.mark.parametrize(
     "derived",
     [
-        lambda mode: mode.bootstrap(10, rng=0),
         lambda mode: mode.profile("b[0,1]"),
-        lambda mode: mode.get_robustcov_results("HC0"),
         lambda mode: mode.compare_lr_test(mode),
         lambda mode: moestat.bootstrap_lrt(mode, mode, 10),
     ],
@@ -170,6 +168,61 @@ def test_what_is_derived_for_maxima_refuses_modes(derived):
     mode = moestat.fit("multinomial", *SEPARATED, n_experts=1, prior=Prior(), rng=0)
     with pytest.raises(ValueError, match=r"posterior mode under Prior.*fit without prior="):
         derived(mode)
+
+
+def test_errors_of_a_mode_are_those_of_its_law_over_samples():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 200)
+    y = rng.random(200) < 1 / (1 + np.exp(-1 - 2 * x))
+    prior = Prior(experts=0.5)
+    mode = moestat.fit("multinomial", x, y, n_experts=1, prior=prior, rng=0)
+    Z = np.column_stack([np.ones(200), x])
+    p = mode.predict_proba(x)[:, 0]
+    information = (Z * (p * (1 - p))[:, None]).T @ Z
+    # One of two classes is the reference: halves of the log-odds deviate from their mean.
+    scale = 0.5 / np.array([16.0, 1.0]) / 0.25
+    to = np.array([[1.0, x.mean()], [0.0, x.std()]])
+    penalty = to.T @ np.diag(scale) @ to
+    V = np.linalg.inv(information + penalty)
+    scores = Z * (np.where(y, 0.0, 1.0) - p)[:, None]
+    free = mode.free
+    np.testing.assert_allclose(mode.cov_params()[np.ix_(free, free)], V, rtol=1e-6)
+    assert mode.edf == pytest.approx(np.trace(V @ information), rel=1e-6)
+    assert mode.aic == pytest.approx(2 * mode.edf - 2 * mode.llf)
+    robust = mode.get_robustcov_results("HC0")
+    np.testing.assert_allclose(
+        robust.cov_params()[np.ix_(free, free)], V @ (scores.T @ scores) @ V, rtol=1e-6
+    )
+    expected = mode.get_robustcov_results("expected").bse[free]
+    np.testing.assert_allclose(expected, mode.bse[free], rtol=1e-6)
+    again = mode.bootstrap(200, rng=0)
+    np.testing.assert_allclose(again.bse[free], robust.bse[free], rtol=0.2)
+    np.testing.assert_allclose(again.replicates.mean(axis=0), mode.theta, atol=0.1)
+    assert "Effective parameters" in str(mode.summary())
+    assert "over repeated samples" in str(robust.summary())
+
+
+def test_more_parameters_than_rows_have_a_mode():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 30))
+    y = X[:, 0] + 0.1 * rng.normal(size=20)
+    with pytest.raises(ValueError, match=r"20 samples.*prior=moestat.Prior"):
+        moestat.fit("gaussian", X, y, n_experts=1, rng=0)
+    mode = moestat.fit("gaussian", X, y, n_experts=1, prior=Prior(experts=0.3), rng=0)
+    assert mode.certificate.certified
+    assert mode.notes == ()
+    assert 0 < mode.edf < 20
+    assert (mode.bse[mode.free] > 0).all()
+    few = mode.get_prediction(X).summary_frame()
+    assert np.isfinite(few.to_numpy()).all()
+
+
+def test_numbers_of_experts_are_chosen_among_modes():
+    x, y = SEPARATED
+    chosen = moestat.select("multinomial", x, y, k=(1, 2), prior=Prior(), rng=0)
+    assert "penalised" in str(chosen)
+    assert chosen.table["df"][0] == pytest.approx(chosen.results[1].edf)
+    assert chosen.chosen() == 1
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def bootstrap(
     Parameters
     ----------
     result : MoEResults
-        A fit to data.
+        A fit to data; of a posterior mode resamples have modes under the same prior density.
     n_resamples : int
         Number B of resamples.
     kind : {"pairs", "parametric", "cluster", "bayesian"}
@@ -212,7 +212,7 @@ def bootstrap(
     count = positive_int("n_resamples", n_resamples, maximum=MOST_RESAMPLES)
     if kind not in BOOTSTRAPS:
         raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {kind!r}")
-    inner = found(result)
+    inner = found(result, mode=True)
     data = inner.data
     own = result.data.groups
     if kind == "cluster" and own is not None:
@@ -226,7 +226,7 @@ def bootstrap(
     else:
         samples = reweighted_samples(data, kind, count, generator, groups)
     with reported("bootstrap", verbose, count, "resamples") as report:
-        refits = refit(model, samples, theta, threads, report)
+        refits = refit(inner.problem, samples, theta, threads, report)
     entered = np.all(np.isfinite(refits.params), axis=1)
     scale = np.sqrt(np.diag(inner.covariance))
     aligned = [align(model, params, theta, scale) for params in refits.params[entered]]

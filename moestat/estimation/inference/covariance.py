@@ -17,6 +17,7 @@ from moestat.metrics.information import (
 )
 from moestat.model.family import Family
 from moestat.solvers.groups import scores_of_groups
+from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Sample
 
 __all__ = ["KINDS", "AtInputs", "information_at", "middle", "robust_covariance", "rows_of_scores"]
@@ -71,7 +72,7 @@ def rows_of_scores(family: Family, data: Sample, theta: FloatArray) -> FloatArra
 
 
 def middle(
-    family: Family, data: Sample, theta: FloatArray, kind: str, groups: Any, rank: int
+    family: Family, data: Sample, theta: FloatArray, kind: str, groups: Any, rank: float
 ) -> FloatArray:
     """The matrix M (P, P) of a sandwich ``V M V`` with V the inverse observed information.
 
@@ -146,7 +147,7 @@ def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray 
         raise ValueError(f"groups are for cov_type 'cluster', got cov_type {kind!r}")
     if kind == "observed":
         return None
-    inner = found(result)
+    inner = found(result, mode=True)
     own = result.data.groups
     if own is not None and kind == "expected":
         raise ValueError("cov_type 'expected': there is no expected information of groups")
@@ -154,11 +155,13 @@ def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray 
         groups = grouped_labels(own, own if groups is None else groups)
     if kind == "expected":
         information = information_at(inner.family, inner.data, inner.theta)
+        if isinstance(inner.problem, PenalisedProblem):
+            information = information + inner.problem.penalty.hessian(inner.theta)
         # In the basis that the observed information tells.
         basis = inner.known.told
         return inner.outward_matrix(
             basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
         )
     V = inner.covariance
-    M = middle(inner.family, inner.data, inner.theta, kind, groups, inner.known.rank)
+    M = middle(inner.family, inner.data, inner.theta, kind, groups, result.edf)
     return inner.outward_matrix(V @ M @ V)

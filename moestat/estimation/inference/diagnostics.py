@@ -64,8 +64,7 @@ def quantile_residuals(
     >>> quantile_residuals(F, theta, [[1.0]], [5.0]).round(6).tolist()
     [1.0]
     """
-    from scipy.special import ndtri
-    from scipy.stats import norm
+    from scipy.special import ndtr, ndtri
 
     if hasattr(family, "quantile_residuals"):
         return family.quantile_residuals(rng, X=X, y=y)
@@ -78,17 +77,18 @@ def quantile_residuals(
         if family.likelihood.counts:
             assert family.likelihood.law is not None
             return _count_residuals(family.likelihood.law(eta), weight, y, as_generator(rng))
+        mean, deviation = family.likelihood.spread(eta)
+        cdf, sf = (lambda y: ndtr((y - mean) / deviation)), (lambda y: ndtr((mean - y) / deviation))
         if family.likelihood.law is not None:
             law = family.likelihood.law(eta)
-        else:
-            law = norm(*family.likelihood.spread(eta))
+            cdf, sf = law.cdf, law.sf
         low, high = bounds_of(y)
-        below, above = (np.sum(weight * tail(low), axis=0) for tail in (law.cdf, law.sf))
+        below, above = (np.sum(weight * tail(low), axis=0) for tail in (cdf, sf))
         if np.any(low != high):
             # Anywhere between the bounds of a response that is censored.
             share = as_generator(rng).random(low.size)
-            above = above + share * (np.sum(weight * law.sf(high), axis=0) - above)
-            below = below + share * (np.sum(weight * law.cdf(high), axis=0) - below)
+            above = above + share * (np.sum(weight * sf(high), axis=0) - above)
+            below = below + share * (np.sum(weight * cdf(high), axis=0) - below)
         # The smaller tail keeps its digits.
         return np.where(below < 0.5, ndtri(below), -ndtri(above))
     probability = family.probabilities(theta, design)
@@ -225,7 +225,7 @@ def influence(result: Any) -> Influence:
     19
     """
     check_likelihood("influence", result.family)
-    inner = found(result)
+    inner = found(result, mode=True)
     family, data, free = inner.family, inner.data, inner.free
     whole = inner.information[np.ix_(free, free)]
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(whole)), np.finfo(float).tiny))

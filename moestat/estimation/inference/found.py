@@ -10,8 +10,10 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.groups import arranged
 from moestat.estimation.inference.identified import Identified
+from moestat.estimation.priors import data_units
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
+from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Problem, Sample
 
 __all__ = ["Found", "check_likelihood", "check_maximum", "found", "inverse_of_free"]
@@ -106,29 +108,38 @@ def check_maximum(result: Any) -> None:
         )
 
 
-def found(result: Any) -> Found:
-    """The problem behind a `MoEResults`.
+def found(result: Any, *, mode: bool = False) -> Found:
+    """The problem behind a `MoEResults`; `mode` says whether it may be a posterior mode.
 
     Raises
     ------
     ValueError
-        If the result was stored without its data, or is a posterior mode.
+        If the result was stored without its data, or is a posterior mode where it may not.
     """
-    check_maximum(result)
+    if not mode:
+        check_maximum(result)
     rows = result.rows
     family = result.family
     X, y = np.ascontiguousarray(rows.X.T), family.likelihood.encode(rows.y, family.n_classes)
     standard = result.standard
     if standard is None:
-        problem = Problem(family, arranged(X, y, rows.weight, rows.groups))
+        problem = _posed(result, family, arranged(X, y, rows.weight, rows.groups))
         return Found(problem, result.theta, result.solution.information, None, result.identified)
     Z, w = standard.coordinates.units.apply(X, y)
     inner = arranged(Z, w, rows.weight, rows.groups)
     solution = standard.solution
     return Found(
-        Problem(standard.family, inner),
+        _posed(result, standard.family, inner),
         solution.theta,
         solution.information,
         standard.coordinates,
         result.identified,
     )
+
+
+def _posed(result: Any, family: Family, data: Sample) -> Problem:
+    """The problem of a fit, with the penalty of its prior density."""
+    if result.prior is None:
+        return Problem(family, data)
+    penalty = result.prior.penalty(family, data_units(data))
+    return PenalisedProblem(family, data, penalty=penalty)

@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
+from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.solution import Solution
 
@@ -158,7 +159,11 @@ def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
         width = int(family.width[c])
         read = np.concatenate([[0], family.offset[c] + np.arange(width - 1)])
         metric[first : first + width, first : first + width] = gram[np.ix_(read, read)]
-    return metric / np.outer(unit, unit)
+    metric /= np.outer(unit, unit)
+    if isinstance(problem, PenalisedProblem):
+        # What a prior density tells is told, if no row does.
+        metric += problem.penalty.hessian(theta) / float(data.weight.sum())
+    return metric
 
 
 def _gram(part: Sample) -> FloatArray:

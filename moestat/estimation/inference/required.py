@@ -1,25 +1,45 @@
-"""How many rows an estimate needs: from the information of one row at a truth."""
+"""How many rows an estimate needs: by the information, or by fits where experts merge."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, real_in
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import as_floats, as_generator, positive_int, real_in
+from moestat.base.warnings import MoEWarning
+from moestat.estimation.fitting import FitJob, fit_jobs
+from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.covariance import AtInputs
+from moestat.estimation.results import MoEResults
+from moestat.estimation.starts import MeasureStarts
 from moestat.metrics.information import expected_information
-from moestat.model.designs import Design
+from moestat.model.designs import Design, Lattice, Uniform
 from moestat.model.family import Family
+from moestat.model.generate import sample_weighted
+from moestat.solvers import MomentNewton
+from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Sample
 
 __all__ = ["RequiredN", "required_n"]
 
 _NULL = 1e-10
 """Eigenvalues of the information, scaled to unit diagonal, below this are 0."""
+
+_SAME = 1e-9
+"""Experts whose parameters differ by no more are one."""
+
+_NODES, _STARTS, _NARROW = 24, 4, 0.3
+"""Inputs of the lattice, starts of a fit there, and its least variance in that of the truth."""
+
+_FIRST, _LARGEST, _LOOKS = 1e3, 1e14, 8
+"""Numbers of rows: the first, the largest, and how many are tried at most."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +55,48 @@ class RequiredN:
     error : float
         The standard error that was asked for.
     unit_error : float
-        Standard error of one row: that of n rows is this over the root of n.
+        Error of one row: that of n rows is this times ``n^exponent``.
+    exponent : float
+        -1/2 where the information is regular; where experts merge that of the curve about `n`.
+    interval : (float, float)
+        Numbers of rows between which `n` lies with probability 95% by what simulation leaves open;
+        equal to `n` where there was none.
+    curve : ndarray of shape (m, 4)
+        Numbers of rows that were simulated, root mean squared errors there, and their 95% ends, by
+        the bootstrap; no rows where there was no simulation.
     """
 
     what: str
     n: int
     error: float
     unit_error: float
+    exponent: float = -0.5
+    interval: tuple[float, float] = (np.nan, np.nan)
+    curve: FloatArray = field(default_factory=lambda: np.empty((0, 4)), repr=False)
 
     def error_at(self, n: Any) -> FloatArray:
-        """Standard errors at numbers of rows (m,)."""
-        return self.unit_error / np.sqrt(np.asarray(n, dtype=np.float64))
+        """Errors at numbers of rows (m,); where experts merge by the power law about `n`."""
+        return self.unit_error * np.asarray(n, dtype=np.float64) ** self.exponent
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.n} rows for a standard error of {self.error:g}"
+        if not len(self.curve):
+            return f"{self.what}: {self.n} rows for a standard error of {self.error:g}"
+        low, high = self.interval
+        return (
+            f"{self.what}: {self.n:.3g} rows ({low:.3g} to {high:.3g}) for a root mean squared"
+            f" error of {self.error:g}: experts merge, and errors fall like n^{self.exponent:.2f}"
+        )
 
 
 def required_n(
-    model: Any, truth: Any = None, design: Design | None = None, *, error: float, what: str
+    model: Any,
+    truth: Any = None,
+    design: Design | None = None,
+    *,
+    error: float,
+    what: str,
+    replicates: int = 40,
+    rng: Any = 0,
 ) -> RequiredN:
     """The number of rows at which an estimate has a given standard error.
 
@@ -68,6 +112,10 @@ def required_n(
         Standard error, in units of what is estimated.
     what : str
         Name of a parameter, or a linear combination of them such as ``"a[1,0] - a[0,0]"``.
+    replicates : int
+        Data sets at each number of rows, where experts merge.
+    rng : numpy.random.Generator, int or None
+        Their source.
 
     Returns
     -------
@@ -77,15 +125,23 @@ def required_n(
     Raises
     ------
     ValueError
-        If a name is unknown, or the information does not tell what is asked for: where experts
-        merge, or an expert is one too many, errors fall more slowly than ``n^(-1/2)``, and no
-        number follows from the information.
+        If a name is unknown, the information does not tell what is asked for although no experts
+        of the truth are equal, or they are and there is no lattice for the model.
 
     Notes
     -----
     ``n = g' I^-1 g / error^2`` with the expected information I of one row and the derivative g:
     the normal limit of the maximum-likelihood estimate. It is a statement for large n; where
     experts overlap, errors at small n are larger than this.
+
+    **Experts that are equal in the truth** merge: the information is singular, errors fall like
+    ``n^(-1/4)`` or ``n^(-1/8)`` (Nguyen, Nguyen and Ho 2023), and no number follows from it. Then
+    data of any size are drawn on a lattice (`moestat.Lattice`), fitted from starts around the
+    truth, and the root mean squared error is followed until a power law through the numbers of rows
+    about the error asked for has it.  Which of the equal experts is meant is not known: squares are
+    averages over them with their shares of the rows as weights, since an expert of hardly any row
+    may be anywhere.  For normal responses and classes, of inputs that are uniform or on a lattice.
+    It is the error of the highest maximum near the truth.
 
     Examples
     --------
@@ -114,23 +170,155 @@ def required_n(
     else:
         information = expected_information(family, theta, design)
     (row,), _ = linear_constraints(what, names)
-    unit = float(np.sqrt(_variance(family, information, row, what)))
-    count = max(1, int(np.ceil((unit / target) ** 2 * (1.0 - 1e-12))))
-    return RequiredN(what, count, target, unit)
+    groups = equal_experts(family, theta)
+    variance = _variance(family, information, row)
+    if variance is not None and variance > 0.0:
+        unit = float(np.sqrt(variance))
+        count = max(1, int(np.ceil((unit / target) ** 2 * (1.0 - 1e-12))))
+        return RequiredN(what, count, target, unit, interval=(count, count))
+    if variance is not None or all(len(group) == 1 for group in groups):
+        raise ValueError(
+            f"what: the information at the truth does not tell {what!r}: it is a reference, or not"
+            " identified, and no number of rows does"
+        )
+    count = positive_int("replicates", replicates, 10)
+    merged = Merged(family, theta, groups, row, _lattice(design, family), count)
+    return merged.search(target, what, as_generator(rng))
 
 
-def _variance(family: Family, information: FloatArray, row: FloatArray, what: str) -> float:
-    """``g' I^-1 g`` over the free coordinates."""
+def _variance(family: Family, information: FloatArray, row: FloatArray) -> float | None:
+    """``g' I^-1 g`` over the free coordinates; None where the information does not tell g."""
     free = np.flatnonzero(family.lower < family.upper)
     block = information[np.ix_(free, free)]
     size = np.sqrt(np.maximum(np.diag(block), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(block / np.outer(size, size))
     along = vectors.T @ (row[free] / size)
     null = values <= _NULL * values[-1]
-    lost = np.linalg.norm(along[null]) > 1e-6 * np.linalg.norm(along)
-    if not np.any(row[free]) or lost:
-        raise ValueError(
-            f"what: the information at the truth does not tell {what!r}: it is a reference, not"
-            " identified, or experts merge there, and errors fall more slowly than n^(-1/2)"
-        )
+    if np.linalg.norm(along[null]) > 1e-6 * np.linalg.norm(along):
+        return None
     return float(np.sum(along[~null] ** 2 / values[~null]))
+
+
+def equal_experts(family: Family, theta: FloatArray) -> list[IntArray]:
+    """Atoms that differ in nothing but their mass, in groups."""
+    atoms, _ = family.split(theta)
+    if family.mass_column is not None:
+        atoms = np.delete(atoms, family.mass_column, axis=1)
+    gap = np.abs(atoms[:, None] - atoms[None]).max(axis=2) <= _SAME
+    return [np.flatnonzero(gap[i]) for i in range(len(gap)) if not gap[i, :i].any()]
+
+
+def _lattice(design: Any, family: Family) -> Lattice:
+    """The lattice on which data of any size are drawn."""
+    if isinstance(design, Lattice):
+        return design
+    if design is not None and not isinstance(design, Uniform):
+        raise ValueError(
+            "design: where experts merge, inputs are uniform or on a moestat.Lattice, got"
+            f" {type(design).__name__}"
+        )
+    law = design or Uniform(0.0, 1.0)
+    return Lattice(law.low, law.high, nodes=max(_NODES, 2 * family.n_free_params))
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A truth with equal experts, and fits to data from it of any size."""
+
+    family: Family
+    theta: FloatArray
+    groups: list[IntArray]
+    row: FloatArray
+    design: Lattice
+    replicates: int
+
+    def search(self, target: float, what: str, rng: np.random.Generator) -> RequiredN:
+        """Follow the error until it is found on both sides of the target."""
+        sizes, squares = [_FIRST], [self.squares(_FIRST, rng)]
+        for _ in range(_LOOKS - 1):
+            roots = np.sqrt([each.mean() for each in squares])
+            step = 10.0 if roots[-1] > target else 0.1
+            last = sizes[-1]
+            if len(sizes) > 1 and (roots[-1] > target) != (roots[-2] > target):
+                break
+            if not 30.0 < last * step < _LARGEST:
+                break
+            sizes.append(last * step)
+            squares.append(self.squares(sizes[-1], rng))
+        order = np.argsort(sizes)
+        sizes, squares = np.array(sizes)[order], [squares[i] for i in order]
+        draws = [np.sqrt(np.mean(rng.choice(each, (400, each.size)), axis=1)) for each in squares]
+        roots = np.sqrt([each.mean() for each in squares])
+        near = np.sort(np.argsort(np.abs(np.log(roots / target)))[:3])
+        logs = np.log(sizes[near])
+        slope, level = np.polyfit(logs, np.log(roots[near]), 1)
+        fits = [np.polyfit(logs, np.log(each), 1) for each in np.array(draws)[near].T]
+        ends = [np.exp((np.log(target) - b) / a) for a, b in fits if a < 0.0]
+        if slope >= 0.0 or len(ends) < 0.95 * len(fits):
+            raise ValueError(
+                f"error: errors of {what!r} do not fall from {sizes[0]:.0e} to {sizes[-1]:.0e}"
+                f" rows: {', '.join(f'{root:.3g}' for root in roots)}"
+            )
+        n = float(np.exp((np.log(target) - level) / slope))
+        low, high = np.quantile(ends, [0.025, 0.975])
+        sides = np.quantile(draws, [0.025, 0.975], axis=1)
+        curve = np.column_stack([sizes, roots, *sides])
+        return RequiredN(
+            *(what, int(np.ceil(n)), target, float(np.exp(level)), float(slope)),
+            (float(low), float(high)),
+            curve,
+        )
+
+    def bounded(self) -> Family:
+        """The family whose variances a lattice of responses holds."""
+        family, collapse = self.family, self.family.likelihood.collapse
+        if collapse is None:
+            return family
+        least = _NARROW * float(np.min(family.unpack(self.theta)[collapse]))
+        return replace(family, box={**family.box, collapse: (least, family.box[collapse][1])})
+
+    def squares(self, n: float, rng: np.random.Generator) -> FloatArray:
+        """Squared errors (r,) of fits to r data sets of n rows."""
+        small, truth = self.smaller()
+        starts = [MeasureStarts(small, truth, count=_STARTS, noise=noise) for noise in (0.1, 1.0)]
+        jobs, family = [], self.bounded()
+        for child in rng.spawn(self.replicates):
+            X, y, weight = sample_weighted(small, truth, round(n), child, self.design)
+            jobs.append(FitJob(family, X, y, MomentNewton(), starts, weight, child))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MoEWarning)
+            ends = fit_jobs(jobs, Cores())
+        return np.array([self.square(end) for end in ends if isinstance(end, MoEResults)])
+
+    def smaller(self) -> tuple[Family, FloatArray]:
+        """The truth with one expert for each that differs."""
+        atoms, shared = self.family.split(self.theta)
+        kept = atoms[[group[0] for group in self.groups]]
+        column = self.family.mass_column
+        if column is not None:
+            kept[:, column] = [np.logaddexp.reduce(atoms[group, column]) for group in self.groups]
+        small = self.family.with_experts(len(self.groups))
+        return small, small.pin(small.join(kept, shared))
+
+    def square(self, end: MoEResults) -> float:
+        """Mean squared error of an estimate over the labels of equal experts, by their masses."""
+        theta, _ = align(self.family, end.theta, self.theta, np.ones(self.theta.size))
+        atoms, shared = self.family.split(theta)
+        nodes, share = self.design.quadrature(self.family.n_features)
+        mass = share @ self.family.gate_probabilities(theta, nodes.T)
+        asked, _ = self.family.split(self.row)
+        labels = [i for group in self.groups if len(group) > 1 for i in group if asked[i].any()]
+        errors, weights = [], []
+        for order in self._labels():
+            there = self.family.pin(self.family.join(atoms[order], shared))
+            errors.append(float(self.row @ (there - self.theta)) ** 2)
+            weights.append(float(np.prod(mass[order][labels])))
+        return float(np.average(errors, weights=weights))
+
+    def _labels(self) -> Iterator[IntArray]:
+        """Orders of the atoms that only exchange equal ones."""
+        for orders in product(*(permutations(group) for group in self.groups)):
+            labels = np.arange(self.family.n_experts)
+            for group, order in zip(self.groups, orders, strict=True):
+                labels[group] = order
+            yield labels

@@ -47,22 +47,23 @@ class Refits:
 
 
 def refit(
-    family: Family,
+    model: Problem,
     samples: Iterator[Sample],
     start: FloatArray,
     threads: int | None = None,
     report: Report | None = None,
 ) -> Refits:
-    """Fit one family to each sample from one start (P,).
+    """Fit the model of a problem, with its penalty, to each sample from one start (P,).
 
     Interrupted, it has the fits so far, and warns; before two of them it raises.
     """
+    family = model.family
     params: list[FloatArray] = []
     failed = uncertified = 0
     solver, target, start = Newton(), Cores(threads), np.clip(start, family.lower, family.upper)
     try:
         for batch in _batches(samples):
-            problems = [Problem(family, one) for one in batch]
+            problems = [model.on(one) for one in batch]
             for end in attempt([solver.steps(p, start) for p in problems], problems, target):
                 params.append(np.full(family.n_params, np.nan))
                 if not isinstance(end, Solution):

@@ -113,6 +113,12 @@ class Selection:
             for name in CRITERIA
             if np.any(np.isfinite(self.table[name]))
         )
+        prior = next(iter(self.results.values())).prior
+        if prior is not None:
+            lines.append(
+                f"penalised: modes of the posterior density under {prior}; llf and criteria are at"
+                " the modes, with effective degrees of freedom"
+            )
         left_out = [key for key, sound in zip(self.results, self._sound, strict=True) if not sound]
         if left_out:
             keys = ", ".join(map(str, left_out))
@@ -164,7 +170,7 @@ class Selection:
 
 
 def _entry(name: str, value: float) -> str:
-    whole = name in ("k", "df", "certified")
+    whole = name in ("k", "certified") or (name == "df" and value == round(value))
     return f"{value:12.0f}" if whole else f"{value:12.3f}"
 
 
@@ -321,7 +327,7 @@ def _entries(result: MoEResults, size: int, cv: float) -> dict[str, float]:
     return {
         "k": float(size),
         "llf": result.llf,
-        "df": float(result.identified.rank),
+        "df": float(result.edf),
         "aic": result.aic,
         "bic": result.bic,
         "hq": result.hqic,
@@ -382,15 +388,15 @@ def _held_out(
     for fold in np.unique(labels):
         LOG.info("%d experts, fold %d of %d", model.n_experts, fold + 1, labels.max() + 1)
         held = labels == fold
-        fitted = fit(
+        seen = read_data(
             model,
             data.X[~held],
             data.y[~held],
-            sample_weight=data.weight[~held],
+            data.weight[~held],
+            {},
             groups=None if groups is None else groups[~held],
-            rng=rng,
-            **solving,
         )
+        fitted = fit_data(*seen, rng=rng, **solving)
         X, own = np.ascontiguousarray(data.X[held].T), None if groups is None else groups[held]
         response = model.likelihood.encode(data.y[held], model.n_classes)
         rows = arranged(X, response, data.weight[held], own)

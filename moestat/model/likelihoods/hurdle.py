@@ -17,7 +17,7 @@ import numpy as np
 from moestat.base.types import FloatArray, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, decay_less_one, log, logistic
-from moestat.model.altered import Altered, with_zero
+from moestat.model.altered import Altered, altered_limits, with_zero
 from moestat.model.counts import encode as encode_counts
 from moestat.model.reference import log1p_exp
 from moestat.model.responses import draws
@@ -117,7 +117,8 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
         return found.mean(), found.std()
 
     behind = positive(of_counts, zero, own, True)
-    hurdle = with_zero(base, f"hurdle-{base.name}", behind, hurdle_reference, parts, source)
+    ends = f"truncated-{base.name}", "a law of zeros only"
+    hurdle = with_zero(base, f"hurdle-{base.name}", behind, hurdle_reference, parts, source, ends)
     truncated = replace(
         base,
         name=f"truncated-{base.name}",
@@ -128,6 +129,7 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
         law=law,
         draw=draws(law),
         ends=(0.0, np.inf),
+        limits=altered_limits(base, "truncated-"),
         source=source,
     )
     return hurdle, truncated

@@ -120,6 +120,7 @@ LIKELIHOOD = Likelihood(
     law=law,
     counts=True,
     bounds={"phi": (1e-6, 1e6)},
+    limits={"phi": ("poisson", "")},
     source="Cameron and Trivedi (2013), Sec. 3.3",
     units=Units(shift_response=False, scale_response=False),
 )

@@ -119,6 +119,7 @@ def make(dof: float | None = None) -> Likelihood:
         source="Lange, Little and Taylor (1989), Sec. 2",
         units=Units(powers={"nu": 2.0}),
         collapse="nu",
+        limits={} if known else {"dof": ("", "gaussian")},
         options={"dof": float(known[0])} if known else {},
         configure=make,
     )

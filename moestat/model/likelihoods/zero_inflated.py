@@ -70,4 +70,5 @@ def member(base: Likelihood) -> Likelihood:
 
     block = inflated(of_counts, 1 + len(base.channels))
     name, source = f"zero-inflated-{base.name}", "Lambert (1992), Sec. 2.1"
-    return with_zero(base, name, block, reference, lambda pi, law: (pi, 1.0 - pi), source)
+    ends = base.name, "a law of zeros only"
+    return with_zero(base, name, block, reference, lambda pi, law: (pi, 1.0 - pi), source, ends)

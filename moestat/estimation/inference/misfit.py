@@ -1,0 +1,404 @@
+"""What a careful statistician says of data beside a fit: rows that its law does not describe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.warnings import (
+    DependentRowsWarning,
+    FewRowsWarning,
+    MisfitWarning,
+    MoEWarning,
+)
+from moestat.estimation.data import Data
+from moestat.estimation.inference.diagnostics import quantile_residuals
+from moestat.model.family import Family
+from moestat.model.likelihoods import LIKELIHOODS
+
+__all__ = ["Misfit", "misfits"]
+
+Misfit = tuple[type[MoEWarning], str]
+"""A kind of warning, and what it says."""
+
+_LEVEL = 1e-3
+"""Probability of each alarm where the model is true, by its test's law for large n."""
+
+_ROWS = 50_000
+"""Of more rows this many are looked at, drawn at random."""
+
+_ENOUGH = 5.0
+"""Rows for each parameter of an expert, below which its normal 95% intervals hold less than 90%.
+
+Of a regression with normal errors: an error from the maximum-likelihood variance is smaller by
+the root of 1 - 1/5, and t with four degrees of freedom a parameter has heavier tails than z.
+"""
+
+_COARSE = 10
+"""Real responses with so few values are levels."""
+
+_SPIKE = 3.0
+"""A value is a spike if it has so many times as many ties as its five neighbours on each side."""
+
+_SHARE = 0.05
+"""Share of the rows from which on copies are spoken of."""
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A fit with some or all of its rows, as the checks read them."""
+
+    family: Family
+    theta: FloatArray
+    data: Data = field(repr=False)
+    noise: float | None
+
+    @property
+    def y(self) -> Any:
+        """Responses (n,)."""
+        return self.data.y
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weights (n,)."""
+        return self.data.weight
+
+    @cached_property
+    def residuals(self) -> FloatArray:
+        """Standard normal values (n,) where the model is true; randomised ones of counts."""
+        if self.noise is not None:
+            return (self.y - self.family.mean(self.theta, self.data.X)) / np.sqrt(self.noise)
+        return quantile_residuals(self.family, self.theta, self.data.X, self.y, 0)
+
+    @cached_property
+    def densities(self) -> FloatArray:
+        """Densities, or probabilities, of the responses (n,)."""
+        if self.noise is not None:
+            return np.exp(-0.5 * self.residuals**2) / np.sqrt(2.0 * np.pi * self.noise)
+        return np.exp(self._log_density(self.y))
+
+    def _log_density(self, y: Any) -> FloatArray:
+        coded = self.family.likelihood.encode(y, self.family.n_classes)
+        return self.family.rowwise(self.theta, np.ascontiguousarray(self.data.X.T), coded)[2]
+
+    @cached_property
+    def chance_of_zero(self) -> FloatArray:
+        """Probability (n,) that a count is 0."""
+        return np.exp(self._log_density(np.zeros(len(self.data.X))))
+
+    @property
+    def is_real(self) -> bool:
+        """Whether responses are numbers on a continuum."""
+        likelihood = self.family.likelihood
+        return likelihood.support is None and not likelihood.counts
+
+    def named(self, rows: IntArray) -> str:
+        """Rows by what they are called; of rows without names their numbers, from 0."""
+        index, kept = self.data.index, self.data.kept
+        names = rows if kept is None else kept[rows]
+        names = names if index is None else index[rows]
+        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+        return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, names[:5]))}{more}"
+
+
+def misfits(result: Any) -> list[Misfit]:
+    """What a maximum does not say by itself: rows that the fitted law does not describe.
+
+    Outliers and long tails, few values or a spike of a real response, more zeros or another
+    variance than counts have, rows that repeat or resemble each other, experts of few rows, and
+    inputs with too few values to tell experts apart.  Where the model is true each is said in at
+    most one in a thousand data sets, as far as its test's law for large n holds.
+
+    Parameters
+    ----------
+    result : MoEResults
+        A fit with its data.
+
+    Returns
+    -------
+    list of (type, str)
+        Kind of warning and sentence.
+
+    Notes
+    -----
+    Responses are compared by quantile residuals (Dunn and Smyth 1996), standard normal where the
+    model is true, with weights as counts of equal rows.  Outliers: the largest of n beyond its
+    quantile (Bonferroni), or the kurtosis test of Anscombe and Glynn (1983).  Variance of counts:
+    the sum of squares less that of a chi-square law.  Zeros: their number less the sum of their
+    fitted probabilities, as in the score test of van den Broek (1995).
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-1, 1, 300)
+    >>> y = np.where(rng.random(300) < 0.4, 0, rng.poisson(np.exp(1 + x)))
+    >>> result = moestat.fit("poisson", x, y, n_experts=1, rng=0)
+    >>> [kind.__name__ for kind, _ in misfits(result)]
+    ['MisfitWarning']
+    """
+    rows = result.rows
+    if np.ndim(rows.y) == 2:
+        return list(_of_experts(result))
+    few = np.flatnonzero(rows.weight > 0)
+    if few.size > _ROWS:
+        few = np.sort(np.random.default_rng(0).choice(few, _ROWS, replace=False))
+    if few.size < len(rows.y):
+        rows = _at(rows, few)
+    without_spread = result.family.likelihood.collapse
+    if any(without_spread and without_spread in name for name in result.certificate.active):
+        return list(_of_experts(result))
+    noise = result.residual_variance if result.family.is_regression else None
+    checked = _Checked(result.family, result.theta, rows, noise)
+    with np.errstate(all="ignore"):
+        found = [*_of_responses(checked), *_of_experts(result)]
+        if rows.groups is None:
+            found += _of_dependence(checked)
+    return found
+
+
+def _at(rows: Data, at: IntArray) -> Data:
+    """Some of the rows."""
+    from dataclasses import replace
+
+    each = {name: getattr(rows, name) for name in ("X", "y", "weight", "index", "groups")}
+    taken = {name: None if part is None else part[at] for name, part in each.items()}
+    return replace(rows, **taken, kept=at if rows.kept is None else rows.kept[at])
+
+
+def _of_responses(own: _Checked) -> Iterator[Misfit]:
+    """Misfits of each row's response by itself."""
+    if own.family.likelihood.support is not None:
+        return
+    if own.is_real:
+        values, _ = np.unique(own.y, return_counts=True)
+        if values.size <= _COARSE < len(own.y) / _ENOUGH:
+            yield (
+                MisfitWarning,
+                f"y takes {values.size} values only, which no law of real numbers describes:"
+                " counts, or classes in order ('ordinal'), may be what they are",
+            )
+            return
+        spikes = list(_spikes(own))
+        yield from spikes
+        if spikes:
+            return
+    r, n = own.residuals, float(own.weight.sum())
+    limit = -special.ndtri(_LEVEL / (2.0 * max(n, 1.0)))
+    far = ~(np.abs(r) <= limit)
+    near, weight = r[~far], own.weight[~far]
+    if own.family.likelihood.link is not None:
+        found = list(_spread(own, near, weight))
+        yield from found
+        if found:
+            return
+    tails = own.is_real and near.size >= 50 and _long_tails(near)
+    if not tails and not far.any():
+        return
+    rows = np.flatnonzero(far)
+    rows = rows[np.argsort(-np.abs(np.nan_to_num(r[rows], nan=np.inf)))]
+    much = f"residuals have the kurtosis {_kurtosis(near):.1f} in place of 3"
+    if rows.size:
+        lie = "lie" if rows.size > 1 else "lies"
+        much = f"{own.named(rows)} of {n:.10g} {lie} where it has one in {n / _LEVEL:.2g}"
+    student = own.family.likelihood.name in ("gaussian", "least-squares")
+    other = "; likelihood 'student-t' follows them less" if student else ""
+    yield (
+        MisfitWarning,
+        f"y has outliers, or longer tails than the fitted law: {much}. Estimates and errors hang on"
+        f" such rows{other}",
+    )
+
+
+def _long_tails(r: FloatArray) -> bool:
+    """Whether residuals (n,) have a larger kurtosis than normal ones, Anscombe and Glynn (1983)."""
+    n = float(r.size)
+    mean, variance = 3.0 * (n - 1) / (n + 1), 24.0 * n * (n - 2) * (n - 3)
+    variance /= (n + 1) ** 2 * (n + 3) * (n + 5)
+    skew = 6.0 * (n * n - 5 * n + 2) / ((n + 7) * (n + 9))
+    skew *= np.sqrt(6.0 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
+    a = 6.0 + 8.0 / skew * (2.0 / skew + np.sqrt(1.0 + 4.0 / skew**2))
+    x = (_kurtosis(r) - mean) / np.sqrt(variance)
+    cube = (1.0 - 2.0 / a) / (1.0 + x * np.sqrt(2.0 / (a - 4.0)))
+    z = (1.0 - 2.0 / (9.0 * a) - np.cbrt(cube)) / np.sqrt(2.0 / (9.0 * a))
+    return bool(z > -special.ndtri(_LEVEL))
+
+
+def _kurtosis(r: FloatArray) -> float:
+    return float(np.mean((r - r.mean()) ** 4) / np.var(r) ** 2)
+
+
+def _spikes(own: _Checked) -> Iterator[Misfit]:
+    """A value of a real response that occurs much more often than those beside it."""
+    values, index = np.unique(own.y, return_inverse=True)
+    counts = np.bincount(index, own.weight)
+    top = int(np.argmax(counts))
+    beside = np.r_[counts[max(top - 5, 0) : top], counts[top + 1 : top + 6]]
+    if not beside.size:
+        return
+    # Ties are what is more than once: of numbers on a continuum there are none.
+    ties, others = counts[top] - 1.0, np.maximum(beside - 1.0, 0.0).sum()
+    share = _SPIKE / (_SPIKE + beside.size)
+    chance = special.bdtrc(np.round(ties) - 1.0, round(ties + others), share)
+    if chance < _LEVEL:
+        end = top in (0, values.size - 1)
+        other = " If they were cut off there, y of two columns says so, as bounds" if end else ""
+        yield (
+            MisfitWarning,
+            f"y is {values[top]:.6g} in {counts[top]:.10g} of {own.weight.sum():.10g} rows, and its"
+            f" neighbours occur {beside.mean():.3g} times each: a law of real numbers has no such"
+            f" spike, and experts and variances follow it. Model those rows by themselves.{other}",
+        )
+
+
+def _spread(own: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Misfit]:
+    """Zeros and variance of counts, and of what has no scale, beside those of the fitted law."""
+    likelihood, said, small = own.family.likelihood, [], False
+    name, others = likelihood.name, []
+    if likelihood.counts and likelihood.ends[0] < 0.0:
+        p = own.chance_of_zero
+        expected, zeros = own.weight @ p, float(own.weight[own.y == 0].sum())
+        if zeros - expected > -special.ndtri(_LEVEL) * np.sqrt(own.weight**2 @ (p * (1.0 - p))):
+            said.append(f"are 0 in {zeros:.10g} rows where the fit has {expected:.1f}")
+            small = True
+            others.append(f"zero-inflated-{name}")
+    if not any(channel.log for channel in likelihood.channels):
+        left = weight.sum() - own.family.n_free_params
+        z = (weight @ near**2 - left) / np.sqrt(2.0 * float(weight @ weight))
+        if abs(z) > -special.ndtri(_LEVEL / 2.0):
+            said.append(f"vary {weight @ near**2 / left:.2f} times as much as the fitted law")
+            small |= z > 0.0
+            free = name.replace("poisson", "negative-binomial").replace("exponential", "weibull")
+            others += [free] * (free != name)
+    if said:
+        known = [f"'{other}'" for other in others if other in LIKELIHOODS]
+        yield (
+            MisfitWarning,
+            f"y: {'counts' if likelihood.counts else 'responses'} {' and '.join(said)}: standard"
+            f" errors are {'too small' if small else 'wrong'}. cov_type='HC0' has errors that hold"
+            f" for the mean{'; compare ' * bool(known)}{' and '.join(known)}",
+        )
+
+
+def _of_dependence(own: _Checked) -> Iterator[Misfit]:
+    """Rows that repeat each other, or are more alike than the fit explains."""
+    read = list(own.family.read)
+    X = own.data.X[:, read]
+    n = len(own.y)
+    if not read or n < 10:
+        return
+    _, first, group = np.unique(_as_one(X), return_index=True, return_inverse=True)
+    copies = _copies(own, first[group])
+    if copies:
+        yield (
+            DependentRowsWarning,
+            f"{copies} of {n} rows are copies of others, response and inputs alike: they tell"
+            " nothing new, and errors are too small. Leave them out, give subjects as groups=, or"
+            " see cov_type='cluster'",
+        )
+        return
+    if own.family.likelihood.support is not None:
+        return
+    r = np.clip(np.nan_to_num(own.residuals), -6.0, 6.0)
+    r = (r - r.mean()) / max(float(r.std()), 1e-300)
+    places = [(None, group)] if len(read) > 1 else []
+    places += [(j, np.unique(X[:, c], return_inverse=True)[1]) for c, j in enumerate(read)]
+    for column, index in places:
+        size = np.bincount(index)
+        sums = np.bincount(index, r) ** 2
+        several = size > 1
+        groups = int(several.sum())
+        if groups < 2 or size[several].mean() < 2.0 or groups > n / 2:
+            continue
+        statistic = float(np.sum(sums[several] / size[several]))
+        if special.chdtrc(groups, statistic) * len(places) < _LEVEL:
+            names = own.data.features
+            of = "inputs" if column is None else f"column {names[column] if names else column}"
+            yield (
+                DependentRowsWarning,
+                f"rows with equal values of {of} have more in common than the fit explains"
+                f" ({groups} values, chi-square {statistic:.0f} on {groups}): they may be of one"
+                " subject, and errors then too small, see groups= and cov_type='cluster'; or the"
+                " mean bends, see terms of a formula such as cr() and C()",
+            )
+            return
+    steps = np.diff(own.y)
+    ordered = np.all(steps >= 0) or np.all(steps <= 0)
+    z = float(r[1:] @ r[:-1] / np.sqrt(max(float(r[1:] ** 2 @ r[:-1] ** 2), 1e-300)))
+    if not ordered and z > -special.ndtri(_LEVEL):
+        correlation = float(r[1:] @ r[:-1] / (r @ r))
+        yield (
+            DependentRowsWarning,
+            f"rows next to each other are alike (correlation of residuals {correlation:.2f}): if"
+            " they are of one subject or near in time errors are too small, see groups= and"
+            " cov_type='cluster'",
+        )
+
+
+def _as_one(X: FloatArray) -> FloatArray:
+    """A sum of irrational multiples of the inputs (n, d): equal where rows are equal."""
+    return np.sum(X * np.sqrt(np.arange(2, X.shape[1] + 2)), axis=1)
+
+
+def _copies(own: _Checked, lead: IntArray) -> int:
+    """Rows that repeat the response of the first row with their inputs, where chance does not."""
+    later = lead != np.arange(lead.size)
+    copies = int(np.sum(own.y[later] == own.y[lead[later]]))
+    if copies < _SHARE * lead.size:
+        return 0
+    step = float(np.diff(np.unique(own.y)).min(initial=np.inf)) if own.is_real else 1.0
+    chance = np.nan_to_num(own.densities[lead[later]] * step, nan=1.0)
+    share = float(np.minimum(chance, 1.0).mean())
+    # Halfway to always: a law that misses levels of discrete inputs makes no copies.
+    certain = copies > 0.5 * (1.0 + share) * later.sum()
+    return (
+        copies if certain and special.bdtrc(copies - 1.0, int(later.sum()), share) < _LEVEL else 0
+    )
+
+
+def _of_experts(result: Any) -> Iterator[Misfit]:
+    """Experts of few rows, and inputs that do not tell experts apart."""
+    family, rows = result.family, result.rows
+    if family.n_experts == 1:
+        return
+    if family.is_regression:
+        weights = family.gate_probabilities(result.theta, rows.X).T
+        sizes = weights @ rows.weight
+    else:
+        shares, weight = result.assignments
+        sizes = shares @ weight
+    free = family.lower < family.upper
+    for i, size in enumerate(sizes):
+        own = 0
+        for c in range(family.first_expert_channel, len(family.channels)):
+            if not family.channels[c].shared:
+                first = int(family.index[i, c])
+                own += int(free[first : first + int(family.width[c])].sum())
+        if size < _ENOUGH * own:
+            yield (
+                FewRowsWarning,
+                f"expert {i + 1} has {size:.1f} rows for {own} parameters: it describes these rows,"
+                " and normal errors and intervals of its parameters are too small for so few",
+            )
+    used = [j for j in family.read if j not in family.held]
+    if not used or family.gate.n_active is not None:
+        return
+    X = rows.X[:, used]
+    distinct = np.unique(_as_one(X[:_ROWS])).size
+    inputs = family.gate_inputs, family.expert_inputs
+    read_by_both = all(part is None or set(used) <= set(part) for part in inputs)
+    if distinct <= len(used) + 1 and read_by_both:
+        scaled = family.likelihood.collapse is not None
+        only = "only the experts' scales tell" if scaled else "nothing tells"
+        yield (
+            FewRowsWarning,
+            f"the inputs take {distinct} different values, and each expert can have any mean at"
+            f" each: {only} which of the means belong to one expert, and other pairings may be as"
+            " likely. A gate without inputs, equal slopes or fewer experts are identified",
+        )

@@ -1,0 +1,131 @@
+"""Data that a fitted law does not describe are said to be so, and others are not."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import moestat
+from moestat.base.warnings import (
+    DataWarning,
+    DependentRowsWarning,
+    FewRowsWarning,
+    MisfitWarning,
+)
+
+N = 300
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, N)
+LINE = 1 + 2 * X + 0.5 * RNG.normal(size=N)
+RIGHT = RNG.random(N) < 1 / (1 + np.exp(-4 * X))
+LINES = np.where(RIGHT, 2 * X, 1 - 2 * X) + 0.4 * RNG.normal(size=N)
+COUNTS = RNG.poisson(np.exp(1 + X))
+SUBJECT = RNG.permutation(np.repeat(np.arange(30), 10))
+ALIKE = LINE + 0.5 * RNG.normal(size=30)[SUBJECT]
+FEW = np.r_[np.arange(N - 6), np.zeros(6, dtype=int)]
+FAR = np.where(np.arange(N) < N - 6, X, RNG.uniform(1.2, 1.6, N))
+
+
+def said(*arguments, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = moestat.fit(*arguments, rng=0, **options)
+    assert {w.filename for w in caught} <= {__file__}
+    return result, [(w.category, str(w.message)) for w in caught]
+
+
+MISLEADING = {
+    "outliers": (
+        *("gaussian", X, LINE + 50 * (np.arange(N) < 3), 1, MisfitWarning),
+        r"rows 0, 1, 2 of 300 lie where it has one in 3e\+05\..*student-t",
+    ),
+    "long tails": (
+        *("gaussian", X, 2 * X + RNG.standard_t(2, N), 1, MisfitWarning, "longer tails"),
+    ),
+    "spike": (
+        *("gaussian", X, np.where(np.arange(N) < 15, 0.0, LINE), 1, MisfitWarning),
+        "y is 0 in 15 of 300 rows",
+    ),
+    "levels": ("gaussian", X, LINE.round(), 1, MisfitWarning, "values only.*ordinal"),
+    "zeros": (
+        *("poisson", X, np.where(np.arange(N) % 3, COUNTS, 0), 1, MisfitWarning),
+        "are 0 in 1.. rows where the fit has.*zero-inflated-poisson",
+    ),
+    "variance": (
+        *("poisson", X, RNG.negative_binomial(2, 0.3, N), 1, MisfitWarning),
+        "vary .* times as much.*negative-binomial",
+    ),
+    "no scale": (
+        *("exponential", X, RNG.gamma(5.0, size=N), 1, MisfitWarning),
+        "responses vary 0.* as much as the fitted law.*'weibull'",
+    ),
+    "copies": (
+        *("gaussian", np.repeat(X, 2), np.repeat(LINE, 2), 1, DependentRowsWarning),
+        "300 of 600 rows are copies",
+    ),
+    "copies of counts": (
+        *("poisson", np.repeat(X, 2), np.repeat(COUNTS, 2), 1, DependentRowsWarning),
+        "300 of 600 rows are copies",
+    ),
+    "subjects": (
+        *("gaussian", np.column_stack([X, SUBJECT]), ALIKE, 1, DependentRowsWarning),
+        "equal values of column 1 .*30 values",
+    ),
+    "subjects in order": (
+        *("gaussian", X, LINE + 0.5 * RNG.normal(size=30).repeat(10), 1, DependentRowsWarning),
+        "next to each other are alike",
+    ),
+    "an expert of six rows": (
+        *("gaussian", FAR, np.where(FAR > 1.1, -9 + LINE - 4 * FAR, LINE), 2, FewRowsWarning),
+        "expert 2 has 6.0 rows for 3 parameters",
+    ),
+    "two values": (
+        *("gaussian", (X > 0) * 1.0, np.where(RIGHT, 2, -2) + 0.3 * LINE, 2, FewRowsWarning),
+        "take 2 different values.*only the experts' scales tell",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISLEADING.values(), ids=list(MISLEADING))
+def test_misleading_data_are_said_to_be(case):
+    likelihood, x, y, k, kind, words = case
+    result, found = said(likelihood, x, y, n_experts=k)
+    assert [
+        message for category, message in found if category is kind and re.search(words, message)
+    ]
+    noted = [message for category, message in found if issubclass(category, DataWarning)]
+    assert set(noted) <= set(result.notes)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "x", "y", "k"),
+    [
+        ("gaussian", X, LINE, 1),
+        ("gaussian", X.round(1), LINES.round(1), 2),
+        ("poisson", X, COUNTS, 1),
+        ("poisson", X.round(), COUNTS, 1),
+        ("multinomial", X.round(), RIGHT, 1),
+        ("least-squares", X, LINE, 1),
+        ("zero-inflated-poisson", X, np.where(np.arange(N) % 3, COUNTS, 0), 1),
+    ],
+)
+def test_regular_data_are_not(likelihood, x, y, k):
+    _, found = said(likelihood, x, y, n_experts=k)
+    assert not [message for category, message in found if issubclass(category, DataWarning)]
+
+
+def test_rows_are_called_by_their_names():
+    table = pd.DataFrame({"x": X}, index=[f"person {i}" for i in range(N)])
+    y = pd.Series(LINE + 50 * (np.arange(N) == 7), index=table.index)
+    _, found = said("gaussian", table, y, n_experts=1)
+    assert "row person 7 of 300 lies where" in found[0][1]
+
+
+def test_searches_over_numbers_of_experts_do_not_warn_of_each():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        moestat.select("gaussian", X, LINE + 50 * (np.arange(N) < 3), k=(1,), folds=2, rng=0)
