@@ -8,7 +8,7 @@ import pytest
 import statsmodels.api as sm
 
 import moestat
-from moestat.base.warnings import OptimumWarning
+from moestat.base.warnings import LimitWarning
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from tests import oracle
 from tests.kinds import random_theta
@@ -80,7 +80,7 @@ def test_one_negative_binomial_expert_is_that_of_statsmodels(counts):
 def test_a_negative_binomial_of_no_dispersion_is_poisson(counts):
     x, _ = counts
     y = np.random.default_rng(1).binomial(20, 0.3 + 0.2 * x)  # less variable than Poisson
-    with pytest.warns(OptimumWarning, match="bound"):
+    with pytest.warns(LimitWarning, match="becomes poisson"):
         mine = moestat.fit("negative-binomial", x, y, n_experts=1, rng=0)
     other = moestat.fit("poisson", x, y, n_experts=1, rng=0)
     assert mine.llf == pytest.approx(other.llf, abs=1e-3)

@@ -63,7 +63,7 @@ def refit(
     solver, target, start = Newton(), Cores(threads), np.clip(start, family.lower, family.upper)
     try:
         for batch in _batches(samples):
-            problems = [model.on(one) for one in batch]
+            problems = [model.replace_data(one) for one in batch]
             for end in attempt([solver.steps(p, start) for p in problems], problems, target):
                 params.append(np.full(family.n_params, np.nan))
                 if not isinstance(end, Solution):
