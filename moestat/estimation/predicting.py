@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -217,11 +218,18 @@ class Predicting:
             y = np.full(self._inputs(X).design.shape[1], y)
         inputs, rows = self._sample(X, y)
         if kind == "cdf":
-            response = self.family.likelihood.decode(rows.y)
+            family, response = self.family, self.family.likelihood.decode(rows.y)
+            if family.likelihood.given is not None:
+                family, response = self._at_rows(rows.y), np.real(rows.y)
             return inputs.like(
-                distribution(self.family, self.theta, inputs.matrix, response, self._noise)
+                distribution(family, self.theta, inputs.matrix, response, self._noise)
             )
         return inputs.like(np.exp(self._log_density(rows)))
+
+    def _at_rows(self, y: Any) -> Family:
+        """The family at what encoded responses say besides, such as numbers of trials."""
+        given = self.family.likelihood.given
+        return self.family if given is None else replace(self.family, likelihood=given(y))
 
     def predict_proba(self, X: Any = None) -> Any:
         """Class probabilities (n, K) at inputs X (n, d), classes in the order of their labels."""
@@ -347,10 +355,11 @@ class Predicting:
         inputs = self._inputs(X)
         n = inputs.design.shape[1]
         design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(n)))
-        _, y = sample(self.family, self.theta, n, rng, design, noise=self._noise)
+        own = self._at_rows(self._sample(None, None)[1].y) if X is None else self.family
+        _, y = sample(own, self.theta, n, rng, design, noise=self._noise)
         if self.family.likelihood.support is not None:
             y = np.asarray(self._labels)[y - 1]
-        return inputs.like(y, self._response)
+        return inputs.like(y, self._response if y.ndim == 1 else ("successes", "failures"))
 
     def get_prediction(self, X: Any = None) -> Prediction:
         """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
@@ -387,9 +396,11 @@ class Predicting:
     @property
     def resid(self) -> Any:
         """Responses less fitted values (n,); for classes indicators less probabilities (n, K)."""
-        y = self.rows.y
-        if np.ndim(y) == 2:
+        y, likelihood = self.rows.y, self.family.likelihood
+        if "censored" in likelihood.options:
             raise ValueError("censored responses have no residuals; see quantile_residuals")
+        if likelihood.given is not None:
+            y = likelihood.level(likelihood.encode(y, 1))
         if self.family.likelihood.support is not None:
             y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
         return y - self.fittedvalues

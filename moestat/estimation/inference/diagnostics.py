@@ -75,8 +75,12 @@ def quantile_residuals(
         eta = family.predictors(theta, np.ascontiguousarray(design.T))
         weight = family.gate_probabilities(theta, design).T
         if family.likelihood.counts:
-            assert family.likelihood.law is not None
-            return _count_residuals(family.likelihood.law(eta), weight, y, as_generator(rng))
+            at = family.likelihood
+            if at.given is not None:
+                y = at.encode(y, 1)
+                at, y = at.given(y), np.real(y)
+            assert at.law is not None
+            return _count_residuals(at.law(eta), weight, *bounds_of(y), as_generator(rng))
         mean, deviation = family.likelihood.spread(eta)
         cdf, sf = (lambda y: ndtr((y - mean) / deviation)), (lambda y: ndtr((mean - y) / deviation))
         if family.likelihood.law is not None:
@@ -100,14 +104,16 @@ def quantile_residuals(
     return ndtri(np.clip(u, 1e-16, 1.0 - 1e-16))
 
 
-def _count_residuals(law: Any, weight: FloatArray, y: Any, rng: np.random.Generator) -> FloatArray:
-    """Residuals (n,) of counts under laws (k, n) with weights (k, n)."""
+def _count_residuals(
+    law: Any, weight: FloatArray, low: Any, high: Any, rng: np.random.Generator
+) -> FloatArray:
+    """Residuals (n,) of counts between bounds (n,) under laws (k, n) with weights (k, n)."""
     from scipy.special import ndtri
 
-    counts = np.asarray(y, dtype=np.float64)
-    share = rng.random(counts.size) * np.sum(weight * law.pmf(counts), axis=0)
-    below = np.sum(weight * law.cdf(counts), axis=0) - share
-    above = np.sum(weight * law.sf(counts), axis=0) + share
+    inside = law.pmf(high) if low is high else law.cdf(high) - law.cdf(low - 1.0)
+    share = rng.random(low.size) * np.sum(weight * inside, axis=0)
+    below = np.sum(weight * law.cdf(high), axis=0) - share
+    above = np.sum(weight * law.sf(high), axis=0) + share
     # The smaller tail keeps its digits.
     tiny = np.finfo(float).tiny
     low, high = ndtri(np.maximum(below, tiny)), -ndtri(np.maximum(above, tiny))

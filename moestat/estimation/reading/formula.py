@@ -183,7 +183,7 @@ def used_names(
             called = {role.value for role in variable.roles} == {"callable"}
             if name in columns and not called:
                 names.add(name)
-            elif name in TRANSFORMS or (hasattr(builtins, name) and name not in scope):
+            elif name in (*TRANSFORMS, "cbind") or (hasattr(builtins, name) and name not in scope):
                 continue
             elif name in scope:
                 taken[name] = scope[name]
@@ -388,13 +388,23 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
     names, _ = used_names([factor], table.names, scope)
     columns = [table[name] for name in names]
     frame = _frame(columns, [_levels(column) for column in columns], table.n_rows)
-    matrix = _evaluated(text, _formula_of(((factor,),)), frame, scope)
-    if matrix.shape[1] != 1:
-        raise ValueError(f"formula: the response {text!r} must be one column of numbers")
-    values = np.asarray(matrix, dtype=np.float64)[:, 0]
-    if not np.isfinite(values).all():
+    matrix = _evaluated(text, _formula_of(((factor,),)), frame, {"cbind": _two, **scope})
+    two = text.startswith("cbind(")
+    if matrix.shape[1] != 1 + two:
+        asked = "two columns" if two else "one column"
+        raise ValueError(f"formula: the response {text!r} must be {asked} of numbers")
+    values = np.asarray(matrix, dtype=np.float64)
+    values = values if two else values[:, 0]
+    if np.isnan(values).any() or (not two and np.isinf(values).any()):
         raise ValueError(f"formula: the response {text!r} is infinite or undefined in some rows")
-    return Column(values, np.zeros(values.size, bool), text)
+    return Column(values, np.zeros(len(values), bool), text)
+
+
+def _two(one: Any, other: Any) -> pd.DataFrame:
+    """``cbind`` of formulas: two columns of a response."""
+    import pandas as pd
+
+    return pd.DataFrame({"0": one, "1": other})
 
 
 def _formula_of(part: Any) -> Any:
