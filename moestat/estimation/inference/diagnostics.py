@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from moestat.estimation.inference.found import check_likelihood, found
 from moestat.kernels.records import Data, Sums
 from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
+from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
 
 __all__ = [
@@ -183,7 +185,7 @@ def classification_table(responsibilities: FloatArray, labels: Any) -> tuple[Any
 
 @dataclass(frozen=True)
 class Influence:
-    """What leaving out each row does to an estimate.
+    """What leaving out each row does to an estimate; in a fit with groups, each group, by label.
 
     Parameters
     ----------
@@ -211,7 +213,8 @@ def influence(result: Any) -> Influence:
     Influence
         ``theta_(-t) - theta ~ -(I - I_t)^-1 s_t`` with the observed information I of all rows and
         score s_t and information I_t of row t, for the coordinates that are free; a row of weight
-        w is left out as a whole.
+        w is left out as a whole.  In a fit with groups it is each group that is left out, in the
+        ascending order of their labels.
 
     Raises
     ------
@@ -235,10 +238,12 @@ def influence(result: Any) -> Influence:
     family, data, free = inner.family, inner.data, inner.free
     whole = inner.information[np.ix_(free, free)]
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(whole)), np.finfo(float).tiny))
-    moves = np.zeros((data.size, family.n_params))
-    for first in range(0, data.size, _CHUNK):
-        rows = slice(first, min(first + _CHUNK, data.size))
-        score, hessian = _row_by_row(family, inner.theta, data.part(rows))
+    n = data.units.size
+    moves = np.zeros((n, family.n_params))
+    for first in range(0, n, _CHUNK):
+        rows = slice(first, min(first + _CHUNK, n))
+        each = _row_by_row if data.begin is None else _group_by_group
+        score, hessian = each(family, inner.theta, data, rows)
         rest = (whole + hessian[:, free][:, :, free]) * np.outer(scale, scale)
         moves[rows, free] = -scale * _solved(rest, scale * score[:, free])
     displacement = np.einsum("ti,ij,tj->t", moves[:, free], whole, moves[:, free])
@@ -247,8 +252,25 @@ def influence(result: Any) -> Influence:
     return Influence(moves, displacement)
 
 
-def _row_by_row(family: Family, theta: FloatArray, part: Sample) -> tuple[FloatArray, FloatArray]:
-    """Score (n, P) and Hessian (n, P, P) of each row with its weight."""
+def _group_by_group(
+    family: Family, theta: FloatArray, data: Sample, groups: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Score (m, P) and Hessian (m, P, P) of each of some groups with its weight."""
+    edges = np.append(data.begin, data.size)[groups.start : groups.stop + 1]
+    sums = []
+    for start, stop in pairwise(edges.tolist()):
+        own = slice(start, stop)
+        X = np.ascontiguousarray(data.X[:, own])
+        one = Sample(X, data.y[own], data.weight[own], begin=np.zeros(1, dtype=np.int64))
+        sums.append(group_sums(family, theta, one, 2))
+    return np.array([one.score for one in sums]), np.array([one.hessian for one in sums])
+
+
+def _row_by_row(
+    family: Family, theta: FloatArray, data: Sample, rows: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Score (m, P) and Hessian (m, P, P) of each of some rows with its weight."""
+    part = data.part(rows)
     scores = np.empty((part.size, family.n_params))
     hessians = np.empty((part.size, family.n_params, family.n_params))
     columns = np.ascontiguousarray(part.X.T)[:, :, None]
