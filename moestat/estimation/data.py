@@ -160,6 +160,8 @@ def read_data(
         if name == "y" or parts[name] is not None
     }
     n = inputs.design.shape[1]
+    if n == 0:
+        raise ValueError("X has no rows")
     for name, column in series.items():
         given = column.values.shape
         if given[0] != n and name == "groups":

@@ -24,7 +24,7 @@ from moestat.estimation.inference.prediction import (
     variance,
 )
 from moestat.estimation.reading.inputs import Inputs
-from moestat.estimation.reading.table import Table, check_aligned
+from moestat.estimation.reading.table import Table, as_column, check_aligned, no_missing
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers.problem import Objective, Problem, Request, Sample
@@ -85,6 +85,13 @@ class Predicting:
         table = Table((), rows.features is not None, len(rows.X), rows.index)
         return Inputs(np.ascontiguousarray(rows.X.T), rows.features, table)
 
+    def _some(self, X: Any) -> Inputs:
+        """Inputs of one row or more."""
+        inputs = self._inputs(X)
+        if not inputs.design.shape[1]:
+            raise ValueError("X has no rows")
+        return inputs
+
     def _sample(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Inputs, Sample]:
         """Rows with responses, new ones or those of the fit."""
         inputs, family = self._inputs(X), self.family
@@ -97,7 +104,27 @@ class Predicting:
         n = inputs.design.shape[1]
         if len(response) != n:
             raise ValueError(f"X has {n} samples but y has {len(response)}")
+        if sample_weight is not None:
+            check_aligned({"X": inputs.table, "sample_weight": sample_weight})
+            weight = as_column("sample_weight", sample_weight).numbers("sample_weight")
         return inputs, Sample(inputs.design, response, as_weights(weight, n), whole=True)
+
+    def _of_rows(self, name: str, given: Any) -> Any:
+        """Labels (n,) of the rows of the fit; of all rows given to it those that it has used."""
+        if given is None:
+            return None
+        rows, column = self.rows, as_column(name, given)
+        n = len(rows.y)
+        if rows.kept is not None and len(column.values) == n + rows.dropped:
+            column = column.at(rows.kept)
+            given = given.iloc[rows.kept] if hasattr(given, "iloc") else None
+        if column.values.shape != (n,):
+            raise ValueError(
+                f"{name} must hold one label per row, shape ({n},), got {column.values.shape}"
+            )
+        check_aligned({"X": self._inputs().table, name: given})
+        no_missing(name, column.missing)
+        return column.values
 
     @property
     def _labels(self) -> list[Any]:
@@ -285,6 +312,8 @@ class Predicting:
         if X is None and y is None and sample_weight is None:
             return self.llf
         _, rows = self._sample(X, y, sample_weight)
+        if not rows.size:
+            raise ValueError("X has no rows")
         if self.family.is_regression:
             residual = rows.y - self.family.regression(self.theta, rows.X)[0]
             half = 0.5 * float(rows.weight @ residual**2)
@@ -352,7 +381,7 @@ class Predicting:
         >>> result.simulate([0.0, 0.5], rng=0).shape
         (2,)
         """
-        inputs = self._inputs(X)
+        inputs = self._some(X)
         n = inputs.design.shape[1]
         design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(n)))
         own = self._at_rows(self._sample(None, None)[1].y) if X is None else self.family
@@ -377,7 +406,7 @@ class Predicting:
         >>> result.get_prediction([0.0]).conf_int().shape
         (1, 2)
         """
-        inputs = self._inputs(X)
+        inputs = self._some(X)
         return predict_with_errors(
             self.family,
             self.theta,
