@@ -165,7 +165,8 @@ class Selection:
         ax.set_xticks(np.unique(k))
         ax.set_xlabel("number of experts")
         ax.set_ylabel(what)
-        ax.legend(frameon=False)
+        above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} if formulas else {}
+        ax.legend(frameon=False, **above)
         return ax
 
 

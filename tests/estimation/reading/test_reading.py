@@ -219,7 +219,7 @@ def test_names_that_are_no_words_are_names_but_for_positions(columns, names, dat
     frame = data[["a", "b"]].set_axis(columns, axis=1)
     result = moestat.fit("gaussian", frame, data.y, n_experts=1, **QUICK)
     assert [f"a[0,{name}]" for name in names] == result.param_names[4:6]
-    if columns != [0, 1]:
+    if list(columns) != [0, 1]:
         other = frame[frame.columns[::-1]]
         pd.testing.assert_series_equal(result.predict(other), result.predict(frame))
 
