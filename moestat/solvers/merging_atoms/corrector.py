@@ -83,11 +83,15 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
     length, predicted, share = given
     step, slope = out
     n, n_params = at.size, theta.size
-    matrix, work, curvature = empty_rows(n, n), empty_rows(5, n), empty_rows(n_params, n_params)
+    matrix = empty_rows(n, n)
+    work = empty_rows(5, n)
+    curvature = empty_rows(n_params, n_params)
     level = _choose_curvature(at, model, factor, noise, row(work, 0), curvature)
     integers = empty_like(at, TRUST.rotations * n * n)
     turns = empty_rows(2, integers.size)
-    values, size, modal = row(work, 2), row(work, 3), row(work, 4)
+    values = row(work, 2)
+    size = row(work, 3)
+    modal = row(work, 4)
     rotations = integers, row(turns, 0), row(turns, 1)
     for i in range(n):
         modal[i] = gradient[at[i]]
@@ -171,7 +175,9 @@ class Ridge:
         It is no longer than that step, and moves in stiff directions alone, fewer with each turn:
         nowhere, if there are none.  A coordinate that would leave the box stops at its edge.
         """
-        region, step, slope = self.region, np.empty(theta.size), np.empty(theta.size)
+        region = self.region
+        step = np.empty(theta.size)
+        slope = np.empty(theta.size)
         decrease, size = _correction_loop(
             (theta, here.gradient, here.hessian, _information(here)),
             (region.lower, region.upper),

@@ -57,8 +57,7 @@ class MomentNewton(Newton):
     before it is made: the slightest slope left in these shows as a curvature of the soft ones.
     Steps along a curved ridge with a second-order correction are those of the geodesic acceleration
     of Transtrum and Sethna (2012), which predicts the correction at the price of a pass; here it is
-    made where it is needed, from the derivatives that a trial has anyway, and a step that goes the
-    way of the last one starts with the correction that this one has needed. Gains too small to be
+    made where it is needed, from the derivatives that a trial has anyway. Gains too small to be
     read off the values are integrated along the path of a step, from the slopes at both ends,
     without those in stiff directions, which on the ridge are rounding. A step that has failed is
     cut to where the cubic with the values and slopes at both ends of its path is lowest.

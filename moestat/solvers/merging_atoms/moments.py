@@ -112,7 +112,9 @@ def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
     lower, upper = bounds
     k, d = other_at.shape
     work, places = empty_rows(1, 2 * k), empty_rows(2 * k, d)
-    numbers, apart, distance = empty_rows(k, 3), empty_rows(k, d), empty_rows(2 * k, 2 * k)
+    numbers = empty_rows(k, 3)
+    apart = empty_rows(k, d)
+    distance = empty_rows(2 * k, 2 * k)
     masses = row(work, 0)
     _gather(theta, mass_at, other_at, masses, places)
     for i in range(k):
@@ -130,7 +132,9 @@ def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
         for i in range(fresh, top):
             for j in range(i):
                 distance[i, j] = np.inf
-                farthest, one, other = 0.0, 0, 0
+                farthest = 0.0
+                one = 0
+                other = 0
                 for m in range(k):
                     one += members[i, m]
                     other += members[j, m]
@@ -140,11 +144,15 @@ def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
                         farthest = max(here, farthest)
                 if one > 0 and other > 0:
                     distance[i, j] = farthest
-        best, i, j = np.inf, 0, 0
+        best = np.inf
+        i = 0
+        j = 0
         for one in range(top):
             for other in range(one):
                 if distance[one, other] < best:
-                    best, i, j = distance[one, other], one, other
+                    best = distance[one, other]
+                    i = one
+                    j = other
         if not best < RULES.close:
             keep(work)
             return found
@@ -191,8 +199,13 @@ def _curvature_loop(gradient, mass_at, other_at, pairs, numbers, apart, added):
     growth, drift = empty_rows(n_params, top), empty_rows(n_params * top, d)
     weight, force = empty_rows(1, top), empty_rows(top, d)
     rows, sides = empty_rows(4, n_params), empty_rows(3, d)
-    eta, total, across, along = row(rows, 0), row(rows, 1), row(rows, 2), row(rows, 3)
-    contrast, combined, psi = row(sides, 0), row(sides, 1), row(sides, 2)
+    eta = row(rows, 0)
+    total = row(rows, 1)
+    across = row(rows, 2)
+    along = row(rows, 3)
+    contrast = row(sides, 0)
+    combined = row(sides, 1)
+    psi = row(sides, 2)
     for p in range(n_params):
         ours = part(drift, p * top, (p + 1) * top)
         for i in range(k):
@@ -206,8 +219,12 @@ def _curvature_loop(gradient, mass_at, other_at, pairs, numbers, apart, added):
         for a in range(d):
             force[i, a] = gradient[other_at[i, a]]
     for r in range(pairs.shape[0]):
-        i, j, new = pairs[r, 0], pairs[r, 1], k + r
-        split, share, root = numbers[r, _SPLIT], numbers[r, _SHARE], numbers[r, _ROOT]
+        i = pairs[r, 0]
+        j = pairs[r, 1]
+        new = k + r
+        split = numbers[r, _SPLIT]
+        share = numbers[r, _SHARE]
+        root = numbers[r, _ROOT]
         down, up = exp(-0.5 * split), exp(0.5 * split)
         mass, moment = weight[0, i] + weight[0, j], 0.0
         for a in range(d):
@@ -246,7 +263,9 @@ def _part_atoms(merged, split, pace, psi, turn, ends, velocities):
     mass, place = ends
     growth, drift = velocities
     split = _clipped(split)
-    down, up, share = exp(-0.5 * split), exp(0.5 * split), exp(-softplus(-split))
+    down = exp(-0.5 * split)
+    up = exp(0.5 * split)
+    share = exp(-softplus(-split))
     mass[i] = mass[new] - softplus(-split)
     mass[j] = mass[new] - softplus(split)
     growth[i] = growth[new] + (1.0 - share) * pace
@@ -266,9 +285,14 @@ def _path_loop(step, atoms, chart, end, velocity):
     masses, places, numbers, apart = chart
     k, d = other_at.shape
     n_mergers, top = pairs.shape[0], other_at.shape[0] + pairs.shape[0]
-    work, drift, place = empty_rows(4, top), empty_rows(top, d), empty_rows(top, d)
+    work = empty_rows(4, top)
+    drift = empty_rows(top, d)
+    place = empty_rows(top, d)
     psis, turns = empty_rows(top, d), empty_rows(top, d)
-    mass, growth, start, pace = row(work, 0), row(work, 1), row(work, 2), row(work, 3)
+    mass = row(work, 0)
+    growth = row(work, 1)
+    start = row(work, 2)
+    pace = row(work, 3)
     _gather(step, mass_at, other_at, growth, drift)
     for r in range(n_mergers):
         i, j = pairs[r, 0], pairs[r, 1]
@@ -322,7 +346,9 @@ class Moments:
     def __init__(self, family: Family, metric: FloatArray) -> None:
         self.family = family
         k, width = family.n_experts, family.n_atom_params
-        first, others, column = width * np.arange(k), np.arange(width), family.mass_column
+        first = width * np.arange(k)
+        others = np.arange(width)
+        column = family.mass_column
         self.mass_at: IntArray = first
         self.can_merge = column is not None and family.gate.mass in family.gate.translations
         if column is not None and self.can_merge:
@@ -372,7 +398,9 @@ class MomentChart:
     """
 
     def __init__(self, moments: Moments, theta: FloatArray, pairs: IntArray) -> None:
-        self.moments, self.theta, self.pairs = moments, theta, pairs
+        self.moments = moments
+        self.theta = theta
+        self.pairs = pairs
         (n_mergers, _), (k, d) = pairs.shape, moments.other_at.shape
         self._masses, self._places = np.empty(k + n_mergers), np.empty((k + n_mergers, d))
         self._numbers, self._apart = np.empty((n_mergers, 3)), np.empty((n_mergers, d))

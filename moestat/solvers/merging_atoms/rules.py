@@ -15,10 +15,6 @@ class RidgeRules(NamedTuple):
     poor, good : float
         Parts of a predicted decrease below which the region shrinks and above which it grows; in
         (0, 1): off the ridge decreases are those of its sides.
-    unreliable : float
-        A gain of more than so many predictions is an error of an integral; above 1.
-    closest : float
-        Least first radius, in the metric of the predictors, where atoms coincide; above 0.
     faintest : float
         Part of the largest curvature down to which a step follows one: rounding of float64.
     whole : float
@@ -29,22 +25,13 @@ class RidgeRules(NamedTuple):
     few_rows : int
         Rows up to which the information of the scores is asked for: it costs up to three quarters
         of a pass, which is little beside the steps' algebra for few rows only.
-    aligned : float
-        Cosine of the angle of two steps that go the same way, so that the second starts with the
-        first one's correction; in (0, 1).
-    worth, coarse, large : float
-        Parts of a small and of a large predicted decrease that are worth a correction, and from
-        which decrease on, in units of log-likelihood, it is large: far from the ridge there is no
-        noise that a displacement could hide.
+    worth : float
+        Part of a predicted decrease that is worth a correction; in (0, 1).
     suspect : float
         Part of a predicted decrease that may come from negative curvature; in (0, 1).
-    refinements : int
-        Further corrections of a point whose model is suspect.
     growth, relief : float
         Growth of the radius after a good step, and with every one of how near it dares to come to
         where a step has failed; above 1.
-    agreement : float
-        Part of the finest decrease to which an integrated one has to agree with values; in (0, 1).
     shortest, longest, half : float
         Parts of a step that has failed, for the next one: at least, at most, and where no cubic
         fits; in (0, 1).
@@ -67,21 +54,14 @@ class RidgeRules(NamedTuple):
 
     poor: float = 0.25
     good: float = 0.75
-    unreliable: float = 2.0
-    closest: float = 1e-6
     faintest: float = 1e-16
     whole: float = 0.9
     corrections: int = 10
     few_rows: int = 1000
-    aligned: float = 0.9
-    worth: float = 1e-2
-    coarse: float = 0.1
-    large: float = 10.0
+    worth: float = 0.1
     suspect: float = 0.5
-    refinements: int = 2
     growth: float = 2.0
     relief: float = 1.3
-    agreement: float = 0.1
     shortest: float = 0.1
     longest: float = 0.6
     half: float = 0.5

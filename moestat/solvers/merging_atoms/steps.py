@@ -88,12 +88,11 @@ class _Model:
 
 @dataclass(frozen=True)
 class _Proposal:
-    """A step of a model, the path that it stands for, and the point (P,) where it is tried."""
+    """A step of a model, and the path that it stands for, at the end of which it is tried."""
 
     model: _Model
     move: BoxStep
     path: Path
-    trial: FloatArray
 
     def ratio(self, end: FloatArray, there: Evaluation, gradient: FloatArray) -> float:
         """Decrease up to the end (P,), with its gradient, in units of the predicted one."""
@@ -132,17 +131,6 @@ class _Proposal:
         part = -start / sum_of if sum_of > 0.0 else RULES.half
         return min(max(part, RULES.shortest), RULES.longest)
 
-    def is_credible(self, ratio: float, there: Evaluation) -> bool:
-        """Whether values do not contradict an integrated decrease.
-
-        An integral over a path far off the ridge is rounded like its largest terms.
-        """
-        here, predicted = self.model.here, self.move.decrease
-        finest = finest_decrease(here.value)
-        error = abs(ratio * predicted - (here.value - there.value))
-        agrees = error <= RULES.agreement * finest and ratio < RULES.unreliable
-        return predicted > finest or agrees
-
 
 @dataclass(frozen=True)
 class _Landing:
@@ -165,19 +153,19 @@ def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
     Where the step before had to be corrected (`curved`), this one is, too, however good it looks:
     off the ridge decreases are not what they seem, and the next model would be worthless.
     """
-    model, predicted, length = proposal.model, proposal.move.decrease, proposal.move.length
-    point = model.clip(proposal.trial)
+    model = proposal.model
+    predicted = proposal.move.decrease
+    length = proposal.move.length
+    point = model.clip(proposal.path.end)
     there = yield ask(point)
     gradient, finite = there.gradient, _is_finite(there)
     first = proposal.ratio(point, there, gradient) if finite else -np.inf
     count, before = 0, np.inf
-    # Far from the ridge there is no noise yet that a displacement could hide.
-    least = predicted * (RULES.worth if predicted < RULES.large else RULES.coarse)
     while finite and (curved or first < RULES.good):
         back = model.ridge.correction(point, there, length, predicted, count)
         gradient = back.gradient
         # What a correction predicts is how far the ridge is; it must come nearer.
-        comes_nearer = least < back.decrease <= max(before, predicted)
+        comes_nearer = RULES.worth * predicted < back.decrease <= max(before, predicted)
         if not comes_nearer or count == RULES.corrections:
             break
         before = back.decrease
@@ -185,8 +173,6 @@ def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
         there = yield ask(point)
         finite, count = _is_finite(there), count + 1
     ratio = proposal.ratio(point, there, gradient) if finite else -np.inf
-    if not proposal.is_credible(ratio, there):
-        ratio = -np.inf
     return _Landing(point, there, gradient, ratio, count)
 
 
@@ -202,7 +188,9 @@ def _refine(
 
     None where there is nothing to correct, or the step had gained nothing.
     """
-    ridge, length, predicted = last.model.ridge, last.move.length, last.move.decrease
+    ridge = last.model.ridge
+    length = last.move.length
+    predicted = last.move.decrease
     back = ridge.correction(model.theta, model.here, length, predicted, RULES.corrections)
     if back.length == 0.0:
         return None
@@ -212,41 +200,7 @@ def _refine(
         return None
     gradient = ridge.correction(point, there, length, predicted, RULES.corrections).gradient
     ratio = last.ratio(point, there, gradient)
-    return (point, there) if ratio > 0.0 and last.is_credible(ratio, there) else None
-
-
-@dataclass(frozen=True)
-class _SecondOrder:
-    """By how much (P,) the ridge has left the path of a step (P,) of some length."""
-
-    step: FloatArray
-    length: float
-    offset: FloatArray
-
-    def extrapolate(self, move: BoxStep, metric: FloatArray) -> FloatArray | None:
-        """By how much (P,) it will leave that of the next step; None if that goes elsewhere."""
-        share = float(self.step @ metric @ move.step) / self.length**2
-        if abs(share) * self.length < RULES.aligned * move.length:
-            return None
-        return share**2 * self.offset
-
-
-def _propose(
-    model: _Model, move: BoxStep, curved: _SecondOrder | None, metric: FloatArray
-) -> _Proposal:
-    """A step, tried where the ridge would be if it went on to curve as it did."""
-    path = model.chart.path(move.step)
-    ahead = curved.extrapolate(move, metric) if curved is not None else None
-    trial = path.end if ahead is None else model.chart.path(move.step + ahead).end
-    return _Proposal(model, move, path, trial)
-
-
-def _second_order_of(proposal: _Proposal, landing: _Landing) -> _SecondOrder | None:
-    """What corrections say about the curvature of the ridge; None without any."""
-    if landing.corrections == 0:
-        return None
-    move = proposal.move
-    return _SecondOrder(move.step, move.length, landing.theta - proposal.path.end)
+    return (point, there) if ratio > 0.0 else None
 
 
 def _objective(data: Sample) -> Objective:
@@ -302,29 +256,26 @@ def moment_steps(
     ask = partial(Request, _objective(problem.data.levels[level]), level=level)
     here = yield ask(theta)
     # A ridge curves on the scale of the distance between the atoms that merge.
-    radius = _Radius(min(max(moments.closest(theta), RULES.closest), 1.0))
+    radius = _Radius(min(max(moments.closest(theta), TRUST.smallest), 1.0))
     model = _Model(moments, theta, here, metric, lower, upper)
-    passes, refinements, curved = 0, 0, False
+    passes = 0
+    curved = False
     last: _Proposal | None = None
-    second_order: _SecondOrder | None = None
     while passes < max_iterations:
         move = model.shortest_step(radius.value)
-        can_refine = curved and refinements < RULES.refinements
-        if last is not None and can_refine and model.is_suspect(move):
+        if last is not None and curved and model.is_suspect(move):
             refined = yield from _refine(last, model, ask)
-            passes, refinements = passes + 1, refinements + 1
-            if refined is None:
-                last = None
-            else:
+            passes += 1
+            last = None
+            if refined is not None:
                 model = _Model(moments, *refined, metric, lower, upper)
             continue
         if model.is_solved(radius.value, tolerance):
             return model.theta, model.here, "converged", passes
-        proposal = _propose(model, move, second_order, metric)
+        proposal = _Proposal(model, move, model.chart.path(move.step))
         landing = yield from _land(proposal, curved, ask)
-        passes, refinements, last = passes + 1 + landing.corrections, 0, None
-        if landing.ratio > 0.0:
-            second_order = _second_order_of(proposal, landing)
+        passes = passes + 1 + landing.corrections
+        last = None
         if landing.ratio < RULES.poor:
             part = proposal.shortened(landing.theta, landing.gradient, landing.ratio)
             radius.cut(part, move.length)
@@ -332,7 +283,9 @@ def moment_steps(
             radius.grow()
         if landing.ratio > TRUST.accept:
             model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
-            last, curved, radius.is_failing = proposal, landing.corrections > 0, False
+            last = proposal
+            curved = landing.corrections > 0
+            radius.is_failing = False
         elif radius.value < TRUST.smallest:
             return model.theta, model.here, "stalled", passes
     return model.theta, model.here, "iteration limit", passes
