@@ -61,7 +61,9 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__defaults__,
         function.__closure__,
     )
-    copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, name, function.__doc__
+    copy.__module__ = function.__module__
+    copy.__qualname__ = name
+    copy.__doc__ = function.__doc__
     copy.__kwdefaults__ = function.__kwdefaults__
     return copy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-ITEMSIZE, DATA, SHAPE, STRIDES = 3, 4, 5, 6
+ITEMSIZE, DATA, SHAPE, STRIDES = range(3, 7)
 """Fields of an array in numba's layout."""
 
 COMPACT: set[Any] = set()

@@ -75,7 +75,9 @@ _LN2_HI = 6.93147180369123816490e-01  # the last 20 bits are zero: n * _LN2_HI i
 _LN2_LO = 1.90821492927058770002e-10
 _LN2 = 0.6931471805599453
 # As constants: a sign taken in the loop may be reordered, and would undo the rounding with it.
-_LESS_SHIFT, _LESS_LN2_HI, _LESS_LN2_LO = -_SHIFT, -_LN2_HI, -_LN2_LO
+_LESS_SHIFT = -_SHIFT
+_LESS_LN2_HI = -_LN2_HI
+_LESS_LN2_LO = -_LN2_LO
 _BIAS = 1023
 
 _ONE_BITS = to_bits(1.0)

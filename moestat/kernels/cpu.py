@@ -106,7 +106,10 @@ def mixture_loop(
         scratch = empty_rows(1 + max(4, padded(n_products)), SAMPLES)
         w = row(scratch, 0)
         psi = part(scratch, 1, scratch.shape[0])
-        top, total, top_prior, total_prior = row(psi, 0), row(psi, 1), row(psi, 2), row(psi, 3)
+        top = row(psi, 0)
+        total = row(psi, 1)
+        top_prior = row(psi, 2)
+        total_prior = row(psi, 3)
         steps = padded(n_products) // PRODUCTS
         score_sums = empty_rows(score_terms.shape[0] * steps, PRODUCTS * LANES)
         within_sums = empty_rows(within.shape[0] * steps, PRODUCTS * LANES)

@@ -210,7 +210,9 @@ class _Atoms(NamedTuple):
         Spread and weight depend on c only, which is what a triangle takes for granted.
         """
         spread, excess, tau, _, _, _, d2a, d2l, _ = self._rows()
-        n, n_gate, first = len(self.widths), self.n_gate, self.first
+        n = len(self.widths)
+        n_gate = self.n_gate
+        first = self.first
         # Second derivatives in channels that gate and likelihood share are weighted already.
         weight = excess + i if c < first else ONES if c < n_gate else tau + i
         second = ZEROS

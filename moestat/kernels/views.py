@@ -55,7 +55,9 @@ def _empty_like(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 def _allocate(context: Any, builder: Any, kind: Any, shape: Any) -> Any:
     item = context.get_data_type(kind.dtype)
     stride = context.get_constant(types.intp, context.get_abi_sizeof(item))
-    itemsize, n_items, strides = stride, shape[0], [stride]
+    itemsize = stride
+    n_items = shape[0]
+    strides = [stride]
     for length in shape[1:]:
         n_items = builder.mul(n_items, length)
         strides.insert(0, builder.mul(strides[0], length))

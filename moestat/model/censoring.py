@@ -36,7 +36,9 @@ _STEEPEST = 300.0
 @device
 def normal(z):
     """Standard normal: log-density with two derivatives, and the logarithm of the survival."""
-    value, slope, curve = -0.5 * z * z - HALF_LOG_2PI, -z, -1.0
+    value = -0.5 * z * z - HALF_LOG_2PI
+    slope = -z
+    curve = -1.0
     if z < _CLOSE:
         return value, slope, curve, math.log(0.5 * math.erfc(z * math.sqrt(0.5)))
     ratio = z
@@ -119,7 +121,9 @@ def _block(
             if exact:
                 value[b] = f_low - top - (level if log_scale else 0.0)
                 one, two = psi_low, 0.0
-                one_one, one_two, two_two = bend, 0.0, 0.0
+                one_one = bend
+                one_two = 0.0
+                two_two = 0.0
             else:
                 if above:
                     value[b] = s_low

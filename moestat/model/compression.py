@@ -214,7 +214,9 @@ def compress(
         raise ValueError(f"nodes must be at most 8, got {nodes}")
     kinks = as_floats("edges", edges, (None,))
     n_rows, used = value.size, weight > 0
-    design, value, weight = design[:, used], value[used], weight[used]
+    design = design[:, used]
+    value = value[used]
+    weight = weight[used]
     classes, index = np.unique(value, return_inverse=True)
     smooth = n_panels > 0 and design.shape[0] == 1 and np.issubdtype(response.dtype, np.integer)
     # Few places of X need no quadrature: equal rows in one lose nothing.
@@ -224,7 +226,9 @@ def compress(
     x = design[0]
     inside = np.unique(kinks[(kinks > x.min()) & (kinks < x.max())])
     ends = np.concatenate([[x.min()], inside, [np.nextafter(x.max(), np.inf)]])
-    parts, borders, masses = [], [], []
+    parts = []
+    borders = []
+    masses = []
     for low, high in pairwise(ends):
         at = np.flatnonzero((x >= low) & (x < high))
         if not at.size:
@@ -344,7 +348,9 @@ def _recurrence(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
     order = np.arange(degree, dtype=float)[:, None]
     legendre = order**2 / (4.0 * order**2 - 1.0)
     diagonal, squares = np.zeros((2, degree // 2, n_groups))
-    before, here, slope = np.zeros_like(moments), moments, np.zeros(n_groups)
+    before = np.zeros_like(moments)
+    here = moments
+    slope = np.zeros(n_groups)
     norm, alive = np.ones(n_groups), np.ones(n_groups, dtype=bool)
     for k in range(degree // 2):
         if k:
@@ -352,7 +358,9 @@ def _recurrence(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
             following[at] = here[k + 1 : degree - k + 1] + legendre[at] * here[k - 1 : -k - 1]
             following[at] -= diagonal[k - 1] * here[at] + squares[k - 1] * before[at]
             before, here = here, following
-        last, norm, last_slope = norm, here[k], slope
+        last = norm
+        norm = here[k]
+        last_slope = slope
         alive &= norm > (_DISTINCT * last if k else 0.0)
         slope = np.divide(here[k + 1], norm, out=np.zeros(n_groups), where=alive)
         diagonal[k] = np.where(alive, slope - last_slope, 0.0)

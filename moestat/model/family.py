@@ -258,7 +258,9 @@ class Family(ParameterLayout):
         >>> bool(((F.lower <= theta) & (theta <= F.upper)).all())
         True
         """
-        generator, k, d = as_generator(rng), self.n_experts, self.n_features
+        generator = as_generator(rng)
+        k = self.n_experts
+        d = self.n_features
         n_responses = self.likelihood.n_responses(self.n_classes)
         blocks = {
             **self.gate.typical(generator, k, d),

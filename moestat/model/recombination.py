@@ -61,7 +61,9 @@ def recombine(
     """
     if not weight.all():
         used = weight > 0.0
-        X, y, weight = np.compress(used, X, axis=1), y[used], weight[used]
+        X = np.compress(used, X, axis=1)
+        y = y[used]
+        weight = weight[used]
     step = -(-weight.size // _LOOKED_AT)
     low, high = np.quantile(X[:, ::step], (_TAIL, 1.0 - _TAIL), axis=1)
     width = (high - low) / n_panels
@@ -116,7 +118,10 @@ def _recombine(X, borders, degree, shares, live, first, second, sums, tableau, o
         begin, n = borders[group], borders[group + 1] - borders[group]
         if n <= count:
             continue
-        low0, high0, low1, high1 = X[0, begin], X[0, begin], X[1, begin], X[1, begin]
+        low0 = X[0, begin]
+        high0 = X[0, begin]
+        low1 = X[1, begin]
+        high1 = X[1, begin]
         for i in range(n):
             live[i] = begin + i
             low0, high0 = min(low0, X[0, begin + i]), max(high0, X[0, begin + i])

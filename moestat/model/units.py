@@ -73,7 +73,10 @@ def closed_part(family: Family, units: DataUnits) -> DataUnits:
     1.0
     """
     axes = (family.gate.units, family.expert.units, family.likelihood.units)
-    centre, scale, level, unit = units.centre, units.scale, units.level, units.unit
+    centre = units.centre
+    scale = units.scale
+    level = units.level
+    unit = units.unit
     if not all(axis.shift_inputs for axis in axes):
         centre = np.zeros_like(centre)
     if any(axis.common_scale for axis in axes):

@@ -305,7 +305,9 @@ def fit_rate(
     at, own = x[where], weights[where]  # of each sample size
     constant = np.ones(at.size)
     params, covariance = least_squares(np.column_stack([constant, at]), log_loss, own, group)
-    level, slope, error = float(params[0]), float(params[1]), math.sqrt(covariance[1, 1])
+    level = float(params[0])
+    slope = float(params[1])
+    error = math.sqrt(covariance[1, 1])
 
     residual = weights @ (log_loss - level - slope * x) ** 2
     total = weights @ (log_loss - np.average(log_loss, weights=weights)) ** 2

@@ -111,7 +111,9 @@ def bootstrap(
     mean = _means(log_loss, group)
     log_loss = mean + (log_loss - mean) * np.sqrt(count / (count - 1.0))[group]
     order = np.argsort(group, kind="stable")
-    group, influence, log_loss = group[order], influence[order], log_loss[order]
+    group = group[order]
+    influence = influence[order]
+    log_loss = log_loss[order]
     first = np.concatenate([[0], np.cumsum(count)[:-1]])[group]
     size = count[group]
     mean = np.bincount(group, weights=log_loss) / count
@@ -122,7 +124,9 @@ def bootstrap(
         squared = np.bincount(group, weights=influence**2)[count > _MANY]
         slopes += summed @ mean[count > _MANY]
         slopes += np.sqrt(squared @ variance[count > _MANY]) * rng.standard_normal(n_bootstrap)
-    first, size, own = first[few], size[few], influence[few]
+    first = first[few]
+    size = size[few]
+    own = influence[few]
     rows = max(1, _CHUNK // max(size.size, 1))
     for start in range(0, n_bootstrap if size.size else 0, rows):
         stop = min(start + rows, n_bootstrap)

@@ -118,7 +118,9 @@ def wrapped(text: str, inches: float, points: float) -> str:
     >>> wrapped("softmax, k = 2: $n^{-0.49}$ [-0.55, -0.43]", 1.5, 8.0).split(chr(10))
     ['softmax, k = 2: $n^{-0.49}$', '[-0.55, -0.43]']
     """
-    lines, length, most = [[]], 0, max(12, int(inches * 72 / (0.52 * points)))
+    lines = [[]]
+    length = 0
+    most = max(12, int(inches * 72 / (0.52 * points)))
     for word in text.split(" "):
         shown = len(word.replace("$", "").replace("^{", "").replace("}", ""))
         if lines[-1] and length + shown + 1 > most:

@@ -92,7 +92,9 @@ def _direct(matrices, memory, box, points, scale, made):
     Returns False where the matrix is not definite.
     """
     (matrix, factor), (lower, upper) = matrices, box
-    theta, gradient, step = row(points, _THETA), row(points, _GRADIENT), row(points, _STEP)
+    theta = row(points, _THETA)
+    gradient = row(points, _GRADIENT)
+    step = row(points, _STEP)
     free = row(points, _FREE)
     n = theta.size
     for j in range(n):
@@ -128,7 +130,9 @@ def _remember(factor, memory, points, numbers, made):
     complete data grow while variances shrink.
     """
     moved, change, _, _ = memory
-    theta, gradient, free = row(points, _THETA), row(points, _GRADIENT), row(points, _FREE)
+    theta = row(points, _THETA)
+    gradient = row(points, _GRADIENT)
+    free = row(points, _FREE)
     best, best_gradient = row(points, _BEST_POINT), row(points, _BEST_GRADIENT)
     changed = row(points, _STEP)
     last = made % len(moved)
@@ -154,7 +158,9 @@ def _remember(factor, memory, points, numbers, made):
 def _try(box, points, numbers):
     """Put the trial at a part of the step, which the box may cut."""
     lower, upper = box
-    theta, step, trial = row(points, _THETA), row(points, _STEP), row(points, _TRIAL)
+    theta = row(points, _THETA)
+    step = row(points, _STEP)
+    trial = row(points, _TRIAL)
     if numbers[_PART] > numbers[_EDGE]:
         numbers[_PART] = numbers[_EDGE]
     for j in range(theta.size):
@@ -213,7 +219,9 @@ def _advance(there, matrices, memory, box, limits, points, state):
     if not -slope > 2.0 * tolerance:
         return False
     counts[_TRIED] = 1
-    numbers[_SLOPE], numbers[_EDGE], numbers[_PART] = slope, edge, 1.0
+    numbers[_SLOPE] = slope
+    numbers[_EDGE] = edge
+    numbers[_PART] = 1.0
     numbers[_LOW], numbers[_HIGH] = 0.0, math.inf
     _try(box, points, numbers)
     return True
@@ -263,7 +271,9 @@ class _Climb:
         tolerance: float,
     ) -> None:
         P = theta.size
-        self.points, self.numbers, self.counts = np.empty((9, P)), np.zeros(8), np.zeros(3, int)
+        self.points = np.empty((9, P))
+        self.numbers = np.zeros(8)
+        self.counts = np.zeros(3, int)
         self.points[_THETA], self.points[_GRADIENT] = theta, here.gradient
         self.numbers[_VALUE] = here.value
         self._box, self._tolerance = box, float(tolerance)

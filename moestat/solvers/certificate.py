@@ -204,7 +204,9 @@ def certify(
     """
     family = problem.family
     lower, upper = family.box_at(theta)
-    slopes, predicted, kinks = here.gradient, 0.0, 0
+    slopes = here.gradient
+    predicted = 0.0
+    kinks = 0
     if has_kinks(problem.family):
         slopes, lower, upper, kinks, predicted = one_sided(problem, -1, theta, here, metric, reach)
     at = np.flatnonzero(free_coordinates(theta, slopes, lower, upper))

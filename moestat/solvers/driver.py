@@ -134,7 +134,9 @@ class _OneThread:
     """One thread for BLAS while any thread is within; the limit is the process's, as it was."""
 
     def __init__(self) -> None:
-        self._lock, self._inside, self._limit = Lock(), 0, None
+        self._lock = Lock()
+        self._inside = 0
+        self._limit = None
 
     def __enter__(self) -> None:
         with self._lock:

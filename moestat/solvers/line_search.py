@@ -51,11 +51,15 @@ def weak_wolfe(
     `predicted`.  Where no trial decreases it the point is that of the request to `begin` with.
     """
     lower, upper = box
-    theta, value, gradient = begin.theta, here.value, here.gradient
+    theta = begin.theta
+    value = here.value
+    gradient = here.gradient
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rooms = np.where(step > 0.0, (upper - theta) / step, (lower - theta) / step)
     room = float(np.min(rooms[step != 0.0], initial=np.inf))
-    low, high, t = 0.0, np.inf, first
+    low = 0.0
+    high = np.inf
+    t = first
     slope = float(gradient @ step)
     best, tried = theta, []
     for _ in range(BFGS.trials):
@@ -68,7 +72,9 @@ def weak_wolfe(
         if verdict == TOO_LONG:
             high = t
         else:
-            best, here, low = point, there, t
+            best = point
+            here = there
+            low = t
             if verdict == GOOD:
                 break
         t = next_trial(low, high, t)

@@ -72,7 +72,9 @@ class PenalisedProblem(Problem):
 
     def joined(self, request: Request, parts: Sequence[Any]) -> Any:
         """The answer to a request from those of the `parts` of a pass, and the penalty."""
-        found, theta, own = super().joined(request, parts), request.theta, self.penalty
+        found = super().joined(request, parts)
+        theta = request.theta
+        own = self.penalty
         return _added(found, own.value(theta), own.gradient(theta), own.hessian(theta))
 
 

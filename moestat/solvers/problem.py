@@ -282,7 +282,9 @@ class Problem:
             data = self.data.levels[request.level]
             _, self._tau, log_density = self.family.rowwise(request.theta, data.X, data.y)
             return Value(-float(data.weight @ log_density))
-        family, loops, none = self.family, self.family.loops, NO_SUMS.hessian
+        family = self.family
+        loops = self.family.loops
+        none = NO_SUMS.hessian
         at = request.theta, family.coefficients, self.inputs(request, rows)
         if objective is Objective.VALUE:
             return Value(-loops.log_likelihood(*at, 0, NO_SUMS))

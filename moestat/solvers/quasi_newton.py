@@ -103,7 +103,9 @@ def _climb(
 ) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
     """Rounds of BFGS steps, each with a step by the Hessian at its end."""
     box = problem.family.box_at(theta)
-    radius, matrix, near = 1.0, None, BFGS.near
+    radius = 1.0
+    matrix = None
+    near = BFGS.near
     spent = 0
     while True:
         theta, _, steps = yield from bfgs_steps(problem, theta, level, most - spent, near, matrix)

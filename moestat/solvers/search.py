@@ -71,7 +71,10 @@ class _Model:
         self, problem: Problem, data: Sample, theta: FloatArray, here: Evaluation, radius: float
     ) -> None:
         family = problem.family
-        self.problem, self.data, self.theta, self.radius = problem, data, theta, radius
+        self.problem = problem
+        self.data = data
+        self.theta = theta
+        self.radius = radius
         self.lower, self.upper = family.box_at(theta)
         at = np.flatnonzero(free_coordinates(theta, here.gradient, self.lower, self.upper))
         metric = problem.metric(theta)[np.ix_(at, at)]
@@ -125,7 +128,9 @@ class _Model:
     def _find_ties(self) -> _Ties:
         family, data = self.problem.family, self.data
         dense = replace(family, gate=replace(family.gate, n_active=None))
-        k, n_axes, active = family.n_experts, self.axes.shape[1], family.layout[3]
+        k = family.n_experts
+        n_axes = self.axes.shape[1]
+        active = family.layout[3]
         tiny, nudge = np.finfo(float).tiny, 1e-3
 
         def scores(theta: FloatArray, X: FloatArray) -> FloatArray:

@@ -14,7 +14,9 @@ from moestat.base.validate import positive_int
 from moestat.model.family import Family
 from moestat.theory.polynomial_systems import rbar
 
-_HALF, _QUARTER, _NONE = Fraction(-1, 2), Fraction(-1, 4), Fraction(0)
+_HALF = Fraction(-1, 2)
+_QUARTER = Fraction(-1, 4)
+_NONE = Fraction(0)
 _Exponent = Callable[[str, int], Fraction]
 
 
@@ -303,7 +305,9 @@ def predicted_exponents(
 
 
 def _theorem_on(family: Family, regime: str | None) -> _Theorem:
-    gate, expert, likelihood = family.gate.name, family.expert.name, family.likelihood.name
+    gate = family.gate.name
+    expert = family.expert.name
+    likelihood = family.likelihood.name
     found = [
         theorem
         for theorem in _THEOREMS

@@ -121,7 +121,9 @@ def polynomial_system(m: int, r: int, d: int = 1) -> PolynomialSystem:
     gate1*intercept1*mass1 + gate2*intercept2*mass2 + mass1*slope1 + mass2*slope2
     """
     sympy = sympy_or_why_not()
-    m, r, d = positive_int("m", m), positive_int("r", r), positive_int("d", d)
+    m = positive_int("m", m)
+    r = positive_int("r", r)
+    d = positive_int("d", d)
 
     def vectors(name: str) -> tuple[Any, ...]:
         at = [f"_{u}" for u in range(1, d + 1)] if d > 1 else [""]

@@ -24,7 +24,9 @@ def assemble(units, sums, index, width, d, score, hessian, information):
     outer = np.zeros((pairs if informed else 0, n_products))
     for problem in range(sums.shape[0]):
         for u in range(units.shape[0]):
-            p, other, first = units[u, 0], units[u, 1], units[u, 2]
+            p = units[u, 0]
+            other = units[u, 1]
+            first = units[u, 2]
             for q in range(3):
                 if other < 0:
                     gradient[p, first + q] = sums[problem, u, q]

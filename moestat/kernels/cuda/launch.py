@@ -23,7 +23,7 @@ from moestat.kernels.cuda.translate import kernel, start_kernel
 from moestat.kernels.regression import forward_function
 from moestat.kernels.rows import select_top
 
-OBSERVED, COMPLETE, EXPECTATION = 0, 1, 2
+OBSERVED, COMPLETE, EXPECTATION = range(3)
 _TILES = (128, 64, 32, 16, 8)
 _SHARED_BYTES = 48 * 1024  # what every device gives a block without being asked
 WORKSPACE_BYTES = 1 << 29

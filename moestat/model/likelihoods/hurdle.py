@@ -86,7 +86,9 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
     d_eta_t, d_t_t)``, the last four 0 for counts with one predictor but that by eta twice.
     """
     own, source = 1 + len(base.channels), "Mullahy (1986), Sec. 2"
-    of_counts, counts, law_of = base.block, base.reference, base.law
+    of_counts = base.block
+    counts = base.reference
+    law_of = base.law
     assert of_counts is not None
     assert counts is not None
     assert law_of is not None

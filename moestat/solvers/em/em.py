@@ -52,7 +52,9 @@ class EMMap:
         tolerance: float,
         m_step_iterations: int,
     ) -> None:
-        self.problem, self.family, self.level = problem, problem.family, level
+        self.problem = problem
+        self.family = problem.family
+        self.level = level
         self.metric = problem.metric(start)
         self.lower, self.upper = self.family.box_at(start)
         self._tolerance, self._iterations = EM_RULES.negligible * tolerance, m_step_iterations

@@ -52,7 +52,9 @@ class SQUAREM(EMSolver):
 
     def _climb(self, em: EMMap, theta: FloatArray) -> Iteration[Climb]:
         value = yield from em.expect(theta)
-        path, expected, longest = [-value], 0, EM_RULES.factor
+        path = [-value]
+        expected = 0
+        longest = EM_RULES.factor
         while expected < self.max_iterations:
             before = value
             one = yield from em.maximise(theta, value)

@@ -113,7 +113,11 @@ def least_squares_solution(
     variance = variance_of(max(here.value, nothing), size)
     lower, upper = family.box_at(theta)
     at = np.flatnonzero(free_coordinates(theta, here.gradient, lower, upper))
-    slope, values, gain, kinks, reach = np.zeros(0), np.zeros(0), 0.0, 0, 1.0
+    slope = np.zeros(0)
+    values = np.zeros(0)
+    gain = 0.0
+    kinks = 0
+    reach = 1.0
     if at.size and np.isfinite(here.value):
         metric = feature_metric(problem)
         curvature, free = here.hessian / variance, np.ix_(at, at)
@@ -134,7 +138,9 @@ def least_squares_solution(
             for reach in SQUARES.reach * 10.0 ** np.arange(-4.0, 1.0):
                 found = balance(theta, here.gradient, gradients, at, root, metric, reach)
                 slope = vectors.T @ found.gradient / variance
-                gain, kinks, reach = predicted(found.gradient), found.count - 1, found.reach
+                gain = predicted(found.gradient)
+                kinks = found.count - 1
+                reach = found.reach
                 if gain <= GAIN_LIMIT:
                     break
         else:

@@ -272,7 +272,9 @@ def _shape_of(
 
 def kernels_of(family: Family) -> Any:
     """The kernels of a family: those of its mixture, or of its regression function."""
-    gate, expert, likelihood = family.gate, family.expert.block, family.likelihood.block
+    gate = family.gate
+    expert = family.expert.block
+    likelihood = family.likelihood.block
     if likelihood is None:
         return launch.build_regression(gate.block, expert, gate.normalised)
     sparse = gate.n_active is not None

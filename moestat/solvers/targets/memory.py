@@ -79,14 +79,18 @@ def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> Mem
     Data take ``d + 2`` numbers a sample, responsibilities k numbers a sample and problem.
     """
     groups: list[range] = []
-    begin, used, largest = 0, workspace, workspace
+    begin = 0
+    used = workspace
+    largest = workspace
     held: set[int] = set()
     for i, problem in enumerate(problems):
         own = _FLOAT * problem.family.n_experts * max(s.size for s in samples_of(problem))
         fresh = _new_bytes(problem, held)
         if used + own + fresh > budget and i > begin:
             groups.append(range(begin, i))
-            begin, used, held = i, workspace, set()
+            begin = i
+            used = workspace
+            held = set()
             fresh = _new_bytes(problem, held)
         if used + own + fresh > budget:
             raise ValueError(

@@ -79,7 +79,9 @@ def _minimum_loop(addresses, model, kinks, radius, reach, places, arrays):
     at, cells, edge, kink_slope, offset = kinks
     n = theta.size
     work = empty_rows(5, n)
-    slope, low, high = row(work, 0), row(work, 1), row(work, 2)
+    slope = row(work, 0)
+    low = row(work, 1)
+    high = row(work, 2)
     step, moved = row(work, 3), row(work, 4)
     for j in range(n):
         low[j] = lower[j]
@@ -170,7 +172,10 @@ class KinkModel:
         reach: float,
     ) -> None:
         family = problem.family
-        self.theta, self.here, self.metric, self.reach = theta, here, metric, reach
+        self.theta = theta
+        self.here = here
+        self.metric = metric
+        self.reach = reach
         self.lower, self.upper = family.box_at(theta)
         locations = kink_locations(family)
         atoms = np.flatnonzero(self.lower[locations] < self.upper[locations])
@@ -344,7 +349,9 @@ def kinked_steps(
     theta, here, made = yield from _beside_kinks(
         problem, level, theta, metric, tolerance, max_iterations // 2
     )
-    radius, reach, jumps = 1.0, TRUST.reach, True
+    radius = 1.0
+    reach = TRUST.reach
+    jumps = True
     model = KinkModel(problem, level, theta, here, metric, reach)
     for iteration in range(made, max_iterations):
         move = model.step(radius, reach, jumps)
@@ -433,7 +440,9 @@ def one_sided(
 ) -> OneSided:
     """What a certificate needs to know about the kinks within `reach` of theta."""
     model = KinkModel(problem, level, theta, here, metric, reach)
-    gradient, lower, upper = here.gradient.copy(), model.lower.copy(), model.upper.copy()
+    gradient = here.gradient.copy()
+    lower = model.lower.copy()
+    upper = model.upper.copy()
     held = 0
     for j, corners in zip(model.at, model.corners, strict=True):
         if corners.here < 0.0 and abs(gradient[j]) <= -corners.here:

@@ -348,7 +348,9 @@ class Region:
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        self.theta, self.lower, self.upper = theta, lower, upper
+        self.theta = theta
+        self.lower = lower
+        self.upper = upper
         n_params = theta.size
         model = theta, gradient, hessian, metric, lower, upper
         arrays = region_arrays(n_params)

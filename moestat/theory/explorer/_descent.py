@@ -92,7 +92,9 @@ def descend(
         U, S, Vt = np.linalg.svd(R)
         basis = Q @ U
         keep = _LEAST_SINGULAR * S[0] < S
-        S, basis, Vt = S[keep], basis[:, keep], Vt[keep]
+        S = S[keep]
+        basis = basis[:, keep]
+        Vt = Vt[keep]
         b = basis.T @ r
         for _ in range(_REJECTIONS):
             step = _restricted(S, b, radius)

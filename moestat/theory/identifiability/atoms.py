@@ -220,7 +220,9 @@ class Atom:
             return own[0]
         eta = np.stack([jet.value for jet in own])
         n = eta.shape[1]
-        value, d1, d2 = np.empty(n), np.zeros((n_mean, n)), np.zeros((_packed(n_mean), n))
+        value = np.empty(n)
+        d1 = np.zeros((n_mean, n))
+        d2 = np.zeros((_packed(n_mean), n))
         self.expert.block(eta, n, 2, value, d1, d2)
         return _compose(value, d1, d2, own)
 
@@ -234,7 +236,9 @@ class Atom:
             own.append(self._mean(channels))
         n = X.shape[1]
         phi = np.vstack([np.ones(n), X])
-        value, d1, d2 = np.empty(n), np.zeros((len(own), n)), np.zeros((_packed(len(own)), n))
+        value = np.empty(n)
+        d1 = np.zeros((len(own), n))
+        d2 = np.zeros((_packed(len(own)), n))
         self.gate.block(np.stack([jet.value for jet in own]), phi, n, 2, value, d1, d2)
         return _compose(value, d1, d2, own)
 
@@ -266,7 +270,9 @@ class Atom:
         if self.expert.block is not None:
             own = [self._mean(channels), *own[n_mean:]]
         n = X.shape[1]
-        value, d1, d2 = np.empty(n), np.zeros((len(own), n)), np.zeros((_packed(len(own)), n))
+        value = np.empty(n)
+        d1 = np.zeros((len(own), n))
+        d2 = np.zeros((_packed(len(own)), n))
         eta = np.stack([jet.value for jet in own])
         # The Gaussian block reads one variance for all samples, and so it is here.
         self.likelihood.block(eta, y, n, 2, value, d1, d2)

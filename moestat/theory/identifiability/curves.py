@@ -100,7 +100,9 @@ def descend(target: Target, start: FloatArray) -> FloatArray | None:
         new = target.residual(moved)
         new_size = float(np.linalg.norm(new))
         if new_size < size and 2.0 * second_length <= _BOW * length:
-            theta, residual, size = moved, new, new_size
+            theta = moved
+            residual = new
+            size = new_size
             damping = max(0.1 * damping, 1e-26)
             J = target.jacobian(theta)
             U, singular, V = np.linalg.svd(J, full_matrices=False)
@@ -217,7 +219,9 @@ def follow(
     Gauss-Newton steps of the given rank; it is halved until the correction succeeds.
     """
     unit = direction / np.linalg.norm(direction)
-    sides, ends, lengths = [], [], []
+    sides = []
+    ends = []
+    lengths = []
     for sign in (-1.0, 1.0):
         points, end, travelled = _one_side(target, theta, sign * unit, length, rank)
         sides.append(points)
@@ -241,7 +245,9 @@ def follow(
 def _one_side(
     target: Target, theta: FloatArray, heading: FloatArray, length: float, rank: int
 ) -> tuple[list[FloatArray], str, float]:
-    at, travelled, step = theta, 0.0, _STEP
+    at = theta
+    travelled = 0.0
+    step = _STEP
     points: list[FloatArray] = []
     lower, upper = target.family.lower, target.family.upper
     while length - travelled > _LEAST_STEP:

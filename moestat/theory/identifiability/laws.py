@@ -42,7 +42,9 @@ class Target:
     def __init__(
         self, family: Family, truth_family: Family, truth: FloatArray, design: Design
     ) -> None:
-        self.family, self.truth_family, self.truth = family, truth_family, truth
+        self.family = family
+        self.truth_family = truth_family
+        self.truth = truth
         d = family.n_features
         self.free = np.flatnonzero(family.lower < family.upper)
         nodes, mass = design.quadrature(d, _NODES.get(d, 4))
@@ -58,7 +60,9 @@ class Target:
         """Inputs (d, m), encoded responses and weights of all rows."""
         if self.family.is_regression:
             return np.ascontiguousarray(nodes), None, mass
-        inputs, responses, weights = [], [], []
+        inputs = []
+        responses = []
+        weights = []
         law = (self.truth_family, self.truth)
         for chunk, rule in response_rules([law], nodes):
             x = np.ascontiguousarray(nodes[:, chunk])
