@@ -15,14 +15,7 @@ from moestat.solvers.driver import drive
 from moestat.solvers.merging_atoms.corrector import Ridge
 from moestat.solvers.merging_atoms.moment_newton import _open_box
 from moestat.solvers.merging_atoms.moments import MomentChart, Moments, Path
-from moestat.solvers.merging_atoms.steps import (
-    _Model,
-    _objective,
-    _Proposal,
-    _propose,
-    _SecondOrder,
-    moment_steps,
-)
+from moestat.solvers.merging_atoms.steps import _Model, _objective, _Proposal, moment_steps
 from moestat.solvers.problem import (
     Evaluation,
     InformedEvaluation,
@@ -337,29 +330,6 @@ def test_steps_are_no_longer_than_their_promise_is_worth(truth):
     assert move.decrease >= 0.9 * model.step(1.0, 1e-16).decrease
 
 
-def test_steps_start_out_along_the_second_order_of_the_last_one(truth):
-    family, theta = truth("sigmoid")
-    rng = np.random.default_rng(8)
-    size, wide = theta.size, np.full(theta.size, 1e3)
-    root = rng.normal(size=(size, size))
-    metric = 1e6 * (root @ root.T + np.eye(size))  # no atoms are close: paths are straight
-    here = Evaluation(0.0, rng.normal(size=size), metric / 1e6)
-    model = _Model(Moments(family, metric), theta, here, metric, -wide, wide)
-    move = model.step(1.0)
-    offset = rng.normal(size=size)
-    for share in (1.0, 0.5, -2.0):
-        curved = _SecondOrder(move.step / share, move.length / abs(share), offset)
-        proposal = _propose(model, move, curved, metric)
-        np.testing.assert_allclose(proposal.path.end, theta + move.step)
-        # The displacement grows like the square of the step, whichever way it goes.
-        np.testing.assert_allclose(proposal.trial, proposal.path.end + share**2 * offset)
-    aside = rng.normal(size=size)
-    aside -= (aside @ metric @ move.step) / move.length**2 * move.step
-    for other in (None, _SecondOrder(aside, np.sqrt(aside @ metric @ aside), offset)):
-        proposal = _propose(model, move, other, metric)
-        np.testing.assert_array_equal(proposal.trial, proposal.path.end)
-
-
 def _axes(rng):
     """A metric (4, 4), and axes that are orthonormal in it, with their duals."""
     root = rng.normal(size=(4, 4))
@@ -493,7 +463,6 @@ def test_a_failed_step_is_cut_to_where_a_cubic_is_lowest(slope, square, cube, pa
         SimpleNamespace(here=here),
         BoxStep(np.ones(1), predicted_reduction, 1.0),
         Path(at, np.ones(1)),
-        at,
     )
     end = np.array([predicted_reduction * (slope + 2.0 * square + 3.0 * cube)])
     ratio = -(slope + square + cube)
