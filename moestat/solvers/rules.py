@@ -101,8 +101,6 @@ class SquaresRules(NamedTuple):
     last : float
         Gain of a round between kinks below which the next one is long and the last: a new matrix
         would forget what the updates have learnt.
-    progress : float
-        Part of a predicted gain that a round has to make near the minimum; in (0, 1).
     crossings : int
         Steps along balanced gradients at most.
     preview : float
@@ -121,7 +119,6 @@ class SquaresRules(NamedTuple):
 
     shallowest: float = 0.1
     last: float = 0.5
-    progress: float = 1e-3
     crossings: int = 30
     preview: float = 0.5
     bundle: int = 600

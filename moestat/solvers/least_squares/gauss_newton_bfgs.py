@@ -130,7 +130,7 @@ def _descend(
         rounds = most if last else BFGS.steps
         flat = yield from _round(problem, level, trail, ahead, variance, least, rounds)
         gained = (here.value - trail.value) / variance
-        if near and gained < SQUARES.progress * predicted:
+        if near and gained < TRUST.accept * predicted:
             return trail, "stalled"
         if data.preview and (flat or gained < tolerance):
             return trail, "converged"
