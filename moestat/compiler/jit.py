@@ -54,6 +54,10 @@ def _choose_lowering(version: str, chosen: str | None) -> str:
 LOWERING = _choose_lowering(numba.__version__, os.environ.get("MOESTAT_LOWERING"))
 """How code is made: "lean" or "standard", from the environment variable ``MOESTAT_LOWERING``."""
 
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    raise ImportError(
+        "NUMBA_DISABLE_JIT is set, and moestat computes by compiled loops alone: unset it"
+    )
 if LOWERING == "lean":
     from moestat.compiler import lean as _path
 else:
