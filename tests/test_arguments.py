@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from datetime import datetime
 
@@ -94,6 +95,7 @@ HUGE = {"theta": np.subtract(THETA, [0, 0, 0, 0, 2e3])}
         (moestat.fit, {"compress": np.zeros((0, 1))}, "compress must be"),
         (moestat.fit, {"time_limit": np.zeros(3)}, "time_limit must be"),
         (moestat.fit, {"n_starts": 10**30}, "n_starts must be at most"),
+        (moestat.fit, {"n_starts": 1_000_000}, "n_starts must be at most 100,000"),
         (moestat.fit_rate, {"n_bootstrap": 2**64}, "n_bootstrap must be at most"),
         (moestat.fit_rate, {"n_bootstrap": np.zeros((0, 1))}, "n_bootstrap must be"),
         (moestat.compress, {"X": X[:0]}, "one entry for each row of X"),
@@ -137,3 +139,32 @@ def test_slopes_over_more_than_the_range_of_float64():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isfinite(local_slopes([1e-320, 1, 1e300], [1, 0.5, 0.1]).slope).all()
+
+
+@pytest.mark.parametrize(
+    "rule", ["RandomStarts", "SplitStarts", "ClusterStarts", "SoftClusterStarts"]
+)
+def test_starts_beyond_a_day_of_work_are_refused(rule):
+    with pytest.raises(ValueError, match="must be at most 100,000, got 1000000"):
+        getattr(moestat.starts, rule)(count=1_000_000)
+
+
+def test_a_fit_beyond_memory_is_refused_with_the_estimate(monkeypatch):
+    monkeypatch.setattr("moestat.base.memory.available_memory", lambda: 2**30)
+    wide = np.random.default_rng(0).normal(size=(3000, 60))
+    with pytest.raises(ValueError, match=r"2,460 parameters .* about 2\.17 GiB of memory"):
+        moestat.fit("gaussian", wide, wide[:, 0], n_experts=20)
+
+
+def test_a_fit_ends_when_its_time_is_over():
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(20_000, 8))
+    y = wide[:, 0] * np.sign(wide[:, 1])
+    options = {"n_experts": 6, "time_limit": 0.0, "threads": 1}
+    moestat.fit("gaussian", wide[:500], y[:500], n_experts=6, n_starts=1, rng=0)  # compiles
+    began = time.process_time()
+    with pytest.warns(moestat.base.warnings.InterruptedWarning, match="time of the fit was over"):
+        result = moestat.fit("gaussian", wide, y, **options)
+    assert time.process_time() - began < 2.0
+    assert result.certificate.status == "time limit"
+    assert np.isfinite(result.llf)

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from moestat.base.door import door
+from moestat.base.memory import check_room
 from moestat.base.validate import (
     as_design,
     as_generator,
@@ -36,7 +38,7 @@ from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
 from moestat.solvers import Newton, QuasiNewton, Search, Solution, Solver
-from moestat.solvers.driver import ONE_THREAD, Cores, attempt
+from moestat.solvers.driver import ONE_THREAD, Cores, Unfinished, attempt, drive, until
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 from moestat.solvers.quasi_newton import MANY
@@ -64,6 +66,9 @@ SEARCHES = 8
 """Searches for starts of a default fit where runs do not agree, at most."""
 
 LARGEST = 1e100
+
+_SQUARES, _ROWS = 48, 6
+"""Matrices of all parameters, and copies of the data, at the peak of a fit, as measured."""
 
 
 def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
@@ -100,12 +105,11 @@ def check_response(family: Family, response: Any) -> None:
     likelihood = family.likelihood
     if likelihood.counts:
         assert likelihood.link is not None
-        level = float(np.mean(likelihood.level(response)))
-        if level == 0.0 and not ("censored" in likelihood.options and np.any(response)):
+        if not np.any(response):
             raise ValueError("y is 0 everywhere; the predictor of its mean would diverge")
         with np.errstate(divide="ignore"):
-            end = np.isinf(likelihood.link(level))
-        if level > 0.0 and end:
+            end = np.isinf(likelihood.link(float(np.mean(response))))
+        if end:
             raise ValueError("y is the number of trials everywhere; its predictor would diverge")
         return
     if likelihood.support is None:
@@ -229,6 +233,7 @@ class BegunFit:
     prior: Prior | None = None
     data: Data | None = None
     interrupted: bool = False
+    late: bool = False
 
     def start(
         self,
@@ -258,6 +263,23 @@ class BegunFit:
         self.lower += sum(counts[len(points) :])
         self.counts += counts[: len(points)]
 
+    def in_time(self, ends: Sequence[Solution | Unfinished | None]) -> list[Solution | None]:
+        """The solutions, None where the time was over; if it was for all, the best in one step."""
+        found = [None if isinstance(end, Unfinished) else end for end in ends]
+        heights = [end.height if isinstance(end, Unfinished) else -np.inf for end in ends]
+        self.late = any(isinstance(end, Unfinished) for end in ends)
+        if self.late and all(end is None for end in found):
+            at, solver = int(np.argmax(heights)), cast(Any, self.solver)
+            best, problem = ends[at], self.problems[at]
+            assert isinstance(best, Unfinished)
+            steps = "max_iterations" if hasattr(solver, "max_iterations") else "epochs"
+            with until(np.inf):
+                (end,) = drive(
+                    [replace(solver, **{steps: 1}).steps(problem, best.theta)], [problem]
+                )
+            found[at] = replace(end, certificate=replace(end.certificate, status="time limit"))
+        return found
+
     def end(self, ends: Sequence[Solution | None], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration; None where one was interrupted."""
         ended = [j for j, end in enumerate(ends) if end is not None]
@@ -277,9 +299,10 @@ class BegunFit:
         if self.prior is not None:
             # A mode is finite where the likelihood has no maximum.
             found = [doubt for doubt in found if doubt[0] is not SeparationWarning]
-        if self.interrupted or len(solutions) < len(ends):
+        if self.interrupted or self.late or len(solutions) < len(ends):
+            why = "time of the fit was over" if self.late else "fit was interrupted"
             message = (
-                "the fit was interrupted: it is the best of the starts that had ended,"
+                f"the {why}: it is the best of the starts that had ended,"
                 f" {len(solutions)}, and there may be a higher maximum"
             )
             found = [*found, (InterruptedWarning, message)]
@@ -323,9 +346,15 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
         )
     solver.needs.check(solver.name, family)
     problem = _checked_problem(job, target.whole)
-    has_two = np.iscomplexobj(problem.data.y)
-    given = (family.ties, job.groups is not None, has_two)
-    for name, is_given in zip(("equal", "groups", "y of two columns"), given, strict=True):
+    P, (d, n) = family.n_params, problem.data.X.shape
+    check_room(
+        8.0 * (_SQUARES * P**2 + _ROWS * n * (d + 2)),
+        f"X, n_experts: a fit of {P:,} parameters to {n:,} rows",
+        "; take fewer experts or inputs",
+    )
+    is_censored = np.iscomplexobj(problem.data.y)
+    given = (family.ties, job.groups is not None, is_censored)
+    for name, is_given in zip(("equal", "groups", "censored"), given, strict=True):
         if is_given and not isinstance(target, Cores):
             raise ValueError(f"{name}: such fits run on the processor; leave out target=")
         if is_given and has_kinks(family):
@@ -416,11 +445,11 @@ def end_fits(
             continue
         own = list(islice(ends, len(begun.iterations)))
         errors = [end for end in own if isinstance(end, Exception)]
-        solutions = [end for end in own if not isinstance(end, Exception)]
-        results.append(errors[0] if errors else begun.end(solutions, seconds))
+        results.append(errors[0] if errors else begun.end(begun.in_time(own), seconds))
     return results
 
 
+@door()
 def fit_many(
     family: Family,
     data: Sequence[tuple[Any, Any]],
@@ -530,6 +559,7 @@ def _fit_read(
     return results
 
 
+@door()
 def fit(
     family: Family | str | Mapping[str, Any],
     X: Any,
@@ -569,8 +599,7 @@ def fit(
         labels, the last one the reference; with K classes given, integers in 1..K are their
         numbers.  A series must have the index of X.  Two columns are a lower and an upper bound
         of each response, infinite where there is none and equal where it is known: censored
-        responses of "gaussian", "log-normal", "weibull", "exponential" and "poisson"; of "binomial"
-        they are numbers of successes and failures.
+        responses of "gaussian", "log-normal", "weibull" and "exponential".
     solver : Solver, optional
         By default `moestat.solvers.Newton`, `moestat.solvers.QuasiNewton` for more than 70
         parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other
@@ -582,7 +611,9 @@ def fit(
     n_starts : int, optional
         Number of short runs of each search, in place of 48.
     time_limit : float, optional
-        Seconds after which one search for starts begins no further round.
+        Seconds after which the fit ends where it is: with a pass or two for the certificate, whose
+        status is then "time limit" unless a start has come to its end before, and with an
+        `InterruptedWarning`.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None
@@ -718,7 +749,21 @@ def fit_data(
         starts = [ShortRuns(**{name: v for name, v in given.items() if v is not None})]
     elif starts is None:
         starts = [ShortRuns(searches=SEARCHES, look=True)]
-    where = (threads, target, prior)
+    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+    with until(deadline):
+        return _fit_until(own, read, solver, starts, rng, compress, (threads, target, prior))
+
+
+def _fit_until(
+    own: Family,
+    read: Data,
+    solver: Solver | None,
+    starts: Sequence[StartRule],
+    rng: Any,
+    compress: str | None,
+    where: tuple[int | None, Target | None, Prior | None],
+) -> MoEResults:
+    """The fit from start rules, on compressed data if these are asked for and as good."""
     if read.groups is not None:
         if compress is not None:
             raise ValueError("compress: rows of groups cannot stand for each other; leave it out")

@@ -37,6 +37,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.estimation.progress import LOG, keep
 from moestat.estimation.starts import (
+    MOST_STARTS,
     ClusterStarts,
     SoftClusterStarts,
     SplitStarts,
@@ -58,7 +59,6 @@ from moestat.solvers.trust_region.newton_loop import newton_steps
 
 __all__ = ["Agreement", "Moves", "Pool", "Race", "SpringStarts", "least_squares", "on_threads"]
 
-_MOST = 100_000  # starts of one fit
 _LEAST, _IN_ALL = 1000, 20  # rows of a first rung, and all of a search in these
 _TO_THE_END = 300  # steps of a run that nothing cuts off
 _BFGS = 4  # steps of BFGS in place of one by a Hessian
@@ -107,7 +107,7 @@ class SpringStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("starts: spring", self.count)
+        positive_int("starts: spring", self.count, maximum=MOST_STARTS)
         positive_int("steps", self.steps)
         for key in ("noise", "spring"):
             real_in(f"starts: {key}", getattr(self, key), 0.0, open_low=True)
@@ -149,7 +149,7 @@ class Pool:
 
     def __post_init__(self) -> None:
         if self.count is not None:
-            positive_int("pool: count", self.count, maximum=_MOST)
+            positive_int("pool: count", self.count, maximum=MOST_STARTS)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
@@ -263,7 +263,7 @@ class Moves:
     def __post_init__(self) -> None:
         positive_int("moves: idle", self.idle, 0)
         if self.count is not None:
-            positive_int("moves: count", self.count, maximum=_MOST)
+            positive_int("moves: count", self.count, maximum=MOST_STARTS)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The end, shape (1, P)."""

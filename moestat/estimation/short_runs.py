@@ -16,6 +16,7 @@ from moestat.base.validate import positive_int, real_in
 from moestat.estimation.progress import LOG, keep
 from moestat.estimation.searching import Agreement, least_squares, on_threads
 from moestat.estimation.starts import (
+    MOST_STARTS,
     ClusterStarts,
     RandomStarts,
     SoftClusterStarts,
@@ -36,7 +37,6 @@ from moestat.solvers.trust_region.newton_loop import newton_steps
 
 __all__ = ["ShortRuns"]
 
-_MOST = 100_000  # starts of one fit
 _ROWS, _MOST_ROWS, _SHARE = 4000, 20_000, 0.1
 """Rows that short runs look at, and for densities of a number the most of them and their share of
 all: an expert of one in a thousand has four of 4000.  The starts that the search ends with see all
@@ -176,7 +176,7 @@ class ShortRuns:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("n_starts", self.count, maximum=_MOST)
+        positive_int("n_starts", self.count, maximum=MOST_STARTS)
         positive_int("searches", self.searches)
         if not (isinstance(self.time_limit, float) and self.time_limit == np.inf):
             real_in("time_limit", self.time_limit, 0.0)

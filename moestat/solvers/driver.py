@@ -7,22 +7,27 @@ share problems and parts of their rows, in one launch on another `Target`.
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from moestat.base.types import FloatArray
 from moestat.solvers.problem import (
     Answer,
     Iteration,
     Objective,
     Problem,
+    Ran,
     Request,
     Result,
     Run,
@@ -30,6 +35,28 @@ from moestat.solvers.problem import (
     Value,
 )
 from moestat.solvers.rules import WORK
+
+_DEADLINE: ContextVar[float] = ContextVar("deadline", default=np.inf)
+
+_BETWEEN_LOOKS = 4
+"""Requests between two looks at the clock, where there is a deadline."""
+
+
+@contextmanager
+def until(deadline: float) -> Iterator[None]:
+    """Iterations end by this time of `time.monotonic`, each with an `Unfinished` if need be."""
+    token = _DEADLINE.set(deadline)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+class Unfinished(NamedTuple):
+    """Where an iteration was when its time was over: it can take the place of an end."""
+
+    theta: FloatArray
+    height: float
 
 
 @dataclass(frozen=True)
@@ -160,6 +187,8 @@ def attempt(
     """As `drive`, with the exception of an iteration that raised one in place of its result."""
     results: list[Any] = [None] * len(iterations)
     pending: list[tuple[int, Request]] = []
+    deadline, seen = _DEADLINE.get(), dict[int, Unfinished]()
+    most = len(iterations) if deadline == np.inf else _BETWEEN_LOOKS
 
     def advance(i: int, evaluation: Value | None) -> None:
         try:
@@ -178,8 +207,20 @@ def attempt(
                 for i in group:
                     advance(i, None)
                 while pending:
-                    batch, pending = pending, []
+                    batch, pending = pending[:most], pending[most:]
+                    if time.monotonic() > deadline:
+                        for i, request in batch:
+                            results[i] = seen.get(i, Unfinished(request.theta, -np.inf))
+                        continue
                     answers = answer([(problems[i], request) for i, request in batch])
-                    for (i, _), evaluation in zip(batch, answers, strict=True):
+                    for (i, request), evaluation in zip(batch, answers, strict=True):
+                        if deadline < np.inf:
+                            here = Unfinished(_place(request, evaluation), -evaluation.value)
+                            seen[i] = max(seen.get(i, here), here, key=lambda each: each.height)
                         advance(i, evaluation)
     return results
+
+
+def _place(request: Request, evaluation: Value) -> FloatArray:
+    """Where a value was found."""
+    return evaluation.theta if isinstance(evaluation, Ran) else request.theta

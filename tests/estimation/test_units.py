@@ -16,6 +16,7 @@ from moestat.base.warnings import (
     BoundWarning,
     ConstantColumnWarning,
     DisagreementWarning,
+    InterruptedWarning,
     OptimumWarning,
     SeparationWarning,
     UnitsWarning,
@@ -241,8 +242,9 @@ def test_short_runs_beat_starts_at_random(lines):
 
 def test_n_starts_and_time_limit_belong_to_the_default_starts(lines):
     X, y, _ = lines
-    few = moestat.fit("gaussian", X, y, n_experts=3, n_starts=4, time_limit=0.0, rng=0)
-    assert few.certificate.n_starts == 4
+    with pytest.warns(InterruptedWarning, match="time of the fit was over"):
+        few = moestat.fit("gaussian", X, y, n_experts=3, n_starts=4, time_limit=0.0, rng=0)
+    assert few.certificate.status == "time limit"
     with pytest.raises(ValueError, match="got starts, too"):
         moestat.fit("gaussian", X, y, n_starts=4, starts=[ShortRuns()])
     with pytest.raises(ValueError, match="n_starts must be an integer >= 1, got 0"):

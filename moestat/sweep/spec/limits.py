@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
+from moestat.base.memory import available_memory
 from moestat.sweep.errors import SweepError
 
-__all__ = ["MOST_CELLS", "available_memory", "check_cells", "check_memory", "memory_of"]
+__all__ = ["MOST_CELLS", "check_cells", "check_memory", "memory_of"]
 
 MOST_CELLS = 10_000_000
 _COPIES = 6
@@ -44,11 +43,3 @@ def check_memory(needed: float | None, where: str, hint: str = "") -> None:
             f"{where} need about {needed / 2**30:.3g} GiB of memory, this machine has"
             f" {there / 2**30:.3g}{hint}"
         )
-
-
-def available_memory() -> int:
-    """Bytes of memory of this machine."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not a POSIX system
-        return 2**34

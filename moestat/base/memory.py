@@ -1,0 +1,56 @@
+"""How much memory there is, and refusals of what would not fit into it, before the work."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+__all__ = ["available_memory", "check_room"]
+
+
+def available_memory() -> int:
+    """Bytes of memory that this process may have: the machine's, or what a limit leaves."""
+    try:
+        page = os.sysconf("SC_PAGE_SIZE")
+        most = page * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not a POSIX system
+        return 2**34
+    with suppress(ImportError, OSError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            with open("/proc/self/statm") as sizes:  # noqa: PTH123
+                most = min(most, limit - page * int(sizes.read().split()[0]))
+    return most
+
+
+def check_room(needed: float, what: str, hint: str = "") -> None:
+    """Refuse what this machine's memory cannot hold, with the estimate.
+
+    Parameters
+    ----------
+    needed : float
+        Bytes that it takes.
+    what : str
+        Which arguments ask for it.
+    hint : str
+        What to do about it.
+
+    Raises
+    ------
+    ValueError
+        If there is less memory than that.
+
+    Examples
+    --------
+    >>> check_room(8e18, "n = 1e18 samples")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: n = 1e18 samples would take about 7.45e+09 GiB of memory, and there are ...
+    """
+    there = available_memory()
+    if needed > there:
+        raise ValueError(
+            f"{what} would take about {needed / 2**30:.3g} GiB of memory, and there are"
+            f" {there / 2**30:.3g}{hint}"
+        )
