@@ -176,7 +176,6 @@ TOPICS: dict[str, tuple[str, ...]] = {
     ),
     "The number of experts": (
         "select",
-        "stepwise",
         "estimation.inference.selection.Selection",
         "bootstrap_lrt",
         "estimation.inference.order.OrderTest",

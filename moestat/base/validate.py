@@ -12,8 +12,23 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 
+LARGEST_INT = 1_000_000
+"""Largest whole number of an argument that says nothing else: beyond it a number is a slip, and
+memory or a day would end before the work does."""
 
-def positive_int(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
+
+class RangeError(np.linalg.LinAlgError):
+    """Numbers on the way to a result are beyond the range of float64."""
+
+    def __init__(
+        self,
+        message: str = "X, y, sample_weight: the likelihood or a derivative is beyond the range of"
+        " float64 where the fit came; give the data in other units, or narrower bounds",
+    ) -> None:
+        super().__init__(message)
+
+
+def positive_int(name: str, value: Any, minimum: int = 1, maximum: int | None = LARGEST_INT) -> int:
     """`value` as an int of at least `minimum`, and at most `maximum`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise ValueError(f"{name} must be an integer >= {minimum}, got {short(value)}")

@@ -15,6 +15,7 @@ __all__ = [
     "DataWarning",
     "DependentRowsWarning",
     "DisagreementWarning",
+    "ExtrapolationWarning",
     "FewRowsWarning",
     "InterruptedWarning",
     "LimitWarning",
@@ -59,6 +60,10 @@ class DependentRowsWarning(DataWarning):
 
 class DisagreementWarning(OptimumWarning):
     """Only one of the runs reached the best log-likelihood."""
+
+
+class ExtrapolationWarning(MoEWarning):
+    """A prediction lies outside of the data, and far outside of the responses."""
 
 
 class FewRowsWarning(DataWarning):

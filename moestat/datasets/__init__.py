@@ -19,8 +19,8 @@ def _known() -> dict[str, Any]:
 
 
 def _entry(name: str) -> dict[str, Any]:
-    if name not in _known():
-        raise ValueError(f"name must be one of {', '.join(_known())}; got {name!r}")
+    if not isinstance(name, str) or name not in _known():
+        raise ValueError(f"name must be one of {', '.join(_known())}; got {str(name)!r:.80}")
     return _known()[name]
 
 

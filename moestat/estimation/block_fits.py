@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.registry import configured
 from moestat.base.types import FloatArray
 from moestat.base.validate import (
@@ -338,6 +339,7 @@ def _added(one: Any, other: Any) -> Any:
     return type(one)(*(getattr(one, name) + getattr(other, name) for name in names))
 
 
+@door()
 def fit_blocks(
     model: Family | str | Mapping[str, Any],
     blocks: Blocks,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from moestat.base.door import doors
 from moestat.base.validate import as_path, check_kind, positive_int
 from moestat.estimation.reading.table import check_aligned
 
@@ -26,6 +27,7 @@ _ROWS = 1 << 17
 """Rows of a block of arrays: a thread has a few copies of one at a time."""
 
 
+@doors
 @dataclass(frozen=True)
 class Blocks:
     """Data as a sequence of blocks of rows, of which a few are in memory at a time.
@@ -59,7 +61,7 @@ class Blocks:
 
     def __post_init__(self) -> None:
         check_kind("read", self.read, "__call__", "a function of the number of a block")
-        positive_int("count", self.count)
+        positive_int("count", self.count, maximum=None)
 
     def __len__(self) -> int:
         return self.count
@@ -127,11 +129,9 @@ class Blocks:
                 raise ValueError(f"{name} must be an array of one row or more, got a number")
         check_aligned({"X": X, "y": y, "sample_weight": sample_weight})
         lengths = [len(part) for part in parts]
-        if min(lengths) != max(lengths):
+        if min(lengths) != max(lengths) or not lengths[0]:
             raise ValueError(f"X, y and sample_weight must have the same length, got {lengths}")
-        if not lengths[0]:
-            raise ValueError("X has no rows")
-        positive_int("rows", rows)
+        positive_int("rows", rows, maximum=None)
         names = [*getattr(X, "columns", ())]
         named = bool(names) and all(isinstance(name, str) for name in names)
         response = getattr(y, "name", None) if named else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from moestat.base.door import door
 from moestat.estimation.results import MoEResults
 from moestat.estimation.summary import Estimate, estimates, in_order, sections, tidy
 from moestat.estimation.tables import Row, Sheet, significant
@@ -42,6 +43,7 @@ class Comparison(Sheet):
         return pd.concat(parts, names=["model"]).reset_index(level=0).reset_index(drop=True)
 
 
+@door()
 def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison:
     """A table of models, for a paper: coefficients of several fits side by side.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
 from moestat.estimation.reading.formula import (
@@ -24,6 +25,7 @@ from moestat.estimation.results import MoEResults
 __all__ = ["fit_formula"]
 
 
+@door()
 def fit_formula(
     formula: str,
     data: Any,

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_design, as_floats, as_weights
 from moestat.model.family import Family, check_family
@@ -19,6 +20,7 @@ __all__ = ["gate_probabilities", "hessian", "log_likelihood", "responsibilities"
 T = TypeVar("T", float, FloatArray)
 
 
+@door()
 def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """Total log-likelihood of data, ``sum_t w_t log p(y_t | x_t)``.
 
@@ -66,6 +68,7 @@ def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: A
     return _known(-here.value)
 
 
+@door()
 def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
     """Gradient (P,) of `log_likelihood` in all packed parameters, pinned ones included.
 
@@ -94,6 +97,7 @@ def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None
     return _known(-here.gradient)
 
 
+@door()
 def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
     """Second derivatives (P, P) of `log_likelihood` in all packed parameters.
 
@@ -124,6 +128,7 @@ def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = No
     return _known(-here.hessian)
 
 
+@door()
 def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
     """Weight of every atom at each input, shape (n, k).
 
@@ -160,6 +165,7 @@ def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
     return _known(family.gate_probabilities(vector, X))
 
 
+@door()
 def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
     """Posterior probability of every atom given each sample, shape (n, k); rows sum to 1.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int
@@ -32,6 +33,7 @@ class Pictures:
     quantile_residuals: Any
     influence: Any
 
+    @door(ax="Axes | None")
     def plot(self, ax: Any = None, *, feature: int | str = 0, at: Any = None) -> Any:
         """Data, experts and conditional mean along one input; for classes their probabilities.
 
@@ -107,6 +109,7 @@ class Pictures:
             axes.add_collection(drawn, autolim=False)
         return self._keys()
 
+    @door(ax="Axes | None")
     def plot_gate(self, ax: Any = None, *, feature: int | str = 0, at: Any = None) -> Any:
         """Probability of each expert along one input.
 
@@ -138,6 +141,7 @@ class Pictures:
         axes.legend(frameon=False, fontsize="small")
         return axes
 
+    @door(ax="Axes | None")
     def plot_posterior(self, ax: Any = None, *, bins: int = 10) -> Any:
         """Rootogram of the posterior probabilities of each expert.
 
@@ -179,6 +183,7 @@ class Pictures:
         axes[0].set_ylabel("square root of counts")
         return axes
 
+    @door(ax="Axes | None")
     def plot_coefficients(self, ax: Any = None, *, alpha: float = 0.05) -> Any:
         """Slopes of the gate and of the experts with their intervals.
 
@@ -247,6 +252,7 @@ class Pictures:
         axes[-1].legend(handles=self._keys(), frameon=False, fontsize="small", **beside)
         return axes
 
+    @door(ax="Axes | None")
     def plot_uncertainty(self, ax: Any = None, *, feature: int | str = 0) -> Any:
         """The data with the uncertainty of their membership: the larger, the less certain.
 
@@ -299,6 +305,7 @@ class Pictures:
         axes.legend(handles=self._keys(), frameon=False, fontsize="small")
         return axes
 
+    @door(ax="Axes | None")
     def plot_effects(self, ax: Any = None, *, feature: int | str = 0) -> Any:
         """Partial effects of one input on the mean, or the probabilities, and on the gate.
 
@@ -396,6 +403,7 @@ class Pictures:
         figure.savefig(file, format="png", dpi=100)
         return file.getvalue()
 
+    @door(ax="Axes | None")
     def plot_qq(self, ax: Any = None, *, rng: Any = None) -> Any:
         """Quantile residuals against normal quantiles: a straight line if the model is right.
 
@@ -439,6 +447,7 @@ class Pictures:
         axes.set_ylabel("quantile residual")
         return axes
 
+    @door(ax="Axes | None")
     def plot_calibration(self, ax: Any = None, *, bins: int = 10) -> Any:
         """How often each class occurred against its predicted probability.
 
@@ -484,6 +493,7 @@ class Pictures:
         axes.legend(frameon=False, fontsize="small")
         return axes
 
+    @door(ax="Axes | None")
     def plot_influence(self, ax: Any = None, *, named: int = 3) -> Any:
         """Likelihood displacement of each row if it is left out.
 

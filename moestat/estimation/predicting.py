@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_weights, did_you_mean, real_in, short
+from moestat.base.warnings import ExtrapolationWarning, warn_caller
 from moestat.estimation.data import Data, read_new, read_new_response
 from moestat.estimation.groups import posterior_of_rows, predict_in_groups
 from moestat.estimation.inference.covariance import AtInputs
@@ -19,18 +20,22 @@ from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.inference.prediction import (
     Prediction,
     distribution,
+    extrapolation,
     predict_with_errors,
     quantile,
     variance,
 )
 from moestat.estimation.reading.inputs import Inputs
-from moestat.estimation.reading.table import Table, as_column, check_aligned, no_missing
+from moestat.estimation.reading.table import Table, check_aligned
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.squares import profile_log_likelihood
 
 __all__ = ["Predicting"]
+
+_WILD = 10.0
+"""Ranges of the responses of a fit beyond which one warns of a mean."""
 
 _KINDS = ("mean", "class", "proba", "experts", "gate", "variance", "quantile", "cdf", "density")
 
@@ -59,6 +64,7 @@ class _Shares(np.ndarray):
         return np.asarray(self).__reduce__()
 
 
+@doors
 class Predicting:
     """Methods of `moestat.estimation.results.MoEResults` that answer for rows.
 
@@ -85,13 +91,6 @@ class Predicting:
         table = Table((), rows.features is not None, len(rows.X), rows.index)
         return Inputs(np.ascontiguousarray(rows.X.T), rows.features, table)
 
-    def _some(self, X: Any) -> Inputs:
-        """Inputs of one row or more."""
-        inputs = self._inputs(X)
-        if not inputs.design.shape[1]:
-            raise ValueError("X has no rows")
-        return inputs
-
     def _sample(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Inputs, Sample]:
         """Rows with responses, new ones or those of the fit."""
         inputs, family = self._inputs(X), self.family
@@ -104,27 +103,7 @@ class Predicting:
         n = inputs.design.shape[1]
         if len(response) != n:
             raise ValueError(f"X has {n} samples but y has {len(response)}")
-        if sample_weight is not None:
-            check_aligned({"X": inputs.table, "sample_weight": sample_weight})
-            weight = as_column("sample_weight", sample_weight).numbers("sample_weight")
         return inputs, Sample(inputs.design, response, as_weights(weight, n), whole=True)
-
-    def _of_rows(self, name: str, given: Any) -> Any:
-        """Labels (n,) of the rows of the fit; of all rows given to it those that it has used."""
-        if given is None:
-            return None
-        rows, column = self.rows, as_column(name, given)
-        n = len(rows.y)
-        if rows.kept is not None and len(column.values) == n + rows.dropped:
-            column = column.at(rows.kept)
-            given = given.iloc[rows.kept] if hasattr(given, "iloc") else None
-        if column.values.shape != (n,):
-            raise ValueError(
-                f"{name} must hold one label per row, shape ({n},), got {column.values.shape}"
-            )
-        check_aligned({"X": self._inputs().table, name: given})
-        no_missing(name, column.missing)
-        return column.values
 
     @property
     def _labels(self) -> list[Any]:
@@ -221,6 +200,8 @@ class Predicting:
         else:
             value = (family.probabilities if classes else family.mean)(theta, matrix)
         if kind == "mean":
+            if X is not None:
+                self._warn_of_wild(value, inputs)
             return inputs.like(value, self._response)
         if kind == "proba":
             return inputs.like(value, self._labels)
@@ -245,18 +226,11 @@ class Predicting:
             y = np.full(self._inputs(X).design.shape[1], y)
         inputs, rows = self._sample(X, y)
         if kind == "cdf":
-            family, response = self.family, self.family.likelihood.decode(rows.y)
-            if family.likelihood.given is not None:
-                family, response = self._at_rows(rows.y), np.real(rows.y)
+            response = self.family.likelihood.decode(rows.y)
             return inputs.like(
-                distribution(family, self.theta, inputs.matrix, response, self._noise)
+                distribution(self.family, self.theta, inputs.matrix, response, self._noise)
             )
         return inputs.like(np.exp(self._log_density(rows)))
-
-    def _at_rows(self, y: Any) -> Family:
-        """The family at what encoded responses say besides, such as numbers of trials."""
-        given = self.family.likelihood.given
-        return self.family if given is None else replace(self.family, likelihood=given(y))
 
     def predict_proba(self, X: Any = None) -> Any:
         """Class probabilities (n, K) at inputs X (n, d), classes in the order of their labels."""
@@ -312,8 +286,6 @@ class Predicting:
         if X is None and y is None and sample_weight is None:
             return self.llf
         _, rows = self._sample(X, y, sample_weight)
-        if not rows.size:
-            raise ValueError("X has no rows")
         if self.family.is_regression:
             residual = rows.y - self.family.regression(self.theta, rows.X)[0]
             half = 0.5 * float(rows.weight @ residual**2)
@@ -381,14 +353,13 @@ class Predicting:
         >>> result.simulate([0.0, 0.5], rng=0).shape
         (2,)
         """
-        inputs = self._some(X)
+        inputs = self._inputs(X)
         n = inputs.design.shape[1]
         design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(n)))
-        own = self._at_rows(self._sample(None, None)[1].y) if X is None else self.family
-        _, y = sample(own, self.theta, n, rng, design, noise=self._noise)
+        _, y = sample(self.family, self.theta, n, rng, design, noise=self._noise)
         if self.family.likelihood.support is not None:
             y = np.asarray(self._labels)[y - 1]
-        return inputs.like(y, self._response if y.ndim == 1 else ("successes", "failures"))
+        return inputs.like(y, self._response)
 
     def get_prediction(self, X: Any = None) -> Prediction:
         """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
@@ -406,8 +377,8 @@ class Predicting:
         >>> result.get_prediction([0.0]).conf_int().shape
         (1, 2)
         """
-        inputs = self._some(X)
-        return predict_with_errors(
+        inputs = self._inputs(X)
+        prediction = predict_with_errors(
             self.family,
             self.theta,
             self._errors_of,
@@ -415,7 +386,39 @@ class Predicting:
             self._noise,
             inputs.index,
             self._labels,
+            self._extrapolation(inputs.matrix),
         )
+        if X is not None:
+            self._warn_of_wild(prediction.predicted, inputs)
+        return prediction
+
+    def _extrapolation(self, X: FloatArray) -> FloatArray | None:
+        """How far inputs are outside of those of the fit; None where these were not stored."""
+        if self.data is None:
+            return None
+        rows = self.rows
+        return extrapolation(self.family, self.theta, rows.X, rows.weight, X)
+
+    def _warn_of_wild(self, mean: FloatArray, inputs: Inputs) -> None:
+        """Warn of means, outside of the data, that no response of the fit comes near to."""
+        if self.data is None or mean.ndim > 1 or np.ndim(self.rows.y) > 1:
+            return
+        y = self.rows.y
+        low, high = float(np.min(y)), float(np.max(y))
+        beyond = np.maximum(low - mean, mean - high)
+        wild = np.flatnonzero(beyond > _WILD * (high - low))
+        if not wild.size:
+            return
+        at = wild[np.argmax(beyond[wild])]
+        far = self._extrapolation(inputs.matrix[[at]])
+        assert far is not None
+        if far[0] > 1.0:
+            warn_caller(
+                f"X: {wild.size} rows lie outside of the data of the fit, and their means far"
+                f" outside of its responses, which are in [{low:.4g}, {high:.4g}]: the mean of row"
+                f" {at} is {mean[at]:.4g}. Nothing but the model's form speaks there",
+                ExtrapolationWarning,
+            )
 
     @property
     def fittedvalues(self) -> Any:
@@ -425,11 +428,9 @@ class Predicting:
     @property
     def resid(self) -> Any:
         """Responses less fitted values (n,); for classes indicators less probabilities (n, K)."""
-        y, likelihood = self.rows.y, self.family.likelihood
-        if "censored" in likelihood.options:
+        y = self.rows.y
+        if np.ndim(y) == 2:
             raise ValueError("censored responses have no residuals; see quantile_residuals")
-        if likelihood.given is not None:
-            y = likelihood.level(likelihood.encode(y, 1))
         if self.family.likelihood.support is not None:
             y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
         return y - self.fittedvalues

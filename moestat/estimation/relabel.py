@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
 from moestat.solvers import Solution
@@ -15,6 +16,7 @@ from moestat.solvers import Solution
 __all__ = ["by_weight", "relabelled"]
 
 
+@door()
 def relabelled(result: Any, order: Sequence[int]) -> Any:
     """The same fit with the experts in the given order, see `MoEResults.relabel`."""
     k = result.family.n_experts

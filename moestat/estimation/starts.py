@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from moestat.base.door import door, doors
 from moestat.base.registry import UnknownNameError
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, positive_int, real_in
@@ -19,6 +20,7 @@ from moestat.solvers.problem import Objective, Problem, Sample
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
 __all__ = [
+    "MOST_STARTS",
     "ClusterStarts",
     "GivenStarts",
     "MeasureStarts",
@@ -32,6 +34,9 @@ __all__ = [
     "one_expert",
     "predictor_noise",
 ]
+
+MOST_STARTS = 100_000
+"""Starts of one rule: a small fit from so many takes a quarter of a minute, others days."""
 
 _CLUSTERED, _CLUSTER_STEPS = 2000, 15
 
@@ -54,6 +59,7 @@ class StartRule(Protocol):
         ...
 
 
+@doors
 @dataclass(frozen=True)
 class TruthStarts:
     """Around the truth, as the papers start.
@@ -93,7 +99,7 @@ class TruthStarts:
 
     def __post_init__(self) -> None:
         as_floats("truth", self.truth, (self.truth_family.n_params,))
-        positive_int("starts: truth", self.count)
+        positive_int("starts: truth", self.count, maximum=MOST_STARTS)
         for key, value in (("noise", self.noise), ("decay", self.decay)):
             for each in value.values() if isinstance(value, Mapping) else (value,):
                 real_in(f"starts: {key}", each, 0.0)
@@ -142,6 +148,7 @@ def _by_block(key: str, value: Any, family: Family) -> FloatArray:
     return spread
 
 
+@doors
 @dataclass(frozen=True)
 class MeasureStarts(TruthStarts):
     """Around mixing measures that are the truth's.
@@ -181,6 +188,7 @@ class MeasureStarts(TruthStarts):
         return shared
 
 
+@doors
 @dataclass(frozen=True)
 class GivenStarts:
     """Starting values of the user's own.
@@ -266,8 +274,7 @@ class _Scale:
         """Mean and standard deviation of a continuous response; 0 and 1 for classes."""
         if self.problem.family.likelihood.support is not None:
             return 0.0, 1.0
-        level, weight = self.problem.family.likelihood.level, self.problem.data.weight
-        y = level(self.problem.data.y)
+        y, weight = np.real(self.problem.data.y), self.problem.data.weight
         centre = float(np.average(y, weights=weight))
         return centre, float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
 
@@ -322,11 +329,13 @@ class _Scale:
         return theta
 
 
+@door()
 def predictor_noise(problem: Problem, rng: np.random.Generator, count: int) -> FloatArray:
     """Parameters (count, P) of random predictors around 0, in the units of a problem."""
     return _Scale(problem).noise(problem.family, rng, count)
 
 
+@door()
 def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> FloatArray:
     """Parameters (P,) of which every atom is the one-expert fit.
 
@@ -350,12 +359,14 @@ def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> Floa
     return centre
 
 
+@door()
 def into_box(family: Family, starts: FloatArray) -> FloatArray:
     """Starting values (count, P) inside bounds and constraints of the family."""
     pinned = np.array([family.pin(start) for start in starts])
     return np.array([family.feasible(start) for start in pinned]).reshape(-1, family.n_params)
 
 
+@doors
 @dataclass(frozen=True)
 class RandomStarts:
     """Predictors drawn at random.
@@ -375,7 +386,7 @@ class RandomStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("starts: random", self.count)
+        positive_int("starts: random", self.count, maximum=MOST_STARTS)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
@@ -386,6 +397,7 @@ class RandomStarts:
         return starts
 
 
+@doors
 @dataclass(frozen=True)
 class SplitStarts:
     """Noisy copies of the one-expert fit: every atom is that fit, split by Gaussian noise.
@@ -407,7 +419,7 @@ class SplitStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("starts: split", self.count)
+        positive_int("starts: split", self.count, maximum=MOST_STARTS)
         real_in("starts: noise", self.noise, 0.0, open_low=True)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
@@ -417,6 +429,7 @@ class SplitStarts:
         return centre + self.noise * scale.noise(problem.family, rng, self.count)
 
 
+@doors
 @dataclass(frozen=True)
 class ClusterStarts:
     """The complete-data fit to clusters of the samples.
@@ -443,7 +456,7 @@ class ClusterStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("starts: cluster", self.count)
+        positive_int("starts: cluster", self.count, maximum=MOST_STARTS)
         positive_int("steps", self.steps)
         if self.threads is not None:
             positive_int("threads", self.threads)
@@ -502,6 +515,7 @@ class ClusterStarts:
         return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
 
 
+@doors
 @dataclass(frozen=True)
 class SoftClusterStarts(ClusterStarts):
     """The complete-data fit to soft clusters of the samples.
@@ -531,6 +545,7 @@ class SoftClusterStarts(ClusterStarts):
         return share / share.sum(axis=0)
 
 
+@door()
 def make_starts(
     options: Mapping[str, Any],
     truth_family: Family | None = None,
@@ -586,7 +601,7 @@ def make_starts(
             raise UnknownNameError(f"unknown start rule {key!r}; known: {', '.join(known)}")
     counts = {key: options.get(key, 0) for key in (*centred, *others)}
     for key, count in counts.items():
-        positive_int(f"starts: {key}", count, 0)
+        positive_int(f"starts: {key}", count, 0, MOST_STARTS)
     if not any(counts.values()) and "given" not in options:
         raise ValueError(f"starts must ask for at least one start, got {dict(options)}")
     around = any(counts[key] for key in centred)

@@ -216,8 +216,7 @@ _TEX: dict[str, str] = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    "|": "$|$",
-    "`": r"\textasciigrave{}",
+    "|": r"\textbar{}",
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
 }
 

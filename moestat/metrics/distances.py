@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import legendre
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
 from moestat.metrics.quadrature import ORDER, ResponseRule, log_densities, response_rules
@@ -46,10 +47,13 @@ class Distance:
         return self.value
 
 
-def _finite(value: float, error: float) -> Distance:
+def _finite(value: float, error: float, most: float = np.inf) -> Distance:
     """A distance, unless parameters are so large that the densities over- or underflow."""
-    if not np.isfinite(value + error):
-        raise ValueError("theta, truth_theta: a density there is beyond the range of float64")
+    if not np.isfinite(value + error) or value > most + 10.0 * error + 1e-9:
+        raise ValueError(
+            "theta, truth_theta: a density there is beyond the range of float64, or too narrow for"
+            " the nodes"
+        )
     return Distance(value, error)
 
 
@@ -299,9 +303,10 @@ def distances(
             for m, (X, weights) in ((m, _quadrature(design, d, m * size, laws)) for m in (1, 2))
         )
         found = ((f, abs(f - c)) for c, f in zip(coarse, fine, strict=True))
-    return {name: _finite(*each) for name, each in zip(names, found, strict=True)}
+    return {name: _finite(*each, most=1.0) for name, each in zip(names, found, strict=True)}
 
 
+@door()
 def hellinger(
     family: Family,
     theta: Any,
@@ -368,6 +373,7 @@ def hellinger(
     return distances(("hellinger",), *pair, design, n_nodes)["hellinger"]
 
 
+@door()
 def total_variation(
     family: Family,
     theta: Any,
@@ -429,6 +435,7 @@ def total_variation(
 
 
 @np.errstate(over="ignore", invalid="ignore")
+@door()
 def regression_error(
     family: Family,
     theta: Any,

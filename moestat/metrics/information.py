@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, real_in
 from moestat.kernels.records import Data, Sums
@@ -149,6 +150,7 @@ def gradient_rows(
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
+@door()
 def expected_information(
     family: Family,
     theta: Any,
@@ -225,6 +227,7 @@ def expected_information(
 
 
 @np.errstate(over="ignore", invalid="ignore")
+@door()
 def information_spectrum(
     family: Family,
     theta: Any,

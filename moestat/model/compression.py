@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_design, as_floats, as_plain_array, as_weights, positive_int
 from moestat.compiler.jit import compile_loop
@@ -141,6 +142,7 @@ class Compressed:
         return line + f", log-likelihood to within {self.error_bound(family, theta):.1g}"
 
 
+@door()
 def compress(
     X: Any,
     y: Any,

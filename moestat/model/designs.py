@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from moestat.base.door import door, doors
 from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, positive_int, real_in, short
@@ -27,8 +28,9 @@ __all__ = [
 
 _RULES = ("gauss", "uniform")
 
-_MOST_NODES, _MOST_GAUSS = 1_000_000, 2_000
-"""Points of a rule: scores at more of them fill gigabytes; of one Gauss rule: the square does."""
+_MOST_NODES, _MOST_GAUSS, _MOST_INPUTS = 1_000_000, 2_000, 1_000
+"""Points of a rule: scores at more of them fill gigabytes; of one Gauss rule: the square does.
+Inputs of a lattice: Halton's sequence takes a prime for each."""
 
 
 class Design(Protocol):
@@ -51,6 +53,7 @@ class Design(Protocol):
         ...
 
 
+@doors
 @dataclass(frozen=True)
 class Uniform:
     """Independent uniform inputs on [low, high] (Pham et al. (2026), Sec. 5: [0, 1]).
@@ -86,6 +89,7 @@ class Uniform:
         return self.low + (self.high - self.low) * unit, mass.copy()
 
 
+@doors
 @dataclass(frozen=True)
 class Lattice:
     """Inputs on finitely many nodes: then a sample of any size n is a table of counts.
@@ -140,11 +144,13 @@ class Lattice:
 
     def quadrature(self, n_features: int, n_nodes: int = 0) -> tuple[FloatArray, FloatArray]:
         """The law itself: nodes (d, m) and weights (m,); `n_nodes` is not used."""
+        positive_int("n_features", n_features, maximum=_MOST_INPUTS)
         rule = self.rule if n_features <= 2 else "halton"
         unit, mass = _tensor(rule, self.nodes, n_features)
         return self.low + (self.high - self.low) * unit, mass.copy()
 
 
+@doors
 @dataclass(frozen=True)
 class Equispaced:
     """Fixed inputs at n equal distances from `low` to `high`, both ends among them; d = 1.
@@ -191,6 +197,7 @@ class Equispaced:
         return Uniform(self.low, self.high).quadrature(n_features, n_nodes)
 
 
+@doors
 @dataclass(frozen=True)
 class Given:
     """Inputs of the user's own: the rows in their order, and from the first again if n is larger.
@@ -257,6 +264,7 @@ def _tensor(rule: str, count: int, n_features: int) -> tuple[FloatArray, FloatAr
     return points, np.prod([axis.ravel() for axis in mass], axis=0)
 
 
+@door()
 def nodes_per_input(n_nodes: Any, n_features: int, minimum: int = 1) -> int:
     """`n_nodes` per input, if the rule over so many inputs fits into memory."""
     size = positive_int("n_nodes", n_nodes, minimum)
@@ -288,6 +296,7 @@ def design_of(given: Design | None) -> Design:
     return given
 
 
+@door()
 def make_design(options: Mapping[str, Any]) -> Design:
     """A design from its table in a spec, ``{law = "uniform", low = 0, high = 1}``."""
     options = dict(options)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import doors
 from moestat.base.registry import configured, table_of
 from moestat.base.types import FloatArray
 from moestat.base.validate import (
@@ -31,6 +32,7 @@ from moestat.model.qualify import qualified
 __all__ = ["Family", "check_family", "from_table"]
 
 
+@doors
 @dataclass(frozen=True, repr=False)
 class Family(ParameterLayout):
     """A family of mixtures of experts, ``p(y | x) = sum_i pi_i(x) f(y | x; theta_i)``.

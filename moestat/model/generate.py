@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
 from moestat.model.designs import Design, Equispaced, Given, Lattice, design_of
@@ -25,6 +26,7 @@ _MOST_ROWS = 1e9
 """Largest sample size of a design without nodes, whose samples are rows in memory."""
 
 
+@door()
 def sample(
     family: Family,
     theta: Any,
@@ -115,6 +117,7 @@ def check_noise(family: Family, noise: float | None) -> float | None:
     return None
 
 
+@door()
 def sample_weighted(
     family: Family,
     theta: Any,
@@ -241,4 +244,5 @@ def _size(n: Any, largest: float, what: str) -> int:
         size = np.inf
     if size > largest:
         raise ValueError(f"n must be at most {largest:g} {what}; got {short(n)}")
-    return positive_int("n", int(size) if isinstance(n, float) and size.is_integer() else n)
+    whole = isinstance(n, float) and size.is_integer()
+    return positive_int("n", int(size) if whole else n, maximum=None)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import doors
 from moestat.base.symmetric import pack_symmetric
 from moestat.base.types import Channel, Expert, FloatArray, Gate, IntArray, Likelihood
 from moestat.base.validate import as_floats, as_numbers
@@ -19,6 +20,7 @@ from moestat.model.constraints import Constraint, averaged, joined
 __all__ = ["ParameterLayout"]
 
 
+@doors
 @dataclass(frozen=True)
 class ParameterLayout:
     """Where each parameter of k atoms is in one packed vector theta (P,).
@@ -154,12 +156,6 @@ class ParameterLayout:
                 position[:, c] = np.arange(self.n_experts) * self.n_atom_params + own
                 own += int(width)
         return position
-
-    @cached_property
-    def places(self) -> IntArray:
-        """Positions in theta of the q coefficients of each atom, channel by channel, (k, q)."""
-        channels = zip(self.index.T, self.width, strict=True)
-        return np.concatenate([at[:, None] + np.arange(w) for at, w in channels], axis=1)
 
     @cached_property
     def blocks(self) -> dict[str, IntArray]:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from moestat.base.door import doors
 from moestat.base.types import FloatArray, Symmetry
 from moestat.base.validate import as_numbers, check_kind
 
 __all__ = ["MixingMeasure"]
 
 
+@doors
 @dataclass(frozen=True)
 class MixingMeasure:
     """A discrete measure ``G = sum_i m_i delta_(theta_i)`` over the parameters of one expert.

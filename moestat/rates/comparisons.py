@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, check_kind
 from moestat.rates.rate import RateResult, fit_rate
@@ -102,6 +103,7 @@ class RateDifference:
         return "\n".join(f"{label:<25} {value}" for label, value in rows)
 
 
+@door()
 def compare_rates(
     n: Any,
     loss: Any,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door, doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
 from moestat.metrics.information import NullDirection
@@ -48,6 +49,7 @@ _WIDE = 0.1
 """An interval wider than this to either side decides nothing."""
 
 
+@doors
 @dataclass(frozen=True)
 class LocalSlopes:
     """Slopes of the mean log loss between sample sizes two apart.
@@ -83,6 +85,7 @@ class LocalSlopes:
         return float(self.n[apart[-1] + 1 if apart.size else 0])
 
 
+@door()
 def local_slopes(n: Any, loss: Any) -> LocalSlopes:
     """Local slopes of a loss.
 
@@ -128,6 +131,7 @@ def local_slopes(n: Any, loss: Any) -> LocalSlopes:
     )
 
 
+@door()
 def exponent_name(exponent: float) -> str:
     """An exponent as a fraction where it is one of the theorems', else in two digits.
 
@@ -142,6 +146,7 @@ def exponent_name(exponent: float) -> str:
     return f"{exponent:.2f}"
 
 
+@door()
 def exponents_seen(n: Any, loss: Any) -> tuple[float, tuple[float, float], tuple[float, ...]]:
     """The slope over the last four decades, its 95% interval, and the exponents inside.
 
@@ -209,6 +214,7 @@ class Sight:
         return self.verdict
 
 
+@door()
 def judge(n: Any, loss: Any, exponent: float) -> Sight:
     """Whether an exponent is seen over the last four decades.
 
@@ -254,6 +260,7 @@ def judge(n: Any, loss: Any, exponent: float) -> Sight:
     return Sight("slower" if low > exponent else "undecided", slope, (low, high))
 
 
+@door()
 def null_part(
     family: Family, theta: Any, params: Any, directions: Sequence[NullDirection]
 ) -> tuple[float, float]:
@@ -311,6 +318,7 @@ def null_part(
     return inside, across
 
 
+@door()
 def lightest_weight(family: Family, theta: Any, design: Design) -> float:
     """Mean gate weight of the atom that has the least of it.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
+from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
@@ -215,6 +216,7 @@ _UNDATED = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 """Metadata by format."""
 
 
+@door()
 def save_figure(figure: Figure, path: Any) -> Path:
     """Write a figure as png, pdf or svg, without a display.
 

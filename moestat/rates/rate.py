@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import doors
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.rates.regression import (
@@ -23,6 +24,7 @@ _SEED = 0
 _MOST_RESAMPLES = 10_000_000
 
 
+@doors
 @dataclass(frozen=True)
 class RateResult:
     """The fitted rate of a loss, ``loss ~ exp(intercept) n^slope``, and how far to trust it.
@@ -153,6 +155,7 @@ class RateResult:
         return "\n".join(lines + [f"{label:<{width}}  {value}" for label, value in rows])
 
 
+@doors
 @dataclass(frozen=True)
 class RateCurve:
     """One curve of a rate figure.

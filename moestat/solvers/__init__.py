@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
+from moestat.base.door import door
 from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind
@@ -75,6 +76,7 @@ SOLVERS.register(Maker("sgd", SGD))
 SOLVERS.register(Maker("search", Search))
 
 
+@door()
 def make_solver(options: str | Mapping[str, Any]) -> Solver:
     """A solver from its name, or from its table in a spec.
 

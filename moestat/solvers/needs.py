@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from moestat.base.door import doors
 from moestat.model.family import Family
 
 
+@doors
 @dataclass(frozen=True)
 class Needs:
     """What a solver asks of a family.

@@ -1,20 +1,22 @@
 """Chaos: a sweep of 400 cells, disturbed at random, must end like an undisturbed one.
 
-    python -m tests.chaos --minutes 30 [--executor process|dask|scheduler] [--kills 100] [--seed 0]
+    python -m tests.chaos --minutes 30 [--executor process|dask|scheduler] [--kind fit|network|...]
+        [--kills 200] [--seed 0]
 
-Sweeps follow each other until the time is over, or until there were so many kills.  They run on the
-executor `process`, on `dask` with a cluster of the run's own, and on `scheduler`: dask with a
-scheduler outside the run.  While one runs, a random schedule kills its coordinator, its workers and
-the scheduler, stops and pauses it, lets the clock of all its processes jump by up to a year, fills
-the disk, starts second runners, deletes the store (what the run saves takes its place), and flips
-bytes while nothing runs.  At the end every column that must not depend on how a cell was computed
-is compared, and the store is verified.
+Sweeps of all kinds follow each other until the time is over, or until there were so many kills.
+They run in turn on the executor `process`, on `dask` with a cluster of the run's own, and on
+`scheduler`: dask with a scheduler outside the run.  While one runs, a random schedule kills its
+coordinator, its workers and the scheduler, stops and pauses it, lets the clock of all its processes
+jump by up to a year, fills the disk, starts second runners, deletes the store (what the run saves
+takes its place), and flips bytes while nothing runs.  At the end every column that must not depend
+on how a cell was computed is compared, and the store is verified.
 """
 
 import argparse
 import contextlib
 import os
 import random
+import re
 import resource
 import signal
 import sqlite3
@@ -27,8 +29,8 @@ from pathlib import Path
 from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
 from moestat.sweep.store.verification import verify
 from tests.chaos.cluster import Cluster
+from tests.chaos.kinds import SPECS
 from tests.sweep.cells import stored_numbers
-from tests.sweep.conftest import SPEC
 from tests.sweep.damage import flip_file
 from tests.sweep.processes import start_run, workers_of
 
@@ -178,6 +180,16 @@ def disturbed(spec, out, executor, pick, over, total, actions=None):
     return chaos
 
 
+def _undisturbed(path, kind, replicates, sizes):
+    """The spec of a kind, written to a path, and the numbers of its sweep."""
+    text = re.sub("(?m)^replicates = .*", f"replicates = {replicates}", SPECS[kind])
+    path.write_text(text.replace("[200, 400]", sizes))
+    loaded, there = load_spec(path), path.with_suffix(".sqlite")
+    with create_store(there, loaded) as store:
+        list(run_cells(loaded, store, open_cells(loaded, store), executor="serial"))
+        return loaded, stored_numbers(store)
+
+
 def run(
     minutes,
     executor,
@@ -187,6 +199,7 @@ def run(
     kills=None,
     tell=None,
     actions=None,
+    kind=None,
 ):
     """Disturbances by kind, number of cells compared, and failures."""
     pick, done, failures, compared = random.Random(seed), Counter(), [], 0
@@ -197,18 +210,15 @@ def run(
         return enough or time.monotonic() > ends
 
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        spec = folder / "chaos.toml"
-        text = SPEC.replace("[200, 400]", sizes).replace("= 3\n", f"= {replicates}\n", 1)
-        spec.write_text(text)
-        loaded, undisturbed = load_spec(spec), folder / "undisturbed" / "a.sqlite"
-        undisturbed.parent.mkdir()
-        with create_store(undisturbed, loaded) as store:
-            list(run_cells(loaded, store, open_cells(loaded, store), executor="serial"))
-            expected = stored_numbers(store)
+        folder, undisturbed = Path(name), {}
         sweep = 0
         while sweep == 0 or not over():
             chosen = executor or EXECUTORS[sweep % len(EXECUTORS)]
+            which = kind or list(SPECS)[sweep % len(SPECS)]
+            spec = folder / f"{which}.toml"
+            if which not in undisturbed:
+                undisturbed[which] = _undisturbed(spec, which, replicates, sizes)
+            loaded, expected = undisturbed[which]
             sweep += 1
             out = folder / str(sweep) / "a.sqlite"
             out.parent.mkdir()
@@ -222,7 +232,7 @@ def run(
             compared += len(expected)
             failures += found_here
             if tell is not None:
-                tell(f"{chosen}: {dict(chaos.done)}; {len(found_here)} failures {found_here}")
+                tell(f"{which}, {chosen}: {dict(chaos.done)}; {len(found_here)} fail {found_here}")
     return done, compared, failures
 
 
@@ -230,6 +240,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--executor", choices=EXECUTORS)
+    parser.add_argument("--kind", choices=SPECS)
     parser.add_argument("--kills", type=int, help="end after so many kills, too")
     parser.add_argument(
         "--actions", nargs="*", choices=sorted({*ACTIONS, *KILLS}), help="only these"
@@ -242,6 +253,7 @@ def main():
         options.seed,
         kills=options.kills,
         actions=options.actions,
+        kind=options.kind,
         tell=lambda line: print(line, flush=True),
     )
     print(

@@ -1,28 +1,35 @@
 """Malformed specs: each is a clear error in one line, or accepted and means what it says.
 
-    python -m tests.chaos.specs --specs 5000
+    python -m tests.chaos.specs --specs 5000 --out specs.jsonl
 
-Shipped experiments are changed at random: values replaced, keys misspelt, lines dropped, doubled
-or moved, characters changed.  Failures are whatever else happens: another exception, an error of
-many lines, ten seconds of computing, four gigabytes, or a changed value that changes nothing.
+Shipped experiments, and a small sweep of each kind, are changed at random: values replaced, keys
+misspelt, lines dropped, doubled or moved, characters changed.  Of small sweeps that are accepted
+the first cell is run and its row written.  Failures are whatever else happens: another exception,
+an error of many lines, a minute of computing, four gigabytes, a changed value that changes nothing,
+a cell that fails by a slip.  Each spec is tried in a process that may die, and a run goes on where
+one with the same file was ended.
 """
 
 import argparse
 import random
 import re
-import resource
 import signal
 import sys
 import tempfile
 import tomllib
 import traceback
-from collections import Counter
+from collections import defaultdict
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
-from moestat.sweep import SweepError, load_spec
+from moestat.sweep import SweepError, create_store, load_spec, parse_spec, plan_cells, run_cell
 from moestat.sweep.spec.experiments import shipped
+from moestat.sweep.store.record import FAILED
+from tests.chaos.kinds import SPECS
+from tests.chaos.trials import run_trials, tell
 
-SECONDS = 10
+SECONDS = 20
 FATES = ("clear error", "accepted")
 _WORDS = ("title", "note", "panel", "published", "theory")
 _LONGEST = 1000
@@ -105,17 +112,65 @@ def fate(text, key, original, folder):
     return "accepted"
 
 
-def fates(number, seed=0, names=None):
-    """How often each fate befell so many specs."""
-    pick, found = random.Random(seed), Counter()
-    sources = [
-        load_spec(path) for name, path in shipped().items() if names is None or name in names
-    ]
+_SLIPS = ("Attribute", "Type", "Index", "Key", "Overflow", "Memory", "LinAlg", "ZeroDivision")
+
+
+def _cell(text, folder):
+    """What becomes of the first cell of an accepted spec; one that takes long is no failure."""
+    spec, store = parse_spec(text), Path(folder) / "a.sqlite"
+    if spec.n_cells > 1000:
+        return "accepted"
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    try:
+        record = run_cell(text, plan_cells(spec)[0])
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        with create_store(store, spec) as opened:
+            opened.put([record])
+    except SweepError as error:
+        return "clear error" if "\n" not in str(error) else f"many lines: {error}"
+    except TimeoutError:
+        return "accepted"
+    except Exception:
+        return f"{traceback.format_exc()[-600:]}: {text}"
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        for path in store.parent.glob("a.*"):
+            path.unlink()
+    message = record.message or ""
+    if record.status == FAILED and message.partition("Error")[0].endswith(_SLIPS):
+        return f"a cell fails: {message}: {text}"
+    return "accepted"
+
+
+@cache
+def sources(names=None):
+    """Specs by kind: shipped ones and the small one of the kind, which is as likely as all."""
+    found = defaultdict(list)
+    for name, path in shipped().items():
+        if names is None or name in names:
+            spec = load_spec(path)
+            found[spec.kind].append(spec)
+    for kind, text in SPECS.items():
+        found[kind] += [parse_spec(text)] * max(len(found[kind]), 1)
+    return dict(sorted(found.items()))
+
+
+def drawn(number, seed, names=None):
+    """The changed spec of a number, the key whose value was replaced, and the original."""
+    pick = random.Random(f"{seed}-{number}")
+    of_kind = sources(names)
+    original = pick.choice(of_kind[pick.choice(list(of_kind))])
+    return *mutated(original.text, pick), original
+
+
+def trial(number, seed=0, names=None):
+    """What becomes of the spec of a number."""
+    text, key, original = drawn(number, seed, names)
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(number):
-            original = pick.choice(sources)
-            text, key = mutated(original.text, pick)
-            found[fate(text, key, original, folder)] += 1
+        found = fate(text, key, original, folder)
+        small = original.text in SPECS.values()
+        with suppress(TimeoutError):
+            return _cell(text, folder) if small and found == "accepted" else found
     return found
 
 
@@ -123,13 +178,19 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.specs")
     parser.add_argument("--specs", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="where fates are kept, one a line")
     parser.add_argument("--names", nargs="*", help="only these shipped experiments")
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
-    found = fates(options.specs, options.seed, options.names)
-    for which, times in found.most_common():
-        print(f"{times} {which[-1500:]}")
-    return 0 if set(found) <= set(FATES) else 1
+    names = tuple(options.names) if options.names else None
+    for text in SPECS.values():  # compiled before any clock runs
+        run_cell(text, plan_cells(parse_spec(text))[0])
+    found = run_trials(
+        lambda number: trial(number, options.seed, names)[-1500:],
+        lambda number: drawn(number, options.seed, names)[0],
+        options.specs,
+        options.out,
+    )
+    return tell(found, FATES)
 
 
 if __name__ == "__main__":

@@ -48,3 +48,50 @@ def test_predictions_of_many_rows_take_memory_like_n():
     # Before: a matrix (n, n), 320 GB.
     assert peak < 60 * 8 * many.size
     np.testing.assert_allclose(prediction.se[:5], few.se, rtol=1e-12)
+
+
+def test_what_lies_outside_of_the_data_is_said():
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.uniform(0, 1, 100), rng.uniform(9, 10, 100)]
+    y = np.where(x < 5, x, 20 - x) + 0.1 * rng.normal(size=200)
+    result = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
+    inside, gap, beyond = [0.1, 0.5, 9.5], [4.0, 5.0, 6.0], [-3.0, 30.0]
+    frame = result.get_prediction([*inside, *gap, *beyond]).summary_frame()
+    assert (frame.extrapolation[:3] <= 1.0).all()
+    assert (frame.extrapolation[3:] > 1.0).all()
+    assert (result.get_prediction().extrapolation <= 1.0 + 1e-9).all()
+    with pytest.warns(moestat.base.warnings.ExtrapolationWarning, match=r"2 rows .* row 1 is -"):
+        result.predict([0.5, 1e4, 1e3])
+    # The standard error is that of the regression on the group of its own.
+    own = x < 5
+    centred = x[own] - x[own].mean()
+    error = np.sqrt(1 / own.sum() + (0.5 - x[own].mean()) ** 2 / (centred @ centred))
+    spread = np.sqrt(np.mean((y[own] - np.polyval(np.polyfit(x[own], y[own], 1), x[own])) ** 2))
+    assert frame.mean_se[1] == pytest.approx(error * spread, rel=1e-3)
+
+
+def test_a_direction_that_the_data_do_not_tell_is_outside():
+    x = np.linspace(0, 1, 40)
+    X = np.column_stack([x, 2 * x])
+    with pytest.warns(moestat.base.warnings.AliasedWarning):
+        result = moestat.fit("gaussian", X, np.sin(7 * x), n_experts=1, rng=0)
+    found = result.get_prediction([[0.5, 1.0], [0.5, 0.0]]).extrapolation
+    assert found[0] < 1.0
+    assert found[1] == np.inf
+
+
+@pytest.mark.parametrize("end", [30.0, 60.0, 300.0])
+def test_steep_counts_far_outside_have_no_nan(end):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 5, 600)
+    steep = rng.random(600) < 1 / (1 + np.exp(1.5 * x - 1.5))
+    mean = np.minimum(np.where(steep, np.exp(6 * x - 6), np.exp(0.3 + 0.1 * x)), 1e3)
+    result = moestat.fit("poisson", x, rng.poisson(mean), n_experts=2, rng=0)
+    try:
+        with pytest.warns(moestat.base.warnings.ExtrapolationWarning):
+            frame = result.get_prediction([end]).summary_frame()
+    except ValueError as error:
+        assert "too far outside of the data" in str(error)  # noqa: PT017
+    else:
+        assert not frame.isna().any(axis=None)
+        assert (frame >= 0.0).all(axis=None)

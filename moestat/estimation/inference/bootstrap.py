@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door, doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, positive_int, real_in
 from moestat.estimation.groups import grouped_labels
@@ -32,6 +33,7 @@ _UNCLEAR = 0.1
 """Labels whose second best is less than a tenth dearer than the best are called unclear."""
 
 
+@doors
 @dataclass(frozen=True)
 class BootstrapResult:
     """Estimates of resampled data.
@@ -150,6 +152,7 @@ class BootstrapResult:
         return "\n".join(lines)
 
 
+@door(result="MoEResults")
 def bootstrap(
     result: Any,
     n_resamples: int = 500,
@@ -214,11 +217,11 @@ def bootstrap(
         raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {kind!r}")
     inner = found(result, mode=True)
     data = inner.data
-    own, groups = result.data.groups, result._of_rows("groups", groups)
+    own = result.data.groups
     if kind == "cluster" and own is not None:
         groups = grouped_labels(own, own if groups is None else groups)
-    elif kind == "cluster" and groups is None:
-        raise ValueError("groups: kind 'cluster' needs one label per row")
+    elif kind == "cluster" and (groups is None or np.asarray(groups).shape != (data.size,)):
+        raise ValueError(f"groups must hold one label per row, shape ({data.size},)")
     generator = as_generator(rng)
     model, theta = inner.family, inner.theta
     if kind == "parametric":

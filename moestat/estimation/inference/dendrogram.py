@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.found import found
@@ -78,6 +79,7 @@ class Dendrogram:
         return ax
 
 
+@door(family="Family | MoEResults")
 def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> Dendrogram:
     """Merge the atoms of a fit with too many softmax-gated Gaussian experts.
 

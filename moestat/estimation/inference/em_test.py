@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in
 from moestat.estimation.progress import reported
@@ -131,6 +132,7 @@ KERNELS: dict[str, Callable[[float], Kernel]] = {
 """Kernels by name; the number is the standard deviation or the trials, where there is one."""
 
 
+@door()
 def make_kernel(name: str, size: float = 1.0) -> Kernel:
     """The kernel called `name`.
 

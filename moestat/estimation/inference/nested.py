@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.registry import table_of
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
@@ -20,6 +21,7 @@ _ALIKE = 1e-8
 """Part of an input, in its standard deviations, that rounding leaves outside of a span."""
 
 
+@door(restricted="MoEResults | RestrictedFit", full="MoEResults")
 def lr_test(restricted: Any, full: Any) -> TestResult:
     """Likelihood ratio test of a restricted fit inside a full one.
 
@@ -108,6 +110,7 @@ def _offset(result: Any) -> FloatArray:
     return np.zeros(len(X)) if own is None else own[1] * X[:, own[0]]
 
 
+@door(full="MoEResults")
 def score_test(full: Any, theta: Any, df: int) -> TestResult:
     """Rao's score test of parameters that satisfy constraints.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, positive_int
 from moestat.base.warnings import InterruptedWarning, MoEWarning, warn_caller
@@ -75,6 +76,7 @@ class OrderTest:
         )
 
 
+@door()
 def bootstrap_lrt(
     small: MoEResults,
     large: MoEResults,

@@ -9,21 +9,29 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, ndtr
 
+from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.delta import gradients
 from moestat.model.family import Family
 
-__all__ = ["Prediction", "distribution", "predict_with_errors", "quantile", "variance"]
+__all__ = [
+    *("Prediction", "distribution", "extrapolation", "predict_with_errors", "quantile", "variance"),
+]
 
 _TINY = 1e-300
 _LARGE = 1e250
 """Means and deviations beyond this count as this."""
 
+_UNTOLD, _OUT_OF_SPAN = 1e-12, 1e-5
+"""Eigenvalue, over the largest, of a direction that the data do not tell, and how far along it an
+input is outside of them, in standard deviations."""
+
 _HALVINGS = 2000
 """More than bisection needs from one end of float64 to the other."""
 
 
+@doors
 @dataclass(frozen=True)
 class Prediction:
     """Predictions at inputs, with standard errors by the delta method.
@@ -46,6 +54,8 @@ class Prediction:
         What the rows are called.
     labels : sequence, optional
         Labels of the classes; their numbers from 1 by default.
+    extrapolation : ndarray of shape (n,), optional
+        How far outside of the data of the fit each row lies, see `extrapolation`.
     """
 
     family: Family = field(repr=False)
@@ -56,6 +66,7 @@ class Prediction:
     noise: float | None = field(default=None, repr=False)
     index: Any = field(default=None, repr=False)
     labels: Any = field(default=None, repr=False)
+    extrapolation: FloatArray | None = field(default=None, repr=False)
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Intervals of level ``1 - alpha`` for the mean (n, 2) or the probabilities (n, K, 2).
@@ -100,12 +111,17 @@ class Prediction:
         """A pandas frame, one row per input, with statsmodels' column names.
 
         Columns are ``mean, mean_se, mean_ci_lower, mean_ci_upper, obs_ci_lower, obs_ci_upper``;
-        for classes ``p[s], se[s], ci_lower[s], ci_upper[s]`` of each class s, by its label.  Rows
-        have the index of the frame they were predicted for.
+        for classes ``p[s], se[s], ci_lower[s], ci_upper[s]`` of each class s, by its label.  Where
+        rows lie outside of the data of the fit and nothing but the model's form speaks, there is a
+        last one, ``extrapolation``, above 1 for these rows
+        (`moestat.estimation.inference.prediction.extrapolation`).  Rows have the index of the frame
+        they were predicted for.
         """
         import pandas as pd
 
         ci = self.conf_int(alpha)
+        far = self.extrapolation
+        outside = {} if far is None or (far <= 1.0).all() else {"extrapolation": far}
         if self.predicted.ndim == 1:
             new = self.prediction_interval(alpha)
             columns = {
@@ -115,6 +131,7 @@ class Prediction:
                 "mean_ci_upper": ci[:, 1],
                 "obs_ci_lower": new[:, 0],
                 "obs_ci_upper": new[:, 1],
+                **outside,
             }
             return pd.DataFrame(columns, index=self.index)
         parts = {}
@@ -125,7 +142,7 @@ class Prediction:
             parts[f"se{label}"] = self.se[:, s]
             parts[f"ci_lower{label}"] = ci[:, s, 0]
             parts[f"ci_upper{label}"] = ci[:, s, 1]
-        return pd.DataFrame(parts, index=self.index)
+        return pd.DataFrame({**parts, **outside}, index=self.index)
 
 
 def predict_with_errors(
@@ -136,6 +153,7 @@ def predict_with_errors(
     noise: float | None = None,
     index: Any = None,
     labels: Any = None,
+    outside: FloatArray | None = None,
 ) -> Prediction:
     """Conditional means or class probabilities with standard errors, in memory O(n).
 
@@ -151,8 +169,8 @@ def predict_with_errors(
         Inputs.
     noise : float, optional
         Variance of the errors of a regression function.
-    index, labels : optional
-        Of `Prediction`.
+    index, labels, outside : optional
+        Of `Prediction`, the last one its `extrapolation`.
 
     Returns
     -------
@@ -194,8 +212,65 @@ def predict_with_errors(
     se[np.isnan(se)] = np.inf
     low, high = _support(family, theta, X)
     return Prediction(
-        family, theta, X, predicted, np.minimum(se, (high - low) / 2), noise, index, labels
+        *(family, theta, X, predicted, np.minimum(se, (high - low) / 2)),
+        *(noise, index, labels, outside),
     )
+
+
+def extrapolation(
+    family: Family, theta: FloatArray, rows: FloatArray, weight: FloatArray, X: FloatArray
+) -> FloatArray:
+    """Leverage of inputs over the largest leverage of a row of the fit, shape (m,).
+
+    Within each expert leverage is ``x' (sum_i w_i pi(x_i) x_i x_i')^-1 x``, with an intercept, over
+    the rows as the gate shares them out; it is averaged over experts by the gate at x.  Above 1 an
+    input is further from the data, as the fit divides them up, than any of them from the others;
+    it is infinite where the data do not tell a direction.
+
+    Parameters
+    ----------
+    family, theta
+        The fit.
+    rows : ndarray of shape (n, d)
+        Inputs of the fit.
+    weight : ndarray of shape (n,)
+        Their weights.
+    X : ndarray of shape (m, d)
+        Inputs.
+
+    Notes
+    -----
+    For one expert this is what Montgomery, Peck and Vining (2012, Sec. 3.8) call hidden
+    extrapolation.
+
+    Examples
+    --------
+    >>> from moestat import family
+    >>> F = family("gaussian", gate="softmax", n_experts=1)
+    >>> x, theta = np.linspace(0, 1, 5)[:, None], np.array([0.0, 0, 1, 2, 0])
+    >>> extrapolation(F, theta, x, np.ones(5), np.array([[0.5], [1.0], [3.0]])).round(2).tolist()
+    [0.33, 1.0, 17.0]
+    """
+    used = weight > 0.0
+    rows, weight = rows[used], weight[used]
+    centre, spread = rows.mean(axis=0), rows.std(axis=0)
+    spread = np.where(spread > 0.0, spread, 1.0)
+    chance = family.gate_probabilities(theta, rows)
+    here, there = _features(rows, centre, spread), _features(X, centre, spread)
+    own, new = np.zeros(len(rows)), np.zeros(len(X))
+    for share, elsewhere in zip(chance.T, family.gate_probabilities(theta, X).T, strict=True):
+        values, vectors = np.linalg.eigh(here.T @ (here * (weight * share)[:, None]))
+        known = values > _UNTOLD * max(float(values[-1]), _TINY)
+        root = vectors[:, known] / np.sqrt(values[known])
+        own += share * np.sum((here @ root) ** 2, axis=1)
+        leverage = np.sum((there @ root) ** 2, axis=1)
+        untold = np.abs(there @ vectors[:, ~known]).max(axis=1, initial=0.0) > _OUT_OF_SPAN
+        new += np.where(elsewhere > 0.0, elsewhere * np.where(untold, np.inf, leverage), 0.0)
+    return new / own.max()
+
+
+def _features(X: FloatArray, centre: FloatArray, spread: FloatArray) -> FloatArray:
+    return np.column_stack([np.ones(len(X)), (X - centre) / spread])
 
 
 def _support(family: Family, theta: FloatArray, X: FloatArray) -> tuple[float, float]:

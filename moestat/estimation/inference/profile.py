@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
@@ -81,6 +82,7 @@ class Profile:
         return ax
 
 
+@door(result="MoEResults")
 def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     """The profile likelihood interval of a parameter.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.base.warnings import MoEWarning
@@ -88,6 +89,7 @@ class RequiredN:
         )
 
 
+@door(model="Family | MoEResults")
 def required_n(
     model: Any,
     truth: Any = None,

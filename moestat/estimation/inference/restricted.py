@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.found import check_likelihood, found, inverse_of_free
@@ -68,6 +69,7 @@ class RestrictedFit:
         return self.covariance
 
 
+@door(result="MoEResults")
 def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
     """Maximise the likelihood under linear constraints, such as equal slopes of two experts.
 

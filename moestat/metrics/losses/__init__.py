@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from moestat.base.door import door
 from moestat.base.registry import Registry, configured
 from moestat.metrics.losses import (
     attention_dense,
@@ -110,6 +111,7 @@ def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
     return chosen.with_order(r) if free_order else chosen
 
 
+@door()
 def voronoi_terms(
     estimate: MixingMeasure,
     truth: MixingMeasure,
@@ -169,6 +171,7 @@ def voronoi_terms(
     return evaluate(make_loss(table), estimate, truth)
 
 
+@door()
 def voronoi_loss(
     estimate: MixingMeasure,
     truth: MixingMeasure,

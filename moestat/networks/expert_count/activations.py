@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from moestat.base.door import door
 from moestat.base.registry import UnknownNameError
 from moestat.compiler.jit import device
 from moestat.model import activations
@@ -26,6 +27,7 @@ ACTIVATIONS: dict[str, Callable[..., Any]] = {"cubic": cubic, **activations.ACTI
 """Functions ``f(z) -> (f, f', f'')``, by name."""
 
 
+@door()
 def activation(name: str) -> Callable[..., Any]:
     """The activation called `name`.
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moestat.base.door import doors
+from moestat.base.memory import check_room
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import (
     as_generator,
@@ -27,6 +29,7 @@ STRUCTURED = 3
 """Patches with a signal: the label's, the cluster's centre and the distractor."""
 
 
+@doors
 @dataclass(frozen=True)
 class PatchLaw:
     """The law of labelled inputs of P patches in K clusters.
@@ -113,7 +116,9 @@ class PatchLaw:
         ValueError
             If `n` is no positive integer.
         """
-        n = positive_int("n", n)
+        n = positive_int("n", n, maximum=None)
+        size = 8 * n * self.n_patches * (self.n_features + 1)
+        check_room(size, f"n = {n:,} examples of {self.n_patches} x {self.n_features} numbers")
         rng = as_generator(rng)
         K, d, P = self.n_clusters, self.n_features, self.n_patches
         cluster = rng.integers(K, size=n)
@@ -138,6 +143,7 @@ class PatchLaw:
         )
 
 
+@doors
 @dataclass(frozen=True)
 class PatchData:
     """Examples of a `PatchLaw`, each structured patch by its one nonzero coordinate.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_numbers, check_kind, short
 from moestat.networks.expert_count.data import PatchData
@@ -69,6 +70,7 @@ class Evaluation:
         return int(np.count_nonzero(self.dispatch.sum(axis=0)))
 
 
+@door()
 def evaluate(network: Network, weights: Weights, data: PatchData) -> Evaluation:
     """Route the examples of a sample without noise and score the answers.
 
@@ -120,6 +122,7 @@ def evaluate_on(passes: Passes, weights: Weights) -> Evaluation:
     )
 
 
+@door()
 def expert_errors(network: Network, weights: Weights, data: PatchData) -> FloatArray:
     """Error of every expert on every cluster: the share of examples with ``y f_m(x) <= 0``.
 
@@ -150,6 +153,7 @@ def expert_errors(network: Network, weights: Weights, data: PatchData) -> FloatA
     return errors
 
 
+@door()
 def dispatch_entropy(dispatch: Any) -> float:
     """Entropy of the clusters that an expert gets, averaged over the examples.
 

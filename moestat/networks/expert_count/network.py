@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moestat.base.door import doors
+from moestat.base.memory import check_room
 from moestat.base.registry import Maker, Registry
 from moestat.base.validate import (
     as_generator,
@@ -24,6 +27,7 @@ from moestat.networks.expert_count.experts import EXPERTS
 __all__ = ["INITIALISATIONS", "Network", "Weights"]
 
 
+@doors
 @dataclass
 class Weights:
     """Weights of the experts and of the router, or the gradient in them.
@@ -151,6 +155,7 @@ class Network:
         positive_int("n_features", n_features)
         blocks = EXPERTS[self.expert].n_blocks(n_patches)
         shape = (self.n_experts, blocks, self.n_neurons, n_features)
+        check_room(16 * math.prod(shape), f"n_experts, n_neurons, n_features: weights {shape}")
         draw: Callable[..., Any] = INITIALISATIONS[self.initialisation].make
         experts = self.sigma_0 * draw(shape, as_generator(rng))
         return Weights(experts, np.zeros(self._router_shape(n_patches, n_features)))

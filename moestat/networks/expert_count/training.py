@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import IntArray
 from moestat.base.validate import as_generator, check_kind, positive_int, short
 from moestat.networks.expert_count.data import PatchData
@@ -47,6 +48,7 @@ class Trained:
     unmoved: IntArray = field(repr=False)
 
 
+@door()
 def train(
     network: Network,
     data: PatchData,

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from moestat.base.door import door
 from moestat.base.validate import positive_int
 from moestat.networks.smoe.experts.stacked import stacked_matrix
 
@@ -22,6 +23,7 @@ class RMSNorm(nn.Module):
         Length of the last axis.
     """
 
+    @door()
     def __init__(self, width: int) -> None:
         super().__init__()
         self.gain = nn.Parameter(torch.ones(width))
@@ -31,6 +33,7 @@ class RMSNorm(nn.Module):
         return nn.functional.rms_norm(x, (x.shape[-1],), self.gain, eps=1e-6)
 
 
+@door()
 def alibi_slopes(n_heads: int) -> Tensor:
     """Slopes ``2^(-8 h / H)`` of the heads h = 1..H (Press et al., 2022).
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from moestat.base.door import door
 from moestat.base.validate import real_in, short
 from moestat.networks.smoe.experts.stacked import StackedExperts
 from moestat.networks.smoe.layer import Decision, SMoE, top_experts, weighted_sum
@@ -45,6 +46,7 @@ def normalised(values: Tensor) -> Tensor:
     return torch.where(total > 0, values / torch.where(total > 0, total, 1.0), equal)
 
 
+@door()
 def contest(
     outputs: Tensor,
     responses: Tensor,

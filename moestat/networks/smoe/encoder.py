@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from moestat.base.door import door
 from moestat.networks.smoe.layer import SMoE
 
 __all__ = ["SMoEEncoderLayer"]
@@ -40,6 +41,7 @@ class SMoEEncoderLayer(nn.TransformerEncoderLayer):
     (3, 5, 16)
     """
 
+    @door()
     def __init__(self, d_model: int, nhead: int, experts: SMoE, **options: Any) -> None:
         widths = experts.experts.n_inputs, experts.experts.n_outputs
         if widths != (d_model, d_model):

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from moestat.base.validate import check_keywords, positive_int, real_in
+from moestat.base.door import door
+from moestat.base.validate import check_keywords, positive_int, real_in, short
 from moestat.networks.smoe.dispatch import plan_dispatch
 from moestat.networks.smoe.experts import MLPExperts, StackedExperts
 from moestat.networks.smoe.losses import balance_loss, load_of, z_loss
@@ -144,6 +145,7 @@ class SMoE(nn.Module):
     (3, 5, 16)
     """
 
+    @door()
     def __init__(
         self,
         experts: StackedExperts | int,
@@ -233,6 +235,9 @@ class SMoE(nn.Module):
             If x has another width or holds no floating-point numbers, or if ids or the mask have
             another shape.
         """
+        for name, given in {"x": x, "ids": ids, "mask": mask}.items():
+            if not isinstance(given, Tensor) and (given is not None or name == "x"):
+                raise ValueError(f"{name} must be a Tensor, got {short(given)}")
         if x.shape[-1:] != (self.experts.n_inputs,) or not x.is_floating_point():
             raise ValueError(
                 f"x must be of floats and of shape (..., {self.experts.n_inputs}), got {x.dtype}"
@@ -364,6 +369,7 @@ def make_parts(
     )
 
 
+@door()
 def layers_of(model: nn.Module) -> list[SMoE]:
     """The layers of a model, in its order.
 
@@ -378,6 +384,7 @@ def layers_of(model: nn.Module) -> list[SMoE]:
     return layers
 
 
+@door()
 def auxiliary_loss(model: nn.Module) -> Tensor:
     """Sum of the layers' auxiliary losses in the passes made since the last call.
 
@@ -407,6 +414,7 @@ def auxiliary_loss(model: nn.Module) -> Tensor:
     return torch.stack([loss.to(found[0].device) for loss in found]).sum()
 
 
+@door()
 def before_step(
     model: nn.Module, step: int, n_steps: int, schedule: CompetitionSchedule | None = None
 ) -> None:

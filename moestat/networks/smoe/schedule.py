@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door, doors
 from moestat.base.validate import as_generator, positive_int, real_in
 
 __all__ = ["CompetitionSchedule"]
 
 
+@doors
 class CompetitionSchedule:
     """A step of a layer competes with probability `rate`; at most `limit` layers do so at once.
 
@@ -52,6 +54,7 @@ class CompetitionSchedule:
     2
     """
 
+    @door()
     def __init__(
         self,
         n_layers: int,

@@ -63,7 +63,7 @@ class SGD:
     def __post_init__(self) -> None:
         positive_int("epochs", self.epochs)
         positive_int("batch_size", self.batch_size)
-        positive_int("seed", self.seed, 0)
+        positive_int("seed", self.seed, 0, None)
         real_in("learning_rate", self.learning_rate, 0.0, open_low=True)
 
     def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:

@@ -31,6 +31,7 @@ import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import RangeError
 from moestat.compiler.jit import compact, compile_loop
 from moestat.kernels.views import empty_rows, keep, row
 from moestat.model.family import Family
@@ -279,7 +280,7 @@ class KinkModel:
             region_addresses(), *model, float(radius), reach, places, self._arrays
         )
         if not math.isfinite(decrease):
-            raise np.linalg.LinAlgError("the quadratic model is not finite")
+            raise RangeError
         return point, decrease
 
 
@@ -321,7 +322,7 @@ def _damped_root(
     block = here.hessian[follow][:, follow], metric[follow][:, follow]
     values, vectors, info = scipy.linalg.lapack.dsygvd(*block)
     if info:
-        raise np.linalg.LinAlgError("the quadratic model is not finite")
+        raise RangeError
     floor = TRUST.rounding * (np.abs(values).max() or 1.0)
     values = np.where(np.abs(values) <= floor, floor, values)
     slope = vectors.T @ here.gradient[follow]

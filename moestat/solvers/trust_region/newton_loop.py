@@ -15,6 +15,7 @@ import numpy as np
 from numba import types
 
 from moestat.base.types import FloatArray
+from moestat.base.validate import RangeError
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.build import call_mixture, mixture_address
@@ -207,7 +208,7 @@ class _Walk:
         if code == _INDEFINITE:
             raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
         if code == _NOT_FINITE:
-            raise np.linalg.LinAlgError("the quadratic model is not finite")
+            raise RangeError
         here, theta = self.arrays[2][0], self.arrays[3][0]
         value, iterations = float(self.numbers[_VALUE]), int(self.counts[_ITERATION])
         return NewtonRan(value, here.score, here.hessian, theta, _STATUS[code], iterations, passes)

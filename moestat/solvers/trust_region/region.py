@@ -15,6 +15,7 @@ import numpy as np
 from numba import types
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import RangeError
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.views import empty_like, empty_rows, keep, part, row
@@ -372,13 +373,13 @@ class Region:
 
         Raises
         ------
-        numpy.linalg.LinAlgError
+        moestat.base.validate.RangeError
             If the model is not finite.
         """
         step = np.empty(self.theta.size)
         decrease, length = find_step(self._model, float(radius), null, *self._state, step)
         if not math.isfinite(decrease):
-            raise np.linalg.LinAlgError("the quadratic model is not finite")
+            raise RangeError
         return BoxStep(step, decrease, length)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moestat.base.door import door
 from moestat.sweep.kinds.kind import kind_of
 from moestat.sweep.spec.plan import Cell
 from moestat.sweep.spec.read import parse_spec
@@ -10,6 +11,7 @@ from moestat.sweep.store.record import Record
 __all__ = ["run_cell"]
 
 
+@door()
 def run_cell(text: str, cell: Cell) -> Record:
     """Compute one cell; a pure function of the spec's text and the cell.
 

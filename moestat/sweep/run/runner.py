@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.sweep.kinds.fit.replication import replication
 from moestat.sweep.run.batches import batches, run_batch
 from moestat.sweep.run.cost import CostModel
@@ -47,6 +48,7 @@ def planned_cells(spec: AnySpec, store: Store) -> Plan:
     return plan_cells(spec, _replicates(spec, store))
 
 
+@door()
 def open_cells(spec: AnySpec, store: Store, retry_failed: bool = False) -> Plan:
     """Cells of `spec` that `store` has no result of, in the order they should run.
 
@@ -83,6 +85,7 @@ def _replicates(spec: AnySpec, store: Store) -> dict[str, int] | None:
     return {name: count.replicates for name, count in replication(spec, store.cells).items()}
 
 
+@door()
 def run_cells(
     spec: AnySpec,
     store: Store,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from moestat.base.door import door
 from moestat.sweep.kinds.fit.replication import Replication, replication
 from moestat.sweep.run.cost import CostModel
 from moestat.sweep.run.progress import time_left
@@ -78,6 +79,7 @@ class Status:
         return asdict(self)
 
 
+@door()
 def status_of(store: Store) -> Status:
     """The status of a store, also while its sweep runs.
 

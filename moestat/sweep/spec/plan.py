@@ -9,6 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.protocol import AnySpec, SweepCurve
 
@@ -149,6 +150,7 @@ def counts_of(cells: Sequence[Cell]) -> Counter[tuple[str, float]]:
     return Counter((cell.curve, cell.n) for cell in cells)
 
 
+@door()
 def plan_cells(
     spec: AnySpec,
     replicates: Mapping[str, int] | None = None,

@@ -7,6 +7,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
+from moestat.base.door import door
 from moestat.base.validate import as_path, check_kind
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.protocol import AnySpec
@@ -15,6 +16,7 @@ from moestat.sweep.spec.tables import Table, check_values
 __all__ = ["load_spec", "parse_spec"]
 
 
+@door()
 def load_spec(path: str | Path) -> AnySpec:
     """Read and check the spec in a TOML file.
 
@@ -48,6 +50,7 @@ def load_spec(path: str | Path) -> AnySpec:
     return spec
 
 
+@door()
 def parse_spec(text: str) -> AnySpec:
     """Check the TOML text of a spec.
 

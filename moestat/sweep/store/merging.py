@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from moestat.base.door import door
 from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
 from moestat.sweep.store.record import DONE, Record
@@ -16,6 +17,7 @@ __all__ = ["merge"]
 _SHOWN = 5
 
 
+@door()
 def merge(target: str | Path, sources: Sequence[str | Path]) -> int:
     """Bring the rows of stores together in one store.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from moestat.base.door import door
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.identity import digest
 from moestat.sweep.spec.read import parse_spec
@@ -12,6 +13,7 @@ from moestat.sweep.store.store import Store
 __all__ = ["verify"]
 
 
+@door()
 def verify(store: Store) -> list[str]:
     """Everything that is wrong with a store.
 

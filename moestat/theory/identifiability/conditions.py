@@ -227,7 +227,7 @@ def check_condition(
     ∂²g/∂W2² ≈ 0
     """
     chosen = CONDITIONS[condition]
-    start = positive_int("seed", seed, 0)
+    start = positive_int("seed", seed, 0, None)
     atom = atom_of(chosen.gate or "softmax", expert, n_features=n_features)
     title = f"{atom.expert.name} expert{_options(atom)}, d = {n_features}"
     if chosen.gate is None:

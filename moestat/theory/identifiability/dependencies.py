@@ -204,7 +204,7 @@ def dependencies_among(
     family: Derivatives, title: str, *, exact: bool | None = None, seed: int = 0
 ) -> Dependencies:
     """Rank and relations of a family of derivatives; see `find_dependencies`."""
-    draw = family.generic(np.random.default_rng(positive_int("seed", seed, 0)))
+    draw = family.generic(np.random.default_rng(positive_int("seed", seed, 0, None)))
     found = sparse_relations(draw.columns, draw.rank)
     implied = follow_from_first_order(family.terms, found)
     if _use_sympy(exact):

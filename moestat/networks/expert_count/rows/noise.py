@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from moestat.base.door import door
+from moestat.base.memory import check_room
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import compile_loop, device
 
@@ -76,6 +78,7 @@ def _fill(key, order, counters, shift, unit, noise):
             noise[m, s] = unit * noise.dtype.type(word(counters[s], np.uint64(m), shift))
 
 
+@door()
 def uniform_noise(
     seed: int, step: int, n_samples: int, n_experts: int, dtype: Any = np.float64
 ) -> NDArray[Any]:
@@ -102,11 +105,12 @@ def uniform_noise(
     ((3, 4), True)
     """
     for name, value in (("seed", seed), ("step", step)):
-        positive_int(name, value, 0)
+        positive_int(name, value, 0, None)
     n_samples = positive_int("n_samples", n_samples, maximum=2**32)
     n_experts = positive_int("n_experts", n_experts)
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
+    check_room(8 * n_experts * n_samples, f"n_experts x n_samples = {n_experts} x {n_samples}")
     noise = np.empty((n_experts, n_samples), dtype)
     counters = np.empty(n_samples, np.uint64)
     _fill(step_key(seed, step), np.arange(n_samples), counters, *resolution(dtype), noise)

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from moestat.base.door import door
 from moestat.base.validate import real_in
 from moestat.networks.smoe.experts.stacked import (
     Activation,
@@ -35,6 +36,7 @@ class GatedExperts(StackedExperts):
         Of the parameters, as `torch.nn.Linear` takes them.
     """
 
+    @door()
     def __init__(
         self,
         n_experts: int,

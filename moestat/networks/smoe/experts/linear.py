@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from moestat.base.door import door
 from moestat.networks.smoe.experts.stacked import Product, StackedExperts, stacked_matrix
 
 __all__ = ["LinearExperts"]
@@ -20,6 +21,7 @@ class LinearExperts(StackedExperts):
         Not used: there are no hidden units.
     """
 
+    @door()
     def __init__(
         self, n_experts: int, n_inputs: int, n_hidden: int | None = None, n_outputs: int = 1
     ) -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from moestat.base.door import door
 from moestat.networks.smoe.experts.stacked import stacked_matrix
 from moestat.networks.smoe.routers.router import Router
 
@@ -27,6 +28,7 @@ class CosineRouter(Router):
     Chi et al. (2022), Sec. 3.2; the temperature is learned, its start 0.3 is ours.
     """
 
+    @door()
     def __init__(self, n_inputs: int, n_experts: int) -> None:
         super().__init__(n_experts)
         width = max(2, n_experts // 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moestat.base.door import door
 from moestat.networks.smoe.routers.softmax import SoftmaxRouter
 
 __all__ = ["FixedRouter"]
@@ -20,6 +21,7 @@ class FixedRouter(SoftmaxRouter):
     Pham et al. (2024), Sec. 6.1, "SMoE-Fixed".
     """
 
+    @door()
     def __init__(self, n_inputs: int, n_experts: int) -> None:
         super().__init__(n_inputs, n_experts)
         self.requires_grad_(False)

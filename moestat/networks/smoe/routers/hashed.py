@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from moestat.base.door import door
 from moestat.base.validate import positive_int
 from moestat.networks.smoe.routers.router import Router
 
@@ -26,6 +27,7 @@ class HashRouter(Router):
 
     ranks_all = False
 
+    @door()
     def __init__(self, n_inputs: int, n_experts: int, n_tokens: int, top_k: int = 1) -> None:
         super().__init__(n_experts)
         keys = torch.rand(positive_int("n_tokens", n_tokens), n_experts)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from moestat.base.door import door
 from moestat.networks.smoe.experts.stacked import stacked_matrix
 from moestat.networks.smoe.routers.router import Router
 
@@ -28,6 +29,7 @@ class SoftmaxRouter(Router):
     Nguyen et al. (2025), Sec. 2.1.
     """
 
+    @door()
     def __init__(
         self, n_inputs: int, n_experts: int, device: Any = None, dtype: Any = None
     ) -> None:

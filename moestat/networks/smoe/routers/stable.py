@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moestat.base.door import door
 from moestat.base.validate import real_in
 from moestat.networks.smoe.routers.softmax import SoftmaxRouter
 
@@ -24,6 +25,7 @@ class StableRouter(SoftmaxRouter):
     that reads word embeddings; here the router itself is kept.
     """
 
+    @door()
     def __init__(self, n_inputs: int, n_experts: int, first_stage: float = 0.1) -> None:
         super().__init__(n_inputs, n_experts)
         self.first_stage = real_in("first_stage", first_stage, 0.0, 1.0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from moestat.base.door import door
 from moestat.networks.smoe.attention import RMSNorm, SigmoidAttention, SoftmaxAttention
 from moestat.networks.smoe.training.blocks import make_block
 from moestat.networks.smoe.training.settings import Settings
@@ -16,6 +17,7 @@ _ATTENTION = {"softmax": SoftmaxAttention, "sigmoid": SigmoidAttention}
 
 
 class _Block(nn.Module):
+    @door()
     def __init__(self, settings: Settings, n_tokens: int) -> None:
         super().__init__()
         width = settings.width

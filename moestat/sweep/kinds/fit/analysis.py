@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.rates.rate import RateResult, fit_rate
 from moestat.sweep.kinds.fit.evidence import NUMBERS, Evidence, gather
@@ -170,6 +171,7 @@ class CurveSummary:
         }
 
 
+@door()
 def summarise(store: Store) -> list[CurveSummary]:
     """One summary per curve of the store's spec, in its order.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moestat.base.door import door
 from moestat.rates.comparisons import RateDifference, compare_rates
 from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.fit.replication import entering_cells
@@ -11,6 +12,7 @@ from moestat.sweep.store.store import Store
 __all__ = ["compare_curves"]
 
 
+@door()
 def compare_curves(store: Store, curve: str, other_store: Store, other: str) -> RateDifference:
     """Compare the rates of two curves, over the sample sizes that both have.
 

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from moestat.base.door import door
 from moestat.sweep.errors import SweepError
 from moestat.sweep.run.executors._types import Executor, Lost
 from moestat.sweep.run.executors.process import interrupts_held
@@ -37,6 +38,7 @@ _UNWATCHED = {
 }
 
 
+@door()
 def dask_executor(scheduler: str | None = None) -> Executor:
     """An executor that uses the dask scheduler at an address, or a cluster of its own.
 

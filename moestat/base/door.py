@@ -1,0 +1,123 @@
+"""Doors of public functions: what fails for the kind of an argument is a refusal of that one."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from numbers import Integral, Real
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from moestat.base.validate import UnknownArgumentError, short
+
+__all__ = ["door", "doors"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+_FOREIGN = (AttributeError, TypeError, LookupError, ArithmeticError, RuntimeError, MemoryError)
+
+_KINDS: dict[str, tuple[Any, str]] = {
+    "None": (type(None), "None"),
+    "int": (Integral, "an integer"),
+    "float": (Real, "a number"),
+    "str": (str, "a text"),
+    "bool": ((bool, np.bool_), "True or False"),
+    "Mapping": (Mapping, "a mapping"),
+    "Sequence": ((Sequence, np.ndarray), "a list"),
+    "Iterable": (Iterable, "a list"),
+    "Callable": (Callable, "callable"),
+}
+
+_PLAIN = {"builtins", "collections", "datetime", "decimal", "fractions", "numpy"}
+"""Homes of types that are none of this package's, nor stand for one."""
+
+
+def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: an argument of another kind than its annotation is refused where that fails.
+
+    A right call costs nothing: only after an exception like AttributeError are arguments compared
+    with annotations, and what does not fit is named.  An exception that no argument explains stays
+    as it is.
+
+    Parameters
+    ----------
+    **kinds : str
+        Annotations in place of the function's own, by argument.
+
+    Examples
+    --------
+    >>> @door()
+    ... def half(n: int) -> float:
+    ...     return n / 2
+    >>> half("word")
+    Traceback (most recent call last):
+    ValueError: n must be an integer, got 'word'
+    """
+    own, foreign, refusals = UnknownArgumentError, _FOREIGN, _refusals
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except own:
+                raise
+            except foreign as error:
+                refusal = next(refusals(function, kinds, args, kwargs, error), None)
+                if refusal is None:
+                    raise
+                raise ValueError(refusal) from None
+
+        # With the module's own globals: doctest takes no example of another module's functions.
+        code, cells = called.__code__, called.__closure__
+        made: Any = FunctionType(code, function.__globals__, function.__name__, None, cells)
+        return wraps(function)(made)
+
+    return decorate
+
+
+def doors(cls: type[T]) -> type[T]:
+    """Decorator of a class: `door` for its constructor and public methods."""
+    for name, member in list(vars(cls).items()):
+        if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
+            setattr(cls, name, door()(member))
+    return cls
+
+
+def _refusals(
+    function: Callable[..., Any], kinds: Mapping[str, str], args: Any, kwargs: Any, error: Exception
+) -> Iterator[str]:
+    """What is wrong with arguments, by their annotations."""
+    try:
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError:
+        return
+    known = {**inspect.get_annotations(function), **kinds}
+    for name, value in given.items():
+        places = re.split(r"\|(?![^\[]*\])", str(known.get(name, "Any")))
+        found = [_kind(place.strip(" '\""), value) for place in places]
+        if found and not any(fits for fits, _ in found):
+            words = " or ".join(words for _, words in found)
+            yield f"{name} must be {words}, got {short(value)}"
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        large = [name for name, value in given.items() if isinstance(value, Integral)] or given
+        yield f"{', '.join(large)}: what they ask for does not fit into memory"
+
+
+def _kind(place: str, value: Any) -> tuple[bool, str]:
+    """Whether a value may be what an annotation without alternatives says, and that in words."""
+    name = place.partition("[")[0].rpartition(".")[2]
+    if name in _KINDS:
+        types, words = _KINDS[name]
+        fits = isinstance(value, types) and (name == "bool" or not isinstance(value, bool))
+        return fits, words
+    own = any(base.__name__ == name for base in type(value).__mro__)
+    plain = type(value).__module__.partition(".")[0] in _PLAIN
+    open_ended = name in ("Any", "object") or name.endswith("Array") or name in ("P", "R", "T")
+    article = "an" if name[:1] in "AEIOU" else "a"
+    return own or open_ended or not plain, f"{article} {name}"
