@@ -1,8 +1,13 @@
 """Tables keep every cell whole, however narrow the terminal is."""
 
+from types import SimpleNamespace
+
 import pytest
 from rich.console import Console
 
+from moestat.sweep.kinds.network.analysis import METRICS as NETWORK_METRICS
+from moestat.sweep.kinds.network.analysis import Place
+from moestat.sweep.kinds.network.display import networks_table
 from moestat.sweep.kinds.training.analysis import METRICS
 from moestat.sweep.report.listing import entries, entries_table
 from moestat.sweep.spec.experiments import shipped
@@ -36,3 +41,18 @@ def test_the_list_keeps_names_whole(width):
     text = printed(entries_table(entries(shipped())), width)
     assert all(name in text for name in shipped())
     assert "…" not in text
+
+
+def test_every_part_of_a_table_has_the_place_of_its_rows():
+    """Networks have several rows of one curve, told apart by their place."""
+    places = {x: Place(3, 0.5, 0.1, (0.0,) * 5) for x in (4.0, 8.0)}
+    summary = SimpleNamespace(
+        axis="n_experts",
+        curve=SimpleNamespace(name="gate"),
+        metrics=dict.fromkeys(NETWORK_METRICS, places),
+        failed=0,
+    )
+    shown = printed(networks_table("", [summary], details=True), 60)
+    rows = [line.split() for line in shown.splitlines() if "gate" in line]
+    assert len(rows) > 2
+    assert [row[1] for row in rows] == ["4", "8"] * (len(rows) // 2)

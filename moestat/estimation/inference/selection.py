@@ -191,7 +191,7 @@ def classification_entropy(responsibilities: FloatArray, weight: FloatArray) -> 
 
 @door()
 def select(
-    family: Family | str,
+    family: Family | str | Mapping[str, Any],
     X: Any,
     y: Any = None,
     k: Iterable[int] = range(1, 6),
@@ -208,7 +208,7 @@ def select(
 
     Parameters
     ----------
-    family : Family or str
+    family : Family, str or mapping
         The model, or the name of a likelihood as in `moestat.fit`; a model's own number of experts
         does not matter.
     X : array_like or table of shape (n, d), str, or list of str

@@ -89,7 +89,7 @@ def inference_table(
     """
     kept = (0, 1, 2, 3, 4, 5, 6) if details else (0, 1, 2, 3, 6)
     names = ("what", summaries[0].axis, "runs", "share", "lowest", "highest", "missing")
-    table = WideTable(title, ["curve", names[0]], [names[at] for at in kept[1:]])
+    table = WideTable(title, ["curve", *names[:2]], [names[at] for at in kept[2:]])
     for summary in summaries:
         for row in _rows(summary):
             table.add_row(summary.curve.name, *(row[at] for at in kept))

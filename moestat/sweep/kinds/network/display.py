@@ -46,8 +46,8 @@ def networks_table(title: str, summaries: Sequence[NetworkSummary], details: boo
         The table.
     """
     names = tuple(METRICS) if details else _SHOWN
-    heads = (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed")
-    table = WideTable(title, ["curve"], heads)
+    heads = ("runs", *(METRICS[name] for name in names), "failed")
+    table = WideTable(title, ["curve", summaries[0].axis], heads)
     for summary in summaries:
         for cells in _rows(summary, names):
             table.add_row(summary.curve.name, *cells, str(summary.failed))

@@ -79,8 +79,8 @@ def trainings_table(
         The table.
     """
     names = _names(summaries, tuple(METRICS) if details else _BRIEF)
-    heads = (summaries[0].axis, "runs", *(METRICS[name] for name in names), "failed")
-    table = WideTable(title, ["method"], heads)
+    heads = ("runs", *(METRICS[name] for name in names), "failed")
+    table = WideTable(title, ["method", summaries[0].axis], heads)
     for summary in summaries:
         for x in _places(summary):
             found = summary.metrics[x]
