@@ -1,11 +1,11 @@
-"""One layer of experts, forward and backward: moestat's dispatch against five others.
+"""One layer of experts, forward and backward: moestat's dispatch against four others.
 
     python -m benchmarks.smoe
 
 d = 64, K = 2, float32, one thread.  Contenders: the loop of most libraries (for every expert, the
 rows that chose it, and an addition in place), a loop over masks, rows sorted and split in ten
-lines, `torch._grouped_mm`, and products of all experts with all rows.  They run in turn, each round
-in another order, and are compared by the median of the ratios of their processor times in a round.
+lines, and `torch._grouped_mm`.  They run in turn, each round in another order, and are compared by
+the median of the ratios of their processor times in a round.
 """
 
 from __future__ import annotations
@@ -84,22 +84,12 @@ class Grouped(SMoE):
         return torch.zeros_like(rows).index_add(0, row, answers)
 
 
-class AllRows(SMoE):
-    """Every expert on every row, and the answers of the chosen ones."""
-
-    def _combine(self, rows: Tensor, decision: Decision) -> Tensor:
-        answers = self.experts.every(rows)
-        row = torch.arange(len(rows)).unsqueeze(1)
-        return (decision.weights.unsqueeze(2) * answers[decision.chosen, row]).sum(1)
-
-
 CONTENDERS: dict[str, type[SMoE]] = {
     "moestat": SMoE,
     "usual loop": UsualLoop,
     "masks": Masks,
     "sort and split": SortAndSplit,
     "grouped_mm": Grouped,
-    "all rows": AllRows,
 }
 
 

@@ -176,6 +176,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     ),
     "The number of experts": (
         "select",
+        "stepwise",
         "estimation.inference.selection.Selection",
         "bootstrap_lrt",
         "estimation.inference.order.OrderTest",

@@ -20,6 +20,7 @@ from .estimation.inference.restricted import (
     fit_constrained as fit_constrained,
 )
 from .estimation.inference.selection import select as select
+from .estimation.inference.stepwise import stepwise as stepwise
 from .estimation.likelihood import (
     gate_probabilities as gate_probabilities,
     hessian as hessian,

@@ -179,7 +179,8 @@ FACTS = (
         "|sigma(s) E - sigma(s') E'| <= |s - s'| |E| / 4 + |E - E'|, since sigma has slopes of at"
         " most 1/4 and values of at most 1.  So a grid of mesh eps on the parameters is a cover in"
         " the sup norm of order eps^-P, and [f - eps, f + eps] are brackets.  Nothing of it asks"
-        " for a regime: the class holds the truth, and Propositions 1 and 3 hold in both.",
+        " for a regime: the class holds the truth, and Propositions 1 and 3 hold in both.  Written"
+        " out in docs/theory/short_proofs.md.",
         "Every bounded set.",
         "",
         (Inequality("equation-14", "attention"),),

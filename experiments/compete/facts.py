@@ -75,6 +75,21 @@ FACTS = (
         tuple(Sequence(f"gauss-hermite-{m}", power=2 * m) for m in (2, 3, 4)),
     ),
     Fact(
+        "per-input",
+        "Lines in a cell of m err by at most the (2 m)-th root of the distance, for any gates",
+        "compete",
+        ("Sec. 3, remark (ii)", "App. J, remark (iii)"),
+        "Linear experts, one input, distinct true lines; a compact set with every gate weight at"
+        " least omega > 0.  Errors are those of experts; of gate slopes nothing is said.",
+        "Proof in docs/rbar.md, Per input.  At one input the model is a mixture of normals, whose"
+        " distance from the truth's bounds the (2 m)-th power of the mean errors in a cell of m,"
+        " since rbar(m) = 2 m; over inputs this is (|da| + |db|)^(2 m).  With the density's rate,"
+        " (log n / n)^(1/2), maximum likelihood errs by (log n / n)^(1/(4 m)).",
+        "Every truth with distinct lines, whether other cells have one atom or several.",
+        "",
+        (Order(2, 4), Order(3, 6), Order(4, 8)),
+    ),
+    Fact(
         "entropy-of-lines",
         "Densities of competing normal experts are Lipschitz in the parameters",
         "compete",
@@ -86,7 +101,7 @@ FACTS = (
         " e^(-1/2) nu^(-1/2) in the mean and 1/(2 nu) in the variance: |p - p'| <= C |theta -"
         " theta'|, and a grid of mesh eps is a cover.  With the envelope B(y) of the proof, which"
         " has normal tails, the brackets [max(p - eps, 0), min(p + eps, B)] have squared L2 width"
-        " of at most 2 eps times the integral of B.",
+        " of at most 2 eps times the integral of B.  Written out in docs/theory/short_proofs.md.",
         "Every such set.",
         "",
         (Inequality("lemma-k.2", "compete"),),

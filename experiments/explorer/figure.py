@@ -38,9 +38,21 @@ ORDERS = (2, 4, 6, 8)
 INTRODUCTION = """# The bounds of the papers, explored without noise
 
 Written by `python -m experiments.explorer.figure`; `python -m experiments.explorer` prints
-the same numbers. For every bound d >~ D, with D a Voronoi loss and d the mean Hellinger distance
-(L2(mu) distance of regression functions), this is the least d that was found at decreasing values
-of D.
+the same numbers.
+
+A theorem of the papers is a bound d >~ D: there is a constant C > 0 with d >= C D for all fitted
+measures. **D** is the theorem's Voronoi loss, the distance of the fitted parameters to the true
+ones: fitted atoms are put to the nearest true one, and each adds its mass times powers of its
+errors. **d** is the distance of what they describe: the mean over inputs of the Hellinger distance
+of the densities, or for least squares the L2(mu) distance of the regression functions. For
+decreasing values of D the least d was searched for; the exponent r is that of d ~ D^r.
+
+A **case** is named after paper and theorem: mlmoe-1 is Theorem 1 of mlmoe, compete-32 Theorem 3.2
+and compete-J1 Theorem J.1 of compete, compete-v1-42 Theorem 4.2 of its first version, and
+softmax-m has m fitted atoms in a cell beside one of a single atom (softmax-22: two and two). What
+follows is the variant: a printed truth (table-2), masses as printed (unit), a part of the
+parameters (identified), or D with all exponents 1 (order). `python -m experiments.explorer CASE`
+runs one.
 
 - **bounded**: d / D stays away from 0, as the theorem says; the exponent of d against D is 1.
 - **falls**: d / D goes to 0. With all exponents of the loss 1 ("order of the worst deviation") this
@@ -77,7 +89,8 @@ def draw(found: Mapping[str, Mapping[str, Any]]) -> Figure:
         style = {"color": COLOURS[at % 7], "marker": MARKERS[at % 7], "ls": "-" if at < 7 else "--"}
         ratio = np.array(each["distance"]) / each["loss"]
         left.loglog(each["loss"], ratio, label=_titled(name), ms=4, lw=1, **style)
-    left.set_xlabel("loss D: distance of the parameters")
+    left.set_title("d / D: flat where the bound holds", fontsize="medium", loc="left")
+    left.set_xlabel("D: Voronoi loss, the distance of the parameters")
     left.set_ylabel("d / D, with d the distance of the densities")
     left.legend(**_BELOW)
     orders = {name: each for name, each in found.items() if CASES[name].deviations}
@@ -90,8 +103,9 @@ def draw(found: Mapping[str, Mapping[str, Any]]) -> Figure:
     for order in ORDERS:
         right.axhline(order, color="0.6", lw=0.8, zorder=0)
     right.set_ylim(0, 9)
-    right.set_xlabel("D with all exponents 1")
-    right.set_ylabel("local exponent of d")
+    right.set_title("Order of the worst deviation", fontsize="medium", loc="left")
+    right.set_xlabel("D with all exponents 1: size of the deviation")
+    right.set_ylabel("local exponent r of d ~ D$^r$")
     right.legend(**_BELOW)
     return figure
 

@@ -227,8 +227,9 @@ FACTS = (
         " + B |dalpha| + |dbeta|) + max_is (B |da| + |db|): Lipschitz with constant 1.  A grid of"
         " mesh eps on a bounded set of P parameters has of order eps^-P points, so that log N <= P"
         " log(C/eps); [p - eps, p + eps], cut at 0, are brackets of width 2 K eps in L1, and"
-        " squared Hellinger distances are at most half of that in L1.",
-        "Every bounded set.  The trials are a check of the constants, not the proof.",
+        " squared Hellinger distances are at most half of that in L1.  Written out in"
+        " docs/theory/short_proofs.md.",
+        "Every bounded set.",
         "",
         (Inequality("lemma-2", "mlmoe"),),
     ),

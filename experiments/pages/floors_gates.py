@@ -28,8 +28,12 @@ __all__ = ["MOST_PANELS", "Fall", "draw_falls", "keep", "picture_names", "write"
 MOST_PANELS = 4
 _CAPTION = (
     "Markers: the 90% quantile over data sets of the largest error of an expert in a cell of two;"
-    " numbers: its slope over the last four decades with a 95% bootstrap interval; dashed: slope of"
-    " the theorem over these decades, from the first truth's marker at their beginning."
+    " numbers: its slope over the last four decades with a 95% bootstrap interval; dashed, in each"
+    " curve's colour: slope of the theorem, from its marker at the beginning of these decades."
+)
+_RELATIVE = (
+    "  Quantiles are over those at the smallest size: this moves curves up and down and changes no"
+    " slope."
 )
 
 
@@ -105,7 +109,7 @@ def _picture(panels: Sequence[Sequence[Fall]], relative: bool) -> Figure:
             ax.set_ylabel(f"90% quantile{', relative to the first' if relative else ''}")
     for ax in grid[len(panels) :]:
         ax.set_axis_off()
-    caption(figure, _CAPTION)
+    caption(figure, _CAPTION + (_RELATIVE if relative else ""))
     return figure
 
 
@@ -114,16 +118,15 @@ def _panel(ax: Any, own: Sequence[Fall]) -> None:
         drawing = {k: v for k, v in marks(index).items() if k not in ("elinewidth", "capsize")}
         label = wrapped(f"{fall.curve}: {fall.slope}", 3.6, 9.0)
         ax.plot(fall.n, fall.quantile, label=label, **drawing)
-    first = own[0]
-    late = first.n[first.n >= 0.999e-4 * first.n[-1]]
-    line = first.quantile[first.n == late[0]] * (late / late[0]) ** first.theory
-    ax.plot(late, line, color="#666666", linestyle="--", linewidth=1.0, zorder=1,
-            label=f"theorem: {first.theory:g}")  # fmt: skip
+        late = fall.n[fall.n >= 0.999e-4 * fall.n[-1]]
+        line = fall.quantile[fall.n == late[0]] * (late / late[0]) ** fall.theory
+        ax.plot(late, line, color=drawing["color"], linestyle="--", linewidth=1.0, zorder=1)
+    ax.plot([], [], color="#666666", linestyle="--", label=f"theorem: {own[0].theory:g}")
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("sample size $n$")
     plain_axes(ax)
-    ax.legend(title=first.gate, fontsize="small", frameon=False, loc="lower left",
+    ax.legend(title=own[0].gate, fontsize="small", frameon=False, loc="lower left",
               bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2)  # fmt: skip
 
 

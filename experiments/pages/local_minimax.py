@@ -1,8 +1,9 @@
 """Truths that merge as n grows: the worst error over them, against the theorem's exponent.
 
-    python -m experiments.pages.local_minimax [FOLDER]
+    python -m experiments.pages.local_minimax [--redraw] [FOLDER]
 
-writes local_minimax.md into `figures`, or FOLDER.  The truth at a sample size n has two lines at
+writes local_minimax.json and its page local_minimax.md into `figures`, or FOLDER; with --redraw
+the page alone, from the kept result.  The truth at a sample size n has two lines at
 intercepts 0.5 +- d and variances 0.25 - d^2, which agree with one line in their first three
 moments, with d = c n^(-1/8) or c n^(-1/4); two atoms are fitted, with floored masses.  At a fixed
 truth both are estimated at n^(-1/2).  Over all truths no estimator does better than n^(-1/8), by
@@ -12,13 +13,15 @@ line.
 
 from __future__ import annotations
 
-import sys
+import argparse
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from experiments.folders import FIGURES
-from experiments.pages.floors import quantile_slope
+from experiments.pages.floors import QuantileSlope, quantile_slope
 from moestat.base.types import FloatArray
 from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.run.cell import run_cell
@@ -26,7 +29,7 @@ from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.read import parse_spec
 from moestat.sweep.store.record import DONE
 
-__all__ = ["intercept_errors", "spec_text"]
+__all__ = ["compute", "intercept_errors", "page", "spec_text"]
 
 SIZES = (10**8, 10**10, 10**12, 10**14)
 RATES, FACTORS, REPLICATES = (1 / 8, 1 / 4), (1.0, 2.0), 25
@@ -117,76 +120,128 @@ def intercept_errors(n: int, distance: float, replicates: int = REPLICATES) -> F
     return np.array(out)
 
 
-def page(sizes: tuple[int, ...] = SIZES, replicates: int = REPLICATES) -> str:
-    """The page, computed.
+Errors = dict[str, dict[int, list[float]]]
+"""Path d -> sample size -> errors, one per data set."""
+
+
+def _distance(path: str, n: int) -> float:
+    """D at a sample size, of a path by name."""
+    return {_path(f, r): f * n**-r for r in RATES for f in FACTORS}[path]
+
+
+def _path(factor: float, rate: float) -> str:
+    return f"{factor:g} n^(-1/{1 / rate:g})"
+
+
+def compute(sizes: Sequence[int] = SIZES, replicates: int = REPLICATES) -> Errors:
+    """The errors along every path: the larger one of the two intercepts of each data set."""
+    return {
+        _path(factor, rate): {
+            n: intercept_errors(n, factor * n**-rate, replicates).tolist() for n in sizes
+        }
+        for rate in RATES
+        for factor in FACTORS
+    }
+
+
+def page(found: Errors) -> str:
+    """The page of computed errors.
 
     Parameters
     ----------
-    sizes : tuple of int
-        Sample sizes.
-    replicates : int
-        Data sets per size and truth.
+    found : dict
+        As `compute` gives it.
 
     Returns
     -------
     str
         Markdown.
     """
-    slower: list[str] = []
-    lines = [
-        "# Truths that merge as n grows",
-        "",
-        "Two lines at intercepts 0.5 +- d, variances 0.25 - d^2, two atoms fitted with floored"
-        " masses;"
-        f" {replicates} data sets each.  Errors are the larger one of the two intercepts.  The"
-        f" minimax"
-        " rate over all such truths is n^(-1/8).",
-        "",
-        "| d | " + " | ".join(f"median at {n:.0e}" for n in sizes) + " | slope of the 90%"
-        " quantile |",
-        "|---|" + "---|" * (len(sizes) + 1),
-    ]
     rng = np.random.default_rng(0)
-    families = []
-    for rate in RATES:
-        for factor in FACTORS:
-            errors = [intercept_errors(n, factor * n**-rate, replicates) for n in sizes]
-            families.append(errors)
-            slope = quantile_slope(
-                np.repeat(np.array(sizes, float), [each.size for each in errors]),
-                np.concatenate(errors),
-                *(0.9, rng, 0.0),
-            )
-            told = (
-                "too few"
-                if slope is None
-                else f"{slope.slope:.3f} [{slope.low:.3f}, {slope.high:.3f}]"
-            )
-            medians = " | ".join(f"{np.median(each):.2g}" for each in errors)
-            lines.append(f"| {factor:g} n^(-1/{1 / rate:g}) | {medians} | {told} |")
-            if slope is not None and slope.low > _EXPONENT:
-                slower.append(f"{factor:g} n^(-1/{1 / rate:g})")
-    if len(sizes) < 2:
-        return "\n".join(lines) + "\n"
-    worst = [max(np.quantile(each, 0.9) for each in at) for at in zip(*families, strict=True)]
-    falls = np.polyfit(np.log(sizes), np.log(worst), 1)[0]
-    low, high = _interval(sizes, families, rng)
-    lines += [
-        "",
-        "The worst of these 90% quantiles is "
-        + ", ".join(f"{value:.2g} at {n:.0e}" for n, value in zip(sizes, worst, strict=True))
-        + f": it falls like n^({falls:.3f}), with a 95% interval of [{low:.3f}, {high:.3f}] of a"
-        " bootstrap over data sets, where the theorem's exponent is -0.125.",
-        "",
-        ("The interval holds it" if low <= _EXPONENT <= high else "The interval excludes it")
-        + ": that is the statement on the worst truth at each n.  Single rows need not fall so;"
-        f" slower, with an interval that excludes -0.125: {', '.join(slower) or 'none'}.",
+    families = {path: {n: np.array(each) for n, each in at.items()} for path, at in found.items()}
+    sizes = list(next(iter(families.values())))
+    slopes = {
+        path: quantile_slope(
+            np.repeat(np.array(sizes, float), [each.size for each in at.values()]),
+            np.concatenate(list(at.values())),
+            *(0.9, rng, 0.0),
+        )
+        for path, at in families.items()
+    }
+    rows = [
+        f"| {path} | {' | '.join(f'{np.median(each):.2g}' for each in at.values())} |"
+        f" {_told(slopes[path])} |"
+        for path, at in families.items()
     ]
-    return "\n".join(lines) + "\n"
+    count = max(each.size for at in families.values() for each in at.values())
+    return (
+        "\n".join(
+            [
+                *("# Truths that merge as n grows", ""),
+                *_conclusion(sizes, families, slopes, rng),
+                "Two lines at intercepts 0.5 +- d, variances 0.25 - d^2, two atoms fitted with"
+                f" floored masses; {count} data sets each.  Errors are the larger one of the two"
+                " intercepts.  The minimax rate over all such truths is n^(-1/8).  Slopes are over"
+                " all sizes, with 95% intervals of a bootstrap over data sets.",
+                "",
+                "| d | " + " | ".join(f"median at {n:.0e}" for n in sizes) + " | slope of the 90%"
+                " quantile |",
+                "|---|" + "---|" * (len(sizes) + 1),
+                *rows,
+            ]
+        )
+        + "\n"
+    )
+
+
+def _told(slope: QuantileSlope | None) -> str:
+    if slope is None:
+        return "too few"
+    return f"{slope.slope:.3f} [{slope.low:.3f}, {slope.high:.3f}]"
+
+
+def _conclusion(
+    sizes: Sequence[int],
+    families: Mapping[str, Mapping[int, FloatArray]],
+    slopes: Mapping[str, QuantileSlope | None],
+    rng: np.random.Generator,
+) -> list[str]:
+    """What the errors say about the theorem, and which paths differ from it by themselves."""
+    if len(sizes) < 2:
+        return []
+    paths = [list(at.values()) for at in families.values()]
+    worst = [max(np.quantile(each, 0.9) for each in at) for at in zip(*paths, strict=True)]
+    falls = np.polyfit(np.log(sizes), np.log(worst), 1)[0]
+    low, high = _interval(sizes, paths, rng)
+    holds = low <= _EXPONENT <= high
+    slower = [path for path, slope in slopes.items() if slope and slope.low > _EXPONENT]
+    faster = [path for path, slope in slopes.items() if slope and slope.high < _EXPONENT]
+    latest = max(slower, key=lambda path: slopes[path].slope, default="")  # type: ignore[union-attr]
+    at = families.get(latest, {})
+    shares = [np.median(at[n]) / _distance(latest, n) for n in at]
+    return [
+        f"**{'In agreement with the theorem' if holds else 'Against the theorem at these sizes'}:"
+        f" the worst error over these truths falls like n^({falls:.3f}), 95% interval [{low:.3f},"
+        f" {high:.3f}], where the theorem's exponent is -0.125.**  The worst 90% quantile is "
+        + ", ".join(f"{value:.2g} at {n:.0e}" for n, value in zip(sizes, worst, strict=True))
+        + ".  The theorem is about this worst truth at each n, which is not on one path d.",
+        "",
+        "The upper quantiles on each of these paths fall like n^(-1/8) in the limit: with d = c"
+        " n^(-1/8) the experiment is the same at every n in the limit, and lines n^(-1/4) apart are"
+        " one line to it.  A path whose interval excludes -0.125 is not there yet at these sizes:"
+        f" slower are {', '.join(slower) or 'none'}; faster {', '.join(faster) or 'none'}.  "
+        + (
+            f"The slowest, {latest}, has errors of {shares[0]:.0%} of d at {sizes[0]:.0e} and"
+            f" {shares[-1]:.0%} at {sizes[-1]:.0e}."
+            if slower
+            else ""
+        ),
+        "",
+    ]
 
 
 def _interval(
-    sizes: tuple[int, ...], families: list[list[FloatArray]], rng: np.random.Generator
+    sizes: Sequence[int], families: Sequence[Sequence[FloatArray]], rng: np.random.Generator
 ) -> FloatArray:
     """The 95% percentile interval of the slope of the worst 90% quantile."""
     worst = np.zeros((len(sizes), _BOOTSTRAP))
@@ -199,9 +254,22 @@ def _interval(
 
 
 def main() -> None:
-    """Compute and write the page."""
-    out = (Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURES) / "local_minimax.md"
-    out.write_text(page(), encoding="utf-8")
+    """Compute the errors, or take the kept ones, and write result and page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--redraw", action="store_true", help="write the page of kept errors")
+    parser.add_argument("folder", type=Path, nargs="?", default=FIGURES)
+    given = parser.parse_args()
+    kept = given.folder / "local_minimax.json"
+    if not given.redraw:
+        rounded = {
+            path: {n: [float(f"{error:.6g}") for error in each] for n, each in at.items()}
+            for path, at in compute().items()
+        }
+        kept.write_text(json.dumps(rounded) + "\n", encoding="utf-8")
+    read = json.loads(kept.read_text(encoding="utf-8"))
+    found = {path: {int(n): each for n, each in at.items()} for path, at in read.items()}
+    out = kept.with_suffix(".md")
+    out.write_text(page(found), encoding="utf-8")
     print(out)
 
 

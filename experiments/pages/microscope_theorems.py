@@ -165,6 +165,13 @@ THEOREMS: dict[str, list[Prediction]] = {
     "Pham et al. (2026), Theorem 3 at Table 4's truth": published("euclidean", "D3", HALF),
 }
 
+AGREEING = (
+    "How many slopes agree with the exponent of a bound counts what is seen here and refutes"
+    " nothing: in cells of several atoms the bounds of -1/4 and slower are on errors times masses,"
+    " the errors here are without them, and where an extra atom is light its error need not fall."
+)
+"""Read before the table of exponents."""
+
 # What a truth or a gate leaves free, and what it says about a theorem.
 RIDGES = {
     ("microscope_mlmoe", "inner, k = 2"): (
@@ -226,7 +233,8 @@ def summary(predictions: list[Prediction], found: Found) -> str:
 
 def sightings(found: Found) -> list[str]:
     """Each exponent with how often it was predicted and seen, and by which theorems' quantities."""
-    lines = ["| exponent | predicted | seen | where |", "|---|---|---|---|"]
+    lines = ["| exponent of the bound | quantities | slope agrees with it | where |"]
+    lines.append("|---|---|---|---|")
     for exponent in (HALF, QUARTER, SIXTH, EIGHTH, TWELFTH):
         predicted, where = 0, []
         for theorem, predictions in THEOREMS.items():
@@ -293,7 +301,7 @@ def page(found: Found) -> str:
         " figures/NAME.sqlite` makes one, and `python -m experiments.pages.microscope_theorems`"
         " this page, which is anew only when they are.",
     ]
-    lines += ["", *sightings(found)]
+    lines += ["", AGREEING, "", *sightings(found)]
     for theorem, predictions in THEOREMS.items():
         lines += ["", f"## {theorem}", "", summary(predictions, found)]
         rows = [result[0] for p in predictions if (result := verdict(p, found)) is not None]

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from experiments.claims import rules
 from experiments.claims.claim import PAPERS
+from experiments.claims.kinds import Inequality
 from experiments.verify.measured import command
 from experiments.verify.verification import NOT_RUN, ClaimResult, FactResult, Verification
 
@@ -27,9 +28,10 @@ least {rules.STEEP:g}.  A slope agrees if its 95% interval over the last four de
 predicted exponent (with its log factor), lies below 0 and is at most {rules.WIDE:g} to either side,
 with {rules.CERTIFIED:.0%} of the fits certified: an estimate that is no certified maximum says
 nothing on maximum likelihood, and one in ten is what a handful of fits on a bound amounts to.  The
-rate of cells of several atoms is read off the 90% quantile of errors with floored masses, since in
-half of the data sets errors fall faster (see the page on the limit law): it agrees if its interval
-is as narrow and holds the exponent, not 0.  A slope alone never refutes.
+rate of cells of several atoms is read off the 90% quantile of errors with floored masses, since
+errors fall faster in half of the data sets (proved for cells of two, see the page on the limit
+law): it agrees if its interval is as narrow and holds the exponent, not 0.  A slope alone never
+refutes.
 
 Masses: mlmoe's losses are printed with masses exp(gamma) as they are, and so are compete's; the
 pairs opposite-scores, constant-gate, common-factor and doubled-* take them so.  Everywhere else the
@@ -145,7 +147,9 @@ def fact_markdown(result: FactResult) -> str:
     ]
     if fact.repair:
         lines.append(f"- Repair: {_plain(fact.repair)}")
-    lines += [f"- Reproduced by: `python -m experiments.verify fact {fact.name}`"]
+    tried = not fact.scope and all(isinstance(each, Inequality) for each in fact.checks)
+    head = "The proof is above; its inequalities are tried by" if tried else "Reproduced by"
+    lines += [f"- {head}: `python -m experiments.verify fact {fact.name}`"]
     lines += [
         f"  - {each.check.name}: {_plain(each.text)}: **{_SEEN[each.outcome]}**"
         + (f"; {_plain(each.check.about)}" if each.check.about else "")

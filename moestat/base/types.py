@@ -279,6 +279,9 @@ class Likelihood:
         ``law(eta)``: the distribution of the response at predictors (..., n_predictors, n), as
         frozen in scipy.stats: of counts where `counts`, else of numbers between the `ends`; None
         for normal responses and classes.
+    given : callable or None
+        ``given(y)``: the likelihood at what encoded responses say besides, such as numbers of
+        trials, with the laws and draws of these rows; None where they say nothing else.
     counts : bool
         Whether the response is a count.
     ends : (float, float)
@@ -319,6 +322,7 @@ class Likelihood:
     spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
     link: Callable[..., Any] | None = field(default=None, repr=False)
     law: Callable[..., Any] | None = field(default=None, repr=False)
+    given: Callable[[Any], Likelihood] | None = field(default=None, repr=False)
     counts: bool = False
     ends: tuple[float, float] = (-np.inf, np.inf)
     shapes: tuple[str, ...] = ()
@@ -330,6 +334,10 @@ class Likelihood:
     limits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     configure: Callable[..., Likelihood] | None = field(default=None, repr=False)
+
+    def level(self, y: Any) -> FloatArray:
+        """Encoded responses (n,) as numbers: a bound of a censored one, a share of trials."""
+        return np.real(y) if self.given is None else np.real(y) / np.imag(y)
 
     @property
     def inside(self) -> complex:

@@ -129,8 +129,10 @@ class Blocks:
                 raise ValueError(f"{name} must be an array of one row or more, got a number")
         check_aligned({"X": X, "y": y, "sample_weight": sample_weight})
         lengths = [len(part) for part in parts]
-        if min(lengths) != max(lengths) or not lengths[0]:
+        if min(lengths) != max(lengths):
             raise ValueError(f"X, y and sample_weight must have the same length, got {lengths}")
+        if not lengths[0]:
+            raise ValueError("X has no rows")
         positive_int("rows", rows, maximum=None)
         names = [*getattr(X, "columns", ())]
         named = bool(names) and all(isinstance(name, str) for name in names)

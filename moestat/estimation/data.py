@@ -160,6 +160,8 @@ def read_data(
         if name == "y" or parts[name] is not None
     }
     n = inputs.design.shape[1]
+    if n == 0:
+        raise ValueError("X has no rows")
     for name, column in series.items():
         given = column.values.shape
         if given[0] != n and name == "groups":
@@ -174,7 +176,7 @@ def read_data(
     if kept is not None:
         series = {name: column.at(kept) for name, column in series.items()}
     if by_name:
-        own = _with_bounds(own, series["y"])
+        own = _of_two_columns(own, series["y"])
     values, labels = _read_response(own, series["y"], classes)
     if by_name:
         sizes = {} if labels is None else {"n_classes": len(labels)}
@@ -246,7 +248,7 @@ def _read_response(model: Any, column: Column, classes: Sequence[Any] | None) ->
     """Responses as fits read them, and labels of classes or None."""
     named = not isinstance(model, Family)
     likelihood = configured(LIKELIHOODS, model) if named else model.likelihood
-    if column.values.ndim != 1 and "censored" not in likelihood.options:
+    if column.values.ndim != 1 and likelihood.dtype is not np.complex128:
         raise ValueError(f"y must have shape (n,), got {column.values.shape}")
     if likelihood.support is not None:
         values, labels = read_labels(column, None if named else model.n_classes, classes)
@@ -259,12 +261,19 @@ def _read_response(model: Any, column: Column, classes: Sequence[Any] | None) ->
     return values, None
 
 
-def _with_bounds(model: str | Mapping[str, Any], column: Column) -> str | Mapping[str, Any]:
-    """The name of a likelihood, or its table, of censored responses where y has two columns."""
+def _of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Mapping[str, Any]:
+    """Where y has two columns the table of the likelihood that they are for.
+
+    They are bounds of censored responses, or numbers of successes and failures.
+    """
     make = configured(LIKELIHOODS, model).configure
-    if column.values.ndim == 1 or make is None or "censored" not in signature(make).parameters:
-        return model
-    return {"name": model if isinstance(model, str) else model["name"], "censored": True}
+    known = {} if make is None else signature(make).parameters
+    name = model if isinstance(model, str) else model["name"]
+    if column.values.ndim == 2:
+        for option, value in (("censored", True), ("trials", "rows")):
+            if option in known:
+                return {"name": name, option: value}
+    return model
 
 
 def _numbers(likelihood: Likelihood, column: Column) -> FloatArray:

@@ -105,11 +105,12 @@ def check_response(family: Family, response: Any) -> None:
     likelihood = family.likelihood
     if likelihood.counts:
         assert likelihood.link is not None
-        if not np.any(response):
+        level = float(np.mean(likelihood.level(response)))
+        if level == 0.0 and not ("censored" in likelihood.options and np.any(response)):
             raise ValueError("y is 0 everywhere; the predictor of its mean would diverge")
         with np.errstate(divide="ignore"):
-            end = np.isinf(likelihood.link(float(np.mean(response))))
-        if end:
+            end = np.isinf(likelihood.link(level))
+        if level > 0.0 and end:
             raise ValueError("y is the number of trials everywhere; its predictor would diverge")
         return
     if likelihood.support is None:
@@ -352,9 +353,9 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
         f"X, n_experts: a fit of {P:,} parameters to {n:,} rows",
         "; take fewer experts or inputs",
     )
-    is_censored = np.iscomplexobj(problem.data.y)
-    given = (family.ties, job.groups is not None, is_censored)
-    for name, is_given in zip(("equal", "groups", "censored"), given, strict=True):
+    has_two = np.iscomplexobj(problem.data.y)
+    given = (family.ties, job.groups is not None, has_two)
+    for name, is_given in zip(("equal", "groups", "y of two columns"), given, strict=True):
         if is_given and not isinstance(target, Cores):
             raise ValueError(f"{name}: such fits run on the processor; leave out target=")
         if is_given and has_kinks(family):
@@ -599,7 +600,8 @@ def fit(
         labels, the last one the reference; with K classes given, integers in 1..K are their
         numbers.  A series must have the index of X.  Two columns are a lower and an upper bound
         of each response, infinite where there is none and equal where it is known: censored
-        responses of "gaussian", "log-normal", "weibull" and "exponential".
+        responses of "gaussian", "log-normal", "weibull", "exponential" and "poisson"; of "binomial"
+        they are numbers of successes and failures.
     solver : Solver, optional
         By default `moestat.solvers.Newton`, `moestat.solvers.QuasiNewton` for more than 70
         parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +27,7 @@ from moestat.estimation.inference.prediction import (
     variance,
 )
 from moestat.estimation.reading.inputs import Inputs
-from moestat.estimation.reading.table import Table, check_aligned
+from moestat.estimation.reading.table import Table, as_column, check_aligned, no_missing
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers.problem import Objective, Problem, Request, Sample
@@ -91,6 +92,13 @@ class Predicting:
         table = Table((), rows.features is not None, len(rows.X), rows.index)
         return Inputs(np.ascontiguousarray(rows.X.T), rows.features, table)
 
+    def _some(self, X: Any) -> Inputs:
+        """Inputs of one row or more."""
+        inputs = self._inputs(X)
+        if not inputs.design.shape[1]:
+            raise ValueError("X has no rows")
+        return inputs
+
     def _sample(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Inputs, Sample]:
         """Rows with responses, new ones or those of the fit."""
         inputs, family = self._inputs(X), self.family
@@ -103,7 +111,27 @@ class Predicting:
         n = inputs.design.shape[1]
         if len(response) != n:
             raise ValueError(f"X has {n} samples but y has {len(response)}")
+        if sample_weight is not None:
+            check_aligned({"X": inputs.table, "sample_weight": sample_weight})
+            weight = as_column("sample_weight", sample_weight).numbers("sample_weight")
         return inputs, Sample(inputs.design, response, as_weights(weight, n), whole=True)
+
+    def _of_rows(self, name: str, given: Any) -> Any:
+        """Labels (n,) of the rows of the fit; of all rows given to it those that it has used."""
+        if given is None:
+            return None
+        rows, column = self.rows, as_column(name, given)
+        n = len(rows.y)
+        if rows.kept is not None and len(column.values) == n + rows.dropped:
+            column = column.at(rows.kept)
+            given = given.iloc[rows.kept] if hasattr(given, "iloc") else None
+        if column.values.shape != (n,):
+            raise ValueError(
+                f"{name} must hold one label per row, shape ({n},), got {column.values.shape}"
+            )
+        check_aligned({"X": self._inputs().table, name: given})
+        no_missing(name, column.missing)
+        return column.values
 
     @property
     def _labels(self) -> list[Any]:
@@ -226,11 +254,18 @@ class Predicting:
             y = np.full(self._inputs(X).design.shape[1], y)
         inputs, rows = self._sample(X, y)
         if kind == "cdf":
-            response = self.family.likelihood.decode(rows.y)
+            family, response = self.family, self.family.likelihood.decode(rows.y)
+            if family.likelihood.given is not None:
+                family, response = self._at_rows(rows.y), np.real(rows.y)
             return inputs.like(
-                distribution(self.family, self.theta, inputs.matrix, response, self._noise)
+                distribution(family, self.theta, inputs.matrix, response, self._noise)
             )
         return inputs.like(np.exp(self._log_density(rows)))
+
+    def _at_rows(self, y: Any) -> Family:
+        """The family at what encoded responses say besides, such as numbers of trials."""
+        given = self.family.likelihood.given
+        return self.family if given is None else replace(self.family, likelihood=given(y))
 
     def predict_proba(self, X: Any = None) -> Any:
         """Class probabilities (n, K) at inputs X (n, d), classes in the order of their labels."""
@@ -286,6 +321,8 @@ class Predicting:
         if X is None and y is None and sample_weight is None:
             return self.llf
         _, rows = self._sample(X, y, sample_weight)
+        if not rows.size:
+            raise ValueError("X has no rows")
         if self.family.is_regression:
             residual = rows.y - self.family.regression(self.theta, rows.X)[0]
             half = 0.5 * float(rows.weight @ residual**2)
@@ -353,13 +390,14 @@ class Predicting:
         >>> result.simulate([0.0, 0.5], rng=0).shape
         (2,)
         """
-        inputs = self._inputs(X)
+        inputs = self._some(X)
         n = inputs.design.shape[1]
         design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(n)))
-        _, y = sample(self.family, self.theta, n, rng, design, noise=self._noise)
+        own = self._at_rows(self._sample(None, None)[1].y) if X is None else self.family
+        _, y = sample(own, self.theta, n, rng, design, noise=self._noise)
         if self.family.likelihood.support is not None:
             y = np.asarray(self._labels)[y - 1]
-        return inputs.like(y, self._response)
+        return inputs.like(y, self._response if y.ndim == 1 else ("successes", "failures"))
 
     def get_prediction(self, X: Any = None) -> Prediction:
         """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
@@ -377,7 +415,7 @@ class Predicting:
         >>> result.get_prediction([0.0]).conf_int().shape
         (1, 2)
         """
-        inputs = self._inputs(X)
+        inputs = self._some(X)
         prediction = predict_with_errors(
             self.family,
             self.theta,
@@ -428,9 +466,11 @@ class Predicting:
     @property
     def resid(self) -> Any:
         """Responses less fitted values (n,); for classes indicators less probabilities (n, K)."""
-        y = self.rows.y
-        if np.ndim(y) == 2:
+        y, likelihood = self.rows.y, self.family.likelihood
+        if "censored" in likelihood.options:
             raise ValueError("censored responses have no residuals; see quantile_residuals")
+        if likelihood.given is not None:
+            y = likelihood.level(likelihood.encode(y, 1))
         if self.family.likelihood.support is not None:
             y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
         return y - self.fittedvalues

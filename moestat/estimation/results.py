@@ -37,7 +37,6 @@ from moestat.estimation.pictures import Pictures
 from moestat.estimation.predicting import Predicting
 from moestat.estimation.priors import Prior
 from moestat.estimation.reading.formula import FormulaInputs
-from moestat.estimation.reading.table import as_column, check_aligned, no_missing
 from moestat.estimation.relabel import relabelled
 from moestat.estimation.storage import read_record, write_record
 from moestat.estimation.summary import Summary, estimates, summarise, tidy
@@ -298,7 +297,7 @@ class MoEResults(Predicting, Criteria, Pictures):
             kind = "pairs" if groups is None else "cluster"
             robust = self.bootstrap(n_resamples, kind, groups=groups, rng=rng).cov_params()
         elif cov_type in KINDS:
-            own = self._groups(groups) if cov_type == "cluster" else groups
+            own = self._of_rows("groups", groups) if cov_type == "cluster" else groups
             robust = robust_covariance(self, cov_type, own)
         else:
             known = ", ".join((*KINDS, "bootstrap"))
@@ -346,17 +345,7 @@ class MoEResults(Predicting, Criteria, Pictures):
         >>> result.bootstrap(20, rng=0).conf_int().shape
         (5, 2)
         """
-        own = self._groups(groups) if kind == "cluster" else groups
-        return bootstrap(self, n_resamples, kind, groups=own, rng=rng, verbose=verbose)
-
-    def _groups(self, groups: Any) -> Any:
-        """Label of each row's group (n,), in the order of the rows of the fit."""
-        if groups is None:
-            return None
-        check_aligned({"X": self._inputs().table, "groups": groups})
-        column = as_column("groups", groups)
-        no_missing("groups", column.missing)
-        return column.values
+        return bootstrap(self, n_resamples, kind, groups=groups, rng=rng, verbose=verbose)
 
     def profile(self, name: str, alpha: float = 0.05) -> Profile:
         """The profile likelihood interval of the parameter called `name`, `moestat.profile`.
@@ -614,12 +603,7 @@ class MoEResults(Predicting, Criteria, Pictures):
         """
         import pandas as pd
 
-        if np.shape(labels) != (self.weight.size,):
-            raise ValueError(
-                f"labels must hold one label per row, shape ({self.weight.size},), got"
-                f" {np.shape(labels)}"
-            )
-        names, table = classification_table(self.responsibilities, labels)
+        names, table = classification_table(self.responsibilities, self._of_rows("labels", labels))
         experts = pd.Index(range(1, self.family.n_experts + 1), name="expert")
         return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
 

@@ -274,7 +274,8 @@ class _Scale:
         """Mean and standard deviation of a continuous response; 0 and 1 for classes."""
         if self.problem.family.likelihood.support is not None:
             return 0.0, 1.0
-        y, weight = np.real(self.problem.data.y), self.problem.data.weight
+        level, weight = self.problem.family.likelihood.level, self.problem.data.weight
+        y = level(self.problem.data.y)
         centre = float(np.average(y, weights=weight))
         return centre, float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
 

@@ -216,7 +216,8 @@ _TEX: dict[str, str] = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    "|": r"\textbar{}",
+    "|": "$|$",
+    "`": r"\textasciigrave{}",
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
 }
 

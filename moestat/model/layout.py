@@ -158,6 +158,12 @@ class ParameterLayout:
         return position
 
     @cached_property
+    def places(self) -> IntArray:
+        """Positions in theta of the q coefficients of each atom, channel by channel, (k, q)."""
+        channels = zip(self.index.T, self.width, strict=True)
+        return np.concatenate([at[:, None] + np.arange(w) for at, w in channels], axis=1)
+
+    @cached_property
     def blocks(self) -> dict[str, IntArray]:
         """Positions in theta of each named block.
 

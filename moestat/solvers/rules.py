@@ -253,7 +253,7 @@ class WorkRules(NamedTuple):
     part: int = 1 << 14
     parts: int = 8
     preview_part: int = 1 << 11
-    group_rows: int = 8192
+    group_rows: int = 2048
     metric_rows: int = 20_000
     values: int = 1 << 16
 

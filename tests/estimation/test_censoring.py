@@ -127,6 +127,41 @@ def test_mixtures_of_censored_times(tmp_path):
         result.resid.sum()
 
 
+def test_censored_counts_are_those_of_the_law():
+    """Values beside scipy's, far tails among them; derivatives beside their differences."""
+    family = moestat.family({"name": "poisson", "censored": True}, gate="softmax", n_experts=1)
+    rows = [[3, 3], [0, 2], [4, np.inf], [2, 7], [60, np.inf], [50, 55], [0, 0], [1, np.inf]]
+    y = np.array([row for row in rows for _ in range(3)], dtype=float)
+    x = np.tile([-2.0, 0.5, 3.0], len(rows))
+    theta = family.pack({"beta0": [0], "beta1": [0], "b": [1.0], "a": [1.0]})
+    law = stats.poisson(np.exp(1.0 + x))
+    low, high = y.T
+    short = np.where(np.isinf(high), 0.0, high)
+    several = [law.pmf(low + j) * (low + j <= short) for j in range(8)]
+    part = np.where(np.isinf(high), law.sf(low - 1), np.sum(several, axis=0))
+    assert np.allclose(family.log_density(theta, x, y), np.log(part), rtol=1e-10)
+    slope, bend = (f(family, theta, x, y) for f in (moestat.score, moestat.hessian))
+    for j in (2, 3):
+        step = 1e-5 * np.eye(4)[j]
+        up, down = (family.log_density(theta + s, x, y).sum() for s in (step, -step))
+        assert (up - down) / 2e-5 == pytest.approx(slope[j], rel=1e-7)
+        up, down = (moestat.score(family, theta + s, x, y) for s in (step, -step))
+        assert np.allclose((up - down) / 2e-5, bend[j], rtol=1e-7)
+
+
+def test_mixtures_of_counts_up_to_a_limit():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=600)
+    y = rng.poisson(np.exp(np.where(rng.random(600) < 0.4, 2.0 + 0.5 * x, -x)))
+    table = {"x": x, "low": np.minimum(y, 8), "high": np.where(y >= 8, np.inf, y)}
+    result = moestat.fit_formula("cbind(low, high) ~ x | 1", table, "poisson", rng=0)
+    assert result.certificate.certified
+    errors = result.family.unpack(np.asarray(result.bse))["b"]
+    order = np.argsort(result.blocks["b"])
+    assert np.all(np.abs(result.blocks["b"] - [0.0, 2.0])[order] < 4 * errors[order])
+    assert stats.kstest(result.quantile_residuals(rng=0), "norm").pvalue > 1e-3
+
+
 def test_wrong_bounds_are_one_clear_error():
     x = np.linspace(-1, 1, 4)
     good = np.array([[1.0, 1.0], [2.0, np.inf], [0.5, 0.7], [3.0, 3.0]])
@@ -135,7 +170,8 @@ def test_wrong_bounds_are_one_clear_error():
         ("weibull", [-1.0, 1.0], "positive numbers; got -1"),
         ("weibull", [np.nan, 1.0], "missing values"),
         ("gaussian", [-np.inf, np.inf], "one of them finite"),
-        ("poisson", [1.0, 2.0], "y must have shape"),
+        ("gamma", [1.0, 2.0], "y must have shape"),
+        ("poisson", [1.0, 2.5], "whole numbers from 0; got 0.5"),
     ):
         y = good.copy()
         y[1] = row

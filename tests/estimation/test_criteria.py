@@ -121,3 +121,28 @@ def test_selection_compares_formulas(data):
     assert moestat.dendrogram(one.best).nobs == 300
     with pytest.raises(ValueError, match="needs a table"):
         moestat.select("gaussian", formulas)
+
+
+def test_terms_are_searched_one_at_a_time():
+    rng = np.random.default_rng(0)
+    table = {name: rng.normal(size=250) for name in ("a", "b c", "z")}
+    table["y"] = np.where(table["z"] > 0, 3 + table["a"], -3) + 0.5 * rng.normal(size=250)
+    found = moestat.stepwise("y ~ a * `b c` | z + `b c`", table, rng=0, n_starts=4)
+    assert found.chosen() == ("y ~ a | z", 2)
+    assert len(found.results) == len(found.table["bic"])
+    assert not any("a:" in text and "+ `b c`" not in text for text, _ in found.results)
+    again = moestat.stepwise("y ~ a | z", table, start="y ~ a | 1", rng=0, n_starts=4)
+    assert again.chosen() == ("y ~ a | z", 2)
+    with pytest.raises(ValueError, match="has the terms z, which the formula does not have"):
+        moestat.stepwise("y ~ a | 1", table, start="y ~ z | 1")
+
+
+def test_a_path_of_priors_is_compared_by_its_degrees_of_freedom():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 30))
+    y = X[:, 0] + 0.5 * rng.normal(size=60)
+    path = [moestat.Prior(experts=s) for s in (0.02, 0.2)]
+    found = moestat.select("gaussian", X, y, k=(1,), prior=path, folds=3, rng=0)
+    assert list(found.results) == [(prior, 1) for prior in path]
+    assert found.table["df"][0] < found.table["df"][1] < 32
+    assert "Prior(" in str(found)

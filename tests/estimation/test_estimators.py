@@ -12,13 +12,15 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+import moestat
 from moestat.base.warnings import ConstantColumnWarning
 from moestat.estimation.estimators import MoEClassifier, MoERegressor
 from moestat.estimation.starts import RandomStarts
@@ -172,6 +174,56 @@ def test_solvers_starts_and_bounds_are_those_of_a_fit(wave):
         assert np.abs(model.results_.blocks["a"]).max() <= 1.0
     one = MoERegressor(starts=[RandomStarts(1)], **options).fit(X, y)
     assert one.results_.certificate.n_starts == 1
+
+
+COUNTS = np.random.default_rng(2).poisson(3.0, 1500)
+
+
+@pytest.mark.parametrize(("likelihood", "y"), [("poisson", COUNTS), ("gamma", COUNTS + 0.5)])
+def test_likelihoods_are_those_of_fits(likelihood, y, wave):
+    """Scores are log-densities of the rows, deviations those of new responses."""
+    X, _ = wave
+    model = MoERegressor(1, likelihood=likelihood, random_state=0).fit(X, y)
+    result = moestat.fit(likelihood, X, y, n_experts=1, rng=0)
+    assert model.results_.llf == pytest.approx(result.llf)
+    assert model.score_samples(X, y).sum() == pytest.approx(result.llf)
+    mean, deviation = model.predict(X, return_std=True)
+    assert np.allclose(mean, result.predict(X))
+    assert np.allclose(deviation**2, result.predict(X, "variance"))
+    assert np.mean(((y - mean) / deviation) ** 2) == pytest.approx(1.0, abs=0.3)
+    assert clone(model).get_params()["likelihood"] == likelihood
+    with pytest.raises(ValueError, match=r"unknown likelihood|likelihood"):
+        MoERegressor(likelihood="normal").fit(X, y)
+
+
+def test_iterations_and_logarithms_of_probabilities(wave):
+    X, y = wave
+    model = MoEClassifier(1, random_state=0).fit(X, y)
+    assert isinstance(model.n_iter_, int)
+    assert model.n_iter_ == max(1, model.results_.certificate.iterations)
+    assert np.allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
+    likely = model.predict_log_proba(X)[np.arange(len(y)), (y == "low").astype(int)]
+    assert np.allclose(model.score_samples(X, y), likely)
+    assert np.allclose(model.score_samples(X), model.predict_log_proba(X).max(axis=1))
+    with pytest.raises(NotFittedError):
+        _ = MoEClassifier().n_iter_
+
+
+def test_weights_are_routed_through_pipelines_and_searches(wave):
+    """What is asked for arrives at the fit, and what is not does not."""
+    X, y = wave
+    weight = np.where(X[:, 0] > 0, 3.0, 1.0)
+    with config_context(enable_metadata_routing=True):
+        asked = MoEClassifier(1, random_state=0).set_fit_request(sample_weight=True)
+        asked.set_score_request(sample_weight=True)
+        pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), asked)
+        fitted = pipe.fit(X, y, sample_weight=weight)[-1]
+        assert fitted.results_.nobs == weight.sum()
+        search = GridSearchCV(asked, {"gate": ["softmax"]}, cv=2)
+        assert search.fit(X, y, sample_weight=weight).best_estimator_.results_.nobs == weight.sum()
+        unasked = MoEClassifier(1, random_state=0).set_fit_request(sample_weight=False)
+        with pytest.raises(TypeError, match="sample_weight"):
+            make_pipeline(unasked).fit(X, y, sample_weight=weight)
 
 
 def test_constant_columns_are_held(wave):

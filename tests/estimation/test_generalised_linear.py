@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy.stats import kstest
 
 import moestat
-from moestat.base.warnings import OptimumWarning
+from moestat.base.warnings import LimitWarning
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from tests import oracle
 from tests.kinds import random_theta
@@ -80,7 +81,7 @@ def test_one_negative_binomial_expert_is_that_of_statsmodels(counts):
 def test_a_negative_binomial_of_no_dispersion_is_poisson(counts):
     x, _ = counts
     y = np.random.default_rng(1).binomial(20, 0.3 + 0.2 * x)  # less variable than Poisson
-    with pytest.warns(OptimumWarning, match="bound"):
+    with pytest.warns(LimitWarning, match="becomes poisson"):
         mine = moestat.fit("negative-binomial", x, y, n_experts=1, rng=0)
     other = moestat.fit("poisson", x, y, n_experts=1, rng=0)
     assert mine.llf == pytest.approx(other.llf, abs=1e-3)
@@ -145,6 +146,36 @@ def test_two_binomial_experts_are_those_of_flexmix(successes, tmp_path):
     assert again.family.n_free_params == 6
 
 
+def test_trials_by_row_are_a_generalised_linear_model_and_its_mixture(tmp_path):
+    rng = np.random.default_rng(3)
+    x, n = rng.normal(size=400), rng.integers(1, 30, 400)
+    p = 1 / (1 + np.exp(-np.where(rng.random(400) < 0.4, 1.5 + x, -1 - 0.5 * x)))
+    table = pd.DataFrame({"x": x, "s": rng.binomial(n, p), "n": n})
+    both = np.column_stack([table.s, n - table.s])
+    one = moestat.fit("binomial", table[["x"]], both, n_experts=1, rng=0)
+    glm = sm.GLM(both, sm.add_constant(x), family=sm.families.Binomial()).fit(tol=1e-14)
+    names = ["b[0]", "a[0,x]"]
+    assert np.allclose(one.params[names], glm.params, rtol=1e-8)
+    assert np.allclose(one.bse[names], glm.bse, rtol=1e-8)
+    assert one.llf == pytest.approx(glm.llf, rel=1e-11)
+    assert np.allclose(one.predict(table[["x"]]), glm.predict(), rtol=1e-8)
+    assert np.allclose(one.resid, glm.resid_response / n, rtol=1e-7, atol=1e-9)
+    two = moestat.fit_formula("cbind(s, n - s) ~ x", table, "binomial", rng=0)
+    assert two.certificate.certified
+    assert two.llf == pytest.approx(two.log_likelihood(table), rel=1e-12)
+    # In rows of one number of trials it is the likelihood of that number.
+    same = both * 0 + np.column_stack([table.s % 9, 8 - table.s % 9])
+    rows, eight = ({"name": "binomial", "trials": t} for t in ("rows", 8))
+    assert moestat.fit(rows, x, same, rng=0).llf == pytest.approx(
+        moestat.fit(eight, x, same[:, 0], rng=0).llf, rel=1e-9
+    )
+    assert kstest(two.quantile_residuals(rng=0), "norm").pvalue > 1e-3
+    assert np.array_equal(two.simulate(rng=0).sum(axis=1), n)
+    assert two.bootstrap(5, kind="parametric", rng=0).replicates.shape[0] > 2
+    two.save(tmp_path / "fit.npz")
+    assert np.array_equal(moestat.load(tmp_path / "fit.npz").predict(table), two.predict(table))
+
+
 def test_derivatives_of_several_trials_are_those_of_the_formula():
     family = moestat.family({"name": "binomial", "trials": 6}, gate="softmax", n_experts=3)
     rng = np.random.default_rng(0)
@@ -185,6 +216,8 @@ def test_responses_of_another_kind_are_one_clear_error():
         ("negative-binomial", np.zeros(20), "y is 0 everywhere"),
         (EIGHT, np.arange(20), "y must be at most the number of trials, 8; got 19"),
         (EIGHT, np.full(20, 8), "y is the number of trials everywhere"),
+        ("binomial", np.zeros((20, 2)), "row 0 .from 0. has no trials"),
+        ("binomial", np.ones((20, 2)) - [1, 0], "y is 0 everywhere"),
         ({"name": "binomial", "trials": 0}, np.zeros(20), "trials must be an integer >= 1"),
         ({"name": "binomial", "n": 8}, np.zeros(20), "does not take these options: n"),
     ):

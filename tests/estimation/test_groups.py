@@ -152,3 +152,20 @@ def test_other_responses_in_groups(name):
     fit = moestat.fit(name, x, y, n_experts=2, gate_inputs=[], groups=owner, rng=0)
     assert fit.certificate.certified
     assert right(fit, kind) > 0.9
+
+
+def test_influence_is_that_of_groups(subjects, result):
+    """One subject less, by a fit from the estimate."""
+    frame = subjects[0]
+    found = result.influence()
+    assert found.moves.shape == (60, result.theta.size)
+    at = int(np.argmax(found.displacement))
+    label = np.unique(frame["id"])[at]
+    rest = moestat.fit_formula(
+        "y ~ x | 1 | id",
+        frame[frame["id"] != label],
+        starts=[moestat.starts.GivenStarts([result.theta])],
+        rng=0,
+    )
+    moved = rest.theta - result.theta
+    assert np.linalg.norm(found.moves[at] - moved) < 0.3 * np.linalg.norm(moved)

@@ -217,11 +217,11 @@ def bootstrap(
         raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {kind!r}")
     inner = found(result, mode=True)
     data = inner.data
-    own = result.data.groups
+    own, groups = result.data.groups, result._of_rows("groups", groups)
     if kind == "cluster" and own is not None:
         groups = grouped_labels(own, own if groups is None else groups)
-    elif kind == "cluster" and (groups is None or np.asarray(groups).shape != (data.size,)):
-        raise ValueError(f"groups must hold one label per row, shape ({data.size},)")
+    elif kind == "cluster" and groups is None:
+        raise ValueError("groups: kind 'cluster' needs one label per row")
     generator = as_generator(rng)
     model, theta = inner.family, inner.theta
     if kind == "parametric":

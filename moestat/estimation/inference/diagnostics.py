@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from moestat.estimation.inference.found import check_likelihood, found
 from moestat.kernels.records import Data, Sums
 from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
+from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
 
 __all__ = [
@@ -77,8 +79,12 @@ def quantile_residuals(
         eta = family.predictors(theta, np.ascontiguousarray(design.T))
         weight = family.gate_probabilities(theta, design).T
         if family.likelihood.counts:
-            assert family.likelihood.law is not None
-            return _count_residuals(family.likelihood.law(eta), weight, y, as_generator(rng))
+            at = family.likelihood
+            if at.given is not None:
+                y = at.encode(y, 1)
+                at, y = at.given(y), np.real(y)
+            assert at.law is not None
+            return _count_residuals(at.law(eta), weight, *bounds_of(y), as_generator(rng))
         mean, deviation = family.likelihood.spread(eta)
         cdf, sf = (lambda y: ndtr((y - mean) / deviation)), (lambda y: ndtr((mean - y) / deviation))
         if family.likelihood.law is not None:
@@ -102,14 +108,16 @@ def quantile_residuals(
     return ndtri(np.clip(u, 1e-16, 1.0 - 1e-16))
 
 
-def _count_residuals(law: Any, weight: FloatArray, y: Any, rng: np.random.Generator) -> FloatArray:
-    """Residuals (n,) of counts under laws (k, n) with weights (k, n)."""
+def _count_residuals(
+    law: Any, weight: FloatArray, low: Any, high: Any, rng: np.random.Generator
+) -> FloatArray:
+    """Residuals (n,) of counts between bounds (n,) under laws (k, n) with weights (k, n)."""
     from scipy.special import ndtri
 
-    counts = np.asarray(y, dtype=np.float64)
-    share = rng.random(counts.size) * np.sum(weight * law.pmf(counts), axis=0)
-    below = np.sum(weight * law.cdf(counts), axis=0) - share
-    above = np.sum(weight * law.sf(counts), axis=0) + share
+    inside = law.pmf(high) if low is high else law.cdf(high) - law.cdf(low - 1.0)
+    share = rng.random(low.size) * np.sum(weight * inside, axis=0)
+    below = np.sum(weight * law.cdf(high), axis=0) - share
+    above = np.sum(weight * law.sf(high), axis=0) + share
     # The smaller tail keeps its digits.
     tiny = np.finfo(float).tiny
     low, high = ndtri(np.maximum(below, tiny)), -ndtri(np.maximum(above, tiny))
@@ -181,7 +189,7 @@ def classification_table(responsibilities: FloatArray, labels: Any) -> tuple[Any
 
 @dataclass(frozen=True)
 class Influence:
-    """What leaving out each row does to an estimate.
+    """What leaving out each row does to an estimate; in a fit with groups, each group, by label.
 
     Parameters
     ----------
@@ -210,7 +218,8 @@ def influence(result: Any) -> Influence:
     Influence
         ``theta_(-t) - theta ~ -(I - I_t)^-1 s_t`` with the observed information I of all rows and
         score s_t and information I_t of row t, for the coordinates that are free; a row of weight
-        w is left out as a whole.
+        w is left out as a whole.  In a fit with groups it is each group that is left out, in the
+        ascending order of their labels.
 
     Raises
     ------
@@ -234,10 +243,12 @@ def influence(result: Any) -> Influence:
     family, data, free = inner.family, inner.data, inner.free
     whole = inner.information[np.ix_(free, free)]
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(whole)), np.finfo(float).tiny))
-    moves = np.zeros((data.size, family.n_params))
-    for first in range(0, data.size, _CHUNK):
-        rows = slice(first, min(first + _CHUNK, data.size))
-        score, hessian = _row_by_row(family, inner.theta, data.part(rows))
+    n = data.units.size
+    moves = np.zeros((n, family.n_params))
+    for first in range(0, n, _CHUNK):
+        rows = slice(first, min(first + _CHUNK, n))
+        each = _row_by_row if data.begin is None else _group_by_group
+        score, hessian = each(family, inner.theta, data, rows)
         rest = (whole + hessian[:, free][:, :, free]) * np.outer(scale, scale)
         moves[rows, free] = -scale * _solved(rest, scale * score[:, free])
     displacement = np.einsum("ti,ij,tj->t", moves[:, free], whole, moves[:, free])
@@ -246,8 +257,25 @@ def influence(result: Any) -> Influence:
     return Influence(moves, displacement)
 
 
-def _row_by_row(family: Family, theta: FloatArray, part: Sample) -> tuple[FloatArray, FloatArray]:
-    """Score (n, P) and Hessian (n, P, P) of each row with its weight."""
+def _group_by_group(
+    family: Family, theta: FloatArray, data: Sample, groups: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Score (m, P) and Hessian (m, P, P) of each of some groups with its weight."""
+    edges = np.append(data.begin, data.size)[groups.start : groups.stop + 1]
+    sums = []
+    for start, stop in pairwise(edges.tolist()):
+        own = slice(start, stop)
+        X = np.ascontiguousarray(data.X[:, own])
+        one = Sample(X, data.y[own], data.weight[own], begin=np.zeros(1, dtype=np.int64))
+        sums.append(group_sums(family, theta, one, 2))
+    return np.array([one.score for one in sums]), np.array([one.hessian for one in sums])
+
+
+def _row_by_row(
+    family: Family, theta: FloatArray, data: Sample, rows: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Score (m, P) and Hessian (m, P, P) of each of some rows with its weight."""
+    part = data.part(rows)
     scores = np.empty((part.size, family.n_params))
     hessians = np.empty((part.size, family.n_params, family.n_params))
     columns = np.ascontiguousarray(part.X.T)[:, :, None]

@@ -63,7 +63,7 @@ def refit(
     solver, target, start = Newton(), Cores(threads), np.clip(start, family.lower, family.upper)
     try:
         for batch in _batches(samples):
-            problems = [model.on(one) for one in batch]
+            problems = [model.replace_data(one) for one in batch]
             for end in attempt([solver.steps(p, start) for p in problems], problems, target):
                 params.append(np.full(family.n_params, np.nan))
                 if not isinstance(end, Solution):
@@ -126,6 +126,7 @@ def parametric_samples(
 
     A row of weight w stands for w rows: where weights are not 1 it is drawn so many times.
     """
+    given, y = family.likelihood.given, data.y
     if data.begin is not None:
         if np.any(data.weight != 1.0):
             raise ValueError("kind 'parametric': rows of groups must have weight 1")
@@ -134,12 +135,14 @@ def parametric_samples(
         return
     X = data.X
     if np.any(data.weight != 1.0):
-        X = np.repeat(data.X, np.round(data.weight).astype(np.int64), axis=1)
+        times = np.round(data.weight).astype(np.int64)
+        X, y = np.repeat(data.X, times, axis=1), np.repeat(y, times)
     weight = np.ones(X.shape[1])
     inputs = AtInputs(Sample(np.ascontiguousarray(X), np.empty(0), weight))
     for _ in range(count):
-        _, y = sample(family, theta, weight.size, rng, inputs)
-        yield Sample(inputs.data.X, family.likelihood.encode(y, family.n_classes), weight)
+        own = family if given is None else replace(family, likelihood=given(y))
+        _, drawn = sample(own, theta, weight.size, rng, inputs)
+        yield Sample(inputs.data.X, family.likelihood.encode(drawn, family.n_classes), weight)
 
 
 def _of_groups(
@@ -151,4 +154,6 @@ def _of_groups(
     threshold = rng.random(first.shape[1])
     atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)[data.owner]
     eta = family.predictors(theta, data.X)[atom, :, np.arange(data.size)].T
-    return family.likelihood.draw(eta, rng)
+    given = family.likelihood.given
+    own = family.likelihood if given is None else given(data.y)
+    return own.draw(eta, rng)

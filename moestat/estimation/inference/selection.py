@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -107,9 +107,9 @@ class Selection:
         lines = ["  ".join(f"{name:>12s}" for name in names)]
         for i in range(len(self.table["k"])):
             key = list(self.results)[i]
-            formula = f"  {key[0]}" if isinstance(key, tuple) else ""
+            others = key[:-1] if isinstance(key, tuple) else ()
             cells = [_entry(name, self.table[name][i]) for name in names]
-            lines.append("  ".join(cells) + formula)
+            lines.append("  ".join([*cells, *map(str, others)]))
         chosen = ", ".join(
             f"{name} {self.chosen(name)}"
             for name in CRITERIA
@@ -167,7 +167,8 @@ class Selection:
         ax.set_xticks(np.unique(k))
         ax.set_xlabel("number of experts")
         ax.set_ylabel(what)
-        ax.legend(frameon=False)
+        above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} if formulas else {}
+        ax.legend(frameon=False, **above)
         return ax
 
 
@@ -230,7 +231,9 @@ def select(
     verbose : bool
         Whether to show on standard error how far it is.
     **options
-        Further arguments of `moestat.fit`, or of `moestat.fit_formula`.
+        Further arguments of `moestat.fit`, or of `moestat.fit_formula`.  With a list of
+        priors, ``prior=[Prior(experts=s) for s in (0.1, 1.0, 10.0)]``, a path of ridge penalties,
+        each of them is tried with each number of experts.
 
     Returns
     -------
@@ -285,8 +288,11 @@ def select(
     generator = as_generator(rng)
     solving = {name: options.pop(name) for name in list(options) if name in _SOLVING}
     formulas = _formulas_of(X)
+    prior = solving.get("prior")
+    priors = list(prior) if isinstance(prior, list | tuple) else [prior]
+    ways = [{**solving, "prior": one} for one in priors] if "prior" in solving else [solving]
     if formulas is not None:
-        given = {**options, **solving, "weights": sample_weight}
+        given = {**options, "weights": sample_weight}
         fits = [partial(_by_formula, formula, data, family, given) for formula in formulas]
     elif data is not None:
         raise ValueError("data: is for formulas, such as select('gaussian', 'y ~ x', data=data)")
@@ -296,23 +302,23 @@ def select(
         model, read = read_data(family, X, y, sample_weight, given, **reading)
         check_likelihood("select", model)
         by_name = not isinstance(family, Family) and "starts" not in solving
-        fits = [partial(_by_data, model, read, solving, by_name)]
-    keys = [
-        size if len(fits) == 1 else (which, size) for which in formulas or [""] for size in sizes
-    ]
+        fits = [partial(_by_data, model, read, by_name)]
+    steps = [(made, way, size) for made in fits for way in ways for size in sizes]
+    shown = [formulas if len(fits) > 1 else [None], priors if len(ways) > 1 else [None], sizes]
+    parted = [tuple(part for part in parts_of if part is not None) for parts_of in product(*shown)]
+    keys = [key[0] if len(key) == 1 else key for key in parted]
     results: dict[Any, MoEResults] = {}
     entries: list[dict[str, float]] = []
     labels: IntArray | None = None
-    steps = [(made, size) for made in fits for size in sizes]
     with reported("select", verbose, len(keys), "fits") as report:
         try:
-            for key, (made, size) in zip(keys, steps, strict=True):
+            for key, (made, way, size) in zip(keys, steps, strict=True):
                 own = generator.spawn(1)[0]
-                result = made(size, own)
+                result = made(way, size, own)
                 check_likelihood("select", result.family)
                 if parts is not None and labels is None:
                     labels = _labels(result.rows, parts, generator)
-                cv = np.nan if labels is None else _held_out(result, labels, own, solving)
+                cv = np.nan if labels is None else _held_out(result, labels, own, way)
                 entries.append(_entries(result, size, cv))
                 results[key] = result
                 report.count(len(results))
@@ -350,16 +356,16 @@ def _formulas_of(X: Any) -> list[str] | None:
 
 
 def _by_formula(
-    formula: str, data: Any, family: Any, given: Mapping[str, Any], size: int, rng: Any
+    formula: str, data: Any, family: Any, given: Mapping[str, Any], way: Any, size: int, rng: Any
 ) -> MoEResults:
     """A fit by formula with so many experts."""
     if data is None:
         raise ValueError(f"data: {formula!r} needs a table, data=")
-    return fit_formula(formula, data, family, n_experts=size, rng=rng, **given)
+    return fit_formula(formula, data, family, n_experts=size, rng=rng, **given, **way)
 
 
 def _by_data(
-    model: Family, read: Data, solving: Mapping[str, Any], by_name: bool, size: int, rng: Any
+    model: Family, read: Data, by_name: bool, solving: Mapping[str, Any], size: int, rng: Any
 ) -> MoEResults:
     """A fit to data that have been read."""
     result = fit_data(model.with_experts(size), read, rng=rng, **solving)

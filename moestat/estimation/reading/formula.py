@@ -11,8 +11,9 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,10 +110,12 @@ def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> P
             )
         parts[1] = (_ONE, *parts[1])
     if offset is not None:
-        offsets.append(_offset_of(offset))
+        offsets.append(("lookup", offset) if offset in columns else _offset_of(offset))
+    if len(offsets) > 1:
+        texts = [f"`{text}`" if how == "lookup" else text for how, text in offsets]
+        offsets = [("python", " + ".join(texts))]
     if offsets:
-        sums = offsets[0] if len(offsets) == 1 else ("python", " + ".join(t for _, t in offsets))
-        parts.append(((sums,),))
+        parts.append(((offsets[0],),))
     return Parsed(response[0][0], tuple(parts), groups)
 
 
@@ -183,7 +186,7 @@ def used_names(
             called = {role.value for role in variable.roles} == {"callable"}
             if name in columns and not called:
                 names.add(name)
-            elif name in TRANSFORMS or (hasattr(builtins, name) and name not in scope):
+            elif name in (*TRANSFORMS, "cbind") or (hasattr(builtins, name) and name not in scope):
                 continue
             elif name in scope:
                 taken[name] = scope[name]
@@ -242,7 +245,7 @@ class FormulaInputs:
         factors = [factor for part in read.parts for term in part for factor in term]
         names, taken = used_names(factors, table.names, scope)
         _, also = used_names([read.response], table.names, scope)
-        columns = [table[name] for name in names]
+        columns = _columns(table, names)
         levels = [_levels(column) for column in columns]
         frame = _frame(columns, levels, table.n_rows)
         specs = [
@@ -299,7 +302,7 @@ class FormulaInputs:
             If a column has a level that the fit has not seen.
         """
         table = data if isinstance(data, Table) else table_of(data, self.names)
-        columns = [table[name] for name in self.names]
+        columns = _columns(table, self.names)
         for column, known in zip(columns, self.levels, strict=True):
             if known is not None:
                 _check_levels(column, known)
@@ -327,7 +330,7 @@ class FormulaInputs:
 
     def plain_columns(self, table: Table) -> tuple[np.ndarray, ...]:
         """Copies of the columns that the formula names, numbers or words."""
-        return tuple(np.array(_plain(table[name].values)) for name in self.names)
+        return tuple(np.array(_plain(own.values)) for own in _columns(table, self.names))
 
     def inputs(self, data: Any) -> Inputs:
         """Inputs of new data with the columns that the formula names."""
@@ -386,15 +389,25 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
     if method == "lookup":
         return table[text]
     names, _ = used_names([factor], table.names, scope)
-    columns = [table[name] for name in names]
+    columns = _columns(table, names)
     frame = _frame(columns, [_levels(column) for column in columns], table.n_rows)
-    matrix = _evaluated(text, _formula_of(((factor,),)), frame, scope)
-    if matrix.shape[1] != 1:
-        raise ValueError(f"formula: the response {text!r} must be one column of numbers")
-    values = np.asarray(matrix, dtype=np.float64)[:, 0]
-    if not np.isfinite(values).all():
+    matrix = _evaluated(text, _formula_of(((factor,),)), frame, {"cbind": _two, **scope})
+    two = text.startswith("cbind(")
+    if matrix.shape[1] != 1 + two:
+        asked = "two columns" if two else "one column"
+        raise ValueError(f"formula: the response {text!r} must be {asked} of numbers")
+    values = np.asarray(matrix, dtype=np.float64)
+    values = values if two else values[:, 0]
+    if np.isnan(values).any() or (not two and np.isinf(values).any()):
         raise ValueError(f"formula: the response {text!r} is infinite or undefined in some rows")
-    return Column(values, np.zeros(values.size, bool), text)
+    return Column(values, np.zeros(len(values), bool), text)
+
+
+def _two(one: Any, other: Any) -> pd.DataFrame:
+    """``cbind`` of formulas: two columns of a response."""
+    import pandas as pd
+
+    return pd.DataFrame({"0": one, "1": other})
 
 
 def _formula_of(part: Any) -> Any:
@@ -432,6 +445,17 @@ def _evaluated(where: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str
         reason = error
     text = " ".join(str(reason).split())
     raise ValueError(f"formula: cannot evaluate {where!r}: {text}")
+
+
+def _columns(table: Table, names: Sequence[str]) -> list[Column]:
+    """Columns of a table, objects that are numbers as numbers."""
+    found = [table[name] for name in names]
+    for j, column in enumerate(found):
+        values = column.values
+        if values.dtype.kind == "O" and all(isinstance(value, Number) for value in values):
+            truth = all(isinstance(value, bool | np.bool_) for value in values)
+            found[j] = replace(column, values=values.astype(bool if truth else np.float64))
+    return found
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -173,7 +174,7 @@ def column_names(given: Any) -> list[str]:
 
     if isinstance(given, Mapping):
         return list(map(str, given))
-    frame = nw.from_native(given, pass_through=True)
+    frame = _frame_of("data", given)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise ValueError(
             f"data must be a data frame, or a table of columns by their names, got"
@@ -206,14 +207,8 @@ def as_table(name: str, given: Any, only: Sequence[str] | None = None) -> Table 
     if isinstance(given, Mapping):
         return _of_mapping(name, given, only)
     import narwhals as nw
-    from narwhals.exceptions import DuplicateError
 
-    try:
-        frame = nw.from_native(given, pass_through=True, allow_series=True)
-    except DuplicateError:
-        names = list(map(str, given.columns))
-        twice = next(each for each in names if names.count(each) > 1)
-        raise ValueError(f"{name}: two columns are called {twice!r}") from None
+    frame = _frame_of(name, given)
     if isinstance(frame, nw.LazyFrame):
         frame = (frame.select(list(only)) if only else frame).collect()
     if isinstance(frame, nw.Series):
@@ -222,10 +217,29 @@ def as_table(name: str, given: Any, only: Sequence[str] | None = None) -> Table 
         series = [frame[each] for each in only] if only is not None else [*frame.iter_columns()]
     else:
         return None
-    named = all(isinstance(each.name, str) and each.name for each in series)
+    names = [each.name for each in series]
+    named = not any(each in ("", None) for each in names)
+    named = named and not all(isinstance(each, Integral) for each in names)
     index = given.index if _has_index(given) else None
     native = nw.get_native_namespace(frame)
     return Table(tuple(map(_column_of, series)), named, len(frame), index, native)
+
+
+def _frame_of(name: str, given: Any) -> Any:
+    """A frame or series of narwhals, or what it does not know as it is."""
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    if hasattr(given, "to_struct_array"):  # a record batch of pyarrow
+        import pyarrow as pa
+
+        given = pa.table(given)
+    try:
+        return nw.from_native(given, pass_through=True, allow_series=True)
+    except DuplicateError:
+        names = list(map(str, given.columns))
+        twice = next(each for each in names if names.count(each) > 1)
+        raise ValueError(f"{name}: two columns are called {twice!r}") from None
 
 
 def _of_mapping(name: str, given: Mapping[str, Any], only: Sequence[str] | None) -> Table:

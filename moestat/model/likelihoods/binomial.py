@@ -1,7 +1,10 @@
 """Binomial experts: successes in a given number of trials, with probability ``1 / (1 + e^-eta)``.
 
 The number of trials is an option of the likelihood, ``{"name": "binomial", "trials": 8}``.  The
-loops read it as a parameter that is pinned, so that every number of trials has the same ones.
+loops read it as a parameter that is pinned, so that every number of trials has the same ones.  With
+``"trials": "rows"`` each row has its own: a response is a number of successes and one of failures,
+stored as the complex number of successes and trials, and means are probabilities, those of one
+trial.
 
 Source: McCullagh and Nelder (1989), Ch. 4; mixtures of binomial regressions: Gruen and Leisch
 (2008), Sec. 2.
@@ -9,12 +12,13 @@ Source: McCullagh and Nelder (1989), Ch. 4; mixtures of binomial regressions: Gr
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
-from moestat.base.validate import positive_int
+from moestat.base.validate import as_floats, as_plain_array, positive_int
 from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
 from moestat.model.counts import decode
@@ -43,6 +47,20 @@ def block(eta, y, m, order, value, d1, d2):
             d2[2, b] = 0.0
 
 
+@device
+def block_of_rows(eta, y, m, order, value, d1, d2):
+    """The same with the number of successes and trials of each row; the predictor is eta."""
+    for b in range(m):
+        successes, trials = y[b].real, y[b].imag
+        level, less = logistic(eta[0, b])
+        choices = log_gamma(trials + 1.0) - log_gamma(successes + 1.0)
+        choices -= log_gamma(trials - successes + 1.0)
+        value[b] = choices + trials * level - (trials - successes) * eta[0, b]
+        d1[0, b] = successes - trials * (1.0 - less)
+        if order > 1:
+            d2[0, b] = -trials * less * (1.0 - less)
+
+
 def reference(predictors, blocks, y):
     """Log-probabilities (k, n) of successes y, from predictors (k, n); -inf above the trials."""
     trials = np.real(blocks["trials"])
@@ -53,8 +71,77 @@ def reference(predictors, blocks, y):
     return np.where(y <= trials, value, -np.inf)
 
 
-def make(trials: int = 1) -> Likelihood:
-    """The likelihood of successes in so many trials."""
+def reference_of_rows(predictors, blocks, y):
+    """Log-probabilities (k, n) of successes and failures y (n, 2), from predictors (k, n)."""
+    return reference(predictors, {"trials": y.sum(axis=1)}, y[:, 0])
+
+
+def _encode_rows(y: Any, n_classes: int) -> Any:
+    """Successes and failures (n, 2), or outcomes (n,) of one trial each, as complex numbers."""
+    values = as_plain_array("y", y)
+    if values.ndim == 1:
+        values = np.column_stack([values, 1 - encode_counts(values, n_classes)])
+    counts = as_floats("y", values, (None, 2))
+    successes, failures = (encode_counts(column, n_classes) for column in counts.T)
+    empty = np.flatnonzero(successes + failures == 0.0)
+    if empty.size:
+        raise ValueError(f"y: row {empty[0]} (from 0) has no trials")
+    return successes + 1j * (successes + failures)
+
+
+def _decode_rows(y: Any) -> Any:
+    """Successes and failures (n, 2)."""
+    return np.column_stack([y.real, y.imag - y.real]).astype(np.int64)
+
+
+def _of_rows(trials: Any) -> Likelihood:
+    """The likelihood of rows with numbers of trials (n,), or 1, of their own."""
+
+    def draw(eta: FloatArray, rng: np.random.Generator) -> Any:
+        """Encoded responses with the predictors `eta`, shape (1, n)."""
+        p = _probability(eta[0])
+        return rng.binomial(np.asarray(trials, dtype=np.int64), p) + 1j * np.broadcast_to(
+            trials, p.shape
+        )
+
+    return replace(
+        LIKELIHOOD,
+        channels=(),
+        block=block_of_rows,
+        reference=reference_of_rows,
+        typical=lambda rng, n_experts: {},
+        encode=_encode_rows,
+        decode=_decode_rows,
+        draw=draw,
+        dtype=np.complex128,
+        **_laws(trials),
+        given=lambda y: _of_rows(y.imag),
+        bounds={},
+        options={"trials": "rows"},
+    )
+
+
+def _laws(n: Any) -> dict[str, Any]:
+    """What is known of successes in n trials, one number or (n,)."""
+
+    def law(eta: FloatArray) -> Any:
+        """The distribution at predictors (..., q, n)."""
+        from scipy.stats import binom
+
+        return binom(n, _probability(eta[..., 0, :]))
+
+    def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of the response, from predictors (..., q, n)."""
+        p = _probability(eta[..., 0, :])
+        return n * p, np.sqrt(n * p * (1.0 - p))
+
+    return {"law": law, "spread": spread, "link": lambda mean: np.log(mean) - np.log(n - mean)}
+
+
+def make(trials: int | str = 1) -> Likelihood:
+    """The likelihood of successes in so many trials, or in as many as each row says."""
+    if isinstance(trials, str) and trials == "rows":
+        return _of_rows(1)
     n = positive_int("binomial: trials", trials)
 
     def encode(y: Any, n_classes: int) -> FloatArray:
@@ -65,17 +152,6 @@ def make(trials: int = 1) -> Likelihood:
                 f"y must be at most the number of trials, {n}; got {successes.max():g}"
             )
         return successes
-
-    def law(eta: FloatArray) -> Any:
-        """The distribution at predictors (..., 2, n)."""
-        from scipy.stats import binom
-
-        return binom(n, _probability(eta[..., 0, :]))
-
-    def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of the response, from predictors (..., 2, n)."""
-        p = _probability(eta[..., 0, :])
-        return n * p, np.sqrt(n * p * (1.0 - p))
 
     def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Numbers of successes with the predictors `eta`, shape (2, n)."""
@@ -92,9 +168,7 @@ def make(trials: int = 1) -> Likelihood:
         decode=decode,
         draw=draw,
         dtype=np.float64,
-        spread=spread,
-        link=lambda mean: np.log(mean) - np.log(n - mean),
-        law=law,
+        **_laws(n),
         counts=True,
         bounds={"trials": (float(n), float(n))},
         source="McCullagh and Nelder (1989), Ch. 4",

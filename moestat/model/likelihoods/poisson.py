@@ -13,6 +13,7 @@ import numpy as np
 from moestat.base.types import FloatArray, Likelihood, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log_gamma
+from moestat.model.censored_counts import censored_poisson
 from moestat.model.counts import decode, encode
 
 _STEEPEST = 300.0
@@ -63,6 +64,11 @@ def reference(predictors, blocks, y):
     return y * predictors - np.exp(predictors) - gammaln(y + 1.0)
 
 
+def make(censored: bool = False) -> Likelihood:
+    """The likelihood, of counts of which some are `censored` or of known ones."""
+    return censored_poisson(LIKELIHOOD) if censored else LIKELIHOOD
+
+
 LIKELIHOOD = Likelihood(
     name="poisson",
     n_responses=lambda n_classes: None,
@@ -79,4 +85,5 @@ LIKELIHOOD = Likelihood(
     counts=True,
     source="McCullagh and Nelder (1989), Ch. 6",
     units=Units(shift_response=False, scale_response=False),
+    configure=make,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -161,6 +162,98 @@ def test_series_with_another_index_are_refused(what, data):
         moestat.fit("gaussian", data[["a"]], n_experts=1, **given, **QUICK)
 
 
+def test_labels_and_weights_of_the_rows_of_a_fit_are_read_by_the_index(data):
+    """Also where the fit has left rows out: labels of all rows given to it then count."""
+    gaps = data.assign(y=data.y.where(data.y < data.y.quantile(0.97)))
+    result = moestat.fit("gaussian", gaps[["a"]], gaps.y, missing="drop", n_experts=2, **QUICK)
+    assert result.data.dropped > 0
+    few = gaps.dropna()
+    same = moestat.fit("gaussian", few[["a"]], few.y, n_experts=2, **QUICK)
+    for labels, one in ((data.g, few.g), (data.g.to_numpy(), few.g.to_numpy())):
+        for call in (
+            lambda fit, given: fit.classification_table(given).to_numpy(),
+            lambda fit, given: fit.get_robustcov_results("cluster", groups=given).theta,
+            lambda fit, given: moestat.bootstrap(fit, 3, "cluster", groups=given, rng=0).replicates,
+        ):
+            assert np.array_equal(call(result, labels), call(result, one))
+            assert np.array_equal(call(result, labels), call(same, one))
+    mixed = data.g.sample(frac=1, random_state=0)
+    for refused in (
+        lambda: result.classification_table(mixed),
+        lambda: result.get_robustcov_results("cluster", groups=mixed),
+        lambda: moestat.bootstrap(result, 3, "cluster", groups=mixed, rng=0),
+        lambda: result.log_likelihood(data[["a"]], data.y, data.a.sample(frac=1, random_state=0)),
+    ):
+        with pytest.raises(ValueError, match="have different indexes"):
+            refused()
+    with pytest.raises(ValueError, match=r"labels must hold one label per row, shape \(\d+,\)"):
+        result.classification_table([1, 2])
+
+
+def test_no_rows_are_one_clear_error(data, result):
+    none = data.iloc[:0][["a", "b", "y"]]
+    X = none[["a", "b"]]
+    for refused in (
+        lambda: moestat.fit("gaussian", X, none.y),
+        lambda: moestat.select("gaussian", X, none.y),
+        lambda: moestat.Blocks.from_arrays(np.empty((0, 2)), np.empty(0)),
+        lambda: result.get_prediction(X),
+        lambda: result.simulate(X),
+        lambda: result.log_likelihood(X, none.y),
+    ):
+        with pytest.raises(ValueError, match="X has no rows"):
+            refused()
+    assert len(result.predict(X)) == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        ([("u", "a"), ("u", "b")], ["('u', 'a')", "('u', 'b')"]),
+        (["a", 1], ["a", "1"]),
+        (pd.to_datetime(["2020", "2021"]), ["2020-01-01 00:00:00", "2021-01-01 00:00:00"]),
+        ([0, 1], ["0", "1"]),
+    ],
+)
+def test_names_that_are_no_words_are_names_but_for_positions(columns, names, data):
+    frame = data[["a", "b"]].set_axis(columns, axis=1)
+    result = moestat.fit("gaussian", frame, data.y, n_experts=1, **QUICK)
+    assert [f"a[0,{name}]" for name in names] == result.param_names[4:6]
+    if list(columns) != [0, 1]:
+        other = frame[frame.columns[::-1]]
+        pd.testing.assert_series_equal(result.predict(other), result.predict(frame))
+
+
+def test_objects_that_are_numbers_are_numbers_in_formulas_too(data):
+    given = data.assign(a=[Decimal(a) for a in data.a], y=data.y.astype(object))
+    one, other = (
+        moestat.fit_formula("y ~ a + c", frame, n_experts=1, rng=0)
+        for frame in (given.assign(c=(data.b > 0).astype(object)), data.assign(c=data.b > 0))
+    )
+    assert one.llf == pytest.approx(other.llf, rel=1e-12)
+    assert one.get_margeff().names == other.get_margeff().names == ["a", "c: True - False"]
+
+
+def test_batches_of_pyarrow_and_repeated_columns(data):
+    import pyarrow as pa
+
+    batch = pa.RecordBatch.from_pandas(data[["a", "b", "y"]], preserve_index=False)
+    result = moestat.fit_formula("y ~ a | 1", batch, n_experts=1, rng=0)
+    assert result.predict(batch).type == pa.float64()
+    twice = pd.concat([data, data[["a"]]], axis=1)
+    with pytest.raises(ValueError, match="data: two columns are called 'a'"):
+        moestat.fit_formula("y ~ a", twice)
+
+
+def test_an_offset_may_be_a_column_with_any_name(data):
+    odd = data.assign(**{"o o": data.b, "p^2": 0.5 * data.a})
+    both = moestat.fit_formula("y ~ a + offset(`p^2`)", odd, offset="o o", n_experts=1, rng=0)
+    plain = data.assign(q=data.b + 0.5 * data.a)
+    one = moestat.fit_formula("y ~ a", plain, offset="q", n_experts=1, rng=0)
+    assert both.llf == pytest.approx(one.llf, rel=1e-12)
+    assert both.predict(odd).tolist() == pytest.approx(one.predict(plain).tolist())
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rows_with_missing_values_are_refused_or_left_out_and_counted(library, data):
     spoilt = data.astype({"g": object}).copy()
@@ -298,6 +391,12 @@ def test_no_function_writes_to_its_input(form, data, tmp_path):
     moestat.gate_probabilities(fit.family, fit.theta, array)
     moestat.dendrogram(fit.family, fit.theta, array, y)
     moestat.compress(array, y, weight)
+    groups = read_only(np.arange(len(y)) // 2)
+    moestat.bootstrap(fit, 2, "cluster", groups=groups, rng=0)
+    fit.get_robustcov_results("cluster", groups=groups)
+    fit.classification_table(labels)
+    fit.get_margeff(), fit.tidy(), fit.relabel([1, 0]), fit.influence(), fit.summary()
+    moestat.em_test(np.abs(np.round(y)))
     frame = pd.DataFrame(before, columns=["a", "b", "c"]).assign(y=y)
     copy = frame.copy(deep=True)
     moestat.fit_formula("y ~ a + b | a", frame, missing="drop", **QUICK)

@@ -4,7 +4,7 @@ torch = pytest.importorskip("torch")
 
 from moestat.networks.smoe.compete import contest, normalised
 from moestat.networks.smoe.dispatch import multiply_blocks
-from moestat.networks.smoe.experts import MLPExperts
+from moestat.networks.smoe.experts import GatedExperts, MLPExperts
 from moestat.networks.smoe.losses import distillation_loss, diversity_loss
 from moestat.networks.smoe.responses import RESPONSES
 
@@ -24,6 +24,28 @@ def test_products_of_blocks_have_the_right_gradients():
     assert (slope[1] == 0).all()
     assert (slope[0] != 0).any()
     assert (slope[2] != 0).any()
+
+
+@pytest.mark.parametrize("kind", [MLPExperts, GatedExperts])
+@pytest.mark.parametrize("counts", [[3, 0, 9], [12, 0, 0], [4, 4, 4]])
+def test_products_in_one_call_are_those_one_by_one(kind, counts, monkeypatch):
+    torch.manual_seed(0)
+    experts, sizes = kind(3, 4, 8, 12, bias=True), torch.tensor(counts)
+    rows = torch.randn(12, 4, requires_grad=True)
+
+    def found():
+        leaves = [rows, *experts.parameters()]
+        out = experts(rows, sizes)
+        plain = torch.autograd.grad(out.sum(), leaves, retain_graph=True)
+        first = torch.autograd.grad(out.square().sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(first[0].square().sum(), leaves, allow_unused=True)
+        return [out, *plain, *first, *second]
+
+    assert experts._fit_together(rows)
+    together = found()
+    monkeypatch.setattr("moestat.networks.smoe.experts.stacked._CACHED", 0)
+    assert not experts._fit_together(rows)
+    torch.testing.assert_close(together, found())
 
 
 def test_no_diversity_is_asked_of_one_winner():

@@ -81,7 +81,11 @@ def test_a_sweep_runs_and_reports(tmp_path):
     assert found.mean == pytest.approx(np.mean([list(items.values()) for items in own]))
     assert ("wald", "Wald, cluster") in second.shares
     assert inference_table("t", [first, second], details=True).row_count == 2 * (6 + 7)
-    assert "in band" in paths[0].read_text()
+    text = paths[0].read_text()
+    assert "in band" in text
+    # A curve's reading stands before its table.
+    assert text.count(" are in the band") == 2
+    assert text.index(" are in the band") < text.index("| what |")
     html = paths[-1].read_text()
     assert html.count("<svg") == 1
     assert "Wald, cluster" in html

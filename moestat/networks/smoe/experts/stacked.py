@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from moestat.base.memory import check_room
 from moestat.base.validate import positive_int
-from moestat.networks.smoe.dispatch import multiply_blocks
+from moestat.networks.smoe.dispatch import Grouped, multiply_blocks
 
 __all__ = [
     "HIDDEN_ACTIVATIONS",
@@ -89,11 +89,14 @@ class StackedExperts(nn.Module):
     def forward(self, rows: Tensor, counts: Tensor) -> Tensor:
         """Outputs (R, D) of rows that stand in blocks, `counts[i]` of them for expert i.
 
-        One expert at a time, so that its hidden units stay in the cache; code that is compiled or
-        exported does not know the sizes of blocks, and multiplies by all in one operator.
+        One expert at a time, so that its hidden units stay in the cache, or all in one call where
+        they fit into it together; code that is compiled or exported does not know the sizes of
+        blocks, and multiplies by all in one operator.
         """
         if torch.compiler.is_compiling() or rows.is_meta:
-            return self.run(rows, partial(_product_of_blocks, counts))
+            return self.run(rows, partial(_product_of_blocks, counts, multiply_blocks))
+        if self._fit_together(rows):
+            return self.run(rows, partial(_product_of_blocks, counts, Grouped.apply))
         apart: dict[int, tuple[Tensor, ...]] = {}
 
         def of(matrices: Tensor, i: int) -> Tensor:
@@ -109,6 +112,19 @@ class StackedExperts(nn.Module):
         parts = enumerate(rows.split(counts.tolist()))
         return torch.cat([self.run(part, partial(product, i)) for i, part in parts])
 
+    def _fit_together(self, rows: Tensor) -> bool:
+        """Whether all hidden units fit into the cache, and PyTorch multiplies such blocks."""
+        widths = {self.n_inputs, *(each.shape[-1] for each in self.parameters())}
+        kinds = {rows.dtype, *(each.dtype for each in self.parameters())}
+        return (
+            0 < rows.shape[0] * max(widths) <= _CACHED
+            and kinds == {torch.float32}
+            and rows.device.type == "cpu"
+            and not torch.is_autocast_enabled("cpu")
+            and all(width % _ALIGNED == 0 for width in widths)
+            and _multiplies_groups()
+        )
+
     def every(self, rows: Tensor) -> Tensor:
         """Outputs (N, T, D) of every expert on every row."""
         return self.run(rows, _product_of_all)
@@ -123,14 +139,37 @@ def _product_of_all(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) 
     return out if bias is None else out + bias
 
 
+_CACHED = 2**18
+"""Numbers of four bytes in a second level of cache of 1 MiB."""
+_ALIGNED = 4
+"""Numbers of four bytes that the rows of a matrix must be a multiple of."""
+
+
+@cache
+def _multiplies_groups() -> bool:
+    """Whether this PyTorch has products of groups in single precision, and their gradients."""
+    one = torch.ones(1, _ALIGNED, requires_grad=True)
+    with torch.enable_grad():
+        try:
+            product = Grouped.apply(one, torch.ones(1, _ALIGNED, _ALIGNED), torch.ones(1).long())
+            product.sum().backward()  # type: ignore[reportOptionalMemberAccess]
+        except (AttributeError, RuntimeError):
+            return False
+    return True
+
+
 def _product_of_blocks(
-    counts: Tensor, rows: Tensor, matrices: Tensor, bias: Tensor | None = None
+    counts: Tensor,
+    multiply: Product,
+    rows: Tensor,
+    matrices: Tensor,
+    bias: Tensor | None = None,
 ) -> Tensor:
     device = rows.device.type
     if not rows.is_meta and torch.is_autocast_enabled(device):
         low = torch.get_autocast_dtype(device)
         rows, matrices = rows.to(low), matrices.to(low)
-    out = multiply_blocks(rows, matrices, counts)
+    out = multiply(rows, matrices, counts)
     if bias is None:
         return out
     return out + bias.squeeze(1).repeat_interleave(counts, dim=0, output_size=rows.shape[0])

@@ -13,6 +13,7 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text
 from moestat.sweep.kinds.fit.analysis import CurveSummary
 from moestat.sweep.kinds.fit.spec import loss_label
+from moestat.sweep.kinds.fit.words import share
 
 __all__ = ["draw", "loss_symbol", "panel_label", "write_figures"]
 
@@ -171,9 +172,12 @@ def _error_curve(summary: CurveSummary) -> RateCurve:
 
 
 def _rate_curve(summary: CurveSummary) -> RateCurve:
-    left_out = f" ({summary.left_out} uncertified)" if summary.left_out else ""
+    doubts = [f"{summary.left_out} uncertified"] if summary.left_out else []
+    if 2 * summary.on_bound > summary.done:
+        doubts.append(f"{share(summary.on_bound, summary.done)} on a bound")
+    told = f" ({', '.join(doubts)})" if doubts else ""
     return RateCurve(
-        label=figure_text(summary.curve.name) + left_out,
+        label=figure_text(summary.curve.name) + told,
         n=summary.n,
         loss=summary.loss,
         rate=summary.rate,

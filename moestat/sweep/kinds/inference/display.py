@@ -41,7 +41,7 @@ def _rows(summary: InferenceSummary) -> Iterable[list[str]]:
                 label,
                 f"{x:g}",
                 str(found.count),
-                f"{100 * found.mean:.1f} {_PLUS_MINUS} {100 * found.error:.1f}%",
+                _percent(found),
                 _item(found.lowest, found),
                 _item(found.highest, found),
                 f"{100 * found.missing:.1f}%",
@@ -61,10 +61,69 @@ def _verdict(name: str, found: Share) -> str:
     nominal = PROCEDURES[name].nominal
     if nominal is None:
         return ""
+    return "yes" if _inside(nominal, found) else "**no**"
+
+
+def _inside(nominal: float, found: Share) -> bool:
     low, high = _BAND[nominal]
-    return "yes" if low <= found.mean <= high else "**no**"
+    return low <= found.mean <= high
 
 
+def _readings(summary: InferenceSummary) -> list[str]:
+    """What the shares say, in a paragraph before their table."""
+    told = [*_band_reading(summary), *_choice_readings(summary)]
+    return [" ".join(told)] if told else []
+
+
+def _band_reading(summary: InferenceSummary) -> list[str]:
+    """How many shares are in the band, and which one is the farthest outside."""
+    judged = [
+        (found.mean - nominal, f"{label} at {summary.axis} = {x:g} ({_percent(found)})")
+        if not _inside(nominal, found)
+        else (0.0, "")
+        for (name, label), places in summary.shares.items()
+        for x, found in places.items()
+        if (nominal := PROCEDURES[name].nominal) is not None
+    ]
+    if not judged:
+        return []
+    below, above = (sum(sign * off > 0.0 for off, _ in judged) for sign in (-1, 1))
+    told = f"Of {len(judged)} shares {len(judged) - below - above} are in the band"
+    if not below + above:
+        return [f"{told}."]
+    farthest = max(judged, key=lambda each: abs(each[0]))[1]
+    return [f"{told}, {below} are below and {above} above it, the farthest {farthest}."]
+
+
+def _choice_readings(summary: InferenceSummary) -> list[str]:
+    """Which criteria choose the right number the most often, at each place."""
+    right = {
+        label.removesuffix(_RIGHT): places
+        for (_, label), places in summary.shares.items()
+        if label.endswith(_RIGHT)
+    }
+    out = []
+    for x in sorted({x for places in right.values() for x in places}):
+        shares = {label: places[x] for label, places in right.items() if x in places}
+        best = max(found.mean for found in shares.values())
+        near = [
+            f"{label} ({_percent(found)})"
+            for label, found in shares.items()
+            if found.mean + 2.0 * found.error >= best
+        ]
+        out.append(
+            f"At {summary.axis} = {x:g} the right number is chosen most often, up to twice the"
+            f" Monte Carlo error, by {', '.join(near)}."
+        )
+    return out
+
+
+def _percent(found: Share) -> str:
+    return f"{100 * found.mean:.1f} {_PLUS_MINUS} {100 * found.error:.1f}%"
+
+
+_RIGHT = " right"
+"""What the labels end with of shares of right choices."""
 _HEAD = ("what", "runs", "share", "worst", "best", "missing", "in band")
 
 
@@ -200,6 +259,7 @@ def inference_page(
             parts.append(f"> {markdown_text(summary.curve.note)}")
         if summary.failed:
             parts.append(f"{summary.failed} of {summary.planned} cells failed.")
+        parts += _readings(summary)
         head = (_HEAD[0], summary.axis, *_HEAD[1:])
         parts.append(markdown_table(head, list(_rows(summary))))
     return "\n\n".join(parts) + "\n"

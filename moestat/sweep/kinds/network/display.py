@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from moestat.rates.style import caption, marks, plain_axes
@@ -111,7 +112,11 @@ def draw_networks(title: str, summaries: Sequence[NetworkSummary], size: str = "
         grid[0, column].set_title(figure_text(panel_label(name)), loc="left")
         grid[0, column].legend(frameon=False, fontsize="small")
         grid[-1, column].set_xlabel(curves[0].axis)
-    caption(figure, "Markers: means over runs; bars: one standard deviation to either side.")
+    caption(
+        figure,
+        "Markers: means over runs; bars: one standard deviation to either side, cut where an"
+        " accuracy would be above 1 or an entropy below 0.",
+    )
     return figure
 
 
@@ -121,7 +126,7 @@ def _add_curve(axes: Any, summary: NetworkSummary, metric: str, index: int) -> N
     axes.errorbar(
         xs,
         [place.mean for place in places.values()],
-        [place.deviation or 0.0 for place in places.values()],
+        np.transpose([_bar(place, metric) for place in places.values()]),
         label=figure_text(summary.curve.name),
         **marks(index),
     )
@@ -129,6 +134,13 @@ def _add_curve(axes: Any, summary: NetworkSummary, metric: str, index: int) -> N
         axes.set_xscale("log", base=2 if math.log2(xs[-1] / xs[0]) <= 6 else 10)
         axes.set_xticks(xs, [f"{x:g}" for x in xs])
         axes.minorticks_off()
+
+
+def _bar(place: Place, metric: str) -> tuple[float, float]:
+    """How far a bar reaches down and up: no further than the metric can."""
+    deviation = place.deviation or 0.0
+    above = 1.0 - place.mean if metric == "test_accuracy" else math.inf
+    return min(deviation, place.mean), min(deviation, above)
 
 
 def network_page(
