@@ -3,7 +3,7 @@
 ``python benchmarks/required_rows.py`` writes results/required_rows.json.  Regular: at twenty random
 truths of two experts the mean squared error of 40 fits, started at the truth, over the one asked
 for, which is the ratio of the rows that it takes to those predicted.  Merging: at ten random truths
-in which two experts are equal, the root mean squared error of 40 fits to rows drawn one by one,
+in which two experts are equal, the root mean squared error of 60 fits to rows drawn one by one,
 not on a lattice, and the ratio of rows by the power law that was found.
 """
 
@@ -51,7 +51,7 @@ def regular(seed: int, fits: int = 40) -> dict[str, Any]:
     return {"likelihood": name, "experts": "2", "error": error, "n": need.n, "ratio": ratio}
 
 
-def merging(seed: int, fits: int = 40) -> dict[str, Any]:
+def merging(seed: int, fits: int = 60) -> dict[str, Any]:
     """The same at a truth with two equal experts, alone or beside another one."""
     rng, k = np.random.default_rng(100 + seed), 2 + seed % 2
     family = moestat.family("gaussian", gate="softmax", n_experts=k)
@@ -66,7 +66,7 @@ def merging(seed: int, fits: int = 40) -> dict[str, Any]:
     truth = family.pack(
         {name: np.subtract(v, v[-1]) if name == "beta1" else v for name, v in blocks.items()}
     )
-    error = 0.25
+    error = 0.3
     need = moestat.required_n(family, truth, DESIGN, error=error, what="a[0,0]", rng=seed)
     row = np.array([name == "a[0,0]" for name in family.param_names], dtype=float)
     merged = Merged(family, truth, equal_experts(family, truth), row, moestat.Lattice(-1, 1), fits)
@@ -90,6 +90,21 @@ def merging(seed: int, fits: int = 40) -> dict[str, Any]:
     }
 
 
+def curve(what: str, fits: int = 20) -> dict[str, Any]:
+    """Errors of one of two equal lines from 1e2 to 1e10 rows, with 95% ends by the bootstrap."""
+    family = moestat.family("gaussian", gate="softmax", n_experts=2)
+    blocks = {"beta0": [0, 0], "beta1": [0, 0], "a": [3, 3], "b": [1, 1], "nu": [0.25, 0.25]}
+    truth, rng = family.pack(blocks), np.random.default_rng(0)
+    row = np.array([name == what for name in family.param_names], dtype=float)
+    merged = Merged(family, truth, equal_experts(family, truth), row, moestat.Lattice(-1, 1), fits)
+    rows = []
+    for n in 10.0 ** np.arange(2, 11):
+        squares = merged.squares(n, rng)
+        draws = np.sqrt(np.mean(rng.choice(squares, (400, squares.size)), axis=1))
+        rows.append([n, float(np.sqrt(squares.mean())), *np.quantile(draws, [0.025, 0.975])])
+    return {"what": what, "rows": rows}
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     record: dict[str, Any] = {"regular": [], "merging": []}
@@ -98,5 +113,6 @@ if __name__ == "__main__":
             record[kind].append(simulate(seed))
             row = record[kind][-1]
             print(kind, *(f"{value}" for value in row.values()), flush=True)
+    record["curves"] = [curve(what) for what in ("a[0,0]", "b[0]")]
     path = Path(__file__).with_name("results") / "required_rows.json"
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

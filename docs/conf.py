@@ -9,6 +9,7 @@ import moestat
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pages import (
+    write_alarms,
     write_api,
     write_examples,
     write_figures,
@@ -33,7 +34,13 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 bibtex_bibfiles = ["references.bib"]
-exclude_patterns = ["_build", "guide/_parameters.md", "jupyter_execute", "**.ipynb_checkpoints"]
+exclude_patterns = [
+    "_build",
+    "guide/_alarms.md",
+    "guide/_parameters.md",
+    "jupyter_execute",
+    "**.ipynb_checkpoints",
+]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
@@ -68,6 +75,7 @@ write_notebooks()
 write_examples()
 write_home()
 write_parameters()
+write_alarms()
 
 
 def setup(app):

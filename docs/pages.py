@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import shutil
 import tomllib
@@ -27,6 +28,7 @@ from moestat.sweep.kinds.fit.figure import loss_symbol
 
 __all__ = [
     "topics",
+    "write_alarms",
     "write_api",
     "write_examples",
     "write_figures",
@@ -349,6 +351,25 @@ def write_examples() -> None:
         "::::{grid} 1 1 2 3\n:gutter: 3\n\n" + "\n".join(cards) + "\n::::\n",
         encoding="utf-8",
     )
+
+
+def write_alarms() -> None:
+    """What fits warn of, with how often they did in `benchmarks/alarms.py`."""
+    stored = json.loads((ROOT / "benchmarks" / "results" / "alarms.json").read_text("utf-8"))
+    parts = [(DOCS / "guide" / "_alarms.md").read_text(encoding="utf-8")]
+    titles = {
+        "regular": "Regular data: any alarm",
+        "misleading": "Misleading data: the right alarm",
+    }
+    for group, title in titles.items():
+        lines = [f"| {title} | fitted | of data sets |", "|---|---|---|"]
+        for row in stored[group]:
+            share = f"{row['alarms']} of {row['fits']} ({row['alarms'] / row['fits']:.1%})"
+            plural = "s" * (row["experts"] > 1)
+            fitted = f"{row['experts']} `{row['likelihood']}` expert{plural}"
+            lines.append(f"| {row['situation']} | {fitted} | {share} |")
+        parts.append("\n".join(lines))
+    (MADE / "alarms.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def write_parameters() -> None:

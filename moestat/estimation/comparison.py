@@ -134,7 +134,7 @@ def _cell(each: Estimate | None) -> str:
 _REACHED: dict[str, Any] = {
     "Observations": lambda result: f"{result.nobs:.10g}",
     "Experts": lambda result: str(result.family.n_experts),
-    "Free parameters": lambda result: f"{result.edf:.4g}",
+    "Free parameters": lambda result: f"{result.edf:.6g}",
     "Log-likelihood": lambda result: f"{result.llf:.2f}",
     "AIC": lambda result: f"{result.aic:.2f}",
     "BIC": lambda result: f"{result.bic:.2f}",

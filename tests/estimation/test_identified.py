@@ -335,6 +335,8 @@ def test_required_rows_are_those_of_a_regression():
     )
     assert need.interval[0] < need.n < need.interval[1]
     assert -0.6 < need.exponent < 0
+    lines = need.plot().get_lines()
+    assert need.n in lines[-1].get_xdata()
     one = moestat.required_n(F, truth, moestat.Uniform(-1, 1), error=0.5, what="a[0,0]")
     assert need.n > 2 * one.n
     counts = moestat.family("poisson", gate="softmax", n_experts=2)

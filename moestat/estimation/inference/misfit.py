@@ -362,14 +362,24 @@ def _copies(own: _Checked, lead: IntArray) -> int:
     )
 
 
+def _shares(result: Any, part: slice) -> FloatArray:
+    """Sums of responsibilities (k,) over some rows; of a regression function those of the gate."""
+    family, theta, rows = result.family, result.theta, result.rows
+    X, weight = rows.X[part], rows.weight[part]
+    if family.is_regression:
+        return weight @ family.gate_probabilities(theta, X)
+    y = family.likelihood.encode(rows.y[part], family.n_classes)
+    return family.rowwise(theta, np.ascontiguousarray(X.T), y)[1] @ weight
+
+
 def _of_experts(result: Any) -> Iterator[Misfit]:
     """Experts of few rows, and inputs that do not tell experts apart."""
     family, rows = result.family, result.rows
     if family.n_experts == 1:
         return
-    if family.is_regression:
-        weights = family.gate_probabilities(result.theta, rows.X).T
-        sizes = weights @ rows.weight
+    if rows.groups is None:
+        begins = range(0, len(rows.y), _ROWS)
+        sizes = np.sum([_shares(result, slice(at, at + _ROWS)) for at in begins], axis=0)
     else:
         shares, weight = result.assignments
         sizes = shares @ weight
@@ -389,8 +399,8 @@ def _of_experts(result: Any) -> Iterator[Misfit]:
     used = [j for j in family.read if j not in family.held]
     if not used or family.gate.n_active is not None:
         return
-    X = rows.X[:, used]
-    distinct = np.unique(_as_one(X[:_ROWS])).size
+    X = rows.X[:: len(rows.X) // _ROWS + 1, used]
+    distinct = np.unique(_as_one(X)).size
     inputs = family.gate_inputs, family.expert_inputs
     read_by_both = all(part is None or set(used) <= set(part) for part in inputs)
     if distinct <= len(used) + 1 and read_by_both:

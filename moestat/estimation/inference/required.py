@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import permutations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from moestat.base.door import door
+from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.fitting import FitJob, fit_jobs
-from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.covariance import AtInputs
 from moestat.estimation.results import MoEResults
@@ -39,8 +38,8 @@ _SAME = 1e-9
 _NODES, _STARTS, _NARROW = 24, 4, 0.3
 """Inputs of the lattice, starts of a fit there, and its least variance in that of the truth."""
 
-_FIRST, _LARGEST, _LOOKS = 1e3, 1e14, 8
-"""Numbers of rows: the first, the largest, and how many are tried at most."""
+_FIRST, _LEAST, _LARGEST, _LOOKS = 1e3, 1e2, 1e14, 12
+"""Numbers of rows: the first, between which others are, and how many are tried at most."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,33 @@ class RequiredN:
         """Errors at numbers of rows (m,); where experts merge by the power law about `n`."""
         return self.unit_error * np.asarray(n, dtype=np.float64) ** self.exponent
 
+    def plot(self, ax: Any = None) -> Any:
+        """Errors against numbers of rows, with those that were simulated and their 95% intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
+        if ax is None:
+            ax = new_axes()
+        sizes = np.append(self.curve[:, 0], [self.n / 10.0, self.n * 10.0])
+        ends = np.array([sizes.min(), sizes.max()])
+        ax.loglog(ends, self.error_at(ends), label=f"$n^{{{self.exponent:.2f}}}$")
+        if len(self.curve):
+            n, root, low, high = self.curve.T
+            ax.errorbar(n, root, [root - low, high - root], fmt="o", label="simulated")
+        ax.plot(self.n, self.error, "s", label=f"{self.n:.3g} rows")
+        ax.set_xlabel("rows")
+        ax.set_ylabel(f"error of {self.what}")
+        ax.legend(frameon=False)
+        return ax
+
     def __str__(self) -> str:
         if not len(self.curve):
             return f"{self.what}: {self.n} rows for a standard error of {self.error:g}"
@@ -97,7 +123,7 @@ def required_n(
     *,
     error: float,
     what: str,
-    replicates: int = 40,
+    replicates: int = 80,
     rng: Any = 0,
 ) -> RequiredN:
     """The number of rows at which an estimate has a given standard error.
@@ -137,12 +163,13 @@ def required_n(
     experts overlap, errors at small n are larger than this.
 
     **Experts that are equal in the truth** merge: the information is singular, errors fall like
-    ``n^(-1/4)`` or ``n^(-1/8)`` (Nguyen, Nguyen and Ho 2023), and no number follows from it. Then
+    ``n^(-1/4)`` or ``n^(-1/8)`` (Nguyen et al. 2023), and no number follows from it. Then
     data of any size are drawn on a lattice (`moestat.Lattice`), fitted from starts around the
     truth, and the root mean squared error is followed until a power law through the numbers of rows
-    about the error asked for has it.  Which of the equal experts is meant is not known: squares are
-    averages over them with their shares of the rows as weights, since an expert of hardly any row
-    may be anywhere.  For normal responses and classes, of inputs that are uniform or on a lattice.
+    about the error asked for has it.  Which of the fitted experts is meant is not known: squares
+    are averages over those next to the true one, with their shares of the rows as weights, since
+    an expert of hardly any row may be anywhere.  For normal responses and classes, of inputs that
+    are uniform or on a lattice.
     It is the error of the highest maximum near the truth.
 
     Examples
@@ -237,26 +264,27 @@ class Merged:
     def search(self, target: float, what: str, rng: np.random.Generator) -> RequiredN:
         """Follow the error until it is found on both sides of the target."""
         sizes, squares = [_FIRST], [self.squares(_FIRST, rng)]
-        for _ in range(_LOOKS - 1):
-            roots = np.sqrt([each.mean() for each in squares])
-            step = 10.0 if roots[-1] > target else 0.1
-            last = sizes[-1]
-            if len(sizes) > 1 and (roots[-1] > target) != (roots[-2] > target):
-                break
-            if not 30.0 < last * step < _LARGEST:
-                break
-            sizes.append(last * step)
+        above = [squares[0].mean() > target**2]
+        while len(set(above)) < 2 and len(sizes) < _LOOKS and _LEAST < sizes[-1] < _LARGEST:
+            sizes.append(sizes[-1] * (10.0 if above[-1] else 0.1))
+            squares.append(self.squares(sizes[-1], rng))
+            above.append(squares[-1].mean() > target**2)
+        if not any(above):
+            raise ValueError(f"error: {sizes[-1]:.0f} rows have a smaller one than {target:g}")
+        # Between the last two, and beyond: a power law through four sizes about the answer.
+        for n in (np.sqrt(sizes[-1] * sizes[-2]), sizes[-1] * (sizes[-1] / sizes[-2]) ** 0.5):
+            sizes.append(float(n))
             squares.append(self.squares(sizes[-1], rng))
         order = np.argsort(sizes)
         sizes, squares = np.array(sizes)[order], [squares[i] for i in order]
         draws = [np.sqrt(np.mean(rng.choice(each, (400, each.size)), axis=1)) for each in squares]
         roots = np.sqrt([each.mean() for each in squares])
-        near = np.sort(np.argsort(np.abs(np.log(roots / target)))[:3])
+        near = np.sort(np.argsort(np.abs(np.log(roots / target)))[:4])
         logs = np.log(sizes[near])
         slope, level = np.polyfit(logs, np.log(roots[near]), 1)
         fits = [np.polyfit(logs, np.log(each), 1) for each in np.array(draws)[near].T]
         ends = [np.exp((np.log(target) - b) / a) for a, b in fits if a < 0.0]
-        if slope >= 0.0 or len(ends) < 0.95 * len(fits):
+        if slope >= 0.0 or len(set(above)) < 2 or len(ends) < 0.8 * len(fits):
             raise ValueError(
                 f"error: errors of {what!r} do not fall from {sizes[0]:.0e} to {sizes[-1]:.0e}"
                 f" rows: {', '.join(f'{root:.3g}' for root in roots)}"
@@ -303,24 +331,31 @@ class Merged:
         return small, small.pin(small.join(kept, shared))
 
     def square(self, end: MoEResults) -> float:
-        """Mean squared error of an estimate over the labels of equal experts, by their masses."""
-        theta, _ = align(self.family, end.theta, self.theta, np.ones(self.theta.size))
-        atoms, shared = self.family.split(theta)
-        nodes, share = self.design.quadrature(self.family.n_features)
-        mass = share @ self.family.gate_probabilities(theta, nodes.T)
-        asked, _ = self.family.split(self.row)
-        labels = [i for group in self.groups if len(group) > 1 for i in group if asked[i].any()]
-        errors, weights = [], []
-        for order in self._labels():
-            there = self.family.pin(self.family.join(atoms[order], shared))
-            errors.append(float(self.row @ (there - self.theta)) ** 2)
-            weights.append(float(np.prod(mass[order][labels])))
-        return float(np.average(errors, weights=weights))
+        """Mean squared error over the fitted experts next to those asked for, by their masses.
 
-    def _labels(self) -> Iterator[IntArray]:
-        """Orders of the atoms that only exchange equal ones."""
-        for orders in product(*(permutations(group) for group in self.groups)):
-            labels = np.arange(self.family.n_experts)
-            for group, order in zip(self.groups, orders, strict=True):
-                labels[group] = order
-            yield labels
+        Which of the truth's experts one too many is next to is a matter of chance.
+        """
+        family = self.family
+        nodes, share = self.design.quadrature(family.n_features)
+        small, truth = self.smaller()
+        here, there = family.predictors(end.theta, nodes), small.predictors(truth, nodes)
+        gaps = np.sum((here[:, None] - there[None]) ** 2 @ share, axis=2)
+        nearest = np.argmin(gaps, axis=1)
+        mass = share @ family.gate_probabilities(end.theta, nodes.T)
+        atoms, shared = family.split(end.theta)
+        asked, _ = family.split(self.row)
+        # Contrasts of the gate are with the last expert.
+        labels = sorted({*np.flatnonzero(asked.any(axis=1)).tolist(), family.n_experts - 1})
+        cells = []
+        for label in labels:
+            own = next(g for g, group in enumerate(self.groups) if label in group)
+            cell = np.flatnonzero(nearest == own)
+            cells.append(cell if cell.size else [int(np.argmin(gaps[:, own]))])
+        errors, weights = [], []
+        for chosen in product(*cells):
+            order = np.arange(family.n_experts)
+            order[labels] = chosen
+            found = family.pin(family.join(atoms[order], shared))
+            errors.append(float(self.row @ (found - self.theta)) ** 2)
+            weights.append(float(np.prod(mass[list(chosen)])))
+        return float(np.average(errors, weights=weights))
