@@ -106,7 +106,9 @@ def best_approximations(
     """
     vector = as_floats("truth", truth, (truth_family.n_params,))
     generator = as_generator(rng)
-    X, y = sample(truth_family, vector, positive_int("n", n), generator, design, noise=0.0)
+    X, y = sample(
+        truth_family, vector, positive_int("n", n, maximum=None), generator, design, noise=0.0
+    )
     rules = starts or [TruthStarts(truth_family, vector) for _ in range(3)]
     found = []
     for rule in rules:

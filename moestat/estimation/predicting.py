@@ -78,6 +78,7 @@ class Predicting:
     theta: FloatArray
     data: Data | None
     rows: Data
+    has_rows: bool
     weight: FloatArray
     solution: Any
     residual_variance: float
@@ -432,14 +433,14 @@ class Predicting:
 
     def _extrapolation(self, X: FloatArray) -> FloatArray | None:
         """How far inputs are outside of those of the fit; None where these were not stored."""
-        if self.data is None:
+        if not self.has_rows:
             return None
         rows = self.rows
         return extrapolation(self.family, self.theta, rows.X, rows.weight, X)
 
     def _warn_of_wild(self, mean: FloatArray, inputs: Inputs) -> None:
         """Warn of means, outside of the data, that no response of the fit comes near to."""
-        if self.data is None or mean.ndim > 1 or np.ndim(self.rows.y) > 1:
+        if not self.has_rows or mean.ndim > 1 or np.ndim(self.rows.y) > 1:
             return
         y = self.rows.y
         low, high = float(np.min(y)), float(np.max(y))

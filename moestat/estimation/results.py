@@ -317,7 +317,7 @@ class MoEResults(Predicting, Criteria, Pictures):
         """Why Wald inference is not valid here, None where nothing speaks against it."""
         if self.prior is not None:
             return None
-        if self.data is None or len(self.data.y) < self.weight.size or self.simpler is None:
+        if not self.has_rows or self.simpler is None:
             return None
         return str(self.simpler) if self.simpler.gain > 0.0 else None
 
@@ -621,6 +621,11 @@ class MoEResults(Predicting, Criteria, Pictures):
         return influence(self)
 
     @property
+    def has_rows(self) -> bool:
+        """Whether the results hold the data of the fit."""
+        return self.data is not None and len(self.data.y) >= self.weight.size
+
+    @property
     def rows(self) -> Data:
         """The data of the fit.
 
@@ -629,7 +634,7 @@ class MoEResults(Predicting, Criteria, Pictures):
         ValueError
             If the results were stored without them.
         """
-        if self.data is None or len(self.data.y) < self.weight.size:
+        if self.data is None or not self.has_rows:
             raise ValueError(
                 "the results were stored without the data of the fit, or are of a fit to blocks"
             )

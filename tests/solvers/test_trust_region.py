@@ -112,7 +112,7 @@ def test_cholesky_refuses_an_indefinite_metric():
     one = np.ones(2)
     with pytest.raises(np.linalg.LinAlgError, match="metric"):
         box_step(np.zeros(2), one, np.eye(2), metric, -one, one, 1.0)
-    with pytest.raises(np.linalg.LinAlgError, match="not finite"):
+    with pytest.raises(np.linalg.LinAlgError, match="range of float64"):
         box_step(np.zeros(2), np.array([np.nan, 1.0]), np.eye(2), np.eye(2), -one, one, 1.0)
 
 

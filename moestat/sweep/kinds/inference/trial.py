@@ -93,7 +93,7 @@ def make_trial(fields: Mapping[str, Any]) -> Trial:
     if "n_starts" in fields:
         counts["n_starts"] = positive_int("n_starts", fields["n_starts"], 0)
     return Trial(
-        n=positive_int("n", fields["n"]),
+        n=positive_int("n", fields["n"], maximum=None),
         truth=truth,
         design=make_design(fields["design"]) if "design" in fields else Uniform(),
         n_experts=positive_int("n_experts", fields.get("n_experts", truth.family.n_experts)),

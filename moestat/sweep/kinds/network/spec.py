@@ -88,7 +88,9 @@ def make_run(fields: Mapping[str, Any]) -> Run:
         if name not in fields:
             raise ValueError(f"{name} is missing")
     given = {**_DEFAULTS, "n_test": fields["n"], **fields}
-    sizes = {name: positive_int(name, given[name]) for name in ("n", "n_test", "n_steps")}
+    sizes = {
+        name: positive_int(name, given[name], maximum=None) for name in ("n", "n_test", "n_steps")
+    }
     rates = {name: given[name] for name in ("learning_rate", "router_rate") if name in given}
     if given["precision"] not in PRECISIONS:
         known = ", ".join(map(repr, PRECISIONS))
