@@ -524,6 +524,8 @@ def _responses_of(one: Likelihood) -> str:
     if one.counts:
         kind = "counts from 1" if one.ends[0] == 0.0 else "counts"
     options = "" if one.configure is None else inspect.signature(one.configure).parameters
+    if "trials" in options:
+        return "successes of a number of trials; or successes and failures"
     return kind + (", or bounds of them" if "censored" in options else "")
 
 

@@ -111,6 +111,19 @@ def test_beta_is_a_beta_regression():
     assert np.allclose(result.bse[["b[0]", "a[0,x]"]], other.bse[:2], rtol=1e-3)
 
 
+def test_a_known_expert_of_zeros_inflates_them():
+    """The zero component of flexmix's FLXMRziglm."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    y = np.where(rng.random(400) < 0.3, 0, rng.poisson(np.exp(1 + 0.5 * x)))
+    known = {"a": {(0, 0): 0.0}, "b": {0: -25.0}}
+    mixed = moestat.fit("poisson", x, y, gate_inputs=[], fixed=known, n_starts=4, rng=0)
+    inflated = moestat.fit("zero-inflated-poisson", x, y, n_experts=1, rng=0)
+    assert mixed.certificate.certified
+    assert mixed.llf == pytest.approx(inflated.llf, abs=1e-6)
+    assert np.allclose(mixed.blocks["a"][1], inflated.blocks["a"][0], atol=1e-5)
+
+
 def test_geometric_is_negative_binomial_of_dispersion_one():
     p = special.expit(-(0.8 + 0.5 * X))
     y = drawn(stats.nbinom(1, p))

@@ -261,6 +261,7 @@ def _group_by_group(
     family: Family, theta: FloatArray, data: Sample, groups: slice
 ) -> tuple[FloatArray, FloatArray]:
     """Score (m, P) and Hessian (m, P, P) of each of some groups with its weight."""
+    assert data.begin is not None
     edges = np.append(data.begin, data.size)[groups.start : groups.stop + 1]
     sums = []
     for start, stop in pairwise(edges.tolist()):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.validate import as_generator, positive_int
 from moestat.estimation.inference.selection import CRITERIA, Selection, select
 from moestat.estimation.reading.formula import Parsed, Term, parsed
@@ -21,6 +22,7 @@ Chosen = tuple[frozenset[Term], frozenset[Term]]
 """Terms of the experts, and of the gate."""
 
 
+@door()
 def stepwise(
     formula: str,
     data: Any,
