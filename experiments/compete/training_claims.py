@@ -45,6 +45,7 @@ CLAIMS = (
         "Sec. 2.3, App. C.5",
         "Router and competition choose more experts in common under CompeteSMoE than under SMoE.",
         checks=_contrasts("overlap", _V2, _SMOE),
+        note="Not by distillation: with gamma = beta = 0 the overlap is the same (compete_gamma).",
     ),
     Claim(
         "compete.training.loss",

@@ -20,8 +20,10 @@ __all__ = [
     "Estimate",
     "TrainingSummary",
     "as_called_now",
+    "adjusted",
     "best_place",
     "estimate",
+    "p_value",
     "summarise_trainings",
 ]
 
@@ -80,6 +82,39 @@ def estimate(values: Sequence[float]) -> Estimate:
     quantile = float(t.ppf(0.975, count - 1))
     spread = float(np.std(values, ddof=1)) / math.sqrt(count)
     return Estimate(count, float(np.mean(values)), quantile * spread)
+
+
+def p_value(value: Estimate) -> float:
+    """Two-sided p-value of the t test that a mean is 0.
+
+    Examples
+    --------
+    >>> round(p_value(estimate([1.0, 2.0, 3.0])), 4)
+    0.0742
+    """
+    from scipy.stats import t
+
+    if not value.halfwidth:
+        return 1.0 if value.halfwidth is None or value.mean == 0 else 0.0
+    degrees = value.count - 1
+    ratio = value.mean / value.halfwidth * t.ppf(0.975, degrees)
+    return float(2 * t.sf(abs(ratio), degrees))
+
+
+def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
+    """P-values of several tests by Holm's (1979) step-down rule, by name.
+
+    Examples
+    --------
+    >>> adjusted({"a": 0.04, "b": 0.01})
+    {'b': 0.02, 'a': 0.04}
+    """
+    found: dict[str, float] = {}
+    largest = 0.0
+    for rank, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[name]))
+        found[name] = largest
+    return found
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from moestat.sweep.kinds.training.analysis import (
     METRICS,
     Estimate,
     TrainingSummary,
+    adjusted,
     as_called_now,
+    p_value,
 )
 from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.store.store import Store
@@ -28,6 +30,7 @@ __all__ = ["draw_trainings", "training_page", "trainings_table"]
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _MOST_CURVES = 10  # more learning curves than that are a thicket
 _MOST_PANELS = 4  # more are too small in print; the page's tables have all metrics
+_LONG_NAME = 24  # letters of a name that a legend has room for beside the curves
 _SHIFT = 1.06  # curves stand apart by this factor in n, so that their bars do not hide each other
 _DASHES = ("-", "--", "-.", ":")
 """Learning curves have no markers: dashes tell them apart in grey."""
@@ -133,7 +136,7 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary], size: str =
             _add_places(axes, shown, name)
             continue
         _add_methods(axes, shown, name)
-        lines = " (line: chance, K/N)" if name == "overlap" else ""
+        lines = " (line: chance)" if name == "overlap" else ""
         axes.set_title(METRICS[name] + lines, fontsize="medium")
         if place % 2:
             axes.tick_params(labelleft=False)
@@ -208,7 +211,9 @@ def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:
     axes.set_title("validation loss", fontsize="medium")
     axes.set_xlabel("step")
     plain_axes(axes)
-    axes.legend(fontsize="small", frameon=False)
+    longest = max(len(summary.curve.name) for summary in shown)
+    size = "small" if longest <= _LONG_NAME else "xx-small"
+    axes.legend(fontsize=size, frameon=False, loc="upper right")
 
 
 def training_page(
@@ -240,16 +245,29 @@ def training_page(
         parts.append("## At the point of the grid with the least validation loss")
         grid = [[f"{value:g}" for value in row] for row in zip(*spec.values.values(), strict=True)]
         at = dict(zip(spec.sizes, grid, strict=True))
+        holm = adjusted(
+            {
+                summary.curve.name: p_value(summary.metrics[x]["difference"])
+                for summary in summaries
+                for x in _places(summary)
+                if "difference" in summary.metrics[x]
+            }
+        )
         rows = [
             [
                 markdown_text(summary.curve.name),
                 *at[x],
                 *(_shown(summary.metrics[x].get(n)) for n in names),
+                f"{holm[summary.curve.name]:.3f}" if summary.curve.name in holm else "",
             ]
             for summary in summaries
             for x in _places(summary)
         ]
-        parts.append(markdown_table(["method", *spec.values, *(METRICS[n] for n in names)], rows))
+        heads = ["method", *spec.values, *(METRICS[n] for n in names), "p of the difference"]
+        parts.append(markdown_table(heads, rows))
+        parts.append(f"p-values are of t tests, by Holm's rule for all {len(holm)} differences.")
+        shares = sorted({f"{summary.chance:.4g}" for summary in summaries})
+        parts.append(f"Chance of the overlap, K/N: {', '.join(shares)}.")
         parts += ["The grid, the same for every method:", markdown_table(list(spec.values), grid)]
         parts.append("## All points")
     rows = [
