@@ -1,7 +1,5 @@
 """The one kind of error a user of sweeps can mend: a clear line, never a traceback."""
 
-__all__ = ["SweepError"]
-
 
 class SweepError(ValueError):
     """A spec, a store or a command that cannot be used as given."""

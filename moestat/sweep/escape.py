@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["figure_text", "markdown_text"]
-
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 

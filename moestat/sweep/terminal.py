@@ -11,8 +11,6 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Column, Table
 
-__all__ = ["WideTable"]
-
 _UNBOUNDED = 10_000  # characters
 _LEAST = 8  # characters of a name that is folded
 

@@ -20,23 +20,6 @@ from moestat.sweep.run.signals import Terminated
 if TYPE_CHECKING:
     from moestat.sweep.store.store import Store
 
-__all__ = [
-    "DAMAGED",
-    "INTERRUPTED",
-    "PROGRAM",
-    "SOME_FAILED",
-    "STOPPED",
-    "AsJson",
-    "StorePath",
-    "app",
-    "command",
-    "console",
-    "exit_code",
-    "reading",
-    "show_json",
-    "tell_damage",
-]
-
 SOME_FAILED, STOPPED, DAMAGED, INTERRUPTED, TERMINATED = 1, 2, 3, 130, 143
 PROGRAM = "python -m moestat.sweep"
 

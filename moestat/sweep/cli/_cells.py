@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from moestat.sweep.store.record import Record
     from moestat.sweep.store.store import Store
 
-__all__ = ["cell", "failures", "show_failures", "status"]
-
 _SHOWN = 5
 _SECONDS_BETWEEN_LOOKS = 1.0
 

@@ -10,8 +10,6 @@ import typer
 from moestat.sweep.cli._app import PROGRAM, AsJson, command, show_json
 from moestat.sweep.errors import SweepError
 
-__all__ = ["new"]
-
 
 @command("new mine --likelihood gaussian --gate softmax")
 def new(

@@ -10,8 +10,6 @@ import typer
 from moestat.sweep.cli._app import AsJson, StorePath, command, console, reading, show_json
 from moestat.sweep.errors import SweepError
 
-__all__ = ["compare", "plot", "rates", "report", "score"]
-
 
 @command("rates quickstart.sqlite --json")
 def rates(store: StorePath, as_json: AsJson = False) -> None:

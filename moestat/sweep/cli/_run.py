@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from moestat.sweep.spec.protocol import AnySpec
     from moestat.sweep.store.store import Store
 
-__all__ = ["run"]
-
 
 @command("run quickstart --workers 4")
 def run(

@@ -10,8 +10,6 @@ import typer
 from moestat.sweep.cli._app import DAMAGED, AsJson, StorePath, command, console, reading, show_json
 from moestat.sweep.errors import SweepError
 
-__all__ = ["backup", "export", "list_experiments", "merge", "verify_store"]
-
 
 @command("export quickstart.sqlite --out cells.parquet")
 def export(

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from moestat.sweep.store.record import Record
     from moestat.sweep.store.store import Store
 
-__all__ = ["KINDS", "Kind", "Summary", "kind_of"]
-
 KINDS = ("fit", "network", "training", "inference")
 """Names of kinds, each a folder."""
 

@@ -14,8 +14,6 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.kind import kind_of
 from moestat.sweep.store.store import Store
 
-__all__ = ["html_report", "write_html"]
-
 _STYLE = """
 :root { --ink: #222; --faint: #767676; --line: #ddd; --back: #fff; --band: #f6f6f4; }
 @media (prefers-color-scheme: dark) {

@@ -21,8 +21,6 @@ from moestat.solvers import SOLVERS
 from moestat.sweep.kinds.kind import KINDS, kind_of
 from moestat.sweep.spec.keys import Key
 
-__all__ = ["json_schema", "reference_page"]
-
 
 def json_schema() -> dict[str, Any]:
     """A JSON schema with which editors complete and check the TOML of a spec.

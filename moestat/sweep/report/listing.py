@@ -13,8 +13,6 @@ from moestat.sweep.spec.sizes import read_sizes
 from moestat.sweep.spec.tables import Table
 from moestat.sweep.terminal import WideTable
 
-__all__ = ["Entry", "entries", "entries_table"]
-
 _SHORTEST = 20  # characters of a folded title
 
 

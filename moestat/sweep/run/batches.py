@@ -8,8 +8,6 @@ from moestat.sweep.run.cost import CostModel
 from moestat.sweep.spec.plan import Cell
 from moestat.sweep.store.record import Record
 
-__all__ = ["batches", "run_batch"]
-
 _SHARES = 4
 """A batch is at most one of this many shares, per worker, of what is left: workers end together."""
 

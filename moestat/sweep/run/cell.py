@@ -8,8 +8,6 @@ from moestat.sweep.spec.plan import Cell
 from moestat.sweep.spec.read import parse_spec
 from moestat.sweep.store.record import Record
 
-__all__ = ["run_cell"]
-
 
 @door()
 def run_cell(text: str, cell: Cell) -> Record:

@@ -7,9 +7,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-__all__ = ["CostModel"]
-
-
 _REMEMBERED = 200
 """So many expectations are compared with what came of them."""
 

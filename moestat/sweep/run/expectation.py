@@ -21,8 +21,6 @@ from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.store.record import FAILED
 from moestat.sweep.store.store import open_store
 
-__all__ = ["Expectation", "expect", "expectation_table"]
-
 _TRIES = 5
 _AFFORDED = 2.0  # seconds that are spent on cells of one size
 

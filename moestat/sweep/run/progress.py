@@ -16,8 +16,6 @@ from moestat.sweep.run.cost import CostModel
 from moestat.sweep.spec.plan import Cell, counts_of
 from moestat.sweep.store.record import FAILED, Record
 
-__all__ = ["Reporter", "duration", "reporter", "time_left"]
-
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_FRAMES = 0.2
 

@@ -22,8 +22,6 @@ from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.store.record import FAILED, Record, record_of
 from moestat.sweep.store.store import Store
 
-__all__ = ["CellFunction", "open_cells", "planned_cells", "run_cells"]
-
 CellFunction = Callable[[str, Cell], Record]
 
 _SHOWN_IN_FLIGHT = 100

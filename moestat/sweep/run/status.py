@@ -16,8 +16,6 @@ from moestat.sweep.run.runner import open_cells
 from moestat.sweep.store.lock import holder_of
 from moestat.sweep.store.store import Store
 
-__all__ = ["CurveStatus", "Status", "status_of"]
-
 
 @dataclass(frozen=True)
 class CurveStatus:

@@ -7,8 +7,6 @@ from pathlib import Path
 import moestat
 from moestat.sweep.errors import SweepError
 
-__all__ = ["find_spec", "shipped"]
-
 
 def shipped() -> dict[str, Path]:
     """Name -> file of every shipped experiment.

@@ -7,8 +7,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["canonical_json", "digest", "digests", "seed_from", "seeds"]
-
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
     """`value` as JSON with sorted keys and exact floats: equal data give equal text.

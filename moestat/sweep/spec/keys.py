@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-__all__ = ["HEAD", "LARGEST", "Key", "Keys", "declared"]
-
 LARGEST = 1_000_000
 """Largest whole number of a key that says nothing else: beyond it a number is a slip."""
 

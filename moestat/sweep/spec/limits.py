@@ -5,8 +5,6 @@ from __future__ import annotations
 from moestat.base.memory import available_memory
 from moestat.sweep.errors import SweepError
 
-__all__ = ["MOST_CELLS", "check_cells", "check_memory", "memory_of"]
-
 MOST_CELLS = 10_000_000
 _COPIES = 6
 """A sample while it is fitted: itself and what is made of it on the way, measured at the peak."""

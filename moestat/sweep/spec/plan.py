@@ -13,8 +13,6 @@ from moestat.base.door import door
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.protocol import AnySpec, SweepCurve
 
-__all__ = ["Cell", "Plan", "cell_key", "counts_of", "find_cell", "plan_cells"]
-
 
 @dataclass(frozen=True)
 class Cell:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["AnySpec", "SweepCurve", "SweepSpec"]
-
 
 class SweepCurve(Protocol):
     """A curve: a name, and the words that figures and reports show."""

@@ -13,8 +13,6 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.spec.tables import Table, check_values
 
-__all__ = ["load_spec", "parse_spec"]
-
 
 @door()
 def load_spec(path: str | Path) -> AnySpec:

@@ -9,8 +9,6 @@ import numpy as np
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.tables import Table, shown
 
-__all__ = ["read_sizes"]
-
 _LARGEST_SIZE = 1e18
 _MOST_SIZES = 10_000
 _SPACINGS = {"log": np.geomspace, "linear": np.linspace}

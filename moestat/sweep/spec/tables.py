@@ -9,8 +9,6 @@ from typing import Any
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.keys import Key
 
-__all__ = ["REQUIRED", "Table", "check_values", "shown"]
-
 REQUIRED = object()
 """Default of a key that must be given."""
 

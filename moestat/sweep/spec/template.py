@@ -13,8 +13,6 @@ from moestat.model.axes import family
 from moestat.model.family import Family
 from moestat.sweep.errors import SweepError
 
-__all__ = ["template"]
-
 _TEXT = """\
 # Fits of mixtures of experts to data of a truth, over sample sizes.
 #

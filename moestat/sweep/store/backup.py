@@ -10,8 +10,6 @@ from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
 from moestat.sweep.store.store import open_store
 
-__all__ = ["backup"]
-
 
 def backup(source: str | Path, target: str | Path) -> int:
     """Copy a store, also while a runner writes to it: a copy of the file alone may lack rows.

@@ -11,8 +11,6 @@ import numpy as np
 
 from moestat.base.types import IntArray
 
-__all__ = ["WORD", "checksum", "checksums", "checksums_of"]
-
 WORD = 4
 
 

@@ -14,8 +14,6 @@ from moestat.sweep.store.scan import Cells
 from moestat.sweep.store.shapes import Shape
 from moestat.sweep.store.store import Store
 
-__all__ = ["CERTIFICATE", "LOSSES", "Columns", "literals", "read_columns"]
-
 LOSSES, CERTIFICATE = 1, 2
 """Where the losses and the certificate stand in a shape; the parameters come first."""
 

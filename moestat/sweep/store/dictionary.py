@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-__all__ = ["describe"]
-
 _DESCRIPTIONS = {
     "key": "name of the cell",
     "curve": "curve of the spec",

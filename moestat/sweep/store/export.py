@@ -14,8 +14,6 @@ from moestat.sweep.store.dictionary import describe
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import Store
 
-__all__ = ["export"]
-
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

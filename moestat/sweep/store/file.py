@@ -10,17 +10,6 @@ from typing import Any
 from moestat.sweep.errors import SweepError
 from moestat.sweep.store.schema import APPLICATION_ID, OLDEST, SCHEMA_VERSION, migrate
 
-__all__ = [
-    "bring_up_to_date",
-    "connect",
-    "drop_orphans",
-    "file_of",
-    "head_in",
-    "is_blank",
-    "is_store",
-    "schema_of",
-]
-
 _MAGIC = b"SQLite format 3\0"
 TIMEOUT = 60  # seconds that a lock is waited for
 

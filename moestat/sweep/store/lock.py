@@ -18,8 +18,6 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None
 
-__all__ = ["Holder", "exclusive", "holder_of"]
-
 _TRIES, _PAUSE = 5, 0.02  # a reader that asks who holds the lock has it for an instant
 
 

@@ -12,8 +12,6 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import create_store, open_store
 
-__all__ = ["merge"]
-
 _SHOWN = 5
 
 

@@ -20,18 +20,6 @@ import moestat
 from moestat import __version__
 from moestat.sweep.spec.plan import Cell
 
-__all__ = [
-    "DONE",
-    "FAILED",
-    "Record",
-    "attempt",
-    "machine",
-    "plain",
-    "record_of",
-    "settle",
-    "versions",
-]
-
 _log = logging.getLogger(__name__)
 
 DONE = "done"

@@ -22,19 +22,6 @@ from moestat.sweep.store.checksums import WORD, checksum
 from moestat.sweep.store.record import DONE, FAILED, Record
 from moestat.sweep.store.shapes import Shape, pack
 
-__all__ = [
-    "HEAD",
-    "PLACE_BYTES",
-    "cell_key_of",
-    "from_row",
-    "heads_of",
-    "key_of",
-    "numbers_of",
-    "place_of",
-    "seal",
-    "to_row",
-]
-
 PLACE_BYTES = 17
 CHECKSUM_BYTES = 8
 IS_DONE, IS_CERTIFIED, IS_ON_BOUND, HAS_IDENTITY = 1, 2, 4, 8

@@ -24,8 +24,6 @@ from moestat.sweep.store.rows import (
 )
 from moestat.sweep.store.texts import Texts
 
-__all__ = ["BLOCK", "Cells", "Scan", "scan"]
-
 BLOCK = 1024
 """Rows that are read at a time."""
 

@@ -15,19 +15,6 @@ from moestat.sweep.store.record import Record
 from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, to_row
 from moestat.sweep.store.texts import Texts
 
-__all__ = [
-    "APPLICATION_ID",
-    "OLDEST",
-    "PAGE_BYTES",
-    "PLACE",
-    "SCHEMA_VERSION",
-    "create_tables",
-    "head_checksum",
-    "make_index",
-    "migrate",
-    "sum_of",
-]
-
 SCHEMA_VERSION = 5
 OLDEST = 2
 """The oldest schema that can be brought up to date: cells of schema 1 record less."""

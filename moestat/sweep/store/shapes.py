@@ -18,8 +18,6 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 
-__all__ = ["Shape", "pack"]
-
 _FLOAT = 0
 _FORMATS = {_FLOAT: "d", 1: "b", 2: "h", 4: "i", 8: "q"}
 """Formats by the number that stands in their place: a float, or the bytes of a whole number."""

@@ -44,8 +44,6 @@ from moestat.sweep.store.shapes import Shape
 from moestat.sweep.store.texts import Texts
 from moestat.sweep.store.writing import insert, recount
 
-__all__ = ["Store", "create_store", "open_store"]
-
 
 class Store:
     """The results of one sweep.  Make one with `create_store` or `open_store`.

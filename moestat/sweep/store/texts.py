@@ -6,8 +6,6 @@ import sqlite3
 
 from moestat.sweep.spec.identity import digest
 
-__all__ = ["Texts"]
-
 
 class Texts:
     """The texts of a store.

@@ -10,8 +10,6 @@ from moestat.sweep.spec.identity import digest
 from moestat.sweep.spec.read import parse_spec
 from moestat.sweep.store.store import Store
 
-__all__ = ["verify"]
-
 
 @door()
 def verify(store: Store) -> list[str]:

@@ -12,8 +12,6 @@ from moestat.sweep.store.scan import BLOCK
 from moestat.sweep.store.schema import PLACE, sum_of
 from moestat.sweep.store.texts import Texts
 
-__all__ = ["insert", "recount"]
-
 _INSERT = "INSERT OR REPLACE INTO cells (row) VALUES (?)"
 
 

@@ -26,8 +26,6 @@ from moestat.sweep.spec.plan import Cell
 from moestat.sweep.spec.read import parse_spec
 from moestat.sweep.store.record import Record, attempt, plain, settle
 
-__all__ = ["data_of", "run_cells_on", "run_fit"]
-
 _KEPT_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.spec.protocol import AnySpec
 
-__all__ = ["doubts"]
-
 
 def doubts(spec: AnySpec) -> list[str]:
     """Sentences about what may not be meant.

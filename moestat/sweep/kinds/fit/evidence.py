@@ -10,8 +10,6 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 
-__all__ = ["NUMBERS", "Evidence", "Spread", "gather"]
-
 
 @dataclass(frozen=True)
 class Spread:

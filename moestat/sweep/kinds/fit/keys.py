@@ -5,8 +5,6 @@ from __future__ import annotations
 from moestat.metrics.distances import DISTANCES
 from moestat.sweep.spec.keys import HEAD, Key, Keys
 
-__all__ = ["CURVE", "KEYS", "TOP", "TRUTH"]
-
 _GRID = "a list, or { start, stop, num } with spacing log, the default, or linear"
 
 TOP = (

@@ -12,8 +12,6 @@ from moestat.sweep.kinds.fit.report import markdown_report, write_report
 from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.kinds.kind import Kind
 
-__all__ = ["KIND"]
-
 KIND = Kind[Spec, CurveSummary](
     keys=KEYS,
     parse=parse_fits,

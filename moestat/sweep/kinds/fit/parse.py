@@ -27,8 +27,6 @@ from moestat.sweep.spec.limits import check_cells
 from moestat.sweep.spec.sizes import read_sizes
 from moestat.sweep.spec.tables import Table, shown
 
-__all__ = ["parse_fits", "read_truth"]
-
 _SOLVER = {"name": "newton"}
 _SQUARES_SOLVER = {"name": "gauss-newton-bfgs"}
 _STARTS = {"truth": 3, "noise": 0.1}

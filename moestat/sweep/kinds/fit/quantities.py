@@ -8,8 +8,6 @@ import numpy as np
 
 from moestat.sweep.store.record import Record
 
-__all__ = ["ROUNDING", "Quantity", "absorbed", "observed", "quantity"]
-
 Quantity = str | tuple[int, str]
 """``loss``, ``hellinger``, ``total_variation`` or the label of a further loss; or the number of
 atoms of a Voronoi cell and ``mass``, a block or ``expert``."""

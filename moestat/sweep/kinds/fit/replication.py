@@ -24,8 +24,6 @@ from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.scan import Cells
 
-__all__ = ["Replication", "entering", "entering_cells", "replication"]
-
 
 @dataclass(frozen=True)
 class Replication:

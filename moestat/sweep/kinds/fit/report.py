@@ -21,8 +21,6 @@ from moestat.sweep.kinds.fit.verdicts import LEVEL
 from moestat.sweep.kinds.fit.words import measured, p_value, rounded, share, verdict
 from moestat.sweep.store.store import Store
 
-__all__ = ["latex_table", "markdown_report", "write_report"]
-
 _DAGGER = "\N{DAGGER}"
 _DASH = "\N{EN DASH}"
 _COLUMNS = (

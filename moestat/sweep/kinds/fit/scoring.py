@@ -18,8 +18,6 @@ from moestat.sweep.kinds.fit.analysis import average_rates
 from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, as_fits, loss_label
 from moestat.sweep.spec.protocol import AnySpec
 
-__all__ = ["Scores", "score"]
-
 
 @dataclass(frozen=True)
 class Scores:

@@ -22,15 +22,6 @@ from moestat.sweep.spec.limits import check_memory, memory_of
 from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.spec.tables import Table
 
-__all__ = [
-    "REGRESSION_ERROR",
-    "Curve",
-    "Spec",
-    "Truth",
-    "as_fits",
-    "loss_label",
-]
-
 REGRESSION_ERROR = "regression-error"
 """Entry of a curve's further losses: the L2 distance of the regression functions."""
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from moestat.rates.rate import RateResult, holm
 
-__all__ = ["LEVEL", "Verdict", "judge"]
-
 LEVEL = 0.05
 """An adjusted p-value below this one is a verdict."""
 

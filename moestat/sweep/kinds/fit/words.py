@@ -7,8 +7,6 @@ import math
 from moestat.rates.rate import RateResult
 from moestat.sweep.kinds.fit.analysis import CurveSummary
 
-__all__ = ["measured", "p_value", "share", "rounded", "verdict"]
-
 _DASH = "\N{EN DASH}"
 
 

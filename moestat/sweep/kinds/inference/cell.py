@@ -11,8 +11,6 @@ from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.kinds.inference.spec import InferenceSpec
 from moestat.sweep.spec.plan import Cell
 
-__all__ = ["measure_trial"]
-
 
 def measure_trial(spec: InferenceSpec, cell: Cell) -> dict[str, Any]:
     """Judge the procedures of one cell: procedure -> label -> item -> value under ``losses``."""

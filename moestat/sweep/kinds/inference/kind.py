@@ -10,8 +10,6 @@ from moestat.sweep.kinds.kind import Kind
 from moestat.sweep.kinds.runs.cell import measured
 from moestat.sweep.kinds.runs.pages import page_writer
 
-__all__ = ["KIND"]
-
 KIND = Kind[InferenceSpec, InferenceSummary](
     keys=KEYS,
     parse=parse_inference,

@@ -22,8 +22,6 @@ from moestat.model.generate import sample
 from moestat.sweep.kinds.inference.trial import Trial
 from moestat.sweep.spec.identity import digest
 
-__all__ = ["Observed", "Outcomes", "best_approximation"]
-
 Outcomes = Mapping[str, Mapping[str, float | None]]
 """What procedures did: label -> item -> 1, 0 or a share; None where a procedure gave no answer."""
 

@@ -19,8 +19,6 @@ from moestat.sweep.spec.keys import declared
 from moestat.sweep.spec.limits import memory_of
 from moestat.sweep.spec.tables import Table
 
-__all__ = ["KEYS", "InferenceSpec", "parse_inference"]
-
 _FIELDS = declared(
     Trial,
     n={"maximum": 1_000_000_000},

@@ -12,8 +12,6 @@ from moestat.model.family import Family
 from moestat.sweep.kinds.fit.parse import read_truth
 from moestat.sweep.kinds.fit.spec import Truth
 
-__all__ = ["Trial", "make_trial"]
-
 
 @dataclass(frozen=True)
 class Trial:

@@ -13,8 +13,6 @@ from moestat.networks.expert_count.training import PRECISIONS
 from moestat.sweep.kinds.network.spec import NetworkSpec
 from moestat.sweep.spec.plan import Cell
 
-__all__ = ["measure_network"]
-
 _MARGINS = {"smallest": 0.0, "lower": 0.05, "median": 0.5}
 
 

@@ -10,8 +10,6 @@ from moestat.sweep.kinds.network.spec import KEYS, NetworkSpec, parse_networks
 from moestat.sweep.kinds.runs.cell import measured
 from moestat.sweep.kinds.runs.pages import page_writer
 
-__all__ = ["KIND"]
-
 KIND = Kind[NetworkSpec, NetworkSummary](
     keys=KEYS,
     parse=parse_networks,

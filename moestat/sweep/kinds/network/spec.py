@@ -17,14 +17,6 @@ from moestat.sweep.spec.identity import digest, seed_from
 from moestat.sweep.spec.keys import Key, declared
 from moestat.sweep.spec.tables import Table
 
-__all__ = [
-    "KEYS",
-    "NetworkSpec",
-    "Run",
-    "make_run",
-    "parse_networks",
-]
-
 _DEFAULTS: dict[str, Any] = {"optimiser": "normalised-gd", "precision": "float32", "look_every": 50}
 _REQUIRED = ("n", "n_steps", "n_experts", "sigma_0")
 

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 from moestat.sweep.spec.plan import Cell
 from moestat.sweep.store.record import Record, attempt, settle
 
-__all__ = ["measured"]
-
 S = TypeVar("S")
 
 

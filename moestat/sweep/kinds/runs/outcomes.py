@@ -10,9 +10,6 @@ from moestat.sweep.kinds.runs.spec import RunCurve, RunsSpec
 from moestat.sweep.store.record import DONE, FAILED, Record
 from moestat.sweep.store.store import Store
 
-__all__ = ["Outcomes", "counts", "records_by_curve", "spec_of"]
-
-
 S = TypeVar("S", bound=RunsSpec[Any])
 
 

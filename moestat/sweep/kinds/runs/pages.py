@@ -13,8 +13,6 @@ from moestat.sweep.kinds.runs.outcomes import Outcomes
 from moestat.sweep.kinds.runs.spec import RunsSpec
 from moestat.sweep.store.store import Store
 
-__all__ = ["markdown_table", "page_head", "page_writer"]
-
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown.

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from moestat.sweep.escape import markdown_text
 from moestat.sweep.store.record import DONE, Record
 
-__all__ = ["runs_of_records", "runs_section"]
-
 _HEADING = "## Single runs"
 
 Runs = Mapping[tuple[str, float, str], Mapping[int, float]]

@@ -21,8 +21,6 @@ from moestat.sweep.spec.keys import HEAD, Key, Keys
 from moestat.sweep.spec.limits import check_cells, check_memory
 from moestat.sweep.spec.tables import Table, shown
 
-__all__ = ["RunCurve", "RunsSpec", "keys_of", "parse_runs"]
-
 R = TypeVar("R")
 
 

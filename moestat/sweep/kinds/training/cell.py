@@ -11,8 +11,6 @@ from typing import Any
 from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.spec.plan import Cell
 
-__all__ = ["measure_training"]
-
 
 def measure_training(spec: TrainingSpec, cell: Cell) -> dict[str, Any]:
     """Train and measure the model of one cell: values of its record."""

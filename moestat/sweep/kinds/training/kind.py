@@ -10,8 +10,6 @@ from moestat.sweep.kinds.training.cell import measure_training
 from moestat.sweep.kinds.training.display import draw_trainings, training_page, trainings_table
 from moestat.sweep.kinds.training.spec import KEYS, TrainingSpec, parse_trainings
 
-__all__ = ["KIND"]
-
 KIND = Kind[TrainingSpec, TrainingSummary](
     keys=KEYS,
     parse=parse_trainings,

@@ -19,8 +19,6 @@ from moestat.sweep.spec.identity import digest, seed_from
 from moestat.sweep.spec.keys import declared
 from moestat.sweep.spec.tables import Table
 
-__all__ = ["KEYS", "TrainingSpec", "parse_trainings"]
-
 _LONGEST = {"maximum": 100_000_000}
 _FIELDS = declared(
     Settings,

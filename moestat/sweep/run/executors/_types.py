@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Executor", "Lost"]
-
 
 @dataclass(frozen=True)
 class Lost:

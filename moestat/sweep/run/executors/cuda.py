@@ -18,8 +18,6 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.run.executors import process
 from moestat.sweep.run.executors._types import Executor
 
-__all__ = ["EXECUTOR"]
-
 _CELLS = 64
 _SHARE = 0.7  # of the device's memory, for all processes together
 

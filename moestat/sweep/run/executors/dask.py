@@ -26,8 +26,6 @@ from moestat.sweep.run.executors.process import interrupts_held
 from moestat.sweep.run.threads import one_thread
 from moestat.sweep.spec.identity import digest
 
-__all__ = ["EXECUTOR", "dask_executor"]
-
 _QUEUED_PER_THREAD = 2
 _SECONDS_BETWEEN_COUNTS = 5.0  # how often the number of workers is asked for
 _SECONDS_TO_CONNECT = 20.0

@@ -25,8 +25,6 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.run.executors._types import Executor, Lost
 from moestat.sweep.run.threads import one_thread
 
-__all__ = ["EXECUTOR", "interrupts_held"]
-
 _RETRIES = 2
 _QUEUED_PER_WORKER = 2
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from moestat.sweep.run.executors._types import Executor
 
-__all__ = ["EXECUTOR"]
-
 
 def run(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
     """``function(task)`` for each task, in order; `workers` is not used."""

@@ -6,8 +6,6 @@ from moestat.estimation.inference.bootstrap import bootstrap
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 from moestat.sweep.kinds.inference.procedures.procedure import contains
 
-__all__ = ["judge"]
-
 _INTERVALS = (
     ("pairs", ("percentile", "basic", "bca")),
     ("parametric", ("percentile", "basic")),

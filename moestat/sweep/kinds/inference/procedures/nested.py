@@ -7,8 +7,6 @@ import numpy as np
 from moestat.estimation.inference.nested import lr_test, score_test
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 
-__all__ = ["judge"]
-
 _LEVEL = 0.05
 
 

@@ -7,8 +7,6 @@ from moestat.estimation.inference.order import bootstrap_lrt
 from moestat.estimation.short_runs import ShortRuns
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 
-__all__ = ["judge"]
-
 _LEVEL = 0.05
 
 

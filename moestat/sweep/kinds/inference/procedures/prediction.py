@@ -5,8 +5,6 @@ from __future__ import annotations
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 from moestat.sweep.kinds.inference.procedures.procedure import contains
 
-__all__ = ["judge"]
-
 
 def judge(observed: Observed) -> Outcomes:
     """Whether each interval holds the conditional mean, by place in the design."""

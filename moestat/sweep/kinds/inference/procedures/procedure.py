@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 
-__all__ = ["Procedure", "contains"]
-
 
 @dataclass(frozen=True)
 class Procedure:

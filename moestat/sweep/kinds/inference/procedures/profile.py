@@ -7,8 +7,6 @@ from moestat.estimation.results import MoEResults
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 from moestat.sweep.kinds.inference.procedures.procedure import contains
 
-__all__ = ["judge"]
-
 
 def judge(observed: Observed) -> Outcomes:
     """Whether each interval holds its parameter; no answer where a higher likelihood was met."""

@@ -10,8 +10,6 @@ from moestat.estimation.inference.selection import CRITERIA, select
 from moestat.estimation.short_runs import ShortRuns
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 
-__all__ = ["judge"]
-
 
 def judge(observed: Observed) -> Outcomes:
     """For each criterion whether it chooses k*, and whether it chooses more."""

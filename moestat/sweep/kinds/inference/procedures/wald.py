@@ -7,8 +7,6 @@ import numpy as np
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 from moestat.sweep.kinds.inference.procedures.procedure import contains
 
-__all__ = ["covariances", "judge"]
-
 
 def covariances(observed: Observed) -> tuple[str, ...]:
     """Those that are judged: by groups where there are groups."""
