@@ -23,6 +23,7 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
       that of every atom that fits more.
 
     An atom that merely has next to no mass has not collapsed: over-specified estimates are so.
+    Neither has one whose variance is known.
     Likelihoods without a scale have no collapsed atoms.
 
     Parameters
@@ -45,7 +46,8 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     if penalty is not None and penalty.logs.size:
         return ()  # a prior density of the variances bounds what an atom gains on few samples
     scale = family.blocks[block]
-    on_floor = theta[scale] <= family.lower[scale]
+    free = family.lower[scale] < family.upper[scale]
+    on_floor = free & (theta[scale] <= family.lower[scale])
     least = EM_RULES.samples * family.n_atom_params
     spread = float(np.ptp(theta[scale]))
     if (
@@ -58,7 +60,9 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     starved = share < least
     fed = np.min(theta[scale][~starved], initial=np.inf)
     narrow = theta[scale] < fed + np.log(EM_RULES.narrow)
-    return tuple(int(i) for i in np.flatnonzero((share >= 1.0) & (on_floor | (starved & narrow))))
+    return tuple(
+        int(i) for i in np.flatnonzero((share >= 1.0) & free & (on_floor | (starved & narrow)))
+    )
 
 
 def _shares(problem: Problem, theta: FloatArray, part: Sample) -> FloatArray:

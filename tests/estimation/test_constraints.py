@@ -143,3 +143,21 @@ def test_constraints_that_cannot_be_are_one_clear_error(lines):
     ):
         with pytest.raises(ValueError, match=match):
             fit(lines, **options)
+
+
+def test_a_known_wide_expert_takes_the_noise():
+    rng = np.random.default_rng(0)
+    x, u = rng.normal(size=600), rng.random(600)
+    y = np.where(u < 0.45, 2 + x, -2 - x) + 0.3 * rng.normal(size=600)
+    y[u > 0.9] = rng.uniform(-20, 20, np.sum(u > 0.9))
+    known = {"a": {(0, 0): 0.0}, "b": {0: 0.0}, "nu": {0: 100.0}}
+    result = moestat.fit(
+        "gaussian", x, y, n_experts=3, gate_inputs=[], fixed=known, n_starts=8, rng=0
+    )
+    assert result.certificate.certified
+    assert result.certificate.collapsed == ()
+    order = 1 + np.argsort(result.blocks["b"][1:])
+    assert np.allclose(result.blocks["b"][order], [-2.0, 2.0], atol=0.1)
+    assert np.allclose(result.blocks["a"][order, 0], [-1.0, 1.0], atol=0.1)
+    assert result.blocks["nu"][0] == pytest.approx(100.0)
+    assert abs(result.responsibilities[:, 0].mean() - 0.1) < 0.04
