@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from experiments.attention import appendix_claims as attention_appendix
 from experiments.attention import claims as attention
 from experiments.attention import facts as attention_facts
 from experiments.claims.claim import Claim
@@ -13,6 +14,7 @@ from experiments.expert_count import claims as expert_count
 from experiments.expert_count import facts as expert_count_facts
 from experiments.mlmoe import claims as mlmoe
 from experiments.mlmoe import facts as mlmoe_facts
+from experiments.mlmoe import sentence_claims as mlmoe_sentences
 
 __all__ = ["CLAIMS", "FACTS"]
 
@@ -21,7 +23,9 @@ CLAIMS: dict[str, Claim] = {}
 """Claims by id, paper by paper."""
 for _claim in (
     *mlmoe.CLAIMS,
+    *mlmoe_sentences.CLAIMS,
     *attention.CLAIMS,
+    *attention_appendix.CLAIMS,
     *compete.CLAIMS,
     *training.CLAIMS,
     *expert_count.CLAIMS,

@@ -1,4 +1,7 @@
-"""Claims of Yan et al. (2025), on regression functions with quadratic gates."""
+"""Claims of Yan et al. (2025), on regression functions with quadratic gates.
+
+Those of the appendices are in `experiments.attention.appendix_claims`.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,15 @@ from experiments.claims.kinds import (
     Replayed,
     Slope,
 )
-from experiments.claims.rules import SUPPORTS
 
 __all__ = ["CLAIMS"]
 
 HALF, QUARTER, SLOW = Fraction(-1, 2), Fraction(-1, 4), Fraction(0)
-_FULL = "regression, raw sigmoid gate, full quadratic score"
-_PARTIAL = "regression, raw sigmoid gate, partial quadratic score"
+FULL = "regression, raw sigmoid gate, full quadratic score"
+PARTIAL = "regression, raw sigmoid gate, partial quadratic score"
 _SOFTMAX = "regression, softmax gate, full quadratic score"
-_ERROR = "regression-error"
-_NAMED = "ReLU and GELU networks lambda phi(alpha' x + beta)"
+ERROR = "regression-error"
+NAMED = "ReLU and GELU networks lambda phi(alpha' x + beta)"
 
 
 def _fit(gate: str, expert: str, regime: str) -> tuple[str, str]:
@@ -36,14 +38,14 @@ _MEASURED = (
 )
 _NO_NOISE = "  No start noise tried takes it beyond -0.13 (ReLU) or -0.16 (linear)."
 _UNWEIGHTED = "Table 1 and (84) have no output weight, and neither have the sweep's experts."
-_RATE_NOTE = "Where two measures have one regression function, no estimator converges to both."
+RATE_NOTE = "Where two measures have one regression function, no estimator converges to both."
 
 CLAIMS = (
     Claim(
         "attention.table-1.sigmoid.networks.sparse",
         "Table 1, SigmoidAttn, ReLU and GELU, sparse",
-        f"{_NAMED} are estimated to eps from eps^-4 samples.",
-        _FULL,
+        "ReLU and GELU networks phi(alpha' x + beta) are estimated to eps from eps^-4 samples.",
+        FULL,
         "L1",
         {"over": QUARTER},
         (Slope(*_fit("sigmoid", "gelu", "sparse"), (2, "expert"), QUARTER),),
@@ -52,8 +54,8 @@ CLAIMS = (
     Claim(
         "attention.table-1.sigmoid.networks.dense",
         "Table 1, SigmoidAttn, ReLU and GELU, dense",
-        f"{_NAMED} are estimated to eps from eps^-2 samples.",
-        _FULL,
+        "ReLU networks phi(alpha' x + beta) are estimated to eps from eps^-2 samples.",
+        FULL,
         "L3",
         {"over": HALF},
         (Slope(*_fit("sigmoid", "relu", "dense"), "dense-L3", HALF),),
@@ -61,10 +63,21 @@ CLAIMS = (
         fails=("junction",),
     ),
     Claim(
+        "attention.table-1.sigmoid.networks.dense.gelu",
+        "Table 1, SigmoidAttn, ReLU and GELU, dense",
+        "GELU networks phi(alpha' x + beta) are estimated to eps from eps^-2 samples.",
+        FULL,
+        "L3",
+        {"over": HALF},
+        untested="junction takes a share eps of an expert, which no GELU network without output"
+        " weight is",
+        note=_UNWEIGHTED,
+    ),
+    Claim(
         "attention.table-1.sigmoid.polynomial.sparse",
         "Table 1, SigmoidAttn, polynomial, sparse",
         "Polynomial experts are estimated to eps from O(exp(eps^(-1/tau))) samples.",
-        _FULL,
+        FULL,
         "L2r",
         {"over": SLOW},
         note="No number of samples is enough: two measures have one regression function.",
@@ -74,7 +87,7 @@ CLAIMS = (
         "attention.table-1.sigmoid.polynomial.dense",
         "Table 1, SigmoidAttn, polynomial, dense",
         "Polynomial experts are estimated to eps from eps^-2 samples.",
-        _FULL,
+        FULL,
         "L3",
         {"over": HALF},
         fails=("junction",),
@@ -121,13 +134,13 @@ CLAIMS = (
         "attention.proposition-1",
         "Proposition 1, eq. (7)",
         "In the sparse regime the error of the regression function falls at (log n / n)^(1/2).",
-        _FULL,
+        FULL,
         "L2",
         {"density": HALF},
         quotes="van de Geer (2000), Theorems 7.4 and 9.2",
         follows=("entropy-of-regressions",),
         checks=tuple(
-            Slope("attention_table1", f"sigmoid, sparse, {expert}", _ERROR, HALF)
+            Slope("attention_table1", f"sigmoid, sparse, {expert}", ERROR, HALF)
             for expert in ("gelu", "linear")
         ),
     ),
@@ -135,7 +148,7 @@ CLAIMS = (
         "attention.section-3.sparse",
         "Sec. 3, before Proposition 1, the display",
         "Two atoms that run into one true atom keep its gate only if A = b = 0.",
-        _FULL,
+        FULL,
         "L2",
         proved=("sums-of-gates",),
         note="Its premise is that both atoms run into the true one; nothing makes them, see"
@@ -146,13 +159,13 @@ CLAIMS = (
         "Corollary 1",
         "In the dense regime the regression function converges to the best approximations by"
         " more than N* atoms at (log n / n)^(1/2).",
-        _FULL,
+        FULL,
         "L2",
         {"density": HALF},
         quotes="van de Geer (2000), Theorems 7.4 and 9.2",
         follows=("entropy-of-regressions",),
         checks=tuple(
-            Slope("attention_table1", f"sigmoid, dense, {expert}", _ERROR, HALF)
+            Slope("attention_table1", f"sigmoid, dense, {expert}", ERROR, HALF)
             for expert in ("gelu", "linear")
         ),
         note="These approximations are exact, see shared-weights and polynomial-split, so the error"
@@ -161,30 +174,30 @@ CLAIMS = (
     Claim(
         "attention.definition-1.networks",
         "Definition 1, Examples",
-        f"{_NAMED} are strongly identifiable.",
-        _FULL,
+        f"{NAMED} are strongly identifiable.",
+        FULL,
         fails=("zero-gate", "four-atoms"),
     ),
     Claim(
         "attention.definition-1.polynomial",
         "Definition 1, Examples",
         "Polynomial experts are not strongly identifiable.",
-        _FULL,
+        FULL,
         proved=("zero-gate",),
     ),
     Claim(
         "attention.equation-8",
         "eq. (8)",
         "Three equations between second derivatives of F, for linear experts.",
-        _FULL,
+        FULL,
         checks=tuple(Identity(f"attention-8-{which}") for which in ("first", "second", "third")),
     ),
     Claim(
         "attention.theorem-1",
         "Theorem 1",
-        f"For strongly identifiable experts, such as {_NAMED}, the L2 distance is at least a"
+        f"For strongly identifiable experts, such as {NAMED}, the L2 distance is at least a"
         " constant times L1.",
-        _FULL,
+        FULL,
         "L1",
         {"loss": HALF},
         (
@@ -198,11 +211,11 @@ CLAIMS = (
         "attention.theorem-1.rate",
         "Theorem 1, display",
         "L1 of the least-squares estimate falls at (log n / n)^(1/2).",
-        _FULL,
+        FULL,
         "L1",
         {"loss": HALF, "exact": HALF, "over": QUARTER},
         (Slope(*_fit("sigmoid", "gelu", "sparse"), "loss", HALF),),
-        note=_RATE_NOTE,
+        note=RATE_NOTE,
         vacuous=("zero-gate",),
         fails=("shared-weights",),
     ),
@@ -210,7 +223,7 @@ CLAIMS = (
         "attention.theorem-1.experts",
         "Sec. 4.1.1, remark (ii)",
         "Exact-specified experts need eps^-2 samples, over-specified ones eps^-4.",
-        _FULL,
+        FULL,
         "expert error in sup norm",
         {"exact": HALF, "over": QUARTER},
         (
@@ -225,7 +238,7 @@ CLAIMS = (
         "Theorem 2, eq. (11)",
         "For polynomial experts and every r, the minimax risk in L2r is at least of order"
         " n^(-1/2).",
-        _FULL,
+        FULL,
         "L2r",
         {"over": SLOW},
         note="By Le Cam's two points: two measures with one regression function keep the risk"
@@ -235,15 +248,15 @@ CLAIMS = (
     Claim(
         "attention.definition-2.networks",
         "Definition 2, Examples",
-        f"{_NAMED} are weakly identifiable.",
-        _FULL,
+        f"{NAMED} are weakly identifiable.",
+        FULL,
         fails=("opposite-gates", "four-atoms"),
     ),
     Claim(
         "attention.definition-2.polynomial",
         "Definition 2, Examples",
         "Polynomial experts are weakly identifiable.",
-        _FULL,
+        FULL,
         fails=("opposite-gates", "shared-derivative"),
     ),
     Claim(
@@ -251,7 +264,7 @@ CLAIMS = (
         "Theorem 3, eq. (12)",
         "For weakly identifiable experts, the distance to the best approximations is at least a"
         " constant times L3.",
-        _FULL,
+        FULL,
         "L3",
         {"loss": HALF},
         (Bound("attention-3"),),
@@ -263,7 +276,7 @@ CLAIMS = (
         "attention.theorem-3.rate",
         "Theorem 3, display",
         "The least L3 of the estimate to a best approximation falls at (log n / n)^(1/2).",
-        _FULL,
+        FULL,
         "dense-L3",
         {"loss": HALF},
         tuple(
@@ -277,7 +290,7 @@ CLAIMS = (
         "attention.proposition-2",
         "Proposition 2, App. B.2",
         "Two measures with one regression function are equal.",
-        _FULL,
+        FULL,
         "L3",
         checks=(Orbit("attention-3", over=True),),
         note="The printed proof takes distinct eta_j*, which leaves the witness out; the statement"
@@ -288,28 +301,28 @@ CLAIMS = (
         "attention.section-2.3",
         "Sec. 2.3",
         "Each row of sigmoid self-attention is a mixture of linear experts with quadratic scores.",
-        _FULL,
+        FULL,
         proved=("attention-row",),
     ),
     Claim(
         "attention.definition-2.strong",
         "Sec. 4.2, Examples",
         "Strongly identifiable experts are weakly identifiable.",
-        _FULL,
+        FULL,
         vacuous=("zero-gate",),
     ),
     Claim(
         "attention.definition-4.strong",
         "App. C.1.3, Examples",
         "Partial-strongly identifiable experts are partial-weakly identifiable.",
-        _PARTIAL,
+        PARTIAL,
         vacuous=("opposite-gates",),
     ),
     Claim(
         "attention.appendix-c.1.2.experts",
         "App. C.1.2, remark (ii)",
         "Partial score: exact-specified experts need eps^-2 samples, over-specified ones eps^-4.",
-        _PARTIAL,
+        PARTIAL,
         "expert error in sup norm",
         {"exact": HALF, "over": QUARTER},
         vacuous=("opposite-gates",),
@@ -318,7 +331,7 @@ CLAIMS = (
         "attention.appendix-c.1.2.linear",
         "App. C.1.2, Sample efficiency comparison",
         "Linear experts with beta != 0 are partial-strongly identifiable and need eps^-4 samples.",
-        _PARTIAL,
+        PARTIAL,
         "L4",
         {"over": QUARTER},
         fails=("opposite-gates", "polynomial-split"),
@@ -335,7 +348,7 @@ CLAIMS = (
         "attention.abstract",
         "Abstract and Sec. 1",
         "Experts in sigmoid self-attention need less data than in softmax self-attention.",
-        _FULL,
+        FULL,
         unsupported="it rests on Table 1, of which three entries fail for polynomials under both"
         " gates alike, and the dense ones of sigmoid by junction; without output weights the search"
         " finds Theorem 4's bound to hold (r = .999) and no contrast between the gates follows",
@@ -346,7 +359,7 @@ CLAIMS = (
         "Sec. 4.1.2, remark (ii), and Table 1, read as a lower bound",
         "Polynomial experts need more than any polynomial number of samples, sparse regime, and"
         " under softmax in both.",
-        _FULL,
+        FULL,
         "L2r",
         {"over": SLOW},
         note="No number is enough: two measures have one regression function.",
@@ -356,7 +369,7 @@ CLAIMS = (
         "attention.theorem-2.gates",
         "Sec. 4.1.2, remark (i)",
         "Polynomial experts make A and b slower than any polynomial rate.",
-        _FULL,
+        FULL,
         "L2r",
         {"over": SLOW},
         unsupported="the measures that show Theorem 2 differ in their experts only, and A, b stay",
@@ -367,7 +380,7 @@ CLAIMS = (
         "Sec. 4.1.1, remark (i)",
         "Over-specified A and b are estimated at (log n / n)^(1/4) by strongly identifiable"
         " experts.",
-        _FULL,
+        FULL,
         "L1",
         {"over": QUARTER},
         vacuous=("zero-gate",),
@@ -379,7 +392,7 @@ CLAIMS = (
         "App. C.1.1, after Proposition 3, and Sec. 3",
         "Partial score: in the dense regime the regression function does not converge to the"
         " truth.",
-        _PARTIAL,
+        PARTIAL,
         "L2",
         fails=("polynomial-split", "linear-flip", "shared-weights"),
         note="The class holds the truth, with N* atoms and with more: the misfit of the best"
@@ -389,7 +402,7 @@ CLAIMS = (
         "attention.equation-14",
         "eq. (14), App. B.1",
         "The bracketing entropy of the regression functions is at most of order log(1 / eps).",
-        _FULL,
+        FULL,
         proved=("entropy-of-regressions",),
     ),
     Claim(
@@ -445,172 +458,5 @@ CLAIMS = (
             ("figure-2", "App. D, Fig. 2b", "dense sigmoid", "relu", "-0.53"),
             ("figure-2", "App. D, Fig. 2b", "dense sigmoid", "linear", "-0.44"),
         )
-    ),
-    Claim(
-        "attention.lemma-1",
-        "Lemma 1, App. B.1 (after van de Geer, Theorems 7.4 and 9.2)",
-        "A tail bound of the error of the regression function from an entropy integral.",
-        quotes="van de Geer (2000), Theorems 7.4 and 9.2",
-    ),
-    Claim(
-        "attention.lemma-2",
-        "Lemma 2, App. B.3, eq. (39)",
-        "For polynomial experts and every r, the infimum of the distance over L2r <= eps,"
-        " relative to L2r, goes to 0 with eps.",
-        _FULL,
-        "L2r",
-        checks=(Bound("attention-2", SUPPORTS),),
-        note="The distance is 0 along the sequence, for every r alike.",
-        proved=("polynomial-split",),
-    ),
-    Claim(
-        "attention.proposition-3",
-        "Proposition 3, eq. (51)",
-        "Partial score, sparse regime: the error of the regression function falls at"
-        " (log n / n)^(1/2).",
-        _PARTIAL,
-        "L2",
-        {"density": HALF},
-        quotes="van de Geer (2000), Theorems 7.4 and 9.2",
-        follows=("entropy-of-regressions",),
-        checks=tuple(
-            Slope("attention_partial", f"sigmoid, sparse, {expert}", _ERROR, HALF)
-            for expert in ("gelu", "linear")
-        ),
-    ),
-    Claim(
-        "attention.corollary-2",
-        "Corollary 2",
-        "Partial score, dense regime: it converges to the best approximations by more than N*"
-        " atoms at (log n / n)^(1/2).",
-        _PARTIAL,
-        "L2",
-        {"density": HALF},
-        quotes="van de Geer (2000), Theorems 7.4 and 9.2",
-        follows=("entropy-of-regressions",),
-        checks=tuple(
-            Slope("attention_partial", f"sigmoid, dense, {expert}", _ERROR, HALF)
-            for expert in ("gelu", "linear")
-        ),
-        note="These approximations are exact, so the error to the truth is the one measured.",
-    ),
-    Claim(
-        "attention.definition-3.networks",
-        "Definition 3, Examples",
-        f"{_NAMED} are partial-strongly identifiable.",
-        _PARTIAL,
-        note="As printed, with derivatives in (A, c).",
-        fails=("opposite-gates", "four-atoms"),
-    ),
-    Claim(
-        "attention.definition-3.networks.eta",
-        "Definition 3, Examples",
-        f"{_NAMED} are partial-strongly identifiable, with eta in place of c.",
-        _PARTIAL,
-        note="The printed exponents are in N^q, as those of eta are.",
-        fails=("opposite-gates", "four-atoms"),
-    ),
-    Claim(
-        "attention.definition-3.polynomial",
-        "Definition 3, after the Examples",
-        "Polynomial experts are partial-strongly identifiable.",
-        _PARTIAL,
-        note="With eta in place of c.",
-        fails=("opposite-gates", "shared-derivative"),
-    ),
-    Claim(
-        "attention.theorem-4",
-        "Theorem 4, eq. (53)",
-        f"For partial-strongly identifiable experts, such as {_NAMED}, the L2 distance is at"
-        " least a constant times L4.",
-        _PARTIAL,
-        "L4",
-        {"loss": HALF},
-        (Bound("attention-4"),),
-        note="The explorer's GELU experts have no output weight.",
-        vacuous=("opposite-gates",),
-        fails=("shared-weights",),
-    ),
-    Claim(
-        "attention.theorem-4.polynomial",
-        "App. C.1.2, Sample efficiency comparison",
-        "Polynomial experts are estimated to eps from eps^-4 samples.",
-        _PARTIAL,
-        "L4",
-        {"over": QUARTER},
-        (Bound("attention-4-linear"),),
-        fails=("polynomial-split",),
-    ),
-    Claim(
-        "attention.theorem-4.rate",
-        "Theorem 4, display",
-        "L4 of the least-squares estimate falls at (log n / n)^(1/2).",
-        _PARTIAL,
-        "L4",
-        {"loss": HALF, "exact": HALF, "over": QUARTER},
-        (Slope("attention_partial", "sigmoid, sparse, gelu", "loss", HALF),),
-        note=_RATE_NOTE,
-        vacuous=("opposite-gates",),
-        fails=("shared-weights",),
-    ),
-    Claim(
-        "attention.definition-4.networks",
-        "Definition 4, Examples",
-        f"{_NAMED} are partial-weakly identifiable.",
-        _PARTIAL,
-        fails=("opposite-gates", "four-atoms"),
-    ),
-    Claim(
-        "attention.definition-4.polynomial",
-        "Definition 4, Examples",
-        "Polynomial experts are partial-weakly identifiable.",
-        _PARTIAL,
-        fails=("opposite-gates", "shared-derivative"),
-    ),
-    Claim(
-        "attention.theorem-5",
-        "Theorem 5, eq. (54)",
-        "For partial-weakly identifiable experts, the distance to the best approximations is at"
-        " least a constant times L5.",
-        _PARTIAL,
-        "L5",
-        {"loss": HALF},
-        (Bound("attention-5"),),
-        note="As printed L5 is to one best approximation of many.",
-        vacuous=("opposite-gates",),
-        fails=("junction", "shared-weights", "polynomial-split"),
-    ),
-    Claim(
-        "attention.theorem-5.rate",
-        "Theorem 5, display",
-        "The least L5 of the estimate to a best approximation falls at (log n / n)^(1/2).",
-        _PARTIAL,
-        "dense-L5",
-        {"loss": HALF},
-        tuple(
-            Slope("attention_partial", f"sigmoid, dense, {expert}", "dense-L5", HALF)
-            for expert in ("relu", "linear")
-        ),
-        vacuous=("opposite-gates",),
-        fails=("junction",),
-    ),
-    Claim(
-        "attention.proposition-4",
-        "Proposition 4, App. C.2.2",
-        "Partial score: two measures with one regression function are equal.",
-        _PARTIAL,
-        "L5",
-        checks=(Orbit("attention-5", over=True),),
-        fails=("complements",),
-    ),
-    Claim(
-        "attention.theorem-4.repaired",
-        "Theorem 4, repaired",
-        "The bound by L4 holds for GELU networks without output weight, gates of over-specified"
-        " atoms at A = 0.",
-        _PARTIAL,
-        "L4",
-        checks=(Bound("attention-4"),),
-        repairs="attention.theorem-4",
     ),
 )

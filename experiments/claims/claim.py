@@ -54,6 +54,9 @@ class Claim:
         Facts that are needed beside the quoted theorem, or that say why the claim is unsupported.
     unsupported : str
         Why what the paper gives does not carry the claim, where nothing shows it false.
+    outside : str
+        Why the truths that were tried are not in the claim's class, so that agreement there decides
+        nothing.
     repairs : str
         Id of the claim of which this is a repaired version, with one more assumption; it is not a
         sentence of the paper and counts apart.
@@ -78,6 +81,7 @@ class Claim:
     quotes: str = ""
     follows: tuple[str, ...] = ()
     unsupported: str = ""
+    outside: str = ""
     repairs: str = ""
     untested: str = ""
     note: str = ""

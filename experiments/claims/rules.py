@@ -45,12 +45,12 @@ VERDICTS: Mapping[str, str] = {
     QUOTED: "a theorem of another work, or what follows from one by facts that are seen here; the"
     " quoted theorem is not proved again",
     CONSISTENT: "nothing refutes, and every required measurement agrees, at the truths that were"
-    " tried; not a proof",
+    " tried, which are of the claim's class; not a proof",
     SPECIAL: "an explicit witness at some truths that the assumptions allow; each fact says which,"
     " and whether they are of measure zero",
     EVERYWHERE: "an explicit witness at every truth of the paper's class",
     VACUOUS: "a conditional whose condition nothing meets",
-    CONTRADICTED: "numbers that the paper prints say otherwise",
+    CONTRADICTED: "numbers or formulas that the paper prints elsewhere say otherwise",
     MISPRINT: "the printed sentence is not the one that the paper uses; the intended one is judged"
     " apart",
     UNSUPPORTED: "nothing shows it false, and what the paper gives for it does not carry it",

@@ -1,4 +1,7 @@
-"""Claims of Pham et al. (2026), on multinomial logistic experts under sigmoid gates."""
+"""Claims of Pham et al. (2026), on multinomial logistic experts under sigmoid gates.
+
+Those of abstract, tables of experiments and figure are in `experiments.mlmoe.sentence_claims`.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +14,20 @@ from experiments.claims.kinds import (
     Floored,
     Identity,
     Orbit,
-    Printed,
-    Replayed,
     Slope,
 )
-from experiments.claims.rules import MISPRINT, SUPPORTS
+from experiments.claims.rules import SUPPORTS
 
 __all__ = ["CLAIMS"]
 
 HALF, QUARTER, SLOW = Fraction(-1, 2), Fraction(-1, 4), Fraction(0)
 _SWEEP = "microscope_mlmoe"
 _EXACT, _OVER = {"exact": HALF}, {"over": QUARTER}
-_SIGMOID = "multinomial, modified sigmoid gate"
-_INNER = "multinomial, sigmoid gate, temperature and inner product"
-_EUCLIDEAN = "multinomial, sigmoid gate, temperature and Euclidean score"
-_SOFTMAX = "multinomial, softmax gate"
-_MEASURED = (
-    "A measurement with a truncated EM run from near the truth.  The rule by which it stops decides"
-    " the slope, see figures/mlmoe_figure1.md, which has certified fits beside it; the start noise"
-    " is not stated either."
-)
-_GATES, _SPLITS, _SHARED = (
+SIGMOID = "multinomial, modified sigmoid gate"
+INNER = "multinomial, sigmoid gate, temperature and inner product"
+EUCLIDEAN = "multinomial, sigmoid gate, temperature and Euclidean score"
+SOFTMAX = "multinomial, softmax gate"
+GATES, SPLITS, SHARED = (
     ("single-expert",),
     ("constant-experts", "equal-slopes"),
     ("shared-gate", "shared-slopes"),
@@ -63,7 +59,7 @@ CLAIMS = (
         "mlmoe.table-1.softmax-regime-1.exact",
         "Table 1, row Softmax, Regime 1 (of Nguyen et al. (2024))",
         "Exact-specified parameters are estimated at (log n / n)^(1/2).",
-        _SOFTMAX,
+        SOFTMAX,
         "softmax-D1",
         _EXACT,
         _slopes("softmax", over=False),
@@ -74,7 +70,7 @@ CLAIMS = (
         "mlmoe.table-1.softmax-regime-1.over",
         "Table 1, row Softmax, Regime 1 (of Nguyen et al. (2024))",
         "Over-specified parameters are estimated at (log n / n)^(1/4).",
-        _SOFTMAX,
+        SOFTMAX,
         "softmax-D1",
         _OVER,
         (
@@ -93,7 +89,7 @@ CLAIMS = (
         "mlmoe.table-1.softmax-regime-2.exact",
         "Table 1, row Softmax, Regime 2 (of Nguyen et al. (2024))",
         "Exact-specified parameters are estimated more slowly than at any polynomial rate.",
-        _SOFTMAX,
+        SOFTMAX,
         "softmax-D2r",
         {"exact": SLOW},
         note="Not slow but not at all, at truths with two experts without slopes under one gate:"
@@ -104,7 +100,7 @@ CLAIMS = (
         "mlmoe.table-1.softmax-regime-2.over",
         "Table 1, row Softmax, Regime 2 (of Nguyen et al. (2024))",
         "Over-specified parameters are estimated more slowly than at any polynomial rate.",
-        _SOFTMAX,
+        SOFTMAX,
         "softmax-D2r",
         {"over": SLOW},
         note="Not slow but not at all: two measures have one density, so no estimator converges.",
@@ -114,29 +110,29 @@ CLAIMS = (
         "mlmoe.table-1.sigmoid.exact",
         "Table 1, row Sigmoid, No Temperature",
         "In all regimes, exact-specified parameters are estimated at (log n / n)^(1/2).",
-        _SIGMOID,
+        SIGMOID,
         "D1",
         _EXACT,
         (*_slopes("sigmoid", over=False),),
         note="In all regimes, so also where two experts have slopes 0.",
-        fails=_SHARED,
+        fails=SHARED,
     ),
     Claim(
         "mlmoe.table-1.sigmoid.over",
         "Table 1, row Sigmoid, No Temperature",
         "In all regimes, over-specified parameters are estimated at (log n / n)^(1/4).",
-        _SIGMOID,
+        SIGMOID,
         "D1",
         _OVER,
         (*_slopes("sigmoid", exact=False),),
         note=f"{_REGIME_2} There the sigmoid gate fares no better than the softmax gate.",
-        fails=_SPLITS,
+        fails=SPLITS,
     ),
     Claim(
         "mlmoe.table-1.sigmoid-inner",
         "Table 1, row Sigmoid, Temp & Inner Product",
         "Parameters are estimated more slowly than at any polynomial rate.",
-        _INNER,
+        INNER,
         "D2r",
         {"exact": SLOW, "over": SLOW},
         note="Not slow but not at all: (alpha, beta, tau) has a free scale.",
@@ -146,40 +142,40 @@ CLAIMS = (
         "mlmoe.table-1.sigmoid-euclidean.exact",
         "Table 1, row Sigmoid, Temp & Euclidean",
         "Exact-specified parameters are estimated at (log n / n)^(1/2).",
-        _EUCLIDEAN,
+        EUCLIDEAN,
         "D3",
         _EXACT,
         (*_slopes("euclidean", over=False),),
         note="In all regimes, so also where two experts have slopes 0.",
-        fails=_SHARED,
+        fails=SHARED,
     ),
     Claim(
         "mlmoe.table-1.sigmoid-euclidean.over",
         "Table 1, row Sigmoid, Temp & Euclidean",
         "Over-specified parameters are estimated at (log n / n)^(1/4).",
-        _EUCLIDEAN,
+        EUCLIDEAN,
         "D3",
         _OVER,
         (*_slopes("euclidean", exact=False),),
-        fails=_SPLITS,
+        fails=SPLITS,
     ),
     Claim(
         "mlmoe.proposition-1",
         "Proposition 1",
         "Two measures with one density are equal.",
-        _SIGMOID,
+        SIGMOID,
         "D1",
         checks=(
             Orbit("mlmoe-1"),
             Orbit("mlmoe-1-table-2", required=False),
         ),
-        fails=(*_GATES, "constant-gate", "opposite-scores", *_SPLITS, *_SHARED),
+        fails=(*GATES, "constant-gate", "opposite-scores", *SPLITS, *SHARED),
     ),
     Claim(
         "mlmoe.proposition-2",
         "Proposition 2",
         "The Hellinger distance of the density estimate falls at (log n / n)^(1/2).",
-        _SIGMOID,
+        SIGMOID,
         "Hellinger",
         {"density": HALF},
         _density("sigmoid"),
@@ -190,41 +186,41 @@ CLAIMS = (
         "mlmoe.theorem-1",
         "Theorem 1, eq. (4)",
         "The mean Hellinger distance is at least a constant times D1.",
-        _SIGMOID,
+        SIGMOID,
         "D1",
         {"loss": HALF},
         (
             Bound("mlmoe-1"),
             Bound("mlmoe-1-table-2", required=False),
         ),
-        fails=(*_GATES, "constant-gate", "opposite-scores", *_SPLITS, *_SHARED),
+        fails=(*GATES, "constant-gate", "opposite-scores", *SPLITS, *SHARED),
     ),
     Claim(
         "mlmoe.theorem-1.rate",
         "Theorem 1, second display",
         "D1 of the maximum-likelihood estimate falls at (log n / n)^(1/2).",
-        _SIGMOID,
+        SIGMOID,
         "D1",
         {"loss": HALF},
         (*_loss("sigmoid"),),
         note="Where two measures have one density, no estimator converges to both.",
-        fails=(*_GATES, "constant-gate", "opposite-scores", *_SPLITS, *_SHARED),
+        fails=(*GATES, "constant-gate", "opposite-scores", *SPLITS, *SHARED),
     ),
     Claim(
         "mlmoe.equation-5",
         "eq. (5) and the paragraph after it",
         "Experts are estimated at (log n / n)^(1/2), fitted by several at (log n / n)^(1/4).",
-        _SIGMOID,
+        SIGMOID,
         "expert error in sup norm",
         {**_EXACT, **_OVER},
         (*_slopes("sigmoid"),),
-        fails=(*_SPLITS, *_SHARED),
+        fails=(*SPLITS, *SHARED),
     ),
     Claim(
         "mlmoe.section-4.1.identifiable",
         "Sec. 4.1, after eq. (7)",
         "The model with temperature and inner product remains identifiable.",
-        _INNER,
+        INNER,
         "D2r",
         checks=(Orbit("mlmoe-2"),),
         fails=("temperature-scale",),
@@ -233,7 +229,7 @@ CLAIMS = (
         "mlmoe.section-4.1.density",
         "Sec. 4.1, after eq. (7)",
         "Its density estimate converges at (log n / n)^(1/2).",
-        _INNER,
+        INNER,
         "Hellinger",
         {"density": HALF},
         _density("inner"),
@@ -244,7 +240,7 @@ CLAIMS = (
         "mlmoe.equation-8",
         "eq. (8)",
         "du/dtau = -(1/tau) alpha' du/dalpha - beta du/dbeta.",
-        _INNER,
+        INNER,
         note="In eq. (11) as well.",
         misprint=("temperature-equation",),
     ),
@@ -252,7 +248,7 @@ CLAIMS = (
         "mlmoe.section-4.1.ratio",
         "Sec. 4.1, display before Theorem 2",
         "For every r, the infimum of E d_V / D2r over D2r <= eps goes to 0 with eps.",
-        _INNER,
+        INNER,
         "D2r",
         checks=(Bound("mlmoe-2", SUPPORTS),),
         note="The distance is 0 along the scale of (alpha, beta, tau), for every r alike.",
@@ -262,7 +258,7 @@ CLAIMS = (
         "mlmoe.theorem-2",
         "Theorem 2",
         "For every r, the minimax risk in D2r is at least of order n^(-1/2).",
-        _INNER,
+        INNER,
         "D2r",
         {"exact": SLOW, "over": SLOW},
         note="By Le Cam's two points: two measures with one density keep the risk above a"
@@ -273,7 +269,7 @@ CLAIMS = (
         "mlmoe.theorem-2.experts",
         "Sec. 4.1, after Theorem 2",
         "Expert estimation may be as slow as 1 / log n.",
-        _INNER,
+        INNER,
         "expert error in sup norm",
         {"over": SLOW},
         note="By Le Cam's two points, and at truths with a constant expert only; not because of the"
@@ -284,7 +280,7 @@ CLAIMS = (
         "mlmoe.equation-11",
         "eq. (11)",
         "The relation of eq. (8) no longer holds with the Euclidean score.",
-        _EUCLIDEAN,
+        EUCLIDEAN,
         checks=(
             Identity("mlmoe-11", claimed=False),
             Identity("mlmoe-11-with-1/tau", claimed=False),
@@ -294,19 +290,19 @@ CLAIMS = (
         "mlmoe.section-4.2.identifiable",
         "Sec. 4.2, after eq. (11)",
         "The model with temperature and Euclidean score remains identifiable.",
-        _EUCLIDEAN,
+        EUCLIDEAN,
         "D3",
         checks=(
             Orbit("mlmoe-3"),
             Orbit("mlmoe-3-table-4", required=False),
         ),
-        fails=(*_GATES, "positions-outside", *_SPLITS, *_SHARED),
+        fails=(*GATES, "positions-outside", *SPLITS, *SHARED),
     ),
     Claim(
         "mlmoe.section-4.2.density",
         "Sec. 4.2, after eq. (11)",
         "Its density estimate converges at (log n / n)^(1/2).",
-        _EUCLIDEAN,
+        EUCLIDEAN,
         "Hellinger",
         {"density": HALF},
         _density("euclidean"),
@@ -317,41 +313,41 @@ CLAIMS = (
         "mlmoe.theorem-3",
         "Theorem 3, eq. (12)",
         "The mean Hellinger distance is at least a constant times D3.",
-        _EUCLIDEAN,
+        EUCLIDEAN,
         "D3",
         {"loss": HALF},
         (
             Bound("mlmoe-3"),
             Bound("mlmoe-3-table-4", required=False),
         ),
-        fails=(*_GATES, "positions-outside", *_SPLITS, *_SHARED),
+        fails=(*GATES, "positions-outside", *SPLITS, *SHARED),
     ),
     Claim(
         "mlmoe.theorem-3.rate",
         "Theorem 3, second sentence",
         "D3 of the maximum-likelihood estimate falls at (log n / n)^(1/2).",
-        _EUCLIDEAN,
+        EUCLIDEAN,
         "D3",
         {"loss": HALF},
         (*_loss("euclidean"),),
         note="Where two measures have one density, no estimator converges to both.",
-        fails=(*_GATES, "positions-outside", *_SPLITS, *_SHARED),
+        fails=(*GATES, "positions-outside", *SPLITS, *SHARED),
     ),
     Claim(
         "mlmoe.theorem-3.experts",
         "Sec. 4.2, after Theorem 3",
         "Experts are estimated at (log n / n)^(1/2), fitted by several at (log n / n)^(1/4).",
-        _EUCLIDEAN,
+        EUCLIDEAN,
         "expert error in sup norm",
         {**_EXACT, **_OVER},
         (*_slopes("euclidean"),),
-        fails=(*_SPLITS, *_SHARED),
+        fails=(*SPLITS, *SHARED),
     ),
     Claim(
         "mlmoe.lemma-1",
         "Lemma 1, App. A.2",
         "If the infimum of d_V / D2r goes to 0, the minimax risk is at least of order n^(-1/2).",
-        _INNER,
+        INNER,
         "D2r",
         note="Its conclusion is true outright, so the implication is.  The printed proof bounds the"
         " Hellinger distance by a multiple of the mean total variation, which takes an argument.",
@@ -361,14 +357,14 @@ CLAIMS = (
         "mlmoe.equation-8.intended",
         "App. A.2, proof of Theorem 2",
         "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta).",
-        _INNER,
+        INNER,
         checks=(Identity("mlmoe-8-with-1/tau"),),
     ),
     Claim(
         "mlmoe.assumption-3",
         "Assumption A.3, after it",
         "gamma_k* = 0 of the truth, with distinct experts, makes the model identifiable.",
-        _SIGMOID,
+        SIGMOID,
         "D1",
         misprint=("common-factor",),
         note="A convention of normalisation that is left out for the fitted measure.  Proposition 1"
@@ -392,102 +388,10 @@ CLAIMS = (
         follows=("class-holds-truth",),
     ),
     Claim(
-        "mlmoe.abstract",
-        "Abstract and contribution (I.1)",
-        "Sigmoid gates give significantly faster rates for parameters and experts than softmax.",
-        _SIGMOID,
-        unsupported="Table 1's rates are equal in Regime 1, and in Regime 2, at experts without"
-        " slopes, neither gate converges: see the facts constant-experts and shared-gate",
-        follows=("constant-experts", "shared-gate"),
-    ),
-    Claim(
-        "mlmoe.contribution-2.parameters",
-        "Contribution (I.2)",
-        "A temperature makes parameters' rates slower than any power of n.",
-        _INNER,
-        note="It adds one direction that nothing sees, the common scale of (alpha, beta, tau); at"
-        " tau = 1 the gate is that of Theorem 1 and its bound holds: mlmoe.theorem-2.repaired.",
-        other=("temperature-scale",),
-    ),
-    Claim(
-        "mlmoe.contribution-2.experts",
-        "Contribution (I.2)",
-        "Experts need exponentially many samples with a temperature and polynomially many without.",
-        _INNER,
-        unsupported="the densities and the experts of both models are the same sets, so that no"
-        " number of samples can differ between them",
-        follows=("temperature-scale",),
-    ),
-    Claim(
-        "mlmoe.contribution-3",
-        "Contribution (I.3)",
-        "The Euclidean score restores polynomial rates.",
-        _EUCLIDEAN,
-        fails=(*_GATES, "positions-outside", *_SPLITS, *_SHARED),
-    ),
-    Claim(
-        "mlmoe.tables-2-4.assumption-3",
-        "Tables 2 and 4, against A.3",
-        "The truths of the experiments have gamma_2* = 0.",
-        _SIGMOID,
-        checks=(Printed("mlmoe-gammas"),),
-    ),
-    Claim(
-        "mlmoe.table-2.last-class",
-        "Table 2, against A.3",
-        "The sigmoid truth has slope and intercept 0 in its last class.",
-        _SIGMOID,
-        checks=(Printed("mlmoe-last-class"),),
-    ),
-    Claim(
-        "mlmoe.appendix-c.3.subfigures",
-        "App. C.3",
-        "The Euclidean curves are those of subfigures (b) and (e).",
-        _EUCLIDEAN,
-        checks=(Printed("mlmoe-subfigures", failing=MISPRINT),),
-        note="Right for the inner product; by the caption they are (c) and (f).",
-    ),
-    Claim(
-        "mlmoe.table-1.caption",
-        "Table 1, caption, against App. C.2",
-        "Regime 2 is a truth with an expert whose intercepts are 0.",
-        _SOFTMAX,
-        misprint=("constant-experts",),
-        note="App. C.2 says coefficients of the covariate, as the source of the regimes does, and"
-        " slopes are where the rates break: that is the intended sentence.",
-    ),
-    Claim(
-        "mlmoe.table-1.sigmoid-inner.experts",
-        "Table 1, row Sigmoid, Temp & Inner Product, column of exact-specified experts",
-        "Exact-specified experts are estimated more slowly than at any polynomial rate.",
-        _INNER,
-        "expert error in sup norm",
-        {"exact": SLOW},
-        other=("shared-gate",),
-        note="Not slow but not at all, and at truths with two experts without slopes under one gate"
-        " only; not because of the temperature: (alpha, beta) / tau without one has the same"
-        " densities and the same experts, against the row without temperature.",
-    ),
-    *(
-        Claim(
-            f"mlmoe.figure-1.{gate}.{k}",
-            "Fig. 1 and Sec. 5",
-            f"The Voronoi loss of {gate} fits with k = {k} falls like n^{slope}.",
-            checks=(Replayed("mlmoe_figure1", f"{short}, k = {k}, EM", Fraction(slope)),),
-            note=_MEASURED,
-        )
-        for gate, short, k, slope in (
-            *(("sigmoid", "sigmoid", 3, "-0.49"), ("sigmoid", "sigmoid", 4, "-0.54")),
-            *(("softmax", "softmax", 3, "-0.30"), ("softmax", "softmax", 4, "-0.28")),
-            *(("inner-product", "inner", 3, "-0.11"), ("inner-product", "inner", 4, "-0.15")),
-            *(("euclidean", "euclidean", 3, "-0.52"), ("euclidean", "euclidean", 4, "-0.50")),
-        )
-    ),
-    Claim(
         "mlmoe.lemma-2",
         "Lemma 2, App. B.1",
         "Covering numbers and bracketing entropy are at most of order log(1 / eps).",
-        _SIGMOID,
+        SIGMOID,
         proved=("entropy-of-classes",),
         note="The printed proof has h <= |.|_1 for h^2 <= |.|_1 / 2, which changes constants only.",
     ),
@@ -502,7 +406,7 @@ CLAIMS = (
         "Theorem 1, repaired",
         "The bound by D1 holds for k* >= 2, gates with slopes of which no score is minus another,"
         " and pairwise distinct class slopes of each expert, masses up to a common factor.",
-        _SIGMOID,
+        SIGMOID,
         "D1",
         checks=(Bound("mlmoe-1"), Orbit("mlmoe-1")),
         repairs="mlmoe.theorem-1",
@@ -512,7 +416,7 @@ CLAIMS = (
         "Sec. 4.1, repaired",
         "With tau fixed, and the other assumptions of mlmoe.theorem-1.repaired, the bound by D2r"
         " (r = 2) holds: the inner product is then the gate of Theorem 1.",
-        _INNER,
+        INNER,
         "D2r",
         checks=(Bound("mlmoe-2-identified"),),
         repairs="mlmoe.section-4.1.identifiable",
@@ -522,7 +426,7 @@ CLAIMS = (
         "Theorem 3, repaired",
         "The bound by D3 holds with the assumptions of mlmoe.theorem-1.repaired and, for one input,"
         " positions inside the inputs.",
-        _EUCLIDEAN,
+        EUCLIDEAN,
         "D3",
         checks=(Bound("mlmoe-3"), Orbit("mlmoe-3")),
         repairs="mlmoe.theorem-3",

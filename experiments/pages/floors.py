@@ -26,6 +26,8 @@ from matplotlib.figure import Figure
 
 from experiments.folders import FIGURES
 from experiments.pages import floors_gates
+from experiments.pages.least_weight import least_weight
+from experiments.pages.quantiles import FEWEST, LATE, QuantileSlope, pooled, quantile_slope
 from moestat.base.types import FloatArray
 from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.rates.local_slopes import lightest_weight
@@ -34,13 +36,10 @@ from moestat.sweep.kinds.fit.spec import Curve, Spec, as_fits
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import open_store
 
-__all__ = ["Cell", "QuantileSlope", "quantile_slope"]
+__all__ = ["Cell", "draw", "late_quantile", "page", "read"]
 
-_LATE = 1e-4
-_BOOTSTRAP = 1000
 _NODES = 12
 """Nodes per input at which experts are evaluated."""
-_FEWEST = 5
 _LIGHT = 0.05
 """An atom with less than this mean share of the gates is called light."""
 _QUIET = 0.01
@@ -56,14 +55,11 @@ _CAPTION = (
 
 _GATES = (
     "In cells of k = 3 the gate slope errs by n^(-1/4), although the theorem's bound allows"
-    " n^(-1/8):"
-    "  slopes beta1 +- h in a cell give it cosh(h x) times its total weight, and since the other"
-    " cell"
-    " has no such factor, h^2 is at most of the order of the distance.  With k = 4 as two cells"
-    " of two,"
-    " and with a single true expert, every cell can have this factor, which then cancels: the case"
-    " softmax-22 of the explorer has distance 0, and gate slopes do not converge.  So the bound is"
-    " loose where one cell has several atoms, and fails where all have."
+    " n^(-1/8):  slopes beta1 +- h in a cell give it cosh(h x) times its total weight, and since"
+    " the other cell has no such factor, h^2 is at most of the order of the distance.  With k = 4"
+    " as two cells of two, and with a single true expert, every cell can have this factor, which"
+    " then cancels: the case softmax-22 of the explorer has distance 0, and gate slopes do not"
+    " converge.  So the bound is loose where one cell has several atoms, and fails where all have."
 )
 _QUIETED = (
     "A sigmoid gate is not normalised, so that an extra expert costs nothing when it answers 0,"
@@ -81,75 +77,6 @@ _ORDERS = (
     " exclude 1/6 and 1/8, which are not reached by 1e14.  Orders that the explorer's search finds:"
     " 3.99, 5.88 and 7.93 in cells of two, three and four (theory_explorer.md; theory 4, 6, 8)."
 )
-
-
-@dataclass(frozen=True)
-class QuantileSlope:
-    """The slope of a quantile of errors.
-
-    Parameters
-    ----------
-    slope : float
-        Of the log quantile on log n.
-    low, high : float
-        Percentile interval, 95%, of a bootstrap over replicates at every size.
-    """
-
-    slope: float
-    low: float
-    high: float
-
-
-def quantile_slope(
-    n: Any, error: Any, level: float, rng: np.random.Generator, late: float = _LATE
-) -> QuantileSlope | None:
-    """The slope of a quantile of errors over the last decades of n.
-
-    Parameters
-    ----------
-    n, error : array_like of shape (N,)
-        Sample size and positive error of each estimate.
-    level : float
-        Level of the quantile, between 0 and 1.
-    rng : numpy.random.Generator
-        Draws the bootstrap's replicates.
-    late : float
-        Share of the largest size from which on sizes enter.
-
-    Returns
-    -------
-    QuantileSlope or None
-        None where fewer than two sizes have at least five errors.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> n = np.repeat([1e10, 1e12, 1e14], 200)
-    >>> found = quantile_slope(n, n**-0.125 * rng.exponential(size=600), 0.9, rng)
-    >>> round(found.slope, 2), found.low < -0.125 < found.high
-    (-0.15, True)
-    """
-    sizes, values = np.asarray(n, float), np.asarray(error, float)
-    groups = [values[sizes == each] for each in np.unique(sizes)]
-    kept = [
-        (size, group)
-        for size, group in zip(np.unique(sizes), groups, strict=True)
-        if size >= 0.999 * late * sizes.max() and group.size >= _FEWEST
-    ]
-    if len(kept) < 2:
-        return None
-    x = np.log([size for size, _ in kept])
-
-    def slope(quantiles: FloatArray) -> FloatArray:
-        centred = x - x.mean()
-        return np.log(quantiles) @ centred / (centred @ centred)
-
-    point = slope(np.array([np.quantile(group, level) for _, group in kept]))
-    drawn = [
-        np.quantile(rng.choice(group, (_BOOTSTRAP, group.size)), level, axis=1) for _, group in kept
-    ]
-    low, high = np.quantile(slope(np.stack(drawn, axis=1)), [0.025, 0.975])
-    return QuantileSlope(float(point), float(low), float(high))
 
 
 @dataclass(frozen=True)
@@ -193,7 +120,7 @@ def _shares(spec: Spec, curve: Curve, records: Sequence[Record]) -> str:
     """Shares of estimates with a light atom, on a bound, and certified."""
     fitted = spec.fitted_family(curve)
     largest = max(record.n for record in records)
-    late = [record for record in records if record.n >= 0.999 * _LATE * largest]
+    late = [record for record in records if record.n >= 0.999 * LATE * largest]
     light = [
         lightest_weight(fitted, np.array(record.params), spec.design) < _LIGHT for record in late
     ]
@@ -275,7 +202,7 @@ def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str], list[str]]:
                 _Panel(curve.truth, name, size, chosen, gate, _beside_one(spec, curve, size))
                 for name, group in groups.items()
                 for size in _SIZES
-                if len(chosen := [cell for cell in group if cell.size == size]) >= _FEWEST
+                if len(chosen := [cell for cell in group if cell.size == size]) >= FEWEST
             ]
     told = f"Under competition no mean weight within the box is below {', '.join(floors)}."
     return panels, lines, [told, ""] if floors else []
@@ -314,24 +241,6 @@ def late_quantile(path: Path, curve: str, size: int, block: str) -> QuantileSlop
 def _rng() -> np.random.Generator:
     """A generator of its own for each slope, so that picture and table have one interval."""
     return np.random.default_rng(23)
-
-
-def pooled(slopes: Sequence[QuantileSlope]) -> tuple[float, float]:
-    """Mean slope, weighted by the inverse squares of the intervals' lengths, and its error.
-
-    Examples
-    --------
-    >>> slope, error = pooled([QuantileSlope(-0.1, -0.12, -0.08), QuantileSlope(-0.2, -0.3, -0.1)])
-    >>> round(slope, 3), round(error, 3)
-    (-0.104, 0.01)
-    """
-    weights = np.array([(_ERRORS / (each.high - each.low)) ** 2 for each in slopes])
-    slope = np.average([each.slope for each in slopes], weights=weights)
-    return float(slope), float(weights.sum() ** -0.5)
-
-
-_ERRORS = 2.0 * 1.96
-"""Length of a 95% interval in standard errors."""
 
 
 def result(rows: Mapping[int, Sequence[QuantileSlope]]) -> str:
@@ -398,45 +307,6 @@ def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
               bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2)  # fmt: skip
 
 
-def least_weight(spec: Spec, curve: Curve) -> float:
-    """The least mean weight under competition of an atom anywhere in the box of a curve.
-
-    Weights grow in the atom's own log-mass and intercept and fall in the others', so that those
-    are at their ends; slopes are searched at three values each.
-
-    Parameters
-    ----------
-    spec : Spec
-        The spec.
-    curve : Curve
-        A curve of two or more linear experts, d = 1, under competition with free masses.
-
-    Returns
-    -------
-    float
-        The mean over the design.
-    """
-    fitted = spec.fitted_family(curve)
-    x, mass = spec.design.quadrature(1, 32)
-    box = {name: fitted.box[name] for name in ("c", "a", "b")}
-    slopes = np.linspace(*box["a"], 3)
-
-    def least(own: float, others: Sequence[float]) -> float:
-        def answer(c: float, a: FloatArray, b: float) -> FloatArray:
-            return np.exp(c) * (1.0 + np.exp(a[..., None] * x[0] + b))
-
-        light = answer(own, slopes, box["b"][0])
-        heavy = np.zeros((1, x.shape[1]))
-        for c in others:
-            more = answer(c, slopes, box["b"][1])
-            heavy = (heavy[:, None] + more[None]).reshape(-1, x.shape[1])
-        return float(np.min((light[:, None] / (light[:, None] + heavy[None])) @ mass))
-
-    low, high = box["c"]
-    free = fitted.n_experts - 1  # the last log-mass is pinned to 0
-    return min(least(low, [high] * (free - 1) + [0.0]), least(0.0, [high] * free))
-
-
 def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str] = ()) -> str:
     """The page: tables of slopes, of weighted powers and of shares."""
     lines = [
@@ -444,9 +314,8 @@ def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str]
         "",
         *([result(of_b), ""] if (of_b := _slopes_of_b(panels)) else []),
         "Slopes of log quantile on log n over the last four decades, with 95% percentile"
-        " intervals of a"
-        " bootstrap over replicates.  Errors are those of the worst atom of a cell; all fits enter."
-        "  The boxes were fixed by the rule in the specs before any run.",
+        " intervals of a bootstrap over replicates.  Errors are those of the worst atom of a cell;"
+        " all fits enter.  The boxes were fixed by the rule in the specs before any run.",
         "",
         *(f"![90% quantiles of errors of {b}](<{name}.png>)\n" for b, name in _DRAWN.items()),
         "",
@@ -470,6 +339,29 @@ def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str]
         "| truth and fit | cell | block | 90% quantile | median |",
         "|---|---|---|---|---|",
     ]
+    slopes, weighted = _rows(panels)
+    lines += slopes
+    powers += weighted
+    lines += powers
+    lines += _locals(panels)
+    lines += [
+        "",
+        "## Shares over the last four decades",
+        "",
+        f"A light atom has a mean gate weight below {_LIGHT:g}; an expert near 0 (least squares"
+        f" only) answers less than {_QUIET:g} at every node.",
+        "",
+        "| experiment | curve | fits | with a light atom | on a bound | certified |"
+        " with an expert near 0 |",
+        "|---|---|---|---|---|---|---|",
+        *shares,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(panels: Sequence[_Panel]) -> tuple[list[str], list[str]]:
+    """Rows of slopes of errors, and of weighted powers."""
+    lines, powers = [], []
     for panel in panels:
         for block in panel.cells[0].errors:
             n, error = panel.series(block)
@@ -488,21 +380,7 @@ def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str]
                     f"| {panel.curve} | {panel.size} | {block} | {_told(n, power, 0.9)} |"
                     f" {_told(n, power, 0.5)} |"
                 )
-    lines += powers
-    lines += _locals(panels)
-    lines += [
-        "",
-        "## Shares over the last four decades",
-        "",
-        f"A light atom has a mean gate weight below {_LIGHT:g}; an expert near 0 (least squares"
-        f" only) answers less than {_QUIET:g} at every node.",
-        "",
-        "| experiment | curve | fits | with a light atom | on a bound | certified |"
-        " with an expert near 0 |",
-        "|---|---|---|---|---|---|---|",
-        *shares,
-    ]
-    return "\n".join(lines) + "\n"
+    return lines, powers
 
 
 def _slopes_of_b(panels: Sequence[_Panel]) -> dict[int, list[QuantileSlope]]:
@@ -554,7 +432,7 @@ def _locals(panels: Sequence[_Panel]) -> list[str]:
 
 def _quantiles(n: FloatArray, error: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """Sizes with enough errors, and a quantile of the errors at each."""
-    sizes = np.array([each for each in np.unique(n) if np.sum(n == each) >= _FEWEST])
+    sizes = np.array([each for each in np.unique(n) if np.sum(n == each) >= FEWEST])
     return sizes, np.array([np.quantile(error[n == each], level) for each in sizes])
 
 

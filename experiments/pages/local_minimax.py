@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.folders import FIGURES
-from experiments.pages.floors import QuantileSlope, quantile_slope
+from experiments.pages.quantiles import QuantileSlope, quantile_slope
 from moestat.base.types import FloatArray
 from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.run.cell import run_cell

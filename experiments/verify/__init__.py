@@ -3,13 +3,7 @@
 ``python -m experiments.verify`` is the command line.
 """
 
-from experiments.verify.verification import (
-    CheckResult,
-    ClaimResult,
-    FactResult,
-    Verification,
-    verify,
-    verify_fact,
-)
+from experiments.verify.results import CheckResult, ClaimResult, FactResult, Verification
+from experiments.verify.verification import verify, verify_fact
 
 __all__ = ["CheckResult", "ClaimResult", "FactResult", "Verification", "verify", "verify_fact"]

@@ -14,7 +14,7 @@ from moestat.sweep.errors import SweepError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from experiments.verify.verification import Verification
+    from experiments.verify.results import Verification
 
 __all__ = ["CLAIMS_PAGE", "FACTS_PAGE", "app"]
 
@@ -104,7 +104,7 @@ def _verified(
     full: bool, claims: list[str] | None, stores: Path, workers: int | None, out: Path | None
 ) -> Verification:
     from experiments.verify.page import facts_markdown, markdown
-    from experiments.verify.verification import EVIDENCE
+    from experiments.verify.results import EVIDENCE
     from experiments.verify.verification import verify as run
     from moestat.sweep.run.threads import available_cpus
 

@@ -10,7 +10,7 @@ from experiments.claims import rules
 from experiments.claims.claim import PAPERS
 from experiments.claims.kinds import Inequality
 from experiments.verify.measured import command
-from experiments.verify.verification import NOT_RUN, ClaimResult, FactResult, Verification
+from experiments.verify.results import NOT_RUN, ClaimResult, FactResult, Verification
 
 __all__ = ["fact_markdown", "facts_markdown", "markdown"]
 
@@ -260,6 +260,8 @@ def _evidence(result: ClaimResult) -> list[str]:
         lines.append(f"  - quoted: {claim.quotes}")
     if claim.untested:
         lines.append(f"  - not tested: {_plain(claim.untested)}")
+    if claim.outside:
+        lines.append(f"  - not decided: {_plain(claim.outside)}")
     for each in result.facts:
         name, role = each.fact.name, claim.role(each.fact.name, each.fact.scope)
         lines.append(
@@ -271,6 +273,8 @@ def _evidence(result: ClaimResult) -> list[str]:
         notes = [_plain(words) for words in (each.check.note, each.check.about) if words]
         note = "".join(f"; {words}" for words in notes)
         outcome = NOT_RUN if each.text.startswith(NOT_RUN) else each.outcome
+        if claim.outside and outcome == rules.SUPPORTS:
+            outcome = "agrees, outside the claim's class"
         if outcome != NOT_RUN and each.check.required and each.shortfall not in ("", each.text):
             outcome += f", {_plain(each.shortfall)}"
         source = f" [{each.source}]" if each.source not in ("", "computed") else ""

@@ -12,7 +12,8 @@ from experiments.claims import lipschitz
 from experiments.claims.kinds import Contrast, Inequality, InequalityEvidence, judge_inequality
 from experiments.expert_count.routing import routing_probabilities
 from experiments.expert_count.trials import TRIALS
-from experiments.verify.verification import EVIDENCE, verify
+from experiments.verify.results import EVIDENCE
+from experiments.verify.verification import verify
 from moestat.sweep import create_store, parse_spec
 from moestat.sweep.kinds.network.analysis import METRICS
 from moestat.sweep.spec.experiments import find_spec

@@ -14,12 +14,12 @@ from experiments.pages.floors import (
     _Panel,
     draw,
     late_quantile,
-    least_weight,
     page,
-    quantile_slope,
     read,
 )
 from experiments.pages.floors_gates import Fall, draw_falls, keep, write
+from experiments.pages.least_weight import least_weight
+from experiments.pages.quantiles import quantile_slope
 from moestat.sweep.run.runner import open_cells, run_cells
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.read import load_spec

@@ -36,8 +36,9 @@ from experiments.verify import (
 from experiments.verify.cli import CLAIMS_PAGE, FACTS_PAGE, app
 from experiments.verify.measured import slope_evidence
 from experiments.verify.page import facts_markdown, markdown
+from experiments.verify.results import EVIDENCE
 from experiments.verify.sweeps import records_digest
-from experiments.verify.verification import EVIDENCE, analyse
+from experiments.verify.verification import analyse
 from moestat.sweep.run.runner import open_cells, run_cells
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.read import load_spec
@@ -73,6 +74,16 @@ def curve_of(power, wobble=1.1):
 
 def slope(quantity="loss", kind=Slope):
     return kind("microscope_mlmoe", "sigmoid, k = 2", quantity, HALF)
+
+
+def test_agreement_outside_a_claims_class_decides_nothing():
+    check = slope()
+    seen = SlopeEvidence(-0.5, (-0.53, -0.47), (1e10, 1e14), 100, 100, 0, 0)
+    claim = Claim("mlmoe.x", "Sec. 1", "Said.", checks=(check,))
+    other = replace(claim, outside="other truths are tried")
+    found = [ClaimResult(each, (CheckResult(check, seen, ""),)) for each in (claim, other)]
+    assert [each.verdict for each in found] == ["consistent", "open"]
+    assert found[1].reason == "other truths are tried"
 
 
 @pytest.mark.parametrize("quantity", ["loss", "D9", (2, "mass"), (2, "a"), (2, "expert")])

@@ -1,0 +1,284 @@
+"""Measures of the claims of Pham et al. (2026): classes under four gates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from experiments.claims.witnesses.witness import PAIRS, Blocks, Pair
+from moestat.base.types import FloatArray
+from moestat.metrics.losses import make_loss
+from moestat.model.axes import family
+from moestat.model.family import Family
+
+_D1 = replace(make_loss("D1"), masses="given")
+"""Eq. (4) of mlmoe as printed: masses exp(gamma) as they are, not scaled to the truth's total."""
+
+
+@cache
+def _classes(gate: str, n_experts: int) -> Family:
+    return family("multinomial", gate=gate, n_experts=n_experts, n_classes=3)
+
+
+def _logit(p: float) -> float:
+    return float(np.log(p / (1.0 - p)))
+
+
+def _log_sigmoid(s: float) -> float:
+    return -float(np.log1p(np.exp(-s)))
+
+
+_EXPERTS = {"a": [[2.0, -1.0, 0.0], [-1.0, 1.5, 0.0]], "b": [[0.5, -1.0, 0.0], [0.3, 1.0, 0.0]]}
+
+
+def _drawn_classes(rng: np.random.Generator) -> dict[str, Any]:
+    """Two experts on three classes, the last class at 0."""
+    wide = rng.normal(size=(2, 2, 3)) * np.array([1.0, 1.0, 0.0])
+    return {"a": wide[0], "b": wide[1]}
+
+
+def _opposite(rng: np.random.Generator) -> tuple[Blocks, Blocks]:
+    alpha, beta, gamma, shift = rng.uniform(0.3, 1.5, 4)
+    experts = _drawn_classes(rng)
+    return (
+        {"gamma": [gamma, 0.0], "alpha": [alpha, -alpha], "beta": [beta, -beta], **experts},
+        {
+            "gamma": [gamma - shift, 0.0],
+            "alpha": [alpha, -alpha],
+            "beta": [beta + shift, -beta - shift],
+            **experts,
+        },
+    )
+
+
+def _rescaled(rng: np.random.Generator) -> tuple[Blocks, Blocks]:
+    gate = {"alpha": rng.normal(size=2), "beta": rng.normal(size=2), "tau": rng.uniform(0.5, 2.0)}
+    rest = {"gamma": [rng.normal(), 0.0], **_drawn_classes(rng)}
+    return {**gate, **rest}, {**{name: 1.2 * value for name, value in gate.items()}, **rest}
+
+
+def _common_factor(rng: np.random.Generator) -> tuple[Blocks, Blocks]:
+    gamma = np.array([rng.normal(), 0.0])
+    rest = {"alpha": rng.normal(size=2), "beta": rng.normal(size=2), **_drawn_classes(rng)}
+    return {"gamma": gamma, **rest}, {"gamma": gamma + np.log(1.5), **rest}
+
+
+PAIRS.register(
+    Pair(
+        "opposite-scores",
+        _classes("sigmoid", 2),
+        _classes("sigmoid", 2),
+        {"gamma": [0.2, 0.0], "alpha": [1.0, -1.0], "beta": [0.5, -0.5], **_EXPERTS},
+        {"gamma": [-0.2, 0.0], "alpha": [1.0, -1.0], "beta": [0.9, -0.9], **_EXPERTS},
+        _D1,
+        "k = k* = 2 with s2 = -s1: as sigma(s) = e^s sigma(-s), the gates see only gamma1 + s1."
+        "  Meets A.1 to A.4.",
+        draw=_opposite,
+    )
+)
+PAIRS.register(
+    Pair(
+        "constant-gate",
+        _classes("sigmoid", 2),
+        _classes("sigmoid", 2),
+        {"gamma": [0.3, 0.0], "alpha": [0.0, 1.2], "beta": [0.5, -0.4], **_EXPERTS},
+        {
+            "gamma": [0.3 + _log_sigmoid(0.5) - _log_sigmoid(1.1), 0.0],
+            **{"alpha": [0.0, 1.2], "beta": [1.1, -0.4], **_EXPERTS},
+        },
+        _D1,
+        "k = k* = 2, alpha_1 = 0, which A.4 allows beside alpha_2 != 0: the first gate is the"
+        " constant exp(gamma_1) sigma(beta_1), and only this product is seen.",
+    )
+)
+PAIRS.register(
+    Pair(
+        "common-factor",
+        _classes("sigmoid", 2),
+        _classes("sigmoid", 2),
+        {"gamma": [0.3, 0.0], "alpha": [1.5, -0.5], "beta": [0.5, 0.2], **_EXPERTS},
+        {
+            "gamma": [0.3 + np.log(1.5), np.log(1.5)],
+            **{"alpha": [1.5, -0.5], "beta": [0.5, 0.2], **_EXPERTS},
+        },
+        _D1,
+        "k = k* = 2, every exp(gamma) times 1.5: the gates are ratios.  A.3 sets gamma_k* = 0 for"
+        " the truth and nothing for the fitted measures.",
+        draw=_common_factor,
+    )
+)
+
+
+def _mixed_constants(gate: str, own: Blocks, loss: str, options: Blocks) -> Pair:
+    """A true expert without slope, as a mixture of two constants under its own gate."""
+    mass = "beta0" if gate == "softmax" else "gamma"
+    slopes, ratio = [2.0, -1.0, 0.0], np.exp([0.4, -0.3, 0.0])
+    constant = ratio / ratio.sum()
+    # The vector of class probabilities is the mean of two others: intercepts are their logarithms.
+    shift = np.array([0.05, -0.03, -0.02])
+    halves = [np.log(p / p[-1]).tolist() for p in (constant + shift, constant - shift)]
+    first = {name: value for name, value in own.items() if np.ndim(value)}
+    shared = {name: value for name, value in own.items() if not np.ndim(value)}
+    split = {name: [value[0], value[0], value[1]] for name, value in first.items()}
+    return Pair(
+        f"mixed-constants-{gate}",
+        _classes(gate, 2),
+        _classes(gate, 3),
+        {
+            mass: [0.3, 0.0],
+            **first,
+            **shared,
+            "a": [[0.0, 0.0, 0.0], slopes],
+            "b": [np.log(constant / constant[-1]).tolist(), [0.5, -1.0, 0.0]],
+        },
+        {
+            mass: [0.3 - np.log(2.0), 0.3 - np.log(2.0), 0.0],
+            **split,
+            **shared,
+            "a": [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], slopes],
+            "b": [*halves, [0.5, -1.0, 0.0]],
+        },
+        loss,
+        "k = k* + 1 = 3, one true expert with slopes 0: its class probabilities are a mean of two"
+        " others, under one gate.  Meets A.1 to A.4.",
+        options=options,
+    )
+
+
+def _shared_gate(gate: str, own: Blocks, loss: str, options: Blocks) -> Pair:
+    """Two true experts without slopes under one gate, whose mean alone is seen."""
+    mass = "beta0" if gate == "softmax" else "gamma"
+    first = {name: [value[0], *value] for name, value in own.items() if np.ndim(value)}
+    shared = {name: value for name, value in own.items() if not np.ndim(value)}
+    gates = {mass: [0.3, 0.3, 0.0], **first, **shared}
+    slopes = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [2.0, -1.0, 0.0]]
+    shift = np.array([0.05, -0.03, -0.02])
+
+    def blocks(one: FloatArray, two: FloatArray) -> Blocks:
+        # Class probabilities as intercepts, the last of them 0.
+        flat = [np.log(p / p[-1]).tolist() for p in (one, two)]
+        return {**gates, "a": slopes, "b": [*flat, [0.5, -1.0, 0.0]]}
+
+    one, two = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.4, 0.4])
+    return Pair(
+        f"shared-gate-{gate}",
+        _classes(gate, 3),
+        _classes(gate, 3),
+        blocks(one, two),
+        blocks(one + shift, two - shift),
+        loss,
+        "k = k* = 3, two true experts with slopes 0 under one gate with equal masses: only the mean"
+        " of their class probabilities is seen.  All cells hold one atom.  Meets A.1 to A.4.",
+        options=options,
+    )
+
+
+def _equal_slopes(gate: str, own: Blocks, loss: str, options: Blocks, shared: bool) -> Pair:
+    """An expert two of whose classes share a slope that is not 0, as a mixture of two others.
+
+    ``shared`` has a truth with two such experts under one gate in place of one that is split.
+    """
+    mass = "beta0" if gate == "softmax" else "gamma"
+    flat = {name: value for name, value in own.items() if np.ndim(value)}
+    single = {name: value for name, value in own.items() if not np.ndim(value)}
+    alike, other = [1.2, 1.2, 0.0], [2.0, -1.0, 0.0]
+    total, move = np.array([1.4, 0.9]), np.array([0.3, -0.3])
+
+    def row(odds: FloatArray) -> list[float]:
+        # exp(a x) odds: the sum of both odds, and so the denominator, stays.
+        return [*np.log(odds).tolist(), 0.0]
+
+    def blocks(odds: Sequence[FloatArray]) -> Blocks:
+        share, twice = 0.3 - np.log(len(odds)), len(odds) == 2
+        return {
+            mass: [share] * len(odds) + [0.0],
+            **{name: [value[0], *value] if twice else value for name, value in flat.items()},
+            **single,
+            "a": [alike] * len(odds) + [other],
+            "b": [*map(row, odds), [0.5, -1.0, 0.0]],
+        }
+
+    truth = [total + 0.5 * move, total - 0.5 * move] if shared else [total]
+    said = "two true experts under one gate" if shared else "one true expert, fitted by two"
+    return Pair(
+        f"{'shared' if shared else 'equal'}-slopes-{gate}",
+        _classes(gate, 1 + len(truth)),
+        _classes(gate, 3),
+        blocks(truth),
+        blocks([total + move, total - move]),
+        loss,
+        f"{said}, class slopes (a, a, 0) with a != 0: its odds exp(a x + b_s) enter the mixture by"
+        " their means, which (e^b1 + d, e^b2 - d) and (e^b1 - d, e^b2 + d) keep.  Meets A.1 to A.4;"
+        " under softmax it is in Regime 1.",
+        options=options,
+    )
+
+
+for _gate, _own, _loss, _options in (
+    ("sigmoid", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2]}, "D1", {}),
+    ("sigmoid-inner", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8}, "D2r", {"r": 2}),
+    ("sigmoid-euclidean", {"alpha": [0.3, -0.4], "beta": [0.5, 0.2], "tau": 0.8}, "D3", {}),
+    ("softmax", {"beta1": [1.5, 0.0]}, "softmax-D2r", {"r": 2}),
+):
+    PAIRS.register(_mixed_constants(_gate, _own, _loss, _options))
+    PAIRS.register(_shared_gate(_gate, _own, _loss, _options))
+    for _shared in (False, True):
+        PAIRS.register(_equal_slopes(_gate, _own, _loss, _options, _shared))
+
+for _gate, _loss in (("sigmoid", "D1"), ("sigmoid-euclidean", "D3")):
+    _single = {"gamma": [0.0], "a": [[2.0, -1.0, 0.0]], "b": [[0.5, -1.0, 0.0]]}
+    _shared = {"tau": 0.8} if _gate == "sigmoid-euclidean" else {}
+    PAIRS.register(
+        Pair(
+            f"single-expert-{_gate}",
+            _classes(_gate, 1),
+            _classes(_gate, 1),
+            {**_single, **_shared, "alpha": [1.5], "beta": [0.5]},
+            {**_single, **_shared, "alpha": [0.4], "beta": [-1.0]},
+            _loss,
+            "k = k* = 1: the one gate is 1, whatever its parameters.  Meets A.1 to A.4.",
+        )
+    )
+
+PAIRS.register(
+    Pair(
+        "temperature-scale",
+        _classes("sigmoid-inner", 2),
+        _classes("sigmoid-inner", 2),
+        {
+            **{"gamma": [0.3, 0.0], "alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8},
+            **_EXPERTS,
+        },
+        {
+            **{"gamma": [0.3, 0.0], "alpha": [1.8, -0.6], "beta": [0.6, 0.24], "tau": 0.96},
+            **_EXPERTS,
+        },
+        "D2r",
+        "k = k* = 2, all of alpha, beta and tau times 1.2.  Meets the assumptions of Sec. 4.1.",
+        options={"r": 2},
+        draw=_rescaled,
+    )
+)
+
+PAIRS.register(
+    Pair(
+        "positions-outside",
+        _classes("sigmoid-euclidean", 2),
+        _classes("sigmoid-euclidean", 2),
+        {
+            **{"gamma": [0.3, 0.0], "alpha": [-2.0, 3.0], "beta": [-1.5, -2.0], "tau": 1.0},
+            **_EXPERTS,
+        },
+        {
+            **{"gamma": [0.3, 0.0], "alpha": [-2.5, 3.5], "beta": [-2.0, -2.5], "tau": 1.0},
+            **_EXPERTS,
+        },
+        "D3",
+        "k = k* = 2, positions outside the inputs, where |alpha - x| is linear in x and only"
+        " |alpha| + beta matters.  Meets the assumptions of Sec. 4.2.",
+    )
+)

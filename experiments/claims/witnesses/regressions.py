@@ -1,0 +1,284 @@
+"""Measures of the claims of Yan et al. (2025): regression functions with quadratic gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from experiments.claims.witnesses.witness import PAIRS, SEQUENCES, Blocks, Pair, Path
+from moestat.model.axes import family
+from moestat.model.family import Family
+
+
+@cache
+def _squares(gate: str, n_experts: int, expert: str, option: Any = None) -> Family:
+    tables = {
+        "polynomial": {"name": "polynomial", "degree": option},
+        "neuron": {"name": "activation", "activation": option, "weighted": False},
+        "weighted": {"name": "activation", "activation": option, "weighted": True},
+    }
+    return family("least-squares", gate=gate, expert=tables[expert], n_experts=n_experts)
+
+
+def _logit(p: float) -> float:
+    return float(np.log(p / (1.0 - p)))
+
+
+def _log_sigmoid(s: float) -> float:
+    return -float(np.log1p(np.exp(-s)))
+
+
+_DENSE = {"A": [[0.8]], "b": [[-0.6]], "c": [0.4]}
+_SPARSE = {"A": [[0.0]], "b": [[0.0]], "c": [0.4]}
+_HALVED = _logit(0.5 / (1.0 + np.exp(-0.4)))
+
+
+def _without(blocks: Blocks, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in blocks.items() if name not in names}
+
+
+def _drawn_gate(rng: np.random.Generator, sparse: bool, names: Any) -> dict[str, Any]:
+    """One gate: all of A and b at 0 in the sparse regime."""
+    own = {"A": np.zeros((1, 1)), "b": np.zeros((1, 1)), "c": rng.normal(size=1)}
+    if not sparse:
+        own |= {"A": rng.normal(size=(1, 1)), "b": rng.normal(size=(1, 1))}
+    return {name: own[name] for name in names}
+
+
+def _split(name: str, gate: str, truth: Blocks, loss: str, regime: str) -> Pair:
+    """A polynomial of degree 1 split among two atoms with the gate of the true one."""
+    drop = ("b",) if gate.endswith("partial") else ()
+    own = _without(truth, *drop)
+    two = {block: [*value, *value] for block, value in own.items()}
+    options = {"r": 2} if loss.endswith("L2r") else {}
+    if gate.startswith("softmax"):
+        two["c"] = [c - np.log(2.0) for c in two["c"]]
+
+    def draw(rng: np.random.Generator) -> tuple[Blocks, Blocks]:
+        gates = _drawn_gate(rng, regime == "sparse", own)
+        both = {block: [*value, *value] for block, value in gates.items()}
+        factor = 1.0
+        if gate.startswith("softmax"):
+            both["c"], factor = [c - np.log(2.0) for c in both["c"]], 2.0
+        slope, intercept, part, rest = rng.uniform(0.5, 1.5, 4)
+        return {**gates, "alpha": [slope], "beta": [intercept]}, {
+            **both,
+            "alpha": [part, factor * slope - part],
+            "beta": [-rest, factor * intercept + rest],
+        }
+
+    total = 2.0 if gate.startswith("softmax") else 1.0
+    return Pair(
+        name,
+        _squares(gate, 1, "polynomial", 1),
+        _squares(gate, 2, "polynomial", 1),
+        {**own, "alpha": [1.5], "beta": [0.7]},
+        {**two, "alpha": [0.9, total * 1.5 - 0.9], "beta": [0.1, total * 0.7 - 0.1]},
+        loss,
+        f"N* = 1, N = 2, {regime} regime, linear experts: two atoms with the gate of the true one"
+        " whose slopes and intercepts add up to its own"
+        + (", at half its softmax weight each to twice its own." if total > 1.0 else "."),
+        options=options,
+        draw=draw,
+    )
+
+
+PAIRS.register(_split("linear-split", "sigmoid-quadratic", _SPARSE, "L2r", "sparse"))
+PAIRS.register(_split("linear-split-dense", "sigmoid-quadratic", _DENSE, "L3", "dense"))
+PAIRS.register(_split("linear-split-partial", "sigmoid-partial", _SPARSE, "L4", "sparse"))
+PAIRS.register(_split("linear-split-partial-dense", "sigmoid-partial", _DENSE, "L5", "dense"))
+for _regime, _gates in (("sparse", _SPARSE), ("dense", _DENSE)):
+    PAIRS.register(
+        _split(
+            f"linear-split-softmax-{_regime}", "softmax-quadratic", _gates, "softmax-L2r", _regime
+        )
+    )
+PAIRS.register(
+    Pair(
+        "square-split",
+        _squares("sigmoid-quadratic", 1, "polynomial", 2),
+        _squares("sigmoid-quadratic", 2, "polynomial", 2),
+        {**_SPARSE, "alpha": [1.5], "beta": [0.7]},
+        {
+            **{block: [*value, *value] for block, value in _SPARSE.items()},
+            "alpha": [1.5 * 0.6, 1.5 * 0.8],
+            "beta": [0.7 * 0.6, 0.7 * 0.8],
+        },
+        "L2r",
+        "N* = 1, N = 2, sparse regime, p = 2: two atoms with the gate of the true one and its"
+        " expert's parameters times t and u, t^2 + u^2 = 1.",
+        options={"r": 2},
+    )
+)
+
+
+for _regime, _gates in (("sparse", _SPARSE), ("dense", _DENSE)):
+    PAIRS.register(
+        Pair(
+            f"square-split-softmax-{_regime}",
+            _squares("softmax-quadratic", 1, "polynomial", 2),
+            _squares("softmax-quadratic", 2, "polynomial", 2),
+            {**_gates, "alpha": [1.5], "beta": [0.7]},
+            {
+                **{block: [*value, *value] for block, value in _gates.items()},
+                "c": [0.4 - np.log(2.0)] * 2,
+                "alpha": [1.5 * 1.4, 1.5 * 0.2],
+                "beta": [0.7 * 1.4, 0.7 * 0.2],
+            },
+            "softmax-L2r",
+            f"N* = 1, N = 2, {_regime} regime, p = 2: two atoms at half the softmax weight, the"
+            " expert's parameters times t and u, t^2 + u^2 = 2.",
+            options={"r": 2},
+        )
+    )
+
+
+def _complements(name: str, gate: str, loss: str) -> Pair:
+    """Gates that add up to 1, in two ways, before the same expert."""
+    names = ("A", "b", "c") if gate == "sigmoid-quadratic" else ("A", "c")
+    opposite = {"A": [[0.8], [-0.8]], "b": [[-0.6], [0.6]], "c": [0.4, -0.4]}
+    constant = {"A": [[0.0]] * 3, "b": [[0.0]] * 3, "c": [_logit(p) for p in (0.2, 0.3, 0.5)]}
+    return Pair(
+        name,
+        _squares(gate, 2, "neuron", "gelu"),
+        _squares(gate, 3, "neuron", "gelu"),
+        {**{block: opposite[block] for block in names}, "alpha": [1.5] * 2, "beta": [0.7] * 2},
+        {**{block: constant[block] for block in names}, "alpha": [1.5] * 3, "beta": [0.7] * 3},
+        loss,
+        "N* = 2, N = 3, dense regime, any expert: sigma(s) E + sigma(-s) E = E = (.2 + .3 + .5) E.",
+    )
+
+
+PAIRS.register(_complements("complements", "sigmoid-quadratic", "L3"))
+PAIRS.register(_complements("complements-partial", "sigmoid-partial", "L5"))
+
+
+def _shared_weights(name: str, gate: str, regime: Blocks, loss: str, versus: str) -> Pair:
+    """Two atoms with the gate and the neuron of the true one, whose weights add up to its own.
+
+    ``truth`` compares them with the true atom, ``another`` with two other such atoms.
+    """
+    drop = ("b",) if gate.endswith("partial") else ()
+    own, softmax = _without(regime, *drop), gate.startswith("softmax")
+    sparse = "A" in own and own["A"] == [[0.0]]
+
+    def measures(gates: Blocks, neuron: Blocks, weight: float, firsts: tuple[float, float]) -> Any:
+        # Gates at A = b = 0 are free to share the true mass, and softmax gates do share it.
+        shared, total = dict(gates), weight
+        if softmax:
+            shared["c"], total = [c - np.log(2.0) for c in gates["c"]], 2.0 * weight
+        elif sparse:
+            mass = 0.5 / (1.0 + np.exp(-np.asarray(gates["c"])))
+            shared["c"], total = [_logit(float(each)) for each in mass], 2.0 * weight
+        twice = {block: [*value, *value] for block, value in {**shared, **neuron}.items()}
+        two = [{**twice, "lambda": [first, total - first]} for first in firsts]
+        one = {**gates, **neuron, "lambda": [weight]}
+        return (one if versus == "truth" else two[1]), two[0]
+
+    def draw(rng: np.random.Generator) -> Any:
+        neuron = {"alpha": rng.uniform(0.5, 1.5, 1), "beta": rng.normal(size=1)}
+        firsts = tuple(rng.uniform(0.3, 0.6, 2) * [1.0, 0.5])
+        return measures(_drawn_gate(rng, sparse, own), neuron, rng.uniform(1.5, 2.5), firsts)
+
+    pair = _squares(gate, 2, "weighted", "gelu")
+    truth = _squares(gate, 1, "weighted", "gelu") if versus == "truth" else pair
+    true_blocks, blocks = measures(own, {"alpha": [1.5], "beta": [0.7]}, 2.0, (1.5, 0.8))
+    return Pair(
+        name,
+        truth,
+        pair,
+        true_blocks,
+        blocks,
+        loss,
+        f"N* = 1, N = 2, {'sparse' if sparse else 'dense'} regime, lambda gelu(alpha x + beta) with"
+        " alpha, lambda != 0: two atoms that differ in lambda only, which is linear.",
+        draw=draw,
+    )
+
+
+for _name, _gate, _regime, _loss, _versus in (
+    ("shared-weights", "sigmoid-quadratic", _SPARSE, "L1", "truth"),
+    ("shared-weights-dense", "sigmoid-quadratic", _DENSE, "L3", "another"),
+    ("shared-weights-dense-truth", "sigmoid-quadratic", _DENSE, "L3", "truth"),
+    ("shared-weights-partial", "sigmoid-partial", _SPARSE, "L4", "truth"),
+    ("shared-weights-partial-dense", "sigmoid-partial", _DENSE, "L5", "another"),
+    ("shared-weights-partial-dense-truth", "sigmoid-partial", _DENSE, "L5", "truth"),
+    ("shared-weights-softmax-sparse", "softmax-quadratic", _SPARSE, "softmax-L1", "truth"),
+    ("shared-weights-softmax-dense", "softmax-quadratic", _DENSE, "softmax-L1", "truth"),
+):
+    PAIRS.register(_shared_weights(_name, _gate, _regime, _loss, _versus))
+
+PAIRS.register(
+    Pair(
+        "linear-flip",
+        _squares("sigmoid-quadratic", 1, "polynomial", 1),
+        _squares("sigmoid-quadratic", 2, "polynomial", 1),
+        {**_DENSE, "alpha": [1.5], "beta": [0.7]},
+        {
+            **{"A": [[-0.8], [0.0]], "b": [[0.6], [0.0]], "c": [-0.4, 0.0]},
+            **{"alpha": [-1.5, 3.0], "beta": [-0.7, 1.4]},
+        },
+        "L3",
+        "N* = 1, N = 2, dense regime, linear experts: sigma(s) g = g - sigma(-s) g.",
+    )
+)
+
+_HALF_MASS = 1.0 / (1.0 + np.exp(-_HALVED))
+# sigma'' / (2 sigma') at c': what A must be to undo the square of b.
+_CURVE = 0.5 * (1.0 - 2.0 * _HALF_MASS)
+
+
+def _opposite_slopes(epsilon: float) -> Blocks:
+    return {
+        **{"A": [[-_CURVE * epsilon**2]] * 2, "b": [[epsilon], [-epsilon]]},
+        **{"c": [_HALVED] * 2, "alpha": [1.5, 1.5], "beta": [0.7, 0.7]},
+    }
+
+
+SEQUENCES.register(
+    Path(
+        "opposite-slopes",
+        _squares("sigmoid-quadratic", 1, "neuron", "gelu"),
+        _squares("sigmoid-quadratic", 2, "neuron", "gelu"),
+        {**_SPARSE, "alpha": [1.5], "beta": [0.7]},
+        _opposite_slopes,
+        "L1",
+        "b = +eps and -eps in two atoms, A = -(sigma'' / 2 sigma') eps^2: at A = b = 0 the second"
+        " derivative in b is a multiple of the first in A, for any expert.  N* = 1, N = 2, sparse.",
+    )
+)
+
+
+def _junction(names: tuple[str, ...]) -> Callable[[float], Blocks]:
+    def at(epsilon: float) -> Blocks:
+        gates = {"A": [[0.8], [0.8 + epsilon]], "b": [[-0.6]] * 2, "c": [0.4, 0.4]}
+        return {
+            **{name: gates[name] for name in names},
+            **{"alpha": [1.5 * (1.0 - epsilon), 1.5 * epsilon]},
+            **{"beta": [0.7 * (1.0 - epsilon), 0.7 * epsilon]},
+        }
+
+    return at
+
+
+for _name, _gate, _names, _loss in (
+    ("junction", "sigmoid-quadratic", ("A", "b", "c"), "dense-L3"),
+    ("junction-partial", "sigmoid-partial", ("A", "c"), "dense-L5"),
+):
+    for _expert, _kind in (("relu", ("neuron", "relu")), ("linear", ("polynomial", 1))):
+        SEQUENCES.register(
+            Path(
+                f"{_name}-{_expert}",
+                _squares(_gate, 1, *_kind),
+                _squares(_gate, 2, *_kind),
+                {**{block: _DENSE[block] for block in _names}, "alpha": [1.5], "beta": [0.7]},
+                _junction(_names),
+                _loss,
+                "near the extra expert 0 under the true gate, a share eps of the expert under a"
+                " gate eps away: the distance to the set of exact representations is eps, that of"
+                " the functions eps^2.  N* = 1, N = 2, dense regime.",
+            )
+        )
