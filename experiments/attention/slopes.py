@@ -103,6 +103,19 @@ def rows(figures: dict[str, CurveSummary], starts: dict[str, CurveSummary]) -> I
         ]
 
 
+def result(table: Iterable[Sequence[str]]) -> str:
+    """Whose intervals hold the published slopes, in a sentence before the table."""
+    rows, told = [*table], []
+    for place, name in enumerate(HEAD[2:6], 2):
+        found = [(float(row[1]), row[place].partition("[")[2].rstrip("]")) for row in rows]
+        ends = [(own, *map(float, words.split(", "))) for own, words in found if words]
+        told.append(f"{sum(low <= own <= high for own, low, high in ends)} with {name}")
+    return (
+        f"**Of {len(rows)} published slopes the interval of the measured one holds"
+        f" {', '.join(told)}.**"
+    )
+
+
 def slopes_by_start(starts: dict[str, CurveSummary]) -> dict[str, list[tuple[float, ...]]]:
     """Curve -> (exponent of the noise, slope, ends of its interval), where there are any."""
     found: dict[str, list[tuple[float, ...]]] = {}
@@ -152,11 +165,12 @@ def main() -> None:
     for name in PUBLISHED:
         figures |= summaries_of(folder / f"{name}.sqlite")
     starts = summaries_of(folder / f"{STARTS}.sqlite")
-    table = [list(HEAD), ["---"] * len(HEAD), *rows(figures, starts)]
+    own = [*rows(figures, starts)]
+    table = [list(HEAD), ["---"] * len(HEAD), *own]
     lines = ["| " + " | ".join(row) + " |" for row in table]
     target = folder / "attention_slopes.md"
     extents = [extent_of(folder / f"{name}.sqlite") for name in (*PUBLISHED, STARTS)]
-    parts = [TEXT, "\n".join(extents), "\n".join(lines)]
+    parts = [TEXT, "\n".join(extents), result(own), "\n".join(lines)]
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(target)
     if found := slopes_by_start(starts):

@@ -82,18 +82,25 @@ def errors(records: Sequence[Record], predicted: Mapping[int, Exponents]) -> Ite
 
 def section(title: str, path: Path, predicted: Mapping[int, Exponents]) -> Iterator[str]:
     """Tables of one store."""
-    yield from (f"## {title}", "")
-    yield "| curve | error | predicted | measured | the rule says |"
-    yield "| --- | --- | --- | --- | --- |"
+    rows = []
     with open_store(path) as store:
         every = list(store.records())
         for curve in store.spec.curves:
             records = [record for record in every if record.curve == curve.name]
             for error in ("loss", "hellinger", "total_variation"):
-                yield row(path.stem, curve, records, error, HALF)
+                rows.append(row(path.stem, curve, records, error, HALF))
             for error, exponent in errors(records, predicted):
-                yield row(path.stem, curve, records, error, exponent)
-    yield ""
+                rows.append(row(path.stem, curve, records, error, exponent))
+    yield from (f"## {title}", "", result(rows), "")
+    yield "| curve | error | predicted | measured | the rule says |"
+    yield "| --- | --- | --- | --- | --- |"
+    yield from (*rows, "")
+
+
+def result(rows: Sequence[str]) -> str:
+    """What a table says, in a sentence before it."""
+    agree = sum(each.endswith("| supports |") for each in rows)
+    return f"**Of {len(rows)} slopes {agree} agree with their exponent; {len(rows) - agree} are open.**"
 
 
 def doubled(path: Path, truth: str, loss: str) -> str:
