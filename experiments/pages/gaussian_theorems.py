@@ -100,7 +100,8 @@ def section(title: str, path: Path, predicted: Mapping[int, Exponents]) -> Itera
 def result(rows: Sequence[str]) -> str:
     """What a table says, in a sentence before it."""
     agree = sum(each.endswith("| supports |") for each in rows)
-    return f"**Of {len(rows)} slopes {agree} agree with their exponent; {len(rows) - agree} are open.**"
+    others = len(rows) - agree
+    return f"**Of {len(rows)} slopes {agree} agree with their exponent; {others} are open.**"
 
 
 def doubled(path: Path, truth: str, loss: str) -> str:

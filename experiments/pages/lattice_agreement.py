@@ -104,8 +104,9 @@ def result(found: Sequence[str]) -> str:
     off = [float(cell) for pair in cells for cell in pair]
     far = sum(abs(each) > 2.0 for each in off)
     return (
-        f"**Of {len(off)} differences between lattice and random designs {far} are beyond 2 standard"
-        f" errors, the largest {max(off, key=abs):+.1f}; by chance {0.05 * len(off):.1f} would be.**"
+        f"**Of {len(off)} differences between lattice and random designs {far} are beyond 2"
+        f" standard errors, the largest {max(off, key=abs):+.1f}; by chance"
+        f" {0.05 * len(off):.1f} would be.**"
     )
 
 
