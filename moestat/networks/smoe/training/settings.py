@@ -81,7 +81,7 @@ class Settings:
     reading : str
         What is taken for the method where its paper and its authors' code differ.
     weight_decay : float
-        Of AdamW (Loshchilov and Hutter, 2019); 0 is Adam.
+        Of AdamW (Loshchilov and Hutter 2019); 0 is Adam.
     starts : int
         Starts, of which the one with the least validation loss counts.
     """
