@@ -27,27 +27,26 @@ from moestat.estimation.blocks import Block, Blocks
 from moestat.estimation.data import Data, check_options, holding_constants
 from moestat.estimation.fitting import (
     LARGEST,
-    SEARCHES,
     BegunFit,
     check_response,
     checked_starts,
     end_fits,
 )
-from moestat.estimation.progress import LOG, reported, so_far
+from moestat.estimation.progress import LOG, reported
 from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.reading.labels import plain_labels
 from moestat.estimation.reading.table import as_column, no_missing
 from moestat.estimation.results import MoEResults
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import Agreement, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
-from moestat.estimation.starts import StartRule, into_box
+from moestat.estimation.starts import StartRule
 from moestat.model.axes import family
 from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.units import DataUnits
 from moestat.solvers import Newton
 from moestat.solvers.driver import ONE_THREAD
-from moestat.solvers.problem import Answer, Objective, Problem, Request, Sample, Value
+from moestat.solvers.problem import Answer, Problem, Request, Sample, Value
 from moestat.solvers.trust_region.kinks import has_kinks
 
 __all__ = ["fit_blocks"]
@@ -59,9 +58,6 @@ _SAMPLED = 100_000
 
 _SPARE = 4
 """So many times its even share of the sample a block may give: blocks differ in size."""
-
-_POLISHED = 3
-"""Starts from which the fit climbs on all rows, of those that the search ends with."""
 
 _MOST_CLASSES = 1000
 
@@ -451,25 +447,16 @@ def _fit(
         Problem(inner.family, replace(inner.data.sampled, preview=False)),
         standard.coordinates,
     )
-    for rule in checked_starts(starts) if starts is not None else [ShortRuns(searches=SEARCHES)]:
+    for rule in checked_starts(starts) if starts is not None else [search_of()]:
         if begun.interrupted:
             break
-        if isinstance(rule, ShortRuns):
-            try:
-                points, given_up = rule.on(count).search(small.problem, search)
-            except KeyboardInterrupt:
-                begun.interrupted, points, given_up = True, so_far(), 0
-            begun.lower += given_up
+        if isinstance(rule, Agreement):
+            points = begun.search(on_threads(rule, count), small.problem, search)
         else:
             points = small.draw(rule, search)
-        if starts is None:
-            points = _highest(small.problem, points)
-        for j, start in enumerate(into_box(inner.family, points)):
-            # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
-            begun.problems.append(replace(inner.restart(), seen=1))
-            begun.iterations.append(begun.solver.steps(begun.problems[-1], start))
-            begun.labels.append(f"{rule.name} {j}")
-            begun.counts.append(1)
+            begun.counts += [1] * len(points)
+        # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
+        begun.begin(rule.name, points, replace(inner, seen=1))
     (result,) = end_fits([begun], _Passes(count), began)
     if isinstance(result, Exception):
         raise result
@@ -482,12 +469,6 @@ def _fit(
         classes,
     )
     return replace(result, data=names)
-
-
-def _highest(problem: Problem, points: FloatArray) -> FloatArray:
-    """The few of these where the likelihood of the sample is highest."""
-    values = [problem.evaluate(Request(Objective.VALUE, theta)).value for theta in points]
-    return points[np.argsort(values)[:_POLISHED]]
 
 
 def _survey(

@@ -106,7 +106,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
     starts : sequence of StartRule, optional
         Where the solver starts; as in `moestat.fit` by default.
     n_starts : int, optional
-        Number of short runs in place of `starts`, as in `moestat.fit`.
+        Number of starts in a pool in place of `starts`, as in `moestat.fit`.
     bounds : mapping of str to (float, float), optional
         Bounds of whole blocks of parameters, as in `moestat.family`.
     prior : Prior, optional
@@ -176,7 +176,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
     starts : sequence of StartRule, optional
         Where the solver starts; as in `moestat.fit` by default.
     n_starts : int, optional
-        Number of short runs in place of `starts`, as in `moestat.fit`.
+        Number of starts in a pool in place of `starts`, as in `moestat.fit`.
     bounds : mapping of str to (float, float), optional
         Bounds of whole blocks of parameters, as in `moestat.family`.
     prior : Prior, optional

@@ -13,6 +13,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.memory import check_room
+from moestat.base.types import FloatArray
 from moestat.base.validate import (
     as_design,
     as_generator,
@@ -31,8 +32,7 @@ from moestat.estimation.priors import Prior, data_units
 from moestat.estimation.progress import LOG, answering, reported, so_far
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
-from moestat.estimation.searching import Agreement, least_squares, on_threads
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import Agreement, least_squares, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
@@ -47,7 +47,6 @@ from moestat.solvers.trust_region.kinks import has_kinks
 
 __all__ = [
     "LARGEST",
-    "SEARCHES",
     "BegunFit",
     "FitJob",
     "check_response",
@@ -61,9 +60,6 @@ __all__ = [
 
 _SAME_OPTIMUM = 1e-2
 """Log-likelihoods closer than this, in natural-log units, count as one optimum."""
-
-SEARCHES = 8
-"""Searches for starts of a default fit where runs do not agree, at most."""
 
 LARGEST = 1e100
 
@@ -246,23 +242,31 @@ class BegunFit:
     ) -> None:
         """Begin from the starts of a rule."""
         seen, problem = 0, inner if drawing is None else drawing.problem
-        if isinstance(rule, ShortRuns | Agreement):
+        if isinstance(rule, Agreement):
             seen = rule.rows(problem)
-            own = rule.on(threads) if isinstance(rule, ShortRuns) else on_threads(rule, threads)
-            try:
-                points, counts = own.find(problem, rng)
-            except KeyboardInterrupt:
-                self.interrupted, points = True, so_far()
-                counts = [*[1] * len(points), 0]
+            points = self.search(on_threads(rule, threads), problem, rng)
         else:
             points = drawing.draw(rule, rng) if drawing else rule.draw(inner, rng)
+            self.counts += [1] * len(points)
+        self.begin(rule.name, points, replace(inner, seen=seen))
+
+    def search(self, rule: Agreement, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """The starts (m, P) of a search; those so far if it is interrupted."""
+        try:
+            points, counts = rule.find(problem, rng)
+        except KeyboardInterrupt:
+            self.interrupted, points = True, so_far()
             counts = [1] * len(points)
-        for j, point in enumerate(into_box(inner.family, points)):
-            self.problems.append(replace(inner.restart(), seen=seen))
-            self.iterations.append(self.solver.steps(self.problems[-1], point))
-            self.labels.append(f"{rule.name} {j}")
-        self.lower += sum(counts[len(points) :])
         self.counts += counts[: len(points)]
+        self.lower += sum(counts[len(points) :])
+        return points
+
+    def begin(self, name: str, points: FloatArray, problem: Problem) -> None:
+        """An iteration from each of the starts (m, P) of a rule."""
+        for j, point in enumerate(into_box(problem.family, points)):
+            self.problems.append(problem.restart())
+            self.iterations.append(self.solver.steps(self.problems[-1], point))
+            self.labels.append(f"{name} {j}")
 
     def in_time(self, ends: Sequence[Solution | Unfinished | None]) -> list[Solution | None]:
         """The solutions, None where the time was over; if it was for all, the best in one step."""
@@ -337,7 +341,7 @@ def checked_starts(starts: Any) -> list[StartRule]:
 def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
     """Check a job and draw its starts; `scaled` says whether the data scale coordinates and box."""
     family = job.family
-    rules = checked_starts(job.starts) if job.starts is not None else [ShortRuns(look=scaled)]
+    rules = checked_starts(job.starts) if job.starts is not None else [search_of(searches=1)]
     threads = target.threads if isinstance(target, Cores) else None
     solver = _default_solver(family) if job.solver is None else job.solver
     if not (hasattr(solver, "steps") and hasattr(solver, "needs")):
@@ -607,11 +611,11 @@ def fit(
         parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other
         solvers stay in the smooth piece where they start, and their fits are not certified.
     starts : sequence of StartRule, optional
-        By default `moestat.estimation.short_runs.ShortRuns`: a pool of starts, and where these do
-        not agree 48 short runs, the best of them continued, all of it up to eight times where they
+        By default `moestat.estimation.searching.Agreement`: a pool of starts, and where these do
+        not agree races of such pools, each with moves of single experts, up to eight where they
         do not agree on a best optimum.
     n_starts : int, optional
-        Number of short runs of each search, in place of 48.
+        Number of starts in a pool, in place of three for each expert.
     time_limit : float, optional
         Seconds after which the fit ends where it is: with a pass or two for the certificate, whose
         status is then "time limit" unless a start has come to its end before, and with an
@@ -747,10 +751,9 @@ def fit_data(
     if n_starts is not None or time_limit is not None:
         if starts is not None:
             raise ValueError("n_starts and time_limit are for the default starts; got starts, too")
-        given = {"count": n_starts, "time_limit": time_limit, "searches": SEARCHES}
-        starts = [ShortRuns(**{name: v for name, v in given.items() if v is not None})]
+        starts = [search_of(n_starts, time_limit=np.inf if time_limit is None else time_limit)]
     elif starts is None:
-        starts = [ShortRuns(searches=SEARCHES, look=True)]
+        starts = [search_of()]
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     with until(deadline):
         return _fit_until(own, read, solver, starts, rng, compress, (threads, target, prior))

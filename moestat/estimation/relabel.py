@@ -13,7 +13,10 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
 from moestat.solvers import Solution
 
-__all__ = ["by_weight", "relabelled"]
+__all__ = ["by_weight", "mean_weights", "relabelled"]
+
+_ROWS = 100_000
+"""Rows whose gate probabilities are in memory at a time."""
 
 
 @door()
@@ -46,7 +49,7 @@ def by_weight(result: Any) -> Any:
     family, certificate = result.family, result.certificate
     if family.n_experts == 1 or certificate.active or certificate.kinks or not _alike(family):
         return result
-    share = result.weight @ family.gate_probabilities(result.theta, result.rows.X)
+    share = mean_weights(result)
     order = np.argsort(-share, kind="stable")
     if np.array_equal(order, np.arange(order.size)):
         return result
@@ -56,6 +59,15 @@ def by_weight(result: Any) -> Any:
     # Differences from another reference may lie beyond the bounds.
     inside = np.all((theta >= inner.lower) & (theta <= inner.upper))
     return found if inside else result
+
+
+def mean_weights(result: Any) -> FloatArray:
+    """Mean gate probability (k,) of each expert over the rows of a fit, some rows at a time."""
+    X, weight, total = result.rows.X, result.weight, np.zeros(result.family.n_experts)
+    for first in range(0, weight.size, _ROWS):
+        rows = slice(first, first + _ROWS)
+        total += weight[rows] @ result.family.gate_probabilities(result.theta, X[rows])
+    return total / weight.sum()
 
 
 def _places(family: Family, order: IntArray) -> IntArray:

@@ -1,27 +1,24 @@
 """A search for starts in parts: a pool, a race, moves, agreement; each a start rule of its own.
 
-Small splits of the one-expert fit, grown with a spring to it, and clusters of the rows are a pool
-(`Pool`).  In a race (`Race`) all of them climb some steps on a part of the rows, and the best third
-goes on with three times as many rows, until one is left and climbs to its end.  Then atoms of the
-winner are drawn anew or split, and such neighbours race, too, until two rounds have bettered
-nothing (`Moves`).  Where the starts of a first pool, or of some, end at few heights the search is
-over; else it is repeated with other random numbers until its ends, which are independent, leave
-little chance of a maximum that none has seen (`Agreement`).  No family, size or kind of response is
-treated apart.
+Small splits of the one-expert fit grown with a spring to it, fits near random planes, and wide
+splits are a pool (`Pool`).  In a race (`Race`) all of them climb some steps on a part of the rows,
+and the best third goes on with three times as many rows, until two are left and climb to their
+ends.  Then atoms of the winner are drawn anew or split, and such neighbours race, too, until two
+rounds have bettered nothing (`Moves`).  Where the starts of a first pool agree on a height that no
+move betters the search is over; else it is repeated with other random numbers until its ends, which
+are independent, leave little chance of a maximum that none has seen (`Agreement`).  No size or
+response is treated apart.
 
-Default fits look at a pool, and end where it agrees; else they go on as
-`moestat.estimation.short_runs` says.
-
-| constant | value | of |
-|---|---|---|
-| starts, moves | 4, 2 for each expert | `Pool.count`, `Moves.count` |
-| spring | 1e-3 a row, up to ten times more or less | `SpringStarts.spring` |
-| steps | 25 of a run in a rung, half as many with the spring | `Race.steps` |
-| kept | one in 3 | `Race.kept` |
-| rows | 30 a parameter in the first rung, 1000 at least; 20 times these in all | `Race.rows` |
-| idle rounds | 2 | `Moves.idle` |
-| risk | .1 | `Agreement.risk` |
-| searches | 8; 2 to 7 from 3e7 rows times squared parameters on | `Agreement.searches` |
+| constant | value | range | why |
+|---|---|---|---|
+| `Pool.count` | 3 an expert | 2 to 16 | of each kind one an expert; also moves of a round |
+| `SpringStarts.spring` | 1e-3 a row | 1e-4 to 1e-2 | regions form before the gate saturates |
+| `Race.steps` | 12 | 8 to 25 | heights are then about in the order of the ends |
+| `Race.kept` | one in 3 | 2 to 4 | as of successive halving |
+| `Race.rows` | 30 a parameter, 1000 at least | 20 to 60 | fewer rank a race of classes wrongly |
+| `Moves.idle` | 2 rounds | 1 to 3 | after one in four the next one betters |
+| `Agreement.risk` | .2 | .1 to .4 | expected share of maxima unseen: of four equal ends .17 |
+| `Agreement.searches` | 8, less work | 2 to 16 | a budget of n P^2 = 9e7, some seconds |
 """
 
 from __future__ import annotations
@@ -38,8 +35,8 @@ from moestat.base.validate import positive_int, real_in
 from moestat.estimation.progress import LOG, keep
 from moestat.estimation.starts import (
     MOST_STARTS,
-    ClusterStarts,
-    SoftClusterStarts,
+    LineStarts,
+    RandomStarts,
     SplitStarts,
     StartRule,
     into_box,
@@ -57,13 +54,24 @@ from moestat.solvers.problem import Iteration, Objective, Problem
 from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
-__all__ = ["Agreement", "Moves", "Pool", "Race", "SpringStarts", "least_squares", "on_threads"]
+__all__ = [
+    "Agreement",
+    "GrownStarts",
+    "Moves",
+    "Pool",
+    "Race",
+    "SpringStarts",
+    "least_squares",
+    "on_threads",
+    "search_of",
+]
 
-_LEAST, _IN_ALL = 1000, 20  # rows of a first rung, and all of a search in these
+_LEAST, _IN_ALL = 1000, 20  # rows of a first rung at least, and all of a search in first rungs
 _TO_THE_END = 300  # steps of a run that nothing cuts off
 _BFGS = 4  # steps of BFGS in place of one by a Hessian
-_WORK = 3e7  # rows times squared parameters from which on fewer than all searches are made
-_RETURNED = 3  # ends that start a fit to all rows
+_WORK = 9e7  # rows times squared parameters, of all searches
+_FINALISTS, _RETURNED = 2, 3  # of a race; ends that start a fit to all rows
+_AGREEING = 3  # ends at the best height
 _SAME_HEIGHT = 1e-2  # in natural-log units
 
 Ended = tuple[FloatArray, float]
@@ -131,19 +139,51 @@ class SpringStarts:
 
 
 @dataclass(frozen=True)
+class GrownStarts:
+    """A fit with fewer experts, of which one is split, or that gets a fresh one, as in `Moves`.
+
+    Parameters
+    ----------
+    family : Family
+        That of the smaller fit.
+    theta : ndarray of shape (P,)
+        Its parameters, in the coordinates in which the larger one is fitted.
+    count : int, optional
+        Number of starts; four for each expert by default.
+    """
+
+    family: Family
+    theta: FloatArray = field(repr=False)
+    count: int | None = None
+    name: str = "grown"
+    in_user_units: ClassVar[bool] = False
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        family, (atoms, shared) = problem.family, self.family.split(self.theta)
+        more = family.n_experts - len(atoms)
+        theta = family.join(np.vstack([atoms, *[atoms[-1:]] * more]), shared)
+        count, last = self.count or 4 * family.n_experts, family.n_experts - 1
+        return _moves(problem, into_box(family, theta[None])[0], count, rng, last)
+
+
+@dataclass(frozen=True)
 class Pool:
-    """Starts of four kinds: half grown with a spring, the others clusters, soft ones and splits.
+    """Starts of three kinds, in turn: grown with a spring, near random planes, wide splits.
 
     Parameters
     ----------
     count : int, optional
-        Number of starts; four for each expert by default.
+        Number of starts; three for each expert by default.
     threads : int or None
         Threads over starts; all cores for None.  The starts do not depend on it.
+    more : sequence of StartRule
+        Rules whose starts are in the pool, too.
     """
 
     count: int | None = None
     threads: int | None = 1
+    more: tuple[StartRule, ...] = ()
     name: str = "pool"
     in_user_units: ClassVar[bool] = False
 
@@ -153,15 +193,16 @@ class Pool:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        count = self.count or 4 * problem.family.n_experts
-        sprung = SpringStarts(threads=self.threads)
+        count = self.count or 3 * problem.family.n_experts
         # Predictors that differ alike, whatever the number of inputs.
         apart = SplitStarts(noise=0.5 / np.sqrt(problem.family.n_features))
-        others = ClusterStarts(steps=3), apart, SoftClusterStarts(steps=3)
-        kinds: list[Any] = [kind for other in others for kind in (sprung, other)]
+        # Sums of squares have no memberships.
+        near = RandomStarts() if problem.family.is_regression else LineStarts(steps=3)
+        kinds: list[Any] = [SpringStarts(threads=self.threads), near, apart]
         shares = [len(range(j, count, len(kinds))) for j in range(len(kinds))]
         drawn = zip(kinds, shares, strict=True)
-        return np.vstack([replace(kind, count=c).draw(problem, rng) for kind, c in drawn if c])
+        points = [replace(kind, count=c).draw(problem, rng) for kind, c in drawn if c]
+        return np.vstack([*points, *(rule.draw(problem, rng) for rule in self.more)])
 
 
 @dataclass(frozen=True)
@@ -188,7 +229,7 @@ class Race:
     """
 
     pool: StartRule = field(default_factory=Pool)
-    steps: int = 25
+    steps: int = 12
     kept: int = 3
     rows: int = 30
     threads: int | None = 1
@@ -206,31 +247,27 @@ class Race:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The winner, shape (1, P)."""
-        return self.won(problem, self.begun(problem, rng), rng)[0][None]
+        return self.won(problem, self.begun(problem, rng), rng)[0][0][None]
 
     def part(self, problem: Problem, rng: np.random.Generator, times: int = 1) -> Problem:
         """The problem on the rows of a rung, or on so many times as many."""
         rows = max(_LEAST, self.rows * problem.family.n_params)
         return _some_rows(problem, rng, times * rows)
 
-    def begun(self, problem: Problem, rng: np.random.Generator) -> list[Ended]:
-        """The starts after the first rung, best first."""
+    def begun(self, problem: Problem, rng: np.random.Generator, longer: int = 1) -> list[Ended]:
+        """The starts after the first rung, of so many times its steps, best first."""
         part = self.part(problem, rng)
-        return self.rung(part, self.pool.draw(part, rng))
+        return _ended(part, self.pool.draw(part, rng), longer * self.steps, self.threads)
 
-    def rung(self, part: Problem, points: FloatArray) -> list[Ended]:
-        """Points (m, P) after a rung on these rows."""
-        return _ended(part, points, self.steps, self.threads)
-
-    def won(self, problem: Problem, ends: list[Ended], rng: np.random.Generator) -> Ended:
-        """The winner, from where a first rung has ended."""
+    def won(self, problem: Problem, ends: list[Ended], rng: np.random.Generator) -> list[Ended]:
+        """The finalists, the winner first, from where a first rung has ended."""
         times = 1
-        while True:
-            points = np.array([theta for theta, _ in ends[: -(-len(ends) // self.kept)]])
-            if len(points) == 1:
-                return _ended(problem, points, _TO_THE_END, self.threads)[0]
+        while len(ends) > _FINALISTS * self.kept:
             times *= self.kept
-            ends = self.rung(self.part(problem, rng, times), points)
+            points = np.array([theta for theta, _ in ends[: -(-len(ends) // self.kept)]])
+            ends = _ended(self.part(problem, rng, times), points, self.steps, self.threads)
+        points = np.array([theta for theta, _ in ends[:_FINALISTS]])
+        return _ended(problem, points, _TO_THE_END, self.threads)
 
 
 @dataclass(frozen=True)
@@ -245,7 +282,7 @@ class Moves:
     race : Race
         Whose winner begins, and how moves race.
     count : int, optional
-        Moves of a round; two for each expert by default.
+        Moves of a round; three for each expert by default.
     idle : int
         Rounds without a better end after which it ends.
 
@@ -267,19 +304,25 @@ class Moves:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The end, shape (1, P)."""
-        return self.bettered(problem, self.race.begun(problem, rng), rng)[0][None]
+        return self.searched(problem, rng)[0][0][None]
 
-    def bettered(self, problem: Problem, begun: list[Ended], rng: np.random.Generator) -> Ended:
-        """The end, from where the first rung of a race has ended."""
-        race, k, idle = self.race, problem.family.n_experts, 0
-        best = race.won(problem, begun, rng)
-        while k > 1 and idle < self.idle:
-            part = race.part(problem, rng)
-            moved = _moves(part, best[0], self.count or 2 * k, rng)
-            end = race.won(problem, race.rung(part, moved), rng)
-            idle = 0 if end[1] > best[1] + _SAME_HEIGHT else idle + 1
-            best = max(best, end, key=lambda run: run[1])
+    def searched(
+        self, problem: Problem, rng: np.random.Generator, begun: list[Ended] | None = None
+    ) -> list[Ended]:
+        """The finalists of the last race that bettered something, the winner first."""
+        best, idle = self.race.won(problem, begun or self.race.begun(problem, rng), rng), 0
+        while problem.family.n_experts > 1 and idle < self.idle:
+            ends = self.moved(problem, best[0][0], rng)
+            better = ends[0][1] > best[0][1] + _SAME_HEIGHT
+            best, idle = (ends, 0) if better else (best, idle + 1)
         return best
+
+    def moved(self, problem: Problem, theta: FloatArray, rng: np.random.Generator) -> list[Ended]:
+        """The finalists of one round of moves from theta (P,)."""
+        part, count = self.race.part(problem, rng), self.count or 3 * problem.family.n_experts
+        points = _moves(part, theta, count, rng)
+        begun = _ended(part, points, self.race.steps, self.race.threads)
+        return self.race.won(problem, begun, rng)
 
 
 @dataclass(frozen=True)
@@ -315,7 +358,7 @@ class Agreement:
     """
 
     search: Moves = field(default_factory=Moves)
-    risk: float = 0.1
+    risk: float = 0.2
     searches: int = 8
     time_limit: float = np.inf
     name: str = "search"
@@ -337,46 +380,71 @@ class Agreement:
 
     def find(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, list[int]]:
         """The highest ends (count, P), and how many have come to each height, the highest first."""
-        deadline = time.monotonic() + self.time_limit
-        race = self.search.race
+        deadline, race = time.monotonic() + self.time_limit, self.search.race
         whole = race.part(problem, rng, _IN_ALL)
-        begun = self.begun(whole, rng)
-        if problem.family.n_experts == 1 or _unseen(begun) <= self.risk:
-            return self.agreed(whole, begun, rng)
-        ends = [self.search.bettered(whole, begun, rng)]
-        worth = self.searches * _WORK / (whole.data.size * problem.family.n_params**2)
-        most = int(np.clip(worth, min(2, self.searches), self.searches))
-        while len(ends) < most and _unseen(ends) > self.risk and time.monotonic() <= deadline:
-            LOG.info("search %d of %d at most", len(ends), most)
-            ends.append(self.search.bettered(whole, race.begun(whole, rng), rng))
+        begun = self._begun(whole, rng)
+        found = self._looked(whole, begun, rng)
+        if found is not None:
+            return found
+        work, ends = whole.data.size * problem.family.n_params**2, list[Ended]()
+        most = int(np.clip(_WORK / work, 1, self.searches))
+        while len(ends) < most and not self._agree(ends):
+            LOG.info("search %d of %d at most", len(ends) + 1, most)
+            finalists = self.search.searched(whole, rng, None if ends else begun)
+            # Of a single search the finalists are all that can agree.
+            ends += finalists[: 1 if most > 1 else None]
+            if time.monotonic() > deadline:
+                break
         kept, counts = _heights(ends)
         return np.array(kept[:_RETURNED]), counts
 
-    def look(
-        self, problem: Problem, rng: np.random.Generator
-    ) -> tuple[FloatArray, list[int]] | None:
-        """As `find`, where the starts of a pool, or of some, agree; else None."""
-        whole = self.search.race.part(problem, rng, _IN_ALL)
-        begun = self.begun(whole, rng)
-        return self.agreed(whole, begun, rng) if _unseen(begun) <= self.risk else None
-
-    def begun(self, problem: Problem, rng: np.random.Generator) -> list[Ended]:
-        """Starts of a pool, or of more as long as most of them are at the best height."""
-        begun = self.search.race.begun(problem, rng)
-        while self._is_undecided(begun):
-            begun += self.search.race.begun(problem, rng)
+    def _begun(self, problem: Problem, rng: np.random.Generator) -> list[Ended]:
+        """Starts of a pool, and of more while most of them are at the best height, best first."""
+        begun: list[Ended] = []
+        for _ in range(self.searches):
+            begun += self.search.race.begun(problem, rng, 2)
+            most = 2 * _heights(begun)[1][0] >= len(begun) > 1
+            if not most or _unseen(begun) <= self.risk:
+                break
         return sorted(begun, key=lambda run: -run[1])
 
-    def agreed(
-        self, problem: Problem, begun: Sequence[Ended], rng: np.random.Generator
-    ) -> tuple[FloatArray, list[int]]:
-        """The best of starts that agree, climbed to its end, and how many came to each height."""
-        end, _ = self.search.race.won(problem, [begun[0]], rng)
-        return end[None], _heights(begun)[1]
+    def _looked(
+        self, problem: Problem, begun: list[Ended], rng: np.random.Generator
+    ) -> tuple[FloatArray, list[int]] | None:
+        """As `find`, where starts agree and no move betters; else None."""
+        several = problem.family.n_experts > 1
+        if several and not self._agree(begun):
+            return None
+        theta, height = self.search.race.won(problem, begun[:1], rng)[0]
+        if several and self.search.moved(problem, theta, rng)[0][1] > height + _SAME_HEIGHT:
+            return None
+        return theta[None], _heights(begun)[1]
 
-    def _is_undecided(self, begun: Sequence[Ended]) -> bool:
-        """Whether most starts have come to the best height, and too few starts."""
-        return _unseen(begun) > self.risk and 2 * _heights(begun)[1][0] >= len(begun) > 1
+    def _agree(self, ends: Sequence[Ended]) -> bool:
+        """Whether some have come to the best height, and few heights are left unseen."""
+        return _unseen(ends) <= self.risk and _heights(ends)[1][0] >= _AGREEING
+
+
+def search_of(
+    count: int | None = None,
+    searches: int = 8,
+    time_limit: float = np.inf,
+    more: tuple[StartRule, ...] = (),
+) -> Agreement:
+    """The default search, with so many starts in a pool.
+
+    Parameters
+    ----------
+    count : int, optional
+        Number of starts; three for each expert by default.
+    searches, time_limit
+        As of `Agreement`.
+    more : sequence of StartRule
+        As of `Pool`.
+    """
+    if count is not None:
+        positive_int("n_starts", count, maximum=MOST_STARTS)
+    return Agreement(Moves(Race(Pool(count, more=more))), searches=searches, time_limit=time_limit)
 
 
 def on_threads(rule: Rule, threads: int | None) -> Rule:
@@ -423,8 +491,12 @@ def _climbed(
 def _ended(problem: Problem, points: FloatArray, steps: int, threads: int | None) -> list[Ended]:
     """Where points (m, P) are after so many steps, best first."""
     starts = into_box(problem.family, points)
-    ends = _climbed([problem.restart() for _ in starts], starts, steps, threads)
-    sound = [np.isfinite(height) and not collapsed_atoms(problem, theta) for theta, height in ends]
+    # Starts have seen other rows: previews would only lead back.
+    runs = [replace(problem.restart(), seen=problem.data.size) for _ in starts]
+    ends = _climbed(runs, starts, steps, threads)
+    # Where all atoms are on the floor the data lie on as many lines: that is no spike.
+    k = problem.family.n_experts
+    sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
     judged = [(end[0], end[1] if ok else -np.inf) for end, ok in zip(ends, sound, strict=True)]
     keep(judged, steps, problem.data.size)
     return sorted(judged, key=lambda run: -run[1])
@@ -465,14 +537,19 @@ def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[End
     return end, -here.value
 
 
-def _moves(problem: Problem, theta: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-    """Parameters (count, P) in which an atom of theta is a fresh one, or a copy of another."""
+def _moves(
+    problem: Problem, theta: FloatArray, count: int, rng: np.random.Generator, which: Any = None
+) -> FloatArray:
+    """Parameters (count, P) in which an atom of theta is a fresh one, or a copy of another.
+
+    Each atom in turn, or always `which`.
+    """
     family = problem.family
     moved, noise = np.empty((count, family.n_params)), predictor_noise(problem, rng, count)
     before, shared = family.split(theta)
     fresh = family.split(one_expert(problem))[0]
     gone = rng.permutation(np.arange(count) % family.n_experts)
-    for j, g in enumerate(gone):
+    for j, g in enumerate(gone if which is None else [which] * count):
         atoms, drawn = before.copy(), 0.5 * family.split(noise[j])[0]
         if j % 2:
             atoms[g] = fresh[g] + drawn[g]

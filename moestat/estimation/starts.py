@@ -23,6 +23,7 @@ __all__ = [
     "MOST_STARTS",
     "ClusterStarts",
     "GivenStarts",
+    "LineStarts",
     "MeasureStarts",
     "RandomStarts",
     "SoftClusterStarts",
@@ -473,10 +474,7 @@ class ClusterStarts:
             at = rng.choice(data.size, _CLUSTERED, p=data.weight / data.weight.sum())
         some = Problem(family, Sample(data.X[:, at].copy(), data.y[at].copy(), np.ones(at.size)))
         scale = _Scale(some)
-        points = scale.standardised
-        if family.likelihood.support is None:
-            mean, deviation = scale.response
-            points = np.vstack([points, (np.real(some.data.y) - mean) / deviation])
+        points = self.places(scale)
         if data.begin is not None:
             # Rows of a group are where its mean is.
             owner = data.owner[at]
@@ -489,7 +487,7 @@ class ClusterStarts:
                 origin += scale.noise(family, rng)[0]
             origin = family.feasible(family.pin(origin))
             own = some.restart()
-            own.assign(self.memberships(points, family.n_experts, rng))
+            own.assign(self.memberships(points, family, rng))
             steps = newton_steps(
                 own,
                 Objective.COMPLETE,
@@ -502,9 +500,19 @@ class ClusterStarts:
             iterations.append(steps)
         return np.array([end.theta for end in drive(iterations, problems, self.threads)])
 
-    def memberships(self, points: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+    def places(self, scale: _Scale) -> FloatArray:
+        """Where samples are (q, n): standardised inputs and a continuous response."""
+        points, family = scale.standardised, scale.problem.family
+        if family.likelihood.support is None:
+            mean, deviation = scale.response
+            points = np.vstack([points, (np.real(scale.problem.data.y) - mean) / deviation])
+        return points
+
+    def memberships(
+        self, points: FloatArray, family: Family, rng: np.random.Generator
+    ) -> FloatArray:
         """One row per atom, 1 for the points (q, n) nearest to its k-means++ seed, else 0."""
-        n = points.shape[1]
+        n, k = points.shape[1], family.n_experts
         distance = np.full((k, n), np.inf)
         chance = np.full(n, 1.0 / n)
         for i in range(k):
@@ -537,13 +545,60 @@ class SoftClusterStarts(ClusterStarts):
 
     name: str = "soft cluster"
 
-    def memberships(self, points: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+    def memberships(
+        self, points: FloatArray, family: Family, rng: np.random.Generator
+    ) -> FloatArray:
         """One row per atom, which sum to 1 over the atoms."""
-        seeds = points[:, rng.choice(points.shape[1], k, replace=False)]
+        seeds = points[:, rng.choice(points.shape[1], family.n_experts, replace=False)]
         sharpness = 4.0 ** rng.uniform(-1.0, 1.0)
         score = -sharpness * np.sum((points[:, None] - seeds[:, :, None]) ** 2, axis=0)
         share = np.exp(score - score.max(axis=0))
         return share / share.sum(axis=0)
+
+
+@dataclass(frozen=True)
+class LineStarts(ClusterStarts):
+    """The complete-data fit to samples near random lines, or planes.
+
+    Each of k planes is that through as many samples, drawn at random, as it has coefficients, and
+    every sample belongs to the nearest one; of classes the planes are of their indicators.  So
+    experts may cross, and one may lie close to few samples, which no cluster shows.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    steps : int
+        Newton steps of each at most.
+    threads : int or None
+        Threads over starts; all cores for None.  The starts do not depend on it.
+
+    Notes
+    -----
+    Elemental sets, as of Rousseeuw and Leroy (1987).
+    """
+
+    name: str = "line"
+
+    def places(self, scale: _Scale) -> FloatArray:
+        """Standardised inputs with a first row of ones, and responses, one above the other."""
+        family, y = scale.problem.family, np.real(scale.problem.data.y)
+        if family.likelihood.support is None:
+            response = ((y - scale.response[0]) / scale.response[1])[None]
+        else:
+            response = (y == np.arange(family.n_classes)[:, None]).astype(np.float64)
+        return np.vstack([np.ones_like(response[:1]), scale.standardised, response])
+
+    def memberships(
+        self, points: FloatArray, family: Family, rng: np.random.Generator
+    ) -> FloatArray:
+        """One row per atom, 1 for the samples nearest to its plane, else 0."""
+        k, size = family.n_experts, 1 + family.n_features
+        inputs, response = points[:size].T, points[size:].T
+        drawn = np.array([rng.choice(len(inputs), size, replace=False) for _ in range(k)])
+        slopes = np.linalg.pinv(inputs[drawn]) @ response[drawn]
+        distance = np.sum((response - inputs @ slopes) ** 2, axis=2)
+        return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
 
 
 @door()

@@ -11,6 +11,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.naming import Term, named_terms
+from moestat.estimation.relabel import mean_weights
 from moestat.estimation.tables import Row, Sheet, significant
 
 if TYPE_CHECKING:
@@ -210,8 +211,7 @@ def _mean_weights(result: Any) -> FloatArray | None:
     data = result.data
     if result.family.is_regression or data is None or len(data.y) < result.weight.size:
         return None
-    gate = result.family.gate_probabilities(result.theta, data.X)
-    return result.weight @ gate / result.weight.sum()
+    return mean_weights(result)
 
 
 def _heading(result: Any, place: Place, weights: FloatArray | None, against: bool) -> str:

@@ -46,7 +46,9 @@ class DataUnits:
         Z /= self.scale[:, None]
         if np.issubdtype(y.dtype, np.integer):
             return Z, y
-        return Z, np.ascontiguousarray((y - self.level) / self.unit)
+        w = np.ascontiguousarray(y - self.level)
+        w /= self.unit
+        return Z, w
 
     def moments(self, mean: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance matrix of (z, w), or of z alone, from those of (x, y), or of x."""

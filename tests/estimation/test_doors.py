@@ -9,11 +9,11 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import moestat
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import search_of
 
 x = np.linspace(-1, 1, 60)
 y = np.abs(x) + 0.1 * np.sin(9 * x)
-QUICK = {"starts": [ShortRuns(2)], "rng": 0}
+QUICK = {"starts": [search_of(2, searches=1)], "rng": 0}
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,11 @@ def test_names_that_are_spelt_alike_are_proposed(options, meant):
 
 def test_generators_of_any_kind_are_taken():
     for rng in (np.random.RandomState(0), np.random.Generator(np.random.PCG64(0)), 0, None):
-        moestat.fit("gaussian", x, y, n_experts=1, starts=[ShortRuns(2)], rng=rng)
+        moestat.fit("gaussian", x, y, n_experts=1, starts=[search_of(2, searches=1)], rng=rng)
     one, other = (
-        moestat.fit("gaussian", x, y, starts=[ShortRuns(4)], rng=np.random.RandomState(3)).theta
+        moestat.fit(
+            "gaussian", x, y, starts=[search_of(4, searches=1)], rng=np.random.RandomState(3)
+        ).theta
         for _ in range(2)
     )
     assert np.array_equal(one, other)

@@ -7,7 +7,14 @@ import pytest
 
 import moestat
 from moestat.base.warnings import DisagreementWarning
-from moestat.estimation.searching import Agreement, Moves, Pool, Race, SpringStarts, _unseen
+from moestat.estimation.searching import (
+    Agreement,
+    Moves,
+    Pool,
+    Race,
+    SpringStarts,
+    _unseen,
+)
 from moestat.estimation.starts import GivenStarts, RandomStarts
 from moestat.solvers import Newton
 from moestat.solvers.bfgs import bfgs_steps
@@ -56,12 +63,25 @@ def test_default_calls_end_as_high_as_from_the_truth(likelihood, n, d, k, more, 
 
 
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
-@pytest.mark.parametrize("seed", range(3))
-def test_more_starts_are_no_worse(seed):
-    """They were one search without repeats; now the searches of fewer are among them."""
+def test_more_starts_are_no_worse():
     family, X, y, _ = drawn("gaussian", 200, 1, 4, 3)
-    ends = [moestat.fit(family, X, y, n_starts=m, rng=seed).llf for m in (1, 3, 9)]
-    assert np.all(np.diff(ends) >= -1e-6)
+    few, many = (
+        [moestat.fit(family, X, y, n_starts=m, rng=s).llf for s in range(5)] for m in (1, 24)
+    )
+    assert np.mean(many) >= np.mean(few) - 1e-2
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
+def test_moves_find_what_all_starts_of_a_pool_miss():
+    """One in three rows on a line, exact to .004: every start ends 55 or 89 units lower."""
+    for seed, best in ((3, 232.63), (7, 203.64)):
+        rng = np.random.default_rng(seed)
+        x, which = np.round(rng.uniform(1.3, 3.0, 150), 2), rng.choice(3, 150, p=[0.55, 0.35, 0.1])
+        mean = np.array([1.92 + 0.04 * x, x, -0.08 + 0.98 * x])[which, np.arange(150)]
+        noise = np.array([rng.normal(size=150) for _ in range(3)])[which, np.arange(150)]
+        y = np.round(mean + np.array([0.044, 0.0042, 0.22])[which] * noise, 3)
+        ends = [moestat.fit("gaussian", x, y, n_experts=2, rng=s).llf for s in range(4)]
+        assert np.quantile(ends, 0.25) == pytest.approx(best, abs=0.01)
 
 
 @pytest.mark.parametrize(

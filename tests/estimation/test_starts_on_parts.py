@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import search_of
 from moestat.estimation.starts import GivenStarts, RandomStarts
-from moestat.solvers import GaussNewtonBFGS, MomentSquares, Newton
+from moestat.solvers import MomentSquares, Newton
 from moestat.solvers.problem import Problem
 from tests.estimation.test_large_searches import random_lines
 
@@ -66,16 +66,8 @@ def test_default_fits_do_not_depend_on_threads(seed):
     assert one.certificate.n_starts == two.certificate.n_starts
 
 
-def test_short_runs_keep_threads_of_their_own():
-    """Those of the fit are a default."""
-    assert ShortRuns().on(2).threads == 2
-    assert ShortRuns(threads=1).on(2).threads == 1
-    with pytest.raises(ValueError, match="threads must be an integer >= 1, got 0"):
-        ShortRuns(threads=0)
-
-
 def test_fits_skip_previews_that_the_search_has_seen(monkeypatch):
-    """The search looks at 4000 of 9000 rows; a preview of 2250 would only lead back."""
+    """The search looks at all of 9000 rows; a preview of 2250 would only lead back."""
     seen = set()
     evaluate = Problem.evaluate_part
 
@@ -86,60 +78,7 @@ def test_fits_skip_previews_that_the_search_has_seen(monkeypatch):
 
     monkeypatch.setattr(Problem, "evaluate_part", counted)
     family, X, y = lines(0, 3)
-    moestat.fit(family, X, y, starts=[ShortRuns()], rng=0)
+    moestat.fit(family, X, y, starts=[search_of(searches=1)], rng=0)
     assert seen == {N}
     moestat.fit(family, X, y, starts=[RandomStarts(1)], rng=0)
     assert seen == {N // 4, N}
-
-
-def test_few_rows_are_fitted_from_more_starts():
-    """Ranks of optima on a part of the rows are not those on all; runs on few rows are cheap."""
-    few, many = lines(5, 8, n=10_000, d=2), lines(5, 8, n=40_000, d=2)
-    starts = [moestat.fit(*data, rng=0).certificate.n_starts for data in (few, many)]
-    assert 3 < starts[0] <= 12
-    assert starts[1] == 3
-
-
-@pytest.mark.parametrize(
-    ("activation", "solver"), [("tanh", "newton-squares"), ("relu", "gauss-newton-bfgs")]
-)
-def test_default_least_squares_on_more_rows_than_the_search_reads(activation, solver):
-    """It ended in an error: the optima were ranked by a density, which there is none of."""
-    family, X, y = regression(0, n=5000, activation=activation)
-    end = moestat.fit(family.with_experts(2), X, y, rng=0, n_starts=12)
-    assert end.solver == solver
-    assert end.certificate.gain < 1e-3
-    assert 0.08 < end.residual_variance < 0.12
-
-
-def test_an_expert_too_many_costs_few_passes():
-    """BFGS alone takes 8,084 passes along its flat ridge, and ends as high."""
-    family, X, y = regression(0)
-    end = moestat.fit(family, X, y, rng=0)
-    assert end.certificate.certified
-    assert end.certificate.passes < 400
-    assert end.log_likelihood >= -2321.47
-
-
-@pytest.mark.parametrize("gate", ["softmax-quadratic", "sigmoid-quadratic"])
-def test_certified_least_squares_leave_nothing_to_another_solver(gate):
-    """Two inputs, one expert too many: flat ridges along which predictors grow to thousands.
-
-    Newton's steps in the moments, from the ends of BFGS that are certified, gain next to nothing:
-    the many maxima in which starts end are maxima.
-    """
-    expert = {"name": "activation", "activation": "gelu", "weighted": False}
-    family = moestat.family("least-squares", gate=gate, expert=expert, n_experts=3, n_features=2)
-    truth = family.with_experts(2)
-    theta = truth.pin(np.random.default_rng(2).normal(size=truth.n_params))
-    X, y = moestat.sample(truth, theta, 4000, rng=0, noise=0.01, design=moestat.Uniform(-1, 1))
-    n_certified = 0
-    for seed in range(6):
-        starts = [RandomStarts(1)]
-        end = moestat.fit(family, X, y, starts=starts, rng=seed, solver=GaussNewtonBFGS())
-        if end.certificate.certified:
-            n_certified += 1
-            again = [GivenStarts([end.params])]
-            further = moestat.fit(family, X, y, starts=again, solver=MomentSquares())
-            assert -1e-6 < further.log_likelihood - end.log_likelihood < 0.01
-    assert n_certified >= 5

@@ -21,7 +21,7 @@ from moestat.base.warnings import (
     SeparationWarning,
     UnitsWarning,
 )
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import search_of
 from moestat.estimation.standardise import _residual_share
 from moestat.estimation.starts import GivenStarts, RandomStarts, SoftClusterStarts, SplitStarts
 from moestat.model.designs import Uniform
@@ -229,8 +229,8 @@ def test_units_that_a_family_does_not_follow_are_reported(lines):
         moestat.fit(family, 1000 * X, y, rng=0)
 
 
-def test_short_runs_beat_starts_at_random(lines):
-    """Three experts on data of two classes of curves: the short runs find the higher maximum."""
+def test_searches_beat_starts_at_random(lines):
+    """Three experts on data of two classes of curves: the search finds the higher maximum."""
     X, y, _ = lines
     family = moestat.family("gaussian", gate="softmax", n_experts=3, n_features=2)
     best = moestat.fit(family, X, y, starts=[RandomStarts(60)], rng=1)
@@ -246,7 +246,7 @@ def test_n_starts_and_time_limit_belong_to_the_default_starts(lines):
         few = moestat.fit("gaussian", X, y, n_experts=3, n_starts=4, time_limit=0.0, rng=0)
     assert few.certificate.status == "time limit"
     with pytest.raises(ValueError, match="got starts, too"):
-        moestat.fit("gaussian", X, y, n_starts=4, starts=[ShortRuns()])
+        moestat.fit("gaussian", X, y, n_starts=4, starts=[search_of()])
     with pytest.raises(ValueError, match="n_starts must be an integer >= 1, got 0"):
         moestat.fit("gaussian", X, y, n_starts=0)
     with pytest.raises(ValueError, match="time_limit must be a number"):
@@ -268,7 +268,9 @@ def test_default_starts_find_the_optimum_near_the_truth_of_classes(n, seed):
 
 def test_soft_clusters_share_every_sample():
     points = np.random.default_rng(0).normal(size=(2, 50))
-    share = SoftClusterStarts(1).memberships(points, 3, np.random.default_rng(1))
+    share = SoftClusterStarts(1).memberships(
+        points, moestat.family("gaussian", n_experts=3), np.random.default_rng(1)
+    )
     assert np.allclose(share.sum(axis=0), 1.0)
     assert np.all(share > 0.0)
 

@@ -7,7 +7,7 @@ import pytest
 
 import moestat
 from moestat.estimation.fitting import _default_solver
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import search_of
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers import Newton, QuasiNewton, make_solver
 from moestat.solvers.bfgs import bfgs_steps, complete_curvature
@@ -165,7 +165,7 @@ def test_the_default_search_finds_a_truth_of_many_parameters():
     truth = family.pin(1.5 * np.random.default_rng(4).normal(size=family.n_params))
     X, y = moestat.sample(family, truth, 8000, rng=1, design=moestat.Uniform(-2, 2))
     near = moestat.fit(family, X, y, starts=[GivenStarts([truth])], rng=0)
-    found = moestat.fit(family, X, y, starts=[ShortRuns()], rng=0)
+    found = moestat.fit(family, X, y, starts=[search_of(searches=1)], rng=0)
     assert found.certificate.certified
     assert found.log_likelihood >= near.log_likelihood - 1e-2
 

@@ -11,12 +11,16 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_design, as_generator
+from moestat.compiler.jit import compact, compile_loop
 from moestat.estimation.inference.found import check_likelihood, found
-from moestat.kernels.records import Data, Sums
+from moestat.kernels.build import call_mixture, mixture_address, tables
+from moestat.kernels.records import NO_SUMS, Data, Sums
+from moestat.kernels.views import part, row
 from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
 from moestat.solvers.groups import group_sums
-from moestat.solvers.problem import Sample
+from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.trust_region.eigen import back_substitute, cholesky, forward_substitute
 
 __all__ = [
     "Influence",
@@ -25,9 +29,6 @@ __all__ = [
     "influence",
     "quantile_residuals",
 ]
-
-_NONE = np.empty((0, 0))
-_CHUNK = 1024  # rows whose Hessians are in memory at a time
 
 
 @door(family="Family | MoEResults")
@@ -242,19 +243,28 @@ def influence(result: Any) -> Influence:
     inner = found(result, mode=True)
     family, data, free = inner.family, inner.data, inner.free
     whole = inner.information[np.ix_(free, free)]
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(whole)), np.finfo(float).tiny))
-    n = data.units.size
-    moves = np.zeros((n, family.n_params))
-    for first in range(0, n, _CHUNK):
-        rows = slice(first, min(first + _CHUNK, n))
-        each = _row_by_row if data.begin is None else _group_by_group
-        score, hessian = each(family, inner.theta, data, rows)
-        rest = (whole + hessian[:, free][:, :, free]) * np.outer(scale, scale)
-        moves[rows, free] = -scale * _solved(rest, scale * score[:, free])
-    displacement = np.einsum("ti,ij,tj->t", moves[:, free], whole, moves[:, free])
+    if data.begin is None:
+        moves = _deletions(family, data, inner.theta, inner.information, free)
+    else:
+        moves = _deleted_groups(family, data, inner.theta, whole, free)
+    displacement = np.sum(moves[:, free] @ whole * moves[:, free], axis=1)
     if inner.coordinates is not None:
         moves = moves @ inner.coordinates.matrix.T
     return Influence(moves, displacement)
+
+
+def _deleted_groups(
+    family: Family, data: Sample, theta: FloatArray, whole: FloatArray, free: IntArray
+) -> FloatArray:
+    """Moves (m, P) of the estimate by leaving out each group."""
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(whole)), np.finfo(float).tiny))
+    n = data.units.size
+    score, hessian = _group_by_group(family, theta, data, slice(0, n))
+    rest = (whole + hessian[:, free][:, :, free]) * np.outer(scale, scale)
+    moves, own = np.zeros((n, family.n_params)), scale * score[:, free]
+    solved = np.linalg.pinv(rest, hermitian=True) @ own[:, :, None]
+    moves[:, free] = -scale * solved[:, :, 0]
+    return moves
 
 
 def _group_by_group(
@@ -272,26 +282,59 @@ def _group_by_group(
     return np.array([one.score for one in sums]), np.array([one.hessian for one in sums])
 
 
-def _row_by_row(
-    family: Family, theta: FloatArray, data: Sample, rows: slice
-) -> tuple[FloatArray, FloatArray]:
-    """Score (m, P) and Hessian (m, P, P) of each of some rows with its weight."""
-    part = data.part(rows)
-    scores = np.empty((part.size, family.n_params))
-    hessians = np.empty((part.size, family.n_params, family.n_params))
-    columns = np.ascontiguousarray(part.X.T)[:, :, None]
-    for t, x in enumerate(columns):
-        one = Data(x, part.y[t : t + 1], part.weight[t : t + 1], _NONE)
-        sums = Sums(scores[t], hessians[t], _NONE)
-        family.loops.log_likelihood(theta, family.coefficients, one, 2, sums)
-    return scores, hessians
+def _deletions(
+    family: Family, data: Sample, theta: FloatArray, information: FloatArray, free: IntArray
+) -> FloatArray:
+    """Moves (n, P) of the estimate by leaving out each row."""
+    P, none = family.n_params, NO_SUMS.information
+    block = information[np.ix_(free, free)]
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(block)), np.finfo(float).tiny))
+    moves, solved = np.zeros((data.size, P)), np.ones(data.size, dtype=bool)
+    first = data.part(slice(0, 1))
+    one = Data(*first.arrays, none)
+    _deletion_loop(
+        mixture_address(family.loops, data.y.dtype.char),
+        (family.coefficients, *tables(family.coefficients, one, 2)),
+        (np.ascontiguousarray(data.X.T)[:, :, None], data.y, data.weight, none),
+        theta,
+        (information, free, scale),
+        Sums(np.empty(P), np.empty((P, P)), none),
+        (np.empty((free.size, free.size)), np.empty(free.size)),
+        moves,
+        solved,
+    )
+    for t in np.flatnonzero(~solved):
+        here = Problem(family, data.part(slice(t, t + 1))).evaluate(
+            Request(Objective.OBSERVED, theta)
+        )
+        rest = (block - here.hessian[np.ix_(free, free)]) * np.outer(scale, scale)
+        moves[t, free] = scale * (
+            np.linalg.pinv(rest, hermitian=True) @ (scale * here.gradient[free])
+        )
+    return moves
 
 
-def _solved(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Symmetric matrices (m, F, F), inverted along what they determine, times vectors (m, F)."""
-    try:
-        np.linalg.cholesky(matrices)
-        found = np.linalg.solve(matrices, vectors[:, :, None])
-    except np.linalg.LinAlgError:
-        found = np.linalg.pinv(matrices, hermitian=True) @ vectors[:, :, None]
-    return np.asarray(found[:, :, 0], dtype=np.float64)
+@compile_loop
+@compact
+def _deletion_loop(address, pass_inputs, rows, theta, whole, sums, work, moves, solved):
+    """Solve for the move of each row (n, P), or say that its matrix is not definite."""
+    coefficients, by_sample, terms = pass_inputs
+    columns, y, weight, none = rows
+    information, free, scale = whole
+    matrix, move = work
+    n = free.size
+    for t in range(y.size):
+        one = Data(row(columns, t), part(y, t, t + 1), part(weight, t, t + 1), none)
+        call_mixture(address, (theta, coefficients, one, 2, sums, by_sample, terms))
+        for j in range(n):
+            at = free[j]
+            move[j] = -scale[j] * sums.score[at]
+            for i in range(j + 1):
+                entry = information[at, free[i]] + sums.hessian[at, free[i]]
+                matrix[j, i] = scale[j] * scale[i] * entry
+        solved[t] = cholesky(n, matrix)
+        if solved[t]:
+            forward_substitute(n, matrix, move)
+            back_substitute(n, matrix, move)
+            for j in range(n):
+                moves[t, free[j]] = scale[j] * move[j]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, positive_int
 from moestat.base.warnings import InterruptedWarning, MoEWarning, warn_caller
-from moestat.estimation.fitting import fit_many
+from moestat.estimation.fitting import fit, fit_many
 from moestat.estimation.inference.found import check_likelihood, check_maximum
 from moestat.estimation.inference.nested import check_same_data
 from moestat.estimation.inference.resampling import MOST_RESAMPLES, parametric_samples
 from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
+from moestat.estimation.searching import GrownStarts, Race
+from moestat.estimation.starts import GivenStarts
+from moestat.model.family import Family
 from moestat.solvers.problem import Sample
 
 __all__ = ["OrderTest", "bootstrap_lrt"]
@@ -121,8 +125,9 @@ def bootstrap_lrt(
     -----
     McLachlan (1987).  Fits that are not certified are left out, counted, and replaced by those to
     other resamples, up to three times.  The statistic is that
-    of fits to the data made again in the way of those to resamples, by one search for starts each,
-    so that all of them are looked for alike.
+    of fits to the data made again in the way of those to resamples: from the parameters that these
+    are drawn from, and from the smaller fit with one expert split, or a fresh one, in a race; with
+    ``starts=`` by these.  So all of them are looked for alike.
 
     Interrupted (Ctrl-C), it has the resamples so far, with an `InterruptedWarning`.
 
@@ -154,13 +159,15 @@ def bootstrap_lrt(
     generator = as_generator(rng)
 
     def ratios(sets: list[Any], weights: list[Any]) -> FloatArray:
-        heights = []
-        for family in (model, large.family):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MoEWarning)
-                own = {**options, "sample_weights": weights, "threads": threads}
-                fits = fit_many(family, sets, rng=generator.spawn(1)[0], **own)
-            heights.append([f.log_likelihood if f.certificate.certified else np.nan for f in fits])
+        looked = partial(_searched if "starts" in options else _grown, small, large.family)
+        own = {**options, "sample_weights": weights, "threads": threads}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MoEWarning)
+            pairs = looked(sets, generator.spawn(1)[0], own)
+        heights = [
+            [f.log_likelihood if f.certificate.certified else np.nan for f in fits]
+            for fits in pairs
+        ]
         return 2.0 * (np.array(heights[1]) - np.array(heights[0]))
 
     def drawn(size: int) -> list[Any]:
@@ -189,3 +196,27 @@ def bootstrap_lrt(
             warn_caller(f"interrupted: {values.size} resamples were fitted", InterruptedWarning)
     kept = np.isfinite(values)
     return OrderTest(observed, np.maximum(values[kept], 0.0), count, int(np.sum(~kept)))
+
+
+def _searched(
+    small: MoEResults, larger: Family, sets: list[Any], rng: np.random.Generator, options: Any
+) -> list[list[MoEResults]]:
+    """Fits of both models to data sets from starts of the user's."""
+    return [fit_many(own, sets, rng=rng.spawn(1)[0], **options) for own in (small.family, larger)]
+
+
+def _grown(
+    small: MoEResults, larger: Family, sets: list[Any], rng: np.random.Generator, options: Any
+) -> list[list[MoEResults]]:
+    """Fits from the parameters that the data are drawn from, and from these with experts more."""
+    own, weights = GivenStarts(small.theta[None]), options.pop("sample_weights")
+    before = fit_many(
+        small.family, sets, rng=rng.spawn(1)[0], starts=[own], sample_weights=weights, **options
+    )
+    after = []
+    for (X, y), weight, fitted in zip(sets, weights, before, strict=True):
+        assert fitted.standard is not None
+        grown = GrownStarts(fitted.standard.family, fitted.standard.solution.theta)
+        more = {"starts": [Race(grown)], "rng": rng.spawn(1)[0], "sample_weight": weight}
+        after.append(fit(larger, X, y, **more, **options))
+    return [before, after]

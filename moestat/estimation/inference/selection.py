@@ -24,6 +24,7 @@ from moestat.estimation.inference.found import check_likelihood
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
+from moestat.estimation.searching import GrownStarts, search_of
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
 
@@ -31,6 +32,9 @@ __all__ = ["CRITERIA", "Selection", "classification_entropy", "select"]
 
 CRITERIA = ("aic", "bic", "hq", "icl", "cv")
 """Akaike, Schwarz, Hannan and Quinn, integrated completed likelihood, cross-validation."""
+
+_GROWN, _SEARCHES = 6, 2
+"""Starts of each pool that the fit with fewer experts is grown to, and searches at most."""
 
 _READING = ("groups", "classes", "missing")
 """Arguments of `moestat.fit` that say how data are read."""
@@ -247,6 +251,9 @@ def select(
 
     Notes
     -----
+    Searches for starts begin from the fit with fewer experts, too, of which one is split, or that
+    gets a fresh one; there are two of them at most.
+
     ``AIC = 2 p - 2 l`` (Akaike 1974), ``BIC = p log n - 2 l`` (Schwarz 1978), ``HQ = 2 p log log n
     - 2 l`` (Hannan and Quinn 1979), ``ICL = BIC + 2 H`` with the entropy H of the assignments
     (Biernacki, Celeux and Govaert 2000).  With too many experts a maximum has flat directions,
@@ -314,7 +321,9 @@ def select(
         try:
             for key, (made, way, size) in zip(keys, steps, strict=True):
                 own = generator.spawn(1)[0]
-                result = made(way, size, own)
+                # Of one model each fit begins from the one before, too.
+                before = None if size == sizes[0] else list(results.values())[-1]
+                result = made(way, before, size, own)
                 check_likelihood("select", result.family)
                 if parts is not None and labels is None:
                     labels = _labels(result.rows, parts, generator)
@@ -356,7 +365,14 @@ def _formulas_of(X: Any) -> list[str] | None:
 
 
 def _by_formula(
-    formula: str, data: Any, family: Any, given: Mapping[str, Any], way: Any, size: int, rng: Any
+    formula: str,
+    data: Any,
+    family: Any,
+    given: Mapping[str, Any],
+    way: Any,
+    before: MoEResults | None,
+    size: int,
+    rng: Any,
 ) -> MoEResults:
     """A fit by formula with so many experts."""
     if data is None:
@@ -365,9 +381,19 @@ def _by_formula(
 
 
 def _by_data(
-    model: Family, read: Data, by_name: bool, solving: Mapping[str, Any], size: int, rng: Any
+    model: Family,
+    read: Data,
+    by_name: bool,
+    solving: Mapping[str, Any],
+    before: MoEResults | None,
+    size: int,
+    rng: Any,
 ) -> MoEResults:
     """A fit to data that have been read."""
+    if before is not None and not {"starts", "n_starts", "time_limit"} & set(solving):
+        assert before.standard is not None
+        grown = GrownStarts(before.standard.family, before.standard.solution.theta, _GROWN)
+        solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
     result = fit_data(model.with_experts(size), read, rng=rng, **solving)
     return by_weight(result) if by_name else result
 

@@ -13,9 +13,9 @@ import pytest
 
 import moestat
 from moestat.base.warnings import MoEWarning
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import search_of
 
-QUICK = {"starts": [ShortRuns(4)], "rng": 0}
+QUICK = {"starts": [search_of(4, searches=1)], "rng": 0}
 
 
 @pytest.fixture(scope="module")

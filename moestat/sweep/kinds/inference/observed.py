@@ -14,7 +14,7 @@ from moestat.base.warnings import MoEWarning
 from moestat.estimation.fitting import fit
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.results import MoEResults
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import search_of
 from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.axes import family
 from moestat.model.family import Family
@@ -79,10 +79,10 @@ class Observed:
     def _rules(self, starts: FloatArray | None) -> list[StartRule]:
         rules: list[StartRule] = [] if starts is None else [GivenStarts(starts)]
         count = self.trial.n_starts
-        return [*rules, ShortRuns(count=count)] if count else rules
+        return [*rules, search_of(count, searches=1)] if count else rules
 
     def fitted(self, family: Family, starts: FloatArray | None = None) -> MoEResults:
-        """A fit of a family from short runs, and from starts (m, P)."""
+        """A fit of a family from a search, and from starts (m, P)."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
             return fit(

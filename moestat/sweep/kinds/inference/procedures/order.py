@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moestat.estimation.inference.hypotheses import likelihood_ratio
 from moestat.estimation.inference.order import bootstrap_lrt
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import search_of
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 
 _LEVEL = 0.05
@@ -18,7 +18,7 @@ def judge(observed: Observed) -> Outcomes:
         return {name: {"one more expert": None} for name in names}
     trial = observed.trial
     large = observed.fitted(small.family.with_experts(trial.n_experts + 1))
-    starts = [ShortRuns(count=trial.n_starts)]
+    starts = [search_of(trial.n_starts, searches=1)]
     rng = observed.rng.spawn(1)[0]
     again = bootstrap_lrt(small, large, trial.n_resamples, rng=rng, threads=1, starts=starts)
     df = large.family.n_free_params - small.family.n_free_params

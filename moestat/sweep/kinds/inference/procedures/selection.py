@@ -7,7 +7,7 @@ import warnings
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.inference.dendrogram import dendrogram
 from moestat.estimation.inference.selection import CRITERIA, select
-from moestat.estimation.short_runs import ShortRuns
+from moestat.estimation.searching import search_of
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 
 
@@ -24,7 +24,7 @@ def judge(observed: Observed) -> Outcomes:
             k=range(1, trial.n_experts + 1),
             folds=3,
             rng=observed.rng.spawn(1)[0],
-            starts=[ShortRuns(count=trial.n_starts)],
+            starts=[search_of(trial.n_starts, searches=1)],
             threads=1,
         )
     # The dendrogram is of the fit with the most experts.
