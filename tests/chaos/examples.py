@@ -235,7 +235,7 @@ def examples(names: list[str] | None = None) -> list[Example]:
         warnings.simplefilter("ignore")
         os.chdir(folder)
         try:
-            for test in (*tests, more):
+            for test in tests if names else (*tests, more):
                 runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
                 with contextlib.redirect_stdout(io.StringIO()):
                     sys.setprofile(recorder)

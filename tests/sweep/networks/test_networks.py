@@ -302,3 +302,10 @@ def test_a_store_of_networks_may_be_extended(tmp_path):
     more = parse_spec(_changed("replicates = 2", "replicates = 3"))
     with create_store(tmp_path / "s.sqlite", more, extend=True) as store:
         assert store.spec.replicates == 3
+
+
+def test_a_cell_whose_numbers_no_row_holds_fails_alone():
+    text = _changed("n_test = 200", "n_test = 1")  # a cluster has no example to test on
+    record = run_cell(text, plan_cells(parse_spec(text))[0])
+    assert record.status == "failed"
+    assert "numbers must be finite" in (record.message or "")

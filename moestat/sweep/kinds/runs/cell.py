@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from moestat.sweep.spec.plan import Cell
 from moestat.sweep.store.record import Record, attempt, settle
+from moestat.sweep.store.shapes import pack
 
 S = TypeVar("S")
 
@@ -17,9 +18,13 @@ def measured(
 ) -> Callable[[S, Cell], Record]:
     """``run_cell(spec, cell)`` of a kind: the record of what `measure` returns, or raises."""
 
+    def _plain(values: dict[str, Any]) -> dict[str, Any]:
+        pack(values)  # what a row cannot hold, such as NaN, fails the cell and not its sweep
+        return values
+
     def run_cell(spec: S, cell: Cell) -> Record:
         began = time.perf_counter()
-        found = attempt(cell, lambda: measure(spec, cell))
+        found = attempt(cell, lambda: _plain(measure(spec, cell)))
         return settle(cell, found, time.perf_counter() - began)
 
     return run_cell
