@@ -595,7 +595,9 @@ class LineStarts(ClusterStarts):
         """One row per atom, 1 for the samples nearest to its plane, else 0."""
         k, size = family.n_experts, 1 + family.n_features
         inputs, response = points[:size].T, points[size:].T
-        drawn = np.array([rng.choice(len(inputs), size, replace=False) for _ in range(k)])
+        drawn = np.array(
+            [rng.choice(len(inputs), size, replace=len(inputs) < size) for _ in range(k)]
+        )
         slopes = np.linalg.pinv(inputs[drawn]) @ response[drawn]
         distance = np.sum((response - inputs @ slopes) ** 2, axis=2)
         return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
