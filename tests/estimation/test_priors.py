@@ -131,7 +131,7 @@ def test_modes_do_not_depend_on_units_or_on_the_order_of_classes():
     other = moestat.fit("multinomial", 1e4 * X - 3e6, 2 - y, **options)
     assert other.llf == pytest.approx(plain.llf, rel=1e-6)
     there = other.predict_proba(1e4 * X - 3e6)[:, ::-1]
-    np.testing.assert_allclose(there, plain.predict_proba(X), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(there, plain.predict_proba(X), rtol=1e-3, atol=1e-6)
 
 
 def test_variances_stay_off_the_boundary():
