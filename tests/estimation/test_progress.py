@@ -26,6 +26,14 @@ def one():
     return moestat.fit("gaussian", x, y, n_experts=1, rng=0)
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_raises():
+    """Without job control a shell has what it starts with & ignore SIGINT, pytest included."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def interrupted_at(words):
     """Send the signal of Ctrl-C when the log first has these words."""
