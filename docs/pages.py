@@ -275,7 +275,8 @@ def topics() -> dict[str, dict[str, Any]]:
             for each in home.__all__ if name == "*" else (name,):
                 thing = getattr(home, each)
                 seen = [known for things in found.values() for known in things.values()]
-                if callable(thing) and not any(known is thing for known in seen):
+                documented = inspect.isclass(thing) or inspect.isroutine(thing)
+                if documented and not any(known is thing for known in seen):
                     short = each in moestat.__all__ and getattr(moestat, each) is thing
                     found[topic][f"moestat.{each}" if short else f"{module}.{each}"] = thing
     return found
