@@ -34,7 +34,7 @@ from moestat.networks.smoe import (
     copy_linear,
     copy_mixtral,
 )
-from moestat.networks.smoe.experts.stacked import HIDDEN_ACTIVATIONS
+from moestat.networks.smoe.experts.stacked import HIDDEN_ACTIVATIONS, _multiplies_groups
 from moestat.networks.smoe.responses import RESPONSES
 
 D, N, T = 8, 4, 32
@@ -88,6 +88,13 @@ def test_checkpoints_that_do_not_enter_again_change_nothing(kind):
         out = checkpoint(layer, rows(), use_reentrant=False)
         (out.square().sum() + auxiliary_loss(layer)).backward()
         same(gradients(layer), expected)
+
+
+def test_the_first_pass_of_a_process_may_be_in_a_checkpoint():
+    layer = layer_of(SMoE)
+    assert layer.experts._fit_together(rows())
+    _multiplies_groups.cache_clear()  # what it saves was taken for the layer's
+    checkpoint(layer, rows(), use_reentrant=False).sum().backward()
 
 
 @pytest.mark.parametrize("kind", [SMoE, CompeteSMoE, CompeteSMoEv1])

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 
 from moestat.base.memory import check_room
@@ -145,11 +146,16 @@ _ALIGNED = 4
 """Numbers of four bytes that the rows of a matrix must be a multiple of."""
 
 
+def _same(saved: Tensor) -> Tensor:
+    return saved
+
+
 @cache
 def _multiplies_groups() -> bool:
     """Whether this PyTorch has products of groups in single precision, and their gradients."""
     one = torch.ones(1, _ALIGNED, requires_grad=True)
-    with torch.enable_grad():
+    # A checkpoint counts what is saved, and this runs once: hooks of its own keep it from sight.
+    with torch.enable_grad(), saved_tensors_hooks(_same, _same):
         try:
             product = Grouped.apply(one, torch.ones(1, _ALIGNED, _ALIGNED), torch.ones(1).long())
             product.sum().backward()  # type: ignore[reportOptionalMemberAccess]
