@@ -9,7 +9,7 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.registry import table_of
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats
+from moestat.base.validate import as_floats, positive_int
 from moestat.estimation.inference.covariance import information_at
 from moestat.estimation.inference.found import check_likelihood, check_maximum, found
 from moestat.estimation.inference.hypotheses import TestResult, likelihood_ratio, score_statistic
@@ -146,6 +146,7 @@ def score_test(full: Any, theta: Any, df: int) -> TestResult:
     >>> score_test(full, full.family.pack(small), df=1).df
     1
     """
+    df = positive_int("df", df)
     check_likelihood("score_test", full.family)
     inner = found(full)
     values = as_floats("theta", theta, (full.family.n_params,))
