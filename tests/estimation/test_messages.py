@@ -158,7 +158,7 @@ def test_a_level_with_a_comma_or_brackets_has_a_name(by_formula):
 
 def test_sizes_without_end_are_refused(by_frame):
     refused("alpha must be a number in (0, 0.999], got 1", by_frame.profile, "b[0]", alpha=1)
-    message = "n_resamples must be at most 1,000,000, got 2147483648"
+    message = "n_resamples must be at most 100,000, got 2147483648"
     refused(message, by_frame.bootstrap, 2**31)
     refused(message, moestat.bootstrap_lrt, by_frame, by_frame, 2**31)
 

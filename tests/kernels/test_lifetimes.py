@@ -78,9 +78,21 @@ def _used_after_free(function):
         (view, array)
         for view, owners in arrays.items()
         for array in owners
-        if not any(isinstance(value, ir.Arg) for value in sources[array])  # the caller's
+        if not _is_the_callers(array, sources)
         if not view.startswith("$") and _reaches(code, view, array)
     )
+
+
+def _is_the_callers(name, sources):
+    """Whether an array is an argument, or unpacked from a tuple that is one."""
+    for value in sources.get(name, []):
+        if isinstance(value, ir.Arg):
+            return True
+        unpacked = isinstance(value, ir.Expr) and value.op in {"exhaust_iter", "static_getitem"}
+        origin = value.value.name if unpacked else value.name if isinstance(value, ir.Var) else None
+        if origin is not None and _is_the_callers(origin, sources):
+            return True
+    return False
 
 
 def _is_call(value):

@@ -248,6 +248,7 @@ def _curvature_loop(gradient, mass_at, other_at, pairs, numbers, apart, added):
             for q in range(n_params):
                 added[p, q] += 0.5 * (eta[p] * across[q] + eta[q] * across[p])
                 added[p, q] -= 0.5 * (total[p] * along[q] + total[q] * along[p])
+    keep(rows)
     keep(sides)
 
 
@@ -323,6 +324,7 @@ def _path_loop(step, atoms, chart, end, velocity):
         end[mass_at[i]], velocity[mass_at[i]] = mass[i], growth[i]
         for a in range(d):
             end[other_at[i, a]], velocity[other_at[i, a]] = place[i, a], drift[i, a]
+    keep(work)
 
 
 class Path(NamedTuple):

@@ -282,7 +282,7 @@ def test_unknown_loss():
     with pytest.raises(UnknownNameError, match="unknown loss 'D9'; known: 'D1', 'softmax-D1'"):
         make_loss("D9")
     with pytest.raises(UnknownNameError):
-        voronoi_loss(measure("D1", [1], np.zeros((1, 1)), *zeros(1)), None, "D9", r=2)
+        voronoi_loss(*[measure("D1", [1], np.zeros((1, 1)), *zeros(1))] * 2, "D9", r=2)
 
 
 def test_wrong_measures(truth):
