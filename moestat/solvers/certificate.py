@@ -219,6 +219,9 @@ def certify(
         slope = float(np.linalg.norm(np.linalg.solve(factor, slopes[at])))
         half = np.linalg.solve(factor, here.hessian[np.ix_(at, at)])
         values = np.asarray(np.linalg.eigvalsh(np.linalg.solve(factor, half.T)), float)
+        # Along dependent columns both matrices are rounding, and so is the quotient's sign.
+        noise = np.finfo(np.float64).eps * np.abs(here.hessian).max() / np.diag(factor).min() ** 2
+        values[np.abs(values) <= noise] = 0.0
     smooth = box_step(theta, slopes, here.hessian, metric, lower, upper, radius=1.0).decrease
     gain = max(predicted, smooth, 0.0)
     doubt = family.has_jumps or not np.isfinite(here.value)
