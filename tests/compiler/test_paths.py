@@ -29,6 +29,7 @@ def fitted(lowering):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow  # both paths are compiled anew
 @pytest.mark.skipif(LOWERING != "lean", reason="numba's version has one path only")
 def test_fits_agree_on_both_paths():
     lean, standard = fitted("lean"), fitted("standard")

@@ -24,8 +24,8 @@ from tests.solvers.targets import comparison
 ROOT = Path(__file__).parents[3]
 TOLERANCE = 1e-12
 KINDS = comparison.NAMES[: comparison.NAMES.index("given responsibilities")]
-# A kind takes two seconds in the simulator; `pytest -m slow` has all of them.
-SIMULATED = KINDS[::12] + comparison.NAMES[len(KINDS) :]
+# A kind takes some seconds in the simulator; `pytest -m slow` has all of them.
+SIMULATED = KINDS[::24] + comparison.NAMES[len(KINDS) :]
 
 
 def run_simulated(*arguments):
