@@ -494,7 +494,7 @@ def _ended(problem: Problem, points: FloatArray, steps: int, threads: int | None
     # Starts have seen other rows: previews would only lead back.
     runs = [replace(problem.restart(), seen=problem.data.size) for _ in starts]
     ends = _climbed(runs, starts, steps, threads)
-    # Where all atoms are on the floor the data lie on as many lines: that is no spike.
+    # Where all atoms have collapsed the data lie on as many lines: that is no spike.
     k = problem.family.n_experts
     sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
     judged = [(end[0], end[1] if ok else -np.inf) for end, ok in zip(ends, sound, strict=True)]

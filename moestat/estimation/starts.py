@@ -458,7 +458,7 @@ class ClusterStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("starts: cluster", self.count, maximum=MOST_STARTS)
+        positive_int(f"starts: {self.name}", self.count, maximum=MOST_STARTS)
         positive_int("steps", self.steps)
         if self.threads is not None:
             positive_int("threads", self.threads)

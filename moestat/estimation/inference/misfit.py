@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from moestat.base.warnings import (
 )
 from moestat.estimation.data import Data
 from moestat.estimation.inference.diagnostics import quantile_residuals
+from moestat.estimation.relabel import mean_weights
 from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
 
@@ -165,8 +166,6 @@ def misfits(result: Any) -> list[Misfit]:
 
 def _at(rows: Data, at: IntArray) -> Data:
     """Some of the rows."""
-    from dataclasses import replace
-
     each = {name: getattr(rows, name) for name in ("X", "y", "weight", "index", "groups")}
     taken = {name: None if part is None else part[at] for name, part in each.items()}
     return replace(rows, **taken, kept=at if rows.kept is None else rows.kept[at])
@@ -362,14 +361,21 @@ def _copies(own: _Checked, lead: IntArray) -> int:
     )
 
 
-def _shares(result: Any, part: slice) -> FloatArray:
-    """Sums of responsibilities (k,) over some rows; of a regression function those of the gate."""
-    family, theta, rows = result.family, result.theta, result.rows
-    X, weight = rows.X[part], rows.weight[part]
+def _sizes(result: Any) -> FloatArray:
+    """Rows of each expert (k,): sums of responsibilities; of regression functions of weights."""
+    family, rows = result.family, result.rows
+    if rows.groups is not None:
+        shares, weight = result.assignments
+        return shares @ weight
     if family.is_regression:
-        return weight @ family.gate_probabilities(theta, X)
-    y = family.likelihood.encode(rows.y[part], family.n_classes)
-    return family.rowwise(theta, np.ascontiguousarray(X.T), y)[1] @ weight
+        return rows.weight.sum() * mean_weights(result)
+    sizes = np.zeros(family.n_experts)
+    for at in range(0, len(rows.y), _ROWS):
+        part = slice(at, at + _ROWS)
+        y = family.likelihood.encode(rows.y[part], family.n_classes)
+        X = np.ascontiguousarray(rows.X[part].T)
+        sizes += family.rowwise(result.theta, X, y)[1] @ rows.weight[part]
+    return sizes
 
 
 def _of_experts(result: Any) -> Iterator[Misfit]:
@@ -377,14 +383,8 @@ def _of_experts(result: Any) -> Iterator[Misfit]:
     family, rows = result.family, result.rows
     if family.n_experts == 1:
         return
-    if rows.groups is None:
-        begins = range(0, len(rows.y), _ROWS)
-        sizes = np.sum([_shares(result, slice(at, at + _ROWS)) for at in begins], axis=0)
-    else:
-        shares, weight = result.assignments
-        sizes = shares @ weight
     free = family.lower < family.upper
-    for i, size in enumerate(sizes):
+    for i, size in enumerate(_sizes(result)):
         own = 0
         for c in range(family.first_expert_channel, len(family.channels)):
             if not family.channels[c].shared:
