@@ -92,7 +92,7 @@ class Units:
     shift_response: bool = True
     scale_response: bool = True
     level: str | None = None
-    powers: Mapping[str, float] = field(default_factory=dict)
+    powers: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Gate:
     reads_response: bool = False
     n_active: int | None = None
     fixed_mass: Callable[[int], float] = field(default=lambda k: 1.0, repr=False)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     configure: Callable[..., Gate] | None = field(default=None, repr=False)
     normalised: bool = True
     kink: tuple[str, str] | None = None
@@ -236,8 +236,12 @@ class Expert:
     units: Units
     symmetry: Symmetry = Symmetry()
     kinked: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     configure: Callable[..., Expert] | None = field(default=None, repr=False)
+
+
+def _nothing_typical(rng: np.random.Generator, n_experts: int) -> Mapping[str, Any]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -318,7 +322,7 @@ class Likelihood:
     dtype: type = field(repr=False)
     support: Callable[[int], IntArray] | None = field(default=None, repr=False)
     reference: Callable[..., Any] | None = field(default=None, repr=False)
-    typical: Callable[..., Mapping[str, Any]] = field(default=lambda rng, n_experts: {}, repr=False)
+    typical: Callable[..., Mapping[str, Any]] = field(default=_nothing_typical, repr=False)
     spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
     link: Callable[..., Any] | None = field(default=None, repr=False)
     law: Callable[..., Any] | None = field(default=None, repr=False)
@@ -327,12 +331,14 @@ class Likelihood:
     ends: tuple[float, float] = (-np.inf, np.inf)
     shapes: tuple[str, ...] = ()
     chances: Callable[..., FloatArray] | None = field(default=None, repr=False)
-    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(
+        default_factory=dict[str, tuple[float, float]]
+    )
     source: str = ""
     units: Units = Units()
     collapse: str | None = None
-    limits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     configure: Callable[..., Likelihood] | None = field(default=None, repr=False)
 
     def level(self, y: Any) -> FloatArray:

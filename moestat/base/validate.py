@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -37,12 +37,26 @@ def positive_int(name: str, value: Any, minimum: int = 1, maximum: int | None = 
     return int(value)
 
 
+def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether a value is a table."""
+    return isinstance(value, Mapping)
+
+
+def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether a value is a list or a tuple."""
+    return isinstance(value, list | tuple)
+
+
 def real_in(
     name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, open_low: bool = False
 ) -> float:
     """`value` as a finite float in [low, high], or (low, high] when `open_low`."""
     try:
-        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+        number = (
+            float(value)
+            if isinstance(value, Real) and value is not True and value is not False
+            else np.nan
+        )
     except OverflowError:
         number = np.inf
     outside = number < low or number > high or (open_low and number == low)
@@ -87,10 +101,14 @@ def as_plain_array(name: str, value: Any) -> np.ndarray:
     return array
 
 
+def _dtype(array: Any) -> Any:
+    return array.dtype
+
+
 def short(value: Any) -> str:
     """What was given, in at most a line."""
     array = isinstance(value, np.ndarray)
-    text = f"an array of dtype {value.dtype}" if array else " ".join(_repr(value).split())
+    text = f"an array of dtype {_dtype(value)}" if array else " ".join(_repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-import sys
 import sysconfig
 import warnings
 from pathlib import Path
@@ -106,7 +106,7 @@ _NOT_THE_USER = (_OWN, *(_PATHS[name] + os.sep for name in ("purelib", "platlib"
 
 def warn_caller(message: str, kind: type[MoEWarning]) -> None:
     """Warn of the user's line, however deep the call is by now: the first that is not installed."""
-    frame, level, outside = sys._getframe(1), 2, 0
+    frame, level, outside = inspect.currentframe(), 1, 0
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_NOT_THE_USER):

@@ -7,7 +7,7 @@ into numba's internals, which change with every minor version; `standard` does n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from numba import types
 from numba.core import cgutils
@@ -62,7 +62,7 @@ class _Lowering(NativeLowering):
     def lowering_class(self) -> Any:
         return _Lower
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: Any) -> Literal[True]:
         if state.library is None:
             state.library = _Loop(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()

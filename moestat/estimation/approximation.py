@@ -110,7 +110,7 @@ def best_approximations(
         truth_family, vector, positive_int("n", n, maximum=None), generator, design, noise=0.0
     )
     rules = starts or [TruthStarts(truth_family, vector) for _ in range(3)]
-    found = []
+    found: list[tuple[float, FloatArray, str]] = []
     for rule in rules:
         job = FitJob(family, X, y, solver or GaussNewtonBFGS(), [rule], rng=generator)
         (result,) = fit_jobs([job])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -207,7 +207,7 @@ class _Rows(Sample):
     """All rows of blocks in place of arrays: what solvers ask of a sample, from a pass before."""
 
     blocks: Blocks = field(kw_only=True)
-    known: _Known = field(kw_only=True)
+    totals: _Known = field(kw_only=True)
     reader: _Reader = field(kw_only=True)
     sampled: Sample = field(kw_only=True)
     threads: int = field(kw_only=True)
@@ -215,33 +215,33 @@ class _Rows(Sample):
     @property
     def size(self) -> int:
         """Number of rows."""
-        return self.known.rows
+        return self.totals.rows
 
     @cached_property
     def _move(self) -> tuple[FloatArray, FloatArray]:
         """Shift and scale of each column, with a continuous response last."""
-        units, count = self.reader.units, self.known.mean.size
+        units, count = self.reader.units, self.totals.mean.size
         if units is None:
             return np.zeros(count), np.ones(count)
         extra = count - units.centre.size
         ends = np.array([[units.level], [units.unit]])[:, :extra]
         return np.append(units.centre, ends[0]), np.append(units.scale, ends[1])
 
-    @cached_property
+    @property
     def mean(self) -> FloatArray:
         shift, scale = self._move
-        return (self.known.mean - shift) / scale
+        return (self.totals.mean - shift) / scale
 
-    @cached_property
+    @property
     def covariance(self) -> FloatArray:
         scale = self._move[1]
-        return self.known.squares / self.known.total / np.outer(scale, scale)
+        return self.totals.squares / self.totals.total / np.outer(scale, scale)
 
-    @cached_property
+    @property
     def deviation(self) -> FloatArray:
         return np.sqrt(np.diag(self.covariance))
 
-    @cached_property
+    @property
     def gram(self) -> FloatArray:
         d = len(self.X)
         mean = np.append(1.0, self.mean[:d])
@@ -249,7 +249,7 @@ class _Rows(Sample):
         found[1:, 1:] += self.covariance[:d, :d]
         return found
 
-    @property
+    @cached_property
     def _coarser(self) -> list[Sample]:
         return [] if self.sampled.size == self.size else [self.sampled]
 
@@ -282,7 +282,7 @@ def _rows(blocks: Blocks, known: _Known, own: Family, labels: Any, threads: int)
     )
     nothing = np.empty((own.n_features, 0)), sampled.y[:0], np.array([known.total])
     return _Rows(
-        *nothing, blocks=blocks, known=known, reader=reader, sampled=alike, threads=threads
+        *nothing, blocks=blocks, totals=known, reader=reader, sampled=alike, threads=threads
     )
 
 
@@ -298,7 +298,7 @@ class _Passes:
         return [range(len(problems))]
 
     @contextmanager
-    def session(self, problems: Sequence[Problem]) -> Iterator[Answer]:
+    def session(self, problems: Sequence[Problem]) -> Generator[Answer]:
         """Nothing to prepare."""
         yield self._answer
 
@@ -427,10 +427,8 @@ def _fit(
         raise ValueError(f"y must hold at least two classes, got {len(classes)}")
     if by_name:
         sizes = {} if classes is None else {"n_classes": len(classes)}
-        model = family(
-            model,
-            **{"gate": "softmax", **options, "n_features": known.drawn.X.shape[0], **sizes},
-        )
+        options = {"gate": "softmax", **options, "n_features": known.drawn.X.shape[0], **sizes}
+        model = family(model, **options)
     elif classes is not None and len(classes) != model.n_classes:
         raise ValueError(f"y must have {model.n_classes} classes, got {len(classes)} labels")
     ends = np.column_stack([known.low, known.high])[: model.n_features]

@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.estimation.data import Data
 from moestat.estimation.groups import Grouping
-from moestat.model.family import Family
+from moestat.estimation.predicting import Predicting
 
 __all__ = ["Criteria"]
 
 
-class Criteria:
+class Criteria(Predicting):
     """Properties of `moestat.estimation.results.MoEResults` under the names of statsmodels."""
-
-    family: Family
-    solution: Any
-    weight: FloatArray
-    data: Data | None
-    rows: Data
-    entropy: float
-    identified: Any
-    _inner: Any
-    fittedvalues: Any
-    assignments: Any
-
-    @property
-    def llf(self) -> float:
-        """The log-likelihood under statsmodels' name."""
-        return self.solution.log_likelihood
 
     @property
     def converged(self) -> bool:
         """Whether the solver said that it converged; `certificate` is the stronger statement."""
         return self.solution.certificate.status == "converged"
-
-    @property
-    def nobs(self) -> float:
-        """Sum of the sample weights."""
-        return float(self.weight.sum())
 
     @property
     def edf(self) -> float:
@@ -128,19 +104,6 @@ class Criteria:
         return self.bic - 2.0 * float(np.log(tau.max(axis=0)) @ weight)
 
     @property
-    def residual_variance(self) -> float:
-        """Mean squared residual of a regression function, its maximum-likelihood variance.
-
-        Raises
-        ------
-        ValueError
-            If the family has a density.
-        """
-        if not self.family.is_regression:
-            raise ValueError(f"the {self.family.likelihood.name} likelihood has no residuals")
-        return float(np.exp(-2.0 * self.llf / self.nobs - 1.0) / (2.0 * np.pi))
-
-    @property
     def rsquared(self) -> float:
         """Share of the response's variance that the conditional mean explains.
 
@@ -164,3 +127,24 @@ class Criteria:
     def r_squared(self) -> float:
         """The same as `rsquared`."""
         return self.rsquared
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of the assignments per row, or group, over that of a blind guess, ``log k``.
+
+        0 where every row belongs to one expert, 1 where no row tells anything; 0 for k = 1.
+        """
+        if self.family.n_experts == 1:
+            return 0.0
+        tau, weight = self.assignments
+        total = -np.sum(tau * np.log(np.maximum(tau, np.finfo(float).tiny)) @ weight)
+        return float(total / (self.n_independent * np.log(self.family.n_experts)))
+
+    @property
+    def assignments(self) -> tuple[FloatArray, FloatArray]:
+        """Responsibilities (k, m) and weights (m,) of each row, or of each group of rows."""
+        tau, weight = self.responsibilities.T, self.weight
+        if self.rows.groups is None:
+            return tau, weight
+        first = (own := Grouping(self.rows.groups)).order[own.begin]
+        return tau[:, first], weight[first]

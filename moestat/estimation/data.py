@@ -180,9 +180,10 @@ def read_data(
     values, labels = _read_response(own, series["y"], classes)
     if by_name:
         sizes = {} if labels is None else {"n_classes": len(labels)}
-        options = dict(options)
+        options = {"gate": "softmax", **options}
         options |= {n: named(options[n], inputs.features) for n in _NAMED if n in options}
-        own = family(own, **{"gate": "softmax", **options, "n_features": len(design), **sizes})
+        options |= {"n_features": len(design), **sizes}
+        own = family(own, **options)
     weight = as_weights(
         series["sample_weight"].values if "sample_weight" in series else None, len(values)
     )
@@ -267,7 +268,7 @@ def _of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Map
     They are bounds of censored responses, or numbers of successes and failures.
     """
     make = configured(LIKELIHOODS, model).configure
-    known = {} if make is None else signature(make).parameters
+    known = [] if make is None else list(signature(make).parameters)
     name = model if isinstance(model, str) else model["name"]
     if column.values.ndim == 2:
         for option, value in (("censored", True), ("trials", "rows")):

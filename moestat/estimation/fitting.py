@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -19,6 +19,7 @@ from moestat.base.validate import (
     as_generator,
     as_weights,
     check_kind,
+    is_sequence,
     positive_int,
     short,
 )
@@ -222,10 +223,10 @@ class BegunFit:
     original: Problem
     solver: Solver
     standard: Standardised | None = None
-    problems: list[Problem] = field(default_factory=list)
-    iterations: list[Iteration[Solution]] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list[Problem])
+    iterations: list[Iteration[Solution]] = field(default_factory=list[Iteration[Solution]])
+    labels: list[str] = field(default_factory=list[str])
+    counts: list[int] = field(default_factory=list[int])
     lower: int = 0
     prior: Prior | None = None
     data: Data | None = None
@@ -328,7 +329,7 @@ class BegunFit:
 
 def checked_starts(starts: Any) -> list[StartRule]:
     """The rules of a list of them."""
-    rules = list(starts) if isinstance(starts, Sequence) and not isinstance(starts, str) else []
+    rules: list[Any] = list(starts) if is_sequence(starts) else []
     if not rules or not all(hasattr(rule, "draw") for rule in rules):
         raise ValueError(
             "starts must be a list of one or more rules of moestat.estimation.starts, such as"
@@ -500,14 +501,14 @@ def fit_many(
     """
     check_kind("data", data, "__iter__", "a list of one or more pairs (X, y)")
     data = list(data)
-    if not data or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in data):
+    if not data or not all(is_sequence(pair) and len(pair) == 2 for pair in data):
         raise ValueError("data must hold at least one (X, y), and such pairs only")
     weights = [None] * len(data) if sample_weights is None else sample_weights
     check_kind("sample_weights", weights, "__iter__", "a list of one weight vector or None each")
     weights = list(weights)
     if len(weights) != len(data):
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
-    read = []
+    read: list[tuple[Family, Data]] = []
     for position, ((X, y), weight) in enumerate(zip(data, weights, strict=True)):
         with _naming(position, len(data)):
             read.append(read_data(family, X, y, weight, {}))
@@ -515,7 +516,7 @@ def fit_many(
 
 
 @contextmanager
-def _naming(position: int, count: int) -> Iterator[None]:
+def _naming(position: int, count: int) -> Generator[None]:
     """Say of an error in which of several data sets it lies."""
     try:
         yield
@@ -710,7 +711,7 @@ def fit(
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     check_options(model, fit)
-    if compress is not None and not (isinstance(compress, str) and compress == "auto"):
+    if repr(compress) not in ("None", "'auto'"):
         raise ValueError(f'compress must be "auto" or None, got {short(compress)}')
     own, read = read_data(
         family, X, y, sample_weight, model, groups=groups, classes=classes, missing=missing

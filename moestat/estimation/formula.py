@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
+from moestat.base.validate import is_mapping
 from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
 from moestat.estimation.reading.formula import (
@@ -112,13 +113,13 @@ def fit_formula(
         if name in options:
             raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")
     check_options(options, fit_formula, fit)
-    if not isinstance(family, (str, Mapping)):
+    if not (isinstance(family, str) or is_mapping(family)):
         raise ValueError(
             'family must be the name of a likelihood such as "gaussian", got'
             f" {family!r}; sizes are those of the formula"
         )
     check_missing(missing)
-    others = [each for each in (weights, groups) if each is not None]
+    others: list[Any] = [each for each in (weights, groups) if each is not None]
     if not all(isinstance(each, str) for each in others):
         raise ValueError(f"weights and groups must be names of columns, got {others}")
     columns = column_names(data)
@@ -163,7 +164,8 @@ def fit_formula(
 
 def _scope_of_caller() -> Mapping[str, Any]:
     """Names where this package was called from: of that function, then of its module."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
+    assert frame is not None
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("moestat."):
         frame = frame.f_back
     return {**frame.f_globals, **frame.f_locals}

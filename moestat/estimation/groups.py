@@ -87,8 +87,8 @@ def arranged(X: FloatArray, y: Any, weight: FloatArray, groups: Any, whole: bool
     if groups is None:
         return Sample(X, y, weight, whole=whole)
     own = Grouping(groups)
-    X = np.ascontiguousarray(X[:, own.order])
-    return Sample(X, y[own.order], weight[own.order], begin=own.begin)
+    sorted_X = np.ascontiguousarray(X[:, own.order])
+    return Sample(sorted_X, y[own.order], weight[own.order], begin=own.begin)
 
 
 def grouped(data: Any) -> tuple[Sample, np.ndarray]:
@@ -206,7 +206,7 @@ def predict_in_groups(
     if family.likelihood.support is None:
         assert family.likelihood.spread is not None
         return np.sum(share * family.likelihood.spread(family.predictors(theta, design))[0], axis=0)
-    columns = []
+    columns: list[FloatArray] = []
     for s in family.likelihood.support(family.n_classes):
         rows = Sample(design, np.full(len(X), s), np.ones(len(X)), begin=np.arange(len(X)))
         found = group_sums(family, theta, rows, 0)

@@ -10,7 +10,8 @@ from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int
-from moestat.estimation.inference.diagnostics import calibration
+from moestat.estimation.criteria import Criteria
+from moestat.estimation.inference.diagnostics import calibration, influence
 from moestat.estimation.summary import estimates
 
 __all__ = ["Pictures"]
@@ -19,19 +20,11 @@ _POINTS = 200
 """Points of a curve."""
 
 
-class Pictures:
+class Pictures(Criteria):
     """Methods of `moestat.estimation.results.MoEResults` that draw.
 
     All take matplotlib axes to draw on, new ones by default, and return them.
     """
-
-    family: Any
-    theta: FloatArray
-    rows: Any
-    weight: FloatArray
-    responsibilities: Any
-    quantile_residuals: Any
-    influence: Any
 
     @door(ax="Axes | None")
     def plot(self, ax: Any = None, *, feature: int | str = 0, at: Any = None) -> Any:
@@ -92,9 +85,9 @@ class Pictures:
         """Draw the experts; what a legend has for them is opaque."""
         from matplotlib.collections import LineCollection
 
-        mean, _ = self.family.likelihood.spread(
-            self.family.predictors(self.theta, np.ascontiguousarray(X.T))
-        )
+        spread = self.family.likelihood.spread
+        assert spread is not None  # `plot` draws probabilities of classes
+        mean, _ = spread(self.family.predictors(self.theta, np.ascontiguousarray(X.T)))
         gate = self.family.gate_probabilities(self.theta, X).T
         for i, (line, opaque) in enumerate(zip(mean, gate, strict=True)):
             points = np.column_stack([X[:, j], line])
@@ -517,7 +510,7 @@ class Pictures:
         >>> len(result.plot_influence(named=2).texts)
         2
         """
-        height = self.influence().displacement
+        height = influence(self).displacement
         axes = ax or new_axes()
         axes.vlines(np.arange(height.size), 0, height, linewidth=1)
         for t in np.argsort(height)[::-1][:named]:

@@ -13,7 +13,8 @@ from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_weights, did_you_mean, real_in, short
 from moestat.base.warnings import ExtrapolationWarning, warn_caller
-from moestat.estimation.data import Data, read_new, read_new_response
+from moestat.estimation.data import read_new, read_new_response
+from moestat.estimation.fitted import Fitted
 from moestat.estimation.groups import posterior_of_rows, predict_in_groups
 from moestat.estimation.inference.covariance import AtInputs
 from moestat.estimation.inference.delta import of_experts
@@ -44,10 +45,10 @@ _KINDS = ("mean", "class", "proba", "experts", "gate", "variance", "quantile", "
 class _Total(float):
     """A log-likelihood at the data of the fit; called with other data, that of these."""
 
-    _elsewhere: Callable[..., float]
+    elsewhere: Callable[..., float]
 
     def __call__(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
-        return self._elsewhere(X, y, sample_weight)
+        return self.elsewhere(X, y, sample_weight)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return float, (float(self),)
@@ -56,34 +57,23 @@ class _Total(float):
 class _Shares(np.ndarray):
     """Posterior probabilities at the data of the fit; called with other data, those of these."""
 
-    _elsewhere: Callable[..., Any]
+    elsewhere: Callable[..., Any]
 
     def __call__(self, X: Any = None, y: Any = None) -> Any:
-        return self._elsewhere(X, y)
+        return self.elsewhere(X, y)
 
     def __reduce__(self) -> Any:
         return np.asarray(self).__reduce__()
 
 
 @doors
-class Predicting:
+class Predicting(Fitted):
     """Methods of `moestat.estimation.results.MoEResults` that answer for rows.
 
     Inputs X are read as `moestat.fit` reads them: columns of a table by their names, the columns
     that a formula names, arrays by position; without X they are those of the fit.  Of a table of
     pandas, polars or pyarrow the answer is a series or a frame with its index, else an array.
     """
-
-    family: Family
-    theta: FloatArray
-    data: Data | None
-    rows: Data
-    has_rows: bool
-    weight: FloatArray
-    solution: Any
-    residual_variance: float
-    llf: float
-    _errors_of: Callable[[FloatArray], FloatArray]
 
     def _inputs(self, X: Any = None) -> Inputs:
         """Inputs of new rows, or those of the fit."""
@@ -315,7 +305,7 @@ class Predicting:
         True
         """
         total = _Total(self.solution.log_likelihood)
-        total._elsewhere = self._log_likelihood_of
+        total.elsewhere = self._log_likelihood_of
         return total
 
     def _log_likelihood_of(self, X: Any, y: Any, sample_weight: Any) -> float:
@@ -360,7 +350,7 @@ class Predicting:
         """
         self._check_experts()
         shares = self._shares.view(_Shares)
-        shares._elsewhere = self._responsibilities_of
+        shares.elsewhere = self._responsibilities_of
         return shares
 
     def _responsibilities_of(self, X: Any, y: Any) -> Any:
@@ -393,7 +383,7 @@ class Predicting:
         """
         inputs = self._some(X)
         n = inputs.design.shape[1]
-        design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(n)))
+        design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(int(n))))
         own = self._at_rows(self._sample(None, None)[1].y) if X is None else self.family
         _, y = sample(own, self.theta, n, rng, design, noise=self._noise)
         if self.family.likelihood.support is not None:

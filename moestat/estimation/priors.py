@@ -111,8 +111,9 @@ class Prior:
                 share = float(c == other) - (1.0 / (len(classes) + 1) if c in classes else 0.0)
                 contrasts = bool(pinned[family.index[:, c]].any())
                 between = share * (np.eye(k) - (1.0 / k if contrasts else 0.0))
-                rows = family.index[:, c, None] + np.arange(family.width[c])
-                columns = family.index[:, other, None] + np.arange(family.width[c])
+                own_terms = np.arange(int(family.width[c]))
+                rows = family.index[:, c, None] + own_terms
+                columns = family.index[:, other, None] + own_terms
                 quadratic[np.ix_(rows.ravel(), columns.ravel())] += np.kron(between, form)
         variances = [c for c, channel in enumerate(family.channels) if _is_variance(channel)]
         logs = np.unique(family.index[:, variances])

@@ -90,7 +90,7 @@ def _solution(family: Family, solution: Solution, order: IntArray) -> Solution:
     change along translations, of which another reference is one.
     """
     at, names = _places(family, order), family.param_names
-    place = {names[old]: names[new] for new, old in enumerate(at)}
+    place: dict[str, str] = {names[old]: names[new] for new, old in enumerate(at)}
     certificate = replace(
         solution.certificate,
         active=tuple(place.get(name, name) for name in solution.certificate.active),

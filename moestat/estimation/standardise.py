@@ -175,7 +175,7 @@ def standardise(original: Problem) -> Standardised:
 def _inward(family: Family, coordinates: Coordinates) -> tuple[Constraint, ...]:
     """The constraints in the coordinates of a fit, in which coefficients have other values."""
     matrix, shift = coordinates.matrix, coordinates.shift
-    inward = []
+    inward: list[Constraint] = []
     for one in family.constraints:
         if one.value is None:
             inward.append(one)

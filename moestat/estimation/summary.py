@@ -99,7 +99,7 @@ def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
     family, errors, statuses = result.family, result._errors, _statuses(result)
     half = -ndtri(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0)
     hidden = {*family.unread_positions.tolist(), *family.offset_positions.tolist()}
-    found = []
+    found: list[Estimate] = []
     for j, term in enumerate(named_terms(family, result.data)):
         if j in hidden or (family.n_experts == 1 and statuses[j] == "reference"):
             continue

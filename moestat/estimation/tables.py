@@ -82,7 +82,7 @@ class Sheet:
         span = len(self.head)
 
         def line(cells: Sequence[Any], tag: str = "td") -> str:
-            shown = []
+            shown: list[str] = []
             for c, cell in enumerate(cells):
                 wide = span - c if len(cells) < span and c == len(cells) - 1 else 1
                 side = "right" if self.head[c] and wide == 1 else "left"
@@ -184,7 +184,7 @@ def _aligned(rows: Sequence[Sequence[str]], gap: str) -> list[str]:
     size = len(head)
     inside = [row if len(row) == size else row[:-1] for row in rows]
     width = [max(len(row[c]) for row in inside if c < len(row)) for c in range(size)]
-    lines = []
+    lines: list[str] = []
     for row, kept in zip(rows, inside, strict=True):
         cells = [
             cell.rjust(wide) if name else cell.ljust(wide)
@@ -200,7 +200,7 @@ def _justified(facts: Sequence[Sequence[Any]], width: int) -> list[str]:
     size = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))] if rows else []
     n_pairs = len(size) // 2
     spare = max(width - sum(size) - 2 * n_pairs - 3 * (n_pairs - 1), 0) // max(n_pairs, 1)
-    lines = []
+    lines: list[str] = []
     for row in rows:
         pairs = [
             f"{row[c].ljust(size[c])}  {row[c + 1].rjust(size[c + 1] + spare)}"

@@ -13,7 +13,7 @@ from moestat.kernels.atom import Layout
 class Coefficients(NamedTuple):
     """Where theta has those of each channel: the first one's position (k, C), their number (C,)."""
 
-    index: IntArray
+    position: IntArray
     width: IntArray
     layout: Layout
 

@@ -13,6 +13,7 @@ from moestat.base.types import Expert, Gate, Likelihood
 from moestat.base.validate import (
     as_floats,
     check_kind,
+    is_mapping,
     positive_int,
     short,
 )
@@ -205,7 +206,7 @@ def _box_of(
 
 def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[str, Any]]:
     """Blocks of the likelihood that are one parameter of all experts, and other constraints."""
-    if isinstance(equal, Mapping):
+    if is_mapping(equal):
         return [], dict(equal)
     own = [c.intercept for c in likelihood.channels if c.component is None]
     names = list(equal)
@@ -230,7 +231,7 @@ def _constrained(made: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
         raise ValueError("equal: is for densities, got a family that is fitted by least squares")
     constraints += fixed_of(fixed or {}, known, made.n_experts)
     for one in constraints:
-        if one.value is not None and one.value <= 0.0 and one.block in made._logs:
+        if one.value is not None and one.value <= 0.0 and one.block in made.logged:
             raise ValueError(f"fixed: values of {one.block!r} must be positive, got {one.value:g}")
         last = one.experts is None or made.n_experts - 1 in one.experts
         if one.value and last and one.block in made.gate.translations:
@@ -275,7 +276,7 @@ def _positions(name: str, value: Iterable[int] | None, d: int) -> tuple[int, ...
     if value is None:
         return None
     check_kind(name, value, Iterable, "positions of inputs, from 0")
-    found = list(value)
+    found: list[Any] = list(value)
     if not all(isinstance(f, (int, np.integer)) and 0 <= f < d for f in found):
         raise ValueError(f"{name} must hold positions of inputs in 0..{d - 1}, got {found}")
     return tuple(sorted({int(f) for f in found}))

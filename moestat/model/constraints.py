@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray, Likelihood
+from moestat.base.validate import is_mapping, is_sequence
 
 __all__ = [
     "with_equal",
@@ -91,11 +93,12 @@ def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
     k : int
         Number of experts.
     """
-    found = []
+    found: list[Constraint] = []
     for block, sets in given.items():
         d = _inputs_of("equal", block, known)
-        for own in [{}] if sets is True else _sets(block, sets):
-            table = own if isinstance(own, Mapping) else {"experts": own}
+        listed: list[Any] = [{}] if sets is True else _sets(block, sets)
+        for own in listed:
+            table: Mapping[Any, Any] = own if is_mapping(own) else {"experts": own}
             if extra := set(table) - {"inputs", "experts"}:
                 raise ValueError(f"equal: a set has inputs and experts; got {', '.join(extra)}")
             inputs = _numbers("equal", block, "inputs", table.get("inputs"), d)
@@ -117,25 +120,25 @@ def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
     known, k
         As of `equal_of`.
     """
-    found = []
+    found: list[Constraint] = []
     for block, values in given.items():
         d = _inputs_of("fixed", block, known)
-        table = values if isinstance(values, Mapping) else {(None, None): values}
+        table: Mapping[Any, Any] = values if is_mapping(values) else {(None, None): values}
         for key, value in table.items():
-            pair = key if isinstance(key, tuple) else (key, None)
+            pair = key if is_sequence(key) else (key, None)
             if len(pair) != 2:
                 raise ValueError(f"fixed: a key of {block!r} is (expert, input), got {key!r}")
-            if not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
+            if not isinstance(value, Real) or not np.isfinite(float(value)):
                 raise ValueError(f"fixed: values of {block!r} must be numbers, got {value!r}")
-            expert, f = ([] if part is None else [part] for part in pair)
-            inputs = _numbers("fixed", block, "inputs", f or None, d)
-            experts = _numbers("fixed", block, "experts", expert or None, k)
+            expert, f = pair
+            inputs = _numbers("fixed", block, "inputs", None if f is None else [f], d)
+            experts = _numbers("fixed", block, "experts", None if expert is None else [expert], k)
             found.append(Constraint(block, inputs, experts, float(value)))
     return found
 
 
 def _sets(block: str, sets: Any) -> list[Any]:
-    found = list(sets) if isinstance(sets, (list, tuple)) else []
+    found: list[Any] = list(sets) if is_sequence(sets) else []
     if not found or not all(isinstance(own, (list, tuple, set, Mapping)) for own in found):
         raise ValueError(
             f"equal: {block!r} takes True or a list of sets, such as [[0, 1]] of experts or"
@@ -187,7 +190,7 @@ def along(matrix: FloatArray, ties: Iterable[IntArray], across: float = 0.0) -> 
 
 def named(given: Any, features: Any) -> Any:
     """What ``equal=`` or ``fixed=`` says, with positions in place of names of inputs."""
-    if not isinstance(given, Mapping):
+    if not is_mapping(given):
         return given
 
     def place(name: Any) -> Any:
@@ -199,17 +202,17 @@ def named(given: Any, features: Any) -> Any:
         return list(features).index(name)
 
     def of_set(own: Any) -> Any:
-        if isinstance(own, Mapping):
+        if is_mapping(own):
             inputs = own.get("inputs")
             return own if inputs is None else {**own, "inputs": [place(f) for f in inputs]}
         words = all(isinstance(f, str) for f in own)
         return {"inputs": [place(f) for f in own]} if words else own
 
     def of_block(values: Any) -> Any:
-        if isinstance(values, (list, tuple)):
+        if is_sequence(values):
             sets = (list, tuple, Mapping)
             return [of_set(own) if isinstance(own, sets) else own for own in values]
-        if isinstance(values, Mapping):
+        if is_mapping(values):
             return {_key(key, place): value for key, value in values.items()}
         return values
 
@@ -218,7 +221,7 @@ def named(given: Any, features: Any) -> Any:
 
 def _key(key: Any, place: Any) -> Any:
     """A key (expert, input) of a table of values."""
-    if isinstance(key, tuple):
+    if is_sequence(key):
         return tuple(place(part) for part in key)
     return (None, place(key)) if isinstance(key, str) else key
 

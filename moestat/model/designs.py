@@ -13,7 +13,7 @@ import numpy as np
 from moestat.base.door import door, doors
 from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
-from moestat.base.validate import check_kind, positive_int, real_in, short
+from moestat.base.validate import check_kind, is_sequence, positive_int, real_in, short
 
 __all__ = [
     "DESIGNS",
@@ -219,8 +219,8 @@ class Given:
     counted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        given = self.points if isinstance(self.points, (list, tuple)) else ()
-        rows = [row if isinstance(row, (list, tuple)) else [row] for row in given]
+        given = self.points if is_sequence(self.points) else ()
+        rows = [row if is_sequence(row) else [row] for row in given]
         if len({len(row) for row in rows}) != 1 or not rows[0]:
             raise ValueError("design: points must be rows of one length, or numbers where d = 1")
         held = tuple(tuple(real_in("design: points", x) for x in row) for row in rows)

@@ -16,6 +16,7 @@ from moestat.base.validate import (
     as_floats,
     as_generator,
     check_kind,
+    is_sequence,
     positive_int,
 )
 from moestat.kernels.build import Loops, build_loops
@@ -86,7 +87,7 @@ class Family(ParameterLayout):
         TypeError
             If an axis is not a member of its registry: its functions have no name to be found by.
         """
-        table = {
+        table: dict[str, Any] = {
             "likelihood": table_of(self.likelihood),
             "gate": table_of(self.gate),
             "expert": table_of(self.expert),
@@ -156,9 +157,10 @@ class Family(ParameterLayout):
         own = theta[self.index[:, -len(self.likelihood.channels) :]].T
         assert self.likelihood.spread is not None  # not one of classes
         _, deviation = self.likelihood.spread(np.vstack([np.zeros(self.n_experts), own]))
-        for (i, c), first in np.ndenumerate(self.index):
-            if self.channels[c].response and not self.channels[c].log:
-                unit[first : first + self.width[c]] = deviation[i]
+        for c, channel in enumerate(self.channels):
+            if channel.response and not channel.log:
+                for i, first in enumerate(self.index[:, c]):
+                    unit[first : first + self.width[c]] = deviation[i]
         return unit
 
     @property
@@ -314,7 +316,7 @@ class Family(ParameterLayout):
         weights : bool
             Whether the weights are wanted.
         """
-        n = X.shape[1]
+        n = int(X.shape[1])
         f, w = np.empty(n), np.empty((self.n_experts, n if weights else 0))
         self.residuals(theta, X, np.empty(n), 0, 0, f, w, np.empty((0, 0)))
         return f, w
@@ -398,7 +400,8 @@ class Family(ParameterLayout):
 
     def placeholder(self, n: int) -> Any:
         """Encoded responses (n,) for loops whose outcome does not depend on them."""
-        return np.full(n, self.likelihood.inside, dtype=self.likelihood.dtype)
+        dtype: Any = self.likelihood.dtype
+        return np.full(n, self.likelihood.inside, dtype=dtype)
 
     def probabilities(self, theta: Any, X: Any) -> FloatArray:
         """``p(y = s | x_t)`` for every class, shape (n, K); rows sum to 1.
@@ -463,7 +466,7 @@ def from_table(table: Mapping[str, Any]) -> Family:
     """The family of a `Family.table`."""
     gate, expert = qualified(configured(GATES, table["gate"]), configured(EXPERTS, table["expert"]))
     box: dict[str, Any] = {
-        name: tuple(np.array(side) if isinstance(side, list) else side for side in pair)
+        name: tuple(np.array(side) if is_sequence(side) else side for side in pair)
         for name, pair in table["box"].items()
     }
     likelihood = with_equal(configured(LIKELIHOODS, table["likelihood"]), table.get("equal", ()))

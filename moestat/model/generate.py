@@ -185,13 +185,15 @@ def sample_weighted(
     vector = as_floats("theta", theta, (family.n_params,))
     size, variance = _count(n), check_noise(family, noise)
     if variance is not None:
-        X, y, weight = lattice_regression(family, vector, design, size, variance, as_generator(rng))
-        return np.ascontiguousarray(X.T), y, weight
-    X, y, mass = lattice_law(family, vector, design)
+        points, y, weight = lattice_regression(
+            family, vector, design, size, variance, as_generator(rng)
+        )
+        return np.ascontiguousarray(points.T), y, weight
+    points, y, mass = lattice_law(family, vector, design)
     counts = multinomial(size, mass, as_generator(rng))
     kept = np.flatnonzero(counts)
     return (
-        np.ascontiguousarray(X[:, kept].T),
+        np.ascontiguousarray(points[:, kept].T),
         family.likelihood.decode(y[kept]),
         counts[kept].astype(np.float64),
     )
@@ -239,7 +241,7 @@ def _count(n: Any) -> int:
 def _size(n: Any, largest: float, what: str) -> int:
     """A sample size as an int: a whole number from 1 to `largest`."""
     try:
-        size = float(n) if isinstance(n, Real) and not isinstance(n, bool) else np.nan
+        size = float(n) if not isinstance(n, bool) and isinstance(n, Real) else np.nan
     except OverflowError:
         size = np.inf
     if size > largest:

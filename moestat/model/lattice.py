@@ -182,15 +182,14 @@ def _response_lattice(
             f"design: the lattice has up to {int(size.sum()):,} points, more than {_MOST_POINTS:,}:"
             " the atoms' standard deviations are too different, or there are too many nodes"
         )
-    owner, y = [], []
+    owner: list[IntArray] = []
+    y: list[FloatArray] = []
     for j in range(nodes.shape[1]):
-        values = np.unique(
-            np.concatenate(
-                [np.arange(a, b + 1) for a, b in zip(low[:, j], high[:, j], strict=True)]
-            )
-        )
+        ends = zip(low[:, j].tolist(), high[:, j].tolist(), strict=True)
+        parts: list[IntArray] = [np.arange(a, b + 1) for a, b in ends]
+        values = np.unique(np.concatenate(parts))
         owner.append(np.full(values.size, j))
-        y.append(values * h)
+        y.append(values * float(h))
     return np.concatenate(owner), np.concatenate(y), h
 
 

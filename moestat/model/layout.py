@@ -160,8 +160,9 @@ class ParameterLayout:
     @cached_property
     def places(self) -> IntArray:
         """Positions in theta of the q coefficients of each atom, channel by channel, (k, q)."""
-        channels = zip(self.index.T, self.width, strict=True)
-        return np.concatenate([at[:, None] + np.arange(w) for at, w in channels], axis=1)
+        return np.concatenate(
+            [self.index[:, c, None] + np.arange(int(w)) for c, w in enumerate(self.width)], axis=1
+        )
 
     @cached_property
     def blocks(self) -> dict[str, IntArray]:
@@ -193,7 +194,7 @@ class ParameterLayout:
         return {name: np.asarray(where) for name, where in positions.items()}
 
     @cached_property
-    def _logs(self) -> frozenset[str]:
+    def logged(self) -> frozenset[str]:
         """Blocks whose logarithm is packed."""
         return frozenset(channel.intercept for channel in self.channels if channel.log)
 
@@ -231,7 +232,7 @@ class ParameterLayout:
         bound = np.empty(self.n_params)
         for name, positions in self.blocks.items():
             value = self.box[name][side]
-            bound[positions] = np.log(value) if name in self._logs else value
+            bound[positions] = np.log(value) if name in self.logged else value
         for name in self.gate.translations:
             bound[self.blocks[name][-1]] = 0.0
         bound[self.held_positions] = 0.0
@@ -246,7 +247,7 @@ class ParameterLayout:
     @cached_property
     def _equal_sets(self) -> list[IntArray]:
         """Sets of positions of coefficients that are equal, pinned ones among them."""
-        sets = []
+        sets: list[IntArray] = []
         for one in self.constraints:
             if one.value is None:
                 sets += list(self.meant(one).T)
@@ -273,7 +274,7 @@ class ParameterLayout:
         known: dict[int, float] = {}
         for one in self.constraints:
             if one.value is not None:
-                log = one.block in self._logs
+                log = one.block in self.logged
                 value = float(np.log(one.value)) if log else one.value
                 known |= dict.fromkeys(self.meant(one).ravel().tolist(), value)
         pinned = dict.fromkeys(self._pinned_at_zero.tolist(), 0.0) | known
@@ -358,7 +359,7 @@ class ParameterLayout:
         """One name per packed parameter, e.g. ``alpha[0,1]``: atom 0, input 1 (from 0)."""
         names = [""] * self.n_params
         for name, positions in self.blocks.items():
-            block = f"log {name}" if name in self._logs else name
+            block = f"log {name}" if name in self.logged else name
             for where, position in np.ndenumerate(positions):
                 at = ",".join(map(str, where))
                 names[int(position)] = f"{block}[{at}]" if where else block
@@ -414,7 +415,7 @@ class ParameterLayout:
         theta = np.empty(self.n_params)
         for name, positions in self.blocks.items():
             values = self._block_values(name, blocks[name], positions.shape)
-            if name in self._logs:
+            if name in self.logged:
                 if np.any(values <= 0.0):
                     raise ValueError(f"block {name!r} must be positive, got {values.tolist()}")
                 values = np.log(values)
@@ -440,7 +441,7 @@ class ParameterLayout:
         """A packed vector (P,) to named blocks, the inverse of `pack`."""
         vector = as_floats("theta", theta, (self.n_params,))
         return {
-            name: np.exp(vector[positions]) if name in self._logs else vector[positions]
+            name: np.exp(vector[positions]) if name in self.logged else vector[positions]
             for name, positions in self.blocks.items()
         }
 

@@ -113,12 +113,11 @@ def check_loops(family: Family) -> None:
     family = replace(family, offset_input=None)
     rng = np.random.default_rng(0)
     theta = family.typical(rng)
+    X, y = sample(family, theta, _SAMPLES, rng, noise=0.0 if family.is_regression else None)
     if family.is_regression:
-        X, y = sample(family, theta, _SAMPLES, rng, noise=0.0)
         found = family.regression(theta, np.ascontiguousarray(X.T))[0]
         expected = regression(family, theta, X)
     else:
-        X, y = sample(family, theta, _SAMPLES, rng)
         encoded = family.likelihood.encode(y, family.n_classes)
         found = family.rowwise(theta, np.ascontiguousarray(X.T), encoded)[2]
         expected = log_density(family, blocks_of(family, theta), X, y)

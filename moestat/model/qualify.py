@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from moestat.base.types import Channel, Expert, Gate
+from moestat.base.validate import is_mapping, is_sequence
 
 __all__ = ["qualified"]
 
@@ -41,21 +42,23 @@ def _renamed(member: _Member, names: Mapping[str, str]) -> _Member:
     def reference(blocks: Mapping[str, Any], *rest: Any) -> Any:
         return member.reference({plain[name]: block for name, block in blocks.items()}, *rest)
 
-    return replace(
-        _with_names(member, names),
-        channels=lambda *sizes: tuple(_with_names(c, names) for c in make(*sizes)),
-        reference=reference,
-        typical=lambda *sizes: _with_names(member.typical(*sizes), names),
-    )
+    def channels(*sizes: Any) -> tuple[Channel, ...]:
+        return tuple(_with_names(channel, names) for channel in make(*sizes))
+
+    def typical(*sizes: Any) -> Any:
+        return _with_names(member.typical(*sizes), names)
+
+    own = _with_names(member, names)
+    return replace(own, channels=channels, reference=reference, typical=typical)
 
 
 def _with_names(value: Any, names: Mapping[str, str]) -> Any:
     """`value` with other names of blocks, wherever it holds one."""
     if isinstance(value, str):
         return names.get(value, value)
-    if isinstance(value, tuple):
+    if is_sequence(value):
         return tuple(_with_names(part, names) for part in value)
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         return {_with_names(key, names): part for key, part in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         found = {f.name: getattr(value, f.name) for f in fields(value)}

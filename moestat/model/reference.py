@@ -27,8 +27,9 @@ def log_sum_exp(values: Any, axis: int = 0) -> Any:
 
 def log1p_exp(s: Any) -> Any:
     """``log(1 + exp(s))`` where exp(s) may overflow."""
-    negative = np.where(s.real > 0, -s, s)
-    return np.where(s.real > 0, s, 0) + np.log(1 + np.exp(negative))
+    positive: Any = s.real > 0
+    raised: Any = np.where(positive, -s, s)
+    return np.where(positive, s, 0) + np.log(1 + np.exp(raised))
 
 
 def log_sigmoid(s: Any) -> Any:

@@ -59,6 +59,10 @@ def draws(law: Callable[[FloatArray], Any]) -> Callable[..., FloatArray]:
     return draw
 
 
+def one_predictor(n_classes: int) -> None:
+    """A response that one predictor describes."""
+
+
 positive = between(0.0, np.inf, "positive numbers")
 """Positive responses (n,), checked."""
 
@@ -74,7 +78,7 @@ def positive_likelihood(law: Callable[[FloatArray], Any], **fields: Any) -> Like
         What else is its own.
     """
     common: dict[str, Any] = {
-        "n_responses": lambda n_classes: None,
+        "n_responses": one_predictor,
         "channels": (),
         "encode": positive,
         "decode": decode,

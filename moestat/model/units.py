@@ -42,8 +42,7 @@ class DataUnits:
 
     def apply(self, X: FloatArray, y: Any) -> tuple[FloatArray, Any]:
         """The data (z, w) of inputs X (d, n) and responses y (n,); classes stay as they are."""
-        Z = np.ascontiguousarray(X - self.centre[:, None])
-        Z /= self.scale[:, None]
+        Z = np.ascontiguousarray((X - self.centre[:, None]) / self.scale[:, None])
         if np.issubdtype(y.dtype, np.integer):
             return Z, y
         w = np.ascontiguousarray(y - self.level)
@@ -148,16 +147,16 @@ class Coordinates:
         matrix = np.zeros((family.n_params, family.n_params))
         powers = {**family.expert.units.powers, **family.likelihood.units.powers}
         length = float(units.scale[0])
-        for (_, c), first in np.ndenumerate(family.index):
-            channel, width = family.channels[c], int(family.width[c])
-            at = first + np.arange(width)
-            read = np.concatenate([[0], family.offset[c] + np.arange(width - 1)])
+        for c, channel in enumerate(family.channels):
+            own = np.arange(int(family.width[c]))
+            read = np.concatenate([[0], family.offset[c] + own[:-1]])
             block = self._features[np.ix_(read, read)].T
             if channel.axis is not None or channel.intercept in family.gate.units.lengths:
                 block = block * length
             elif not channel.log:
                 block = block * units.unit ** powers.get(channel.intercept, 0.0)
-            matrix[np.ix_(at, at)] = block
+            for first in family.index[:, c]:
+                matrix[np.ix_(first + own, first + own)] = block
         return matrix
 
     @cached_property
@@ -166,8 +165,8 @@ class Coordinates:
         family, units = self.family, self.units
         shift = np.zeros(family.n_params)
         powers = family.likelihood.units.powers
-        for (_, c), first in np.ndenumerate(family.index):
-            channel = family.channels[c]
+        for c, channel in enumerate(family.channels):
+            first = family.index[:, c]
             if channel.axis is not None:
                 shift[first] = units.centre[channel.axis]
             elif channel.log:

@@ -86,14 +86,16 @@ class Newton:
     ) -> Iteration[Ended]:
         """Climb on one level of the data after the other."""
         spent = 0
-        for level, data in levels:
+        while True:
+            (level, data), *levels = levels
             metric = problem.metric(theta)
             tolerance = max(self.tolerance, TRUST.preview if data.preview else 0.0)
             theta, here, status, iterations, reach = yield from self._climb(
                 problem, level, theta, metric, tolerance, most - spent
             )
             spent += iterations
-        return theta, here, status, spent, reach
+            if not levels:
+                return theta, here, status, spent, reach
 
     def _model(
         self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray

@@ -10,7 +10,6 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.solvers.problem import Evaluation, Problem, Request, Run, ValueGradient
-from moestat.solvers.spring import FREE, Spring
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,6 @@ class PenalisedProblem(Problem):
 @dataclass
 class SprungProblem(Problem):
     """A problem whose parameters a spring pulls to a centre; compiled iterations know it."""
-
-    spring: Spring = FREE
 
     def joined(self, request: Request, parts: Sequence[Any]) -> Any:
         """The answer to a request from those of the `parts` of a pass, and the spring's."""

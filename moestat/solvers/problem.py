@@ -165,21 +165,21 @@ class Problem:
         Rows visited so far over the number of rows.
     seen : int
         Rows that the start has been fitted to before: smaller previews are left out.
+    spring : tuple of ndarray
+        Its centre and stiffness; those of length 0 for none.
 
     Attributes
     ----------
     penalised : bool
         Whether the objective is more than a sum over rows, and a spring.
-    spring
-        Centre and stiffness of the spring; those of length 0 for none.
     """
 
     family: Family
     data: Sample
     passes: float = 0.0
     seen: int = 0
+    spring: Spring = FREE
     penalised: ClassVar[bool] = False
-    spring: ClassVar[Spring] = FREE
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def __post_init__(self) -> None:

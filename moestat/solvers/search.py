@@ -388,12 +388,12 @@ class Search:
             return (yield from Newton().steps(problem, start))
         rng = np.random.default_rng(SEARCH.seed)
         theta, moves = start, 0
+        # Compressed data are made for likelihoods without jumps.
         levels = problem.data.levels
-        for level, data in enumerate(levels):
-            last = data is problem.data
-            # Compressed data are made for likelihoods without jumps.
-            if not last and not data.preview:
-                continue
+        visited = [level for level, data in enumerate(levels[:-1]) if data.preview]
+        while True:
+            level = visited.pop(0) if visited else len(levels) - 1
+            last = levels[level] is problem.data
             tolerance = self.tolerance if last else max(self.tolerance, TRUST.preview)
             ran = yield from newton_steps(
                 problem, Objective.OBSERVED, theta, tolerance, SEARCH.warm_up, level
@@ -403,8 +403,9 @@ class Search:
                 problem, level, ran.theta, ran, tolerance, budget, rng
             )
             moves += made
-        certificate = _certificate(problem, theta, here, model, gain, status, moves)
-        return Solution(theta, -here.value, here.hessian, certificate)
+            if last:
+                certificate = _certificate(problem, theta, here, model, gain, status, moves)
+                return Solution(theta, -here.value, here.hessian, certificate)
 
     def _climb(
         self,

@@ -290,7 +290,8 @@ def _null_fit(law: Kernel, y: FloatArray, count: int) -> tuple[FloatArray, Float
         means = np.array([cut[:at].mean(), cut[at:].mean()])
         if law.allowed[0] == 0.0:
             means = np.maximum(means, 1e-3 * y.mean())
-        masses, before = np.array([share, 1.0 - share]), -np.inf
+        masses = np.array([share, 1.0 - share])
+        before = height = -np.inf
         for _ in range(_MOST_STEPS):
             tau, height = _posterior(law, y, masses, means)
             if height - before < _TOLERANCE:
@@ -317,7 +318,7 @@ def _height(
     for low, high in ((0.25, 0.75), (0.75, 0.25), (0.02, 0.5), (0.98, 0.5)):
         width = upper - lower
         means = np.concatenate([lower + low * width, lower + high * width])
-        own, before = masses, -np.inf
+        own, before, height = masses, -np.inf, -np.inf
         for _ in range(_MOST_STEPS):
             split = np.concatenate([own * shares, own * (1.0 - shares)])
             tau, height = _posterior(law, y, split, means)

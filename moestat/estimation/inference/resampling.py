@@ -104,9 +104,8 @@ def reweighted_samples(
     units = data.units
     share = units / units.sum()
     n = round(float(units.sum()))
-    if kind == "cluster":
-        _, index = np.unique(np.asarray(groups), return_inverse=True)
-        n_groups = int(index.max()) + 1
+    _, index = np.unique(np.asarray(groups), return_inverse=True)
+    n_groups = int(index.max()) + 1
     for _ in range(count):
         if kind == "pairs":
             weight = rng.multinomial(n, share).astype(np.float64)

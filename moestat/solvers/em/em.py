@@ -105,12 +105,14 @@ class EMSolver(ABC):
         self.needs.check(self.name, problem.family)
         exact = [i for i, data in enumerate(problem.data.levels) if not data.preview]
         # The coarsest of several levels would have to be left too often.
-        for level in exact[min(1, max(len(exact) - 2, 0)) :]:
+        exact = exact[min(1, max(len(exact) - 2, 0)) :]
+        while True:
+            level = exact.pop(0)
             em = EMMap(problem, start, level, self.tolerance, self.m_step_iterations)
             end = yield from self._climb(em, start)
             here = yield Request(Objective.OBSERVED, end.theta)
             least = EM_RULES.negligible * self.tolerance * abs(here.value)
-            if abs(-here.value - end.path[-1]) <= least:
+            if not exact or abs(-here.value - end.path[-1]) <= least:
                 break
         certificate = certify(
             problem, end.theta, here, problem.metric(end.theta), end.status, end.iterations

@@ -57,10 +57,10 @@ def last_look(problem: Problem, theta: FloatArray) -> Request:
 
 
 class Balance(NamedTuple):
-    """A convex combination of gradients within `reach` of a fit, and how many it takes."""
+    """A convex combination of gradients within `reach` of a fit, and the number of its terms."""
 
     gradient: FloatArray
-    count: int
+    terms: int
     reach: float
 
 
@@ -139,7 +139,7 @@ def least_squares_solution(
                 found = balance(theta, here.gradient, gradients, at, root, metric, reach)
                 slope = vectors.T @ found.gradient / variance
                 gain = predicted(found.gradient)
-                kinks = found.count - 1
+                kinks = found.terms - 1
                 reach = found.reach
                 if gain <= GAIN_LIMIT:
                     break

@@ -110,7 +110,7 @@ class LevenbergMarquardt(LeastSquaresSolver):
                     return Descent(theta, "stalled", iteration)
                 milestone = here.value
             found = _damped_step(theta, here, damping, lower, upper)
-            ratio, trial = -1.0, theta
+            ratio, trial, there = -1.0, theta, here
             if found is not None:
                 step, decrease = found
                 # Below the rounding error of the value only gradients show a decrease.

@@ -112,7 +112,7 @@ def declared(
         for entry, text in _ENTRY.findall(record.__doc__ or "")
         for name in entry.split(", ")
     }
-    found = []
+    found: list[Key] = []
     for each in fields(record):
         if names is not None and each.name not in names:
             continue

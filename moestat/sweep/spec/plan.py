@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from moestat.base.door import door
+from moestat.base.types import IntArray
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.protocol import AnySpec, SweepCurve
 
@@ -138,7 +139,7 @@ _BLOCK = 4096
 
 
 def _sizes(spec: AnySpec) -> list[float]:
-    return sorted(frozenset().union(*(spec.sizes_of(curve) for curve in spec.curves)))
+    return sorted({n for curve in spec.curves for n in spec.sizes_of(curve)})
 
 
 def counts_of(cells: Sequence[Cell]) -> Counter[tuple[str, float]]:
@@ -172,7 +173,8 @@ def plan_cells(
     Plan
         One cell per sample size, replicate and curve.
     """
-    sizes, parts = _sizes(spec), []
+    sizes = _sizes(spec)
+    parts: list[IntArray] = []
     counts = [
         spec.replicates if replicates is None else replicates[curve.name] for curve in spec.curves
     ]

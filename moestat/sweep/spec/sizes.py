@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 
+from moestat.base.types import FloatArray
+from moestat.base.validate import is_mapping, is_sequence
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.tables import Table, shown
 
 _LARGEST_SIZE = 1e18
 _MOST_SIZES = 10_000
-_SPACINGS = {"log": np.geomspace, "linear": np.linspace}
+_SPACINGS: dict[str, Callable[[float, float, int], FloatArray]] = {
+    "log": np.geomspace,
+    "linear": np.linspace,
+}
 
 
 def read_sizes(top: Table) -> tuple[int, ...]:
@@ -26,7 +31,7 @@ def read_sizes(top: Table) -> tuple[int, ...]:
     (10, 20, 30)
     """
     value = top.take("n")
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         grid = Table(value, f"{top.where}: n" if top.where else "n")
         start, stop = grid.number("start"), grid.number("stop")
         num = grid.integer("num", 1, _MOST_SIZES)
@@ -42,7 +47,7 @@ def read_sizes(top: Table) -> tuple[int, ...]:
             )
         places = _SPACINGS[spacing](start, stop, num)
         return tuple(sorted({round(float(n)) for n in places}))
-    if not isinstance(value, list):
+    if not is_sequence(value):
         raise top.error("n", f"must be a list or {{ start, stop, num }}, got {shown(value)}")
     if not value:
         raise top.error("n", "must hold at least one sample size, got []")

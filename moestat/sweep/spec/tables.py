@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from moestat.base.validate import is_mapping, is_sequence
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.keys import Key
 
@@ -50,13 +51,13 @@ def check_values(value: Any, where: str = "") -> None:
     --------
     >>> check_values({"curve": [{"n_experts": 3}]})
     """
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         for key, item in value.items():
             if len(key) > _LONGEST_NAME:
                 message = f"a name has at most {_LONGEST_NAME} characters, got {shown(key)}"
                 raise SweepError(f"{where}: {message}" if where else message)
             check_values(item, f"{where}.{key}" if where else str(key))
-    elif isinstance(value, list):
+    elif is_sequence(value):
         for item in value:
             check_values(item, where)
     elif isinstance(value, int) and abs(value) >= _LARGEST_NUMBER:
@@ -92,9 +93,9 @@ class Table:
 
     def __init__(self, values: Any, where: str) -> None:
         self.where = where
-        if not isinstance(values, Mapping):
+        if not is_mapping(values):
             raise self.error("", f"must be a table, got {shown(values)}")
-        self._values = dict(values)
+        self._values: dict[str, Any] = dict(values)
         self._known: list[str] = []
 
     def __contains__(self, key: str) -> bool:
@@ -176,13 +177,13 @@ class Table:
     def table(self, key: str, default: Any = REQUIRED) -> dict[str, Any]:
         """A table, as a plain dict."""
         value = self.take(key, default)
-        if not isinstance(value, Mapping):
+        if not is_mapping(value):
             raise self.error(key, f"must be a table, got {shown(value)}")
         return dict(value)
 
     def name_or_table(self, key: str, default: Any = REQUIRED) -> Any:
         """A name, or a table with a name and options, as a string or a plain dict."""
-        if isinstance(self._values.get(key), Mapping):
+        if is_mapping(self._values.get(key)):
             return self.table(key)
         return self.text(key, default)
 

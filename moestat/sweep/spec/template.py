@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from moestat.base.validate import is_mapping
 from moestat.metrics.suitable import suitable_losses
 from moestat.model.axes import family
 from moestat.model.family import Family
@@ -120,6 +120,6 @@ def _truth(model: Family, likelihood: str, gate: Any, expert: Any) -> str:
 
 def _toml(value: Any) -> str:
     """A value on one line of TOML."""
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
     return json.dumps(value)

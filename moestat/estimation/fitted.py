@@ -1,0 +1,280 @@
+"""A fit before anything is asked of rows: its parameters, what they are called, their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moestat.base.door import doors
+from moestat.base.types import FloatArray
+from moestat.base.validate import real_in
+from moestat.estimation.data import Data
+from moestat.estimation.inference.identified import Identified, identified
+from moestat.estimation.naming import parameter_names
+from moestat.estimation.priors import Prior
+from moestat.model.family import Family
+from moestat.model.measure import MixingMeasure
+from moestat.model.units import Coordinates
+from moestat.solvers import Certificate, Solution
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Fitted", "StandardFit"]
+
+
+@dataclass(frozen=True)
+class StandardFit:
+    """A fit in the coordinates in which it was found.
+
+    Parameters
+    ----------
+    family : Family
+        The family with the box there.
+    solution : Solution
+        The solution there.
+    coordinates : Coordinates
+        The way to the coordinates of the user.
+    metric : ndarray of shape (P, P), optional
+        Mean squared moves of predictors,
+        `moestat.estimation.inference.identified.channel_metric`.
+    penalty : ndarray of shape (P, P), optional
+        Curvature of minus the log prior density at a posterior mode.
+    """
+
+    family: Family
+    solution: Solution
+    coordinates: Coordinates | None = None
+    metric: FloatArray | None = field(default=None, repr=False)
+    penalty: FloatArray | None = field(default=None, repr=False)
+
+
+@doors
+@dataclass(frozen=True, repr=False)
+class Fitted:
+    """What `moestat.estimation.results.MoEResults` holds, with parameters and their errors."""
+
+    family: Family
+    solution: Solution = field(repr=False)
+    solver: str
+    weight: FloatArray = field(repr=False)
+    response_variance: float = field(default=float("nan"), repr=False)
+    data: Data | None = field(default=None, repr=False)
+    standard: StandardFit | None = field(default=None, repr=False)
+    cov_type: str = "observed"
+    robust: FloatArray | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    prior: Prior | None = field(default=None, repr=False)
+
+    @property
+    def theta(self) -> FloatArray:
+        """Packed parameters (P,), the array that a family reads; `blocks` has them by name."""
+        return self.solution.theta
+
+    @cached_property
+    def param_names(self) -> list[str]:
+        """Names of the packed parameters (P,), in the words of the data."""
+        return parameter_names(self.family, self.data)
+
+    @property
+    def params(self) -> Any:
+        """Packed parameters (P,); `blocks` has them by name."""
+        return self._labelled(self.theta)
+
+    def _labelled(self, values: FloatArray, columns: Any = None) -> pd.Series | pd.DataFrame | Any:
+        """Values per parameter (P,) or (P, m), labelled where the data had names."""
+        if self.data is None or self.data.features is None:
+            return values
+        import pandas as pd
+
+        if values.ndim == 1:
+            return pd.Series(values, index=self.param_names)
+        return pd.DataFrame(values, index=self.param_names, columns=columns)
+
+    @property
+    def blocks(self) -> dict[str, FloatArray]:
+        """Parameters by block."""
+        return self.family.unpack(self.theta)
+
+    @property
+    def measure(self) -> MixingMeasure:
+        """The fitted mixing measure."""
+        return self.family.measure(self.theta)
+
+    @property
+    def certificate(self) -> Certificate:
+        """Evidence that this is a maximum."""
+        return self.solution.certificate
+
+    @cached_property
+    def singular_values(self) -> FloatArray:
+        """Singular values of the scaled Jacobian at the free coordinates, ascending.
+
+        The Gauss-Newton spectrum in the coordinates of the fit, with the inputs centred: every
+        column of J has length 1, so that the values do not depend on units; their ratio is the
+        condition of the fit.
+        """
+        at = np.flatnonzero(self._inner_free)
+        block = self._inner.solution.information[np.ix_(at, at)]
+        scale = np.sqrt(np.maximum(np.abs(np.diag(block)), np.finfo(float).tiny))
+        return np.sqrt(np.maximum(np.linalg.eigvalsh(block / np.outer(scale, scale)), 0.0))
+
+    @cached_property
+    def identified(self) -> Identified:
+        """What the data say about the parameters, in the coordinates in which they were found."""
+        inner = self._inner
+        return identified(inner.family, inner.solution, self.nobs, inner.metric)
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Coordinates neither pinned nor moved by one on a bound, shape (P,)."""
+        known = self.identified
+        return self._moved_by(known.estimated) & ~self._moved_by(known.held)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Lower and upper bounds (P, 2) that each coordinate had in the fit.
+
+        A fit to data has a box in standardised coordinates; the bounds are its shadow.
+        """
+        inner = self._inner
+        sides = np.column_stack([inner.family.lower, inner.family.upper])
+        if inner.coordinates is None:
+            return sides
+        matrix, shift = inner.coordinates.matrix, inner.coordinates.shift[:, None]
+        return np.maximum(matrix, 0.0) @ sides + np.minimum(matrix, 0.0) @ sides[:, ::-1] + shift
+
+    @property
+    def _inner(self) -> StandardFit:
+        """The fit where it was found."""
+        return self.standard or StandardFit(self.family, self.solution, None)
+
+    @cached_property
+    def _inner_free(self) -> np.ndarray:
+        """Coordinates neither pinned nor on a bound where the fit was found."""
+        theta = self._inner.solution.theta
+        lower, upper = self._inner.family.box_at(theta)
+        return (theta > lower) & (theta < upper)
+
+    def _moved_by(self, inner: np.ndarray) -> np.ndarray:
+        """Coordinates (P,) that depend on those marked where the fit was found."""
+        return (self._matrix != 0.0) @ inner
+
+    def cov_params(self) -> Any:
+        """Covariance matrix (P, P) of the estimate: the inverse observed information by default.
+
+        Rows and columns of pinned coordinates are 0, those of bounded ones NaN: the theory of
+        interior maxima does not speak of them.  So are those of a coordinate that the data do not
+        tell (see `identified`), and everything is NaN where the information is not positive.
+        """
+        return self._labelled(self._covariance.copy(), self.param_names)
+
+    @cached_property
+    def _covariance(self) -> FloatArray:
+        return self._spread(np.eye(self.family.n_params))
+
+    @property
+    def _matrix(self) -> FloatArray:
+        """Derivative (P, P) of the parameters in the coordinates in which they were found."""
+        coordinates = self._inner.coordinates
+        return np.eye(self.family.n_params) if coordinates is None else coordinates.matrix
+
+    @property
+    def _at_infinity(self) -> np.ndarray:
+        """Parameters (P,) without an error that no linear relation among inputs moves."""
+        return self.identified.definite & ~self.identified.related(self._matrix)
+
+    def _spread(self, rows: FloatArray) -> FloatArray:
+        """Covariance (q, q) of functions with derivatives (q, P); NaN for those not identified."""
+        inward = rows @ self._matrix
+        if self.robust is None:
+            return self.identified.spread(inward)
+        spread, lost = rows @ self.robust @ rows.T, ~self.identified.seen(inward)
+        spread[lost] = np.nan
+        spread[:, lost] = np.nan
+        return spread
+
+    def _errors_of(self, rows: FloatArray) -> FloatArray:
+        """Standard errors (q,) of functions with derivatives (q, P)."""
+        variance = None
+        if self.robust is not None:
+            variance = np.einsum("qp,pr,qr->q", rows, self.robust, rows, optimize=True)
+        return self.identified.errors(rows @ self._matrix, variance)
+
+    @property
+    def _errors(self) -> FloatArray:
+        return np.sqrt(np.diag(self._covariance))
+
+    @property
+    def bse(self) -> Any:
+        """Standard errors (P,); 0 for pinned, NaN for bounded and unidentified coordinates."""
+        return self._labelled(self._errors)
+
+    @property
+    def _z(self) -> FloatArray:
+        errors = self._errors
+        return np.divide(self.theta, errors, where=errors > 0.0, out=np.full(errors.size, np.nan))
+
+    @property
+    def tvalues(self) -> Any:
+        """Parameters over standard errors (P,), NaN where there is none."""
+        return self._labelled(self._z)
+
+    @property
+    def pvalues(self) -> Any:
+        """Two-sided normal p-values (P,) of the hypotheses that a parameter is 0."""
+        from scipy.stats import norm
+
+        return self._labelled(2.0 * norm.sf(np.abs(self._z)))
+
+    def _interval(self, alpha: float) -> FloatArray:
+        from scipy.stats import norm
+
+        half = norm.ppf(1.0 - real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0) * self._errors
+        return np.column_stack([self.theta - half, self.theta + half])
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the results hold the data of the fit."""
+        return self.data is not None and len(self.data.y) >= self.weight.size
+
+    @property
+    def rows(self) -> Data:
+        """The data of the fit.
+
+        Raises
+        ------
+        ValueError
+            If the results were stored without them.
+        """
+        if self.data is None or not self.has_rows:
+            raise ValueError(
+                "the results were stored without the data of the fit, or are of a fit to blocks"
+            )
+        return self.data
+
+    @property
+    def llf(self) -> float:
+        """The log-likelihood under statsmodels' name."""
+        return self.solution.log_likelihood
+
+    @property
+    def nobs(self) -> float:
+        """Sum of the sample weights."""
+        return float(self.weight.sum())
+
+    @property
+    def residual_variance(self) -> float:
+        """Mean squared residual of a regression function, its maximum-likelihood variance.
+
+        Raises
+        ------
+        ValueError
+            If the family has a density.
+        """
+        if not self.family.is_regression:
+            raise ValueError(f"the {self.family.likelihood.name} likelihood has no residuals")
+        return float(np.exp(-2.0 * self.llf / self.nobs - 1.0) / (2.0 * np.pi))
