@@ -6,8 +6,17 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-__all__ = ["Grouped", "Plan", "multiply_blocks", "plan_dispatch"]
+__all__ = [
+    "Collected",
+    "Plan",
+    "Sent",
+    "multiply_blocks",
+    "multiply_groups",
+    "plan_dispatch",
+    "transforms",
+]
 
 
 class Plan(NamedTuple):
@@ -92,27 +101,60 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
 multiply_blocks.register_autograd(_backward, setup_context=_keep)
 
 
-def _grouped_mm(one: Tensor, other: Tensor, ends: Tensor) -> Tensor:
-    return torch._grouped_mm(one, other, ends)  # type: ignore[reportPrivateImportUsage]
+def transforms() -> bool:
+    """Whether `torch.func` or forward mode differentiates: through PyTorch's operators alone."""
+    if torch.compiler.is_compiling():
+        return False
+    active = torch._C._are_functorch_transforms_active()
+    return active or torch.autograd.forward_ad._current_level >= 0
 
 
-class Grouped(torch.autograd.Function):
-    """`multiply_blocks` by PyTorch's product of groups, which takes no gradients but plain ones."""
+def multiply_groups(rows: Tensor, matrices: Tensor, counts: Tensor) -> Tensor:
+    """`multiply_blocks` by PyTorch's product of groups."""
+    ends = counts.cumsum(0).int()
+    out = torch._grouped_mm(rows, matrices, ends)  # type: ignore[reportPrivateImportUsage]
+    if out.requires_grad:
+        out.register_hook(Tensor.contiguous)  # it takes no gradients with strides of zero
+    return out
+
+
+class Sent(torch.autograd.Function):
+    """Rows (T, d) as the experts get them, (T K, d), by `row`, that of each pair of a plan.
+
+    A plan is a permutation, so that the gradient is gathered, too: additions in place, which those
+    of PyTorch's indexing are, take twice as long.
+    """
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, matrices: Tensor, counts: Tensor) -> Tensor:
-        """Products (R, n)."""
-        _keep(ctx, (rows, matrices, counts), rows)
-        return _grouped_mm(rows, matrices, counts.cumsum(0).int())
+    def forward(ctx: Any, rows: Tensor, plan: Plan, row: Tensor) -> Tensor:
+        """Rows (T K, d)."""
+        ctx.save_for_backward(row, *plan)
+        return rows.index_select(0, row)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Gradients in the rows and the matrices."""
-        rows, matrices, counts = ctx.saved_tensors
-        (gradient,) = gradients
-        if torch.is_grad_enabled():  # gradients of the gradient are wanted
-            to_rows = _products(gradient, matrices.transpose(1, 2), counts)
-            return to_rows, _outer_products(rows, gradient, counts), None
-        gradient, ends = gradient.contiguous(), counts.cumsum(0).int()
-        to_rows = _grouped_mm(gradient, matrices.transpose(1, 2), ends)
-        return to_rows, _grouped_mm(rows.T, gradient, ends), None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """Sums over the K pairs of a row."""
+        row, *saved = ctx.saved_tensors
+        plan, gradient = Plan(*saved), gradients[0].contiguous()
+        ones = gradient.new_ones(plan.places.shape)
+        return Collected.apply(gradient, ones, plan, row), None, None  # type: ignore[return-value]
+
+
+class Collected(torch.autograd.Function):
+    """Sums (T, D) of answers (T K, D) in the order of a plan with weights (T, K)."""
+
+    @staticmethod
+    def forward(ctx: Any, answers: Tensor, weights: Tensor, plan: Plan, row: Tensor) -> Tensor:
+        """Gathered, weighted and added in one pass over the answers."""
+        ctx.save_for_backward(answers, weights, row, *plan)
+        places = plan.places
+        return functional.embedding_bag(places, answers, mode="sum", per_sample_weights=weights)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """Gradients in the answers and in the weights."""
+        answers, weights, row, order, places, _ = ctx.saved_tensors
+        gradient = gradients[0].index_select(0, row)
+        to_answers = gradient * weights.reshape(-1, 1).index_select(0, order)
+        to_weights = (gradient * answers).sum(1)[places]
+        return to_answers, to_weights, None, None

@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from moestat.base.door import door
 from moestat.base.validate import check_keywords, positive_int, real_in, short
-from moestat.networks.smoe.dispatch import plan_dispatch
+from moestat.networks.smoe.dispatch import Collected, Sent, plan_dispatch, transforms
 from moestat.networks.smoe.experts import MLPExperts, StackedExperts
 from moestat.networks.smoe.losses import balance_loss, load_of, z_loss
 from moestat.networks.smoe.responses import response_called
@@ -313,10 +313,13 @@ class SMoE(nn.Module):
             most = math.ceil(self.capacity * plan.order.shape[0] / self.experts.n_experts)
             first = plan.counts.cumsum(0) - plan.counts
             weights = weights * (plan.places - first[decision.chosen] < most)
-        sent = rows.index_select(0, plan.order // self.top_k)
-        answers = self.experts(sent, plan.counts).index_select(0, plan.places.reshape(-1))
-        stacked = answers.view(rows.shape[0], self.top_k, answers.shape[1])
-        return weighted_sum(weights, stacked)
+        row = plan.order // self.top_k
+        if rows.device.type != "cpu" or transforms():
+            answers = self.experts(rows.index_select(0, row), plan.counts)
+            answers = answers.index_select(0, plan.places.reshape(-1))
+            return weighted_sum(weights, answers.view(*plan.places.shape, answers.shape[1]))
+        answers = self.experts(Sent.apply(rows, plan, row), plan.counts)
+        return Collected.apply(answers, weights.to(answers.dtype), plan, row)  # type: ignore[return-value]
 
     def take_auxiliary(self) -> Tensor | None:
         """Sum of the auxiliary losses of the passes in training since the last call, if any.

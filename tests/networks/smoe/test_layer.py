@@ -253,6 +253,31 @@ def test_compiled_layer_is_the_layer():
     assert torch.equal(torch.compile(layer, backend="eager")(X), layer(X))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_derivatives_are_those_of_the_dense_computation(dtype):
+    """Backward twice and by `torch.func`; in single precision by products of groups."""
+    seeded(6)
+    layer = SMoE(MLPExperts(N, 8, 4, 8, "tanh", dtype=dtype), SoftmaxRouter(8, N, dtype=dtype), K)
+    X, V = torch.randn(2, T, 8, dtype=dtype)
+
+    def dense(rows):
+        found = layer.decide(rows)
+        weights = torch.zeros(T, N, dtype=dtype).scatter(1, found.chosen, found.weights)
+        return torch.einsum("tn,ntd->td", weights, layer.experts.every(rows)).sin()
+
+    def sparse(rows):
+        return layer(rows).sin()
+
+    first = torch.func.jacrev(dense)(X)
+    torch.testing.assert_close(torch.func.jacrev(sparse)(X), first)
+    torch.testing.assert_close(torch.autograd.functional.jacobian(sparse, X), first)
+    second = torch.autograd.functional.hvp(lambda rows: dense(rows).sum(), X, V)[1]
+    found = torch.autograd.functional.hvp(lambda rows: sparse(rows).sum(), X, V)[1]
+    torch.testing.assert_close(found, second)
+    blocks = torch.tensor([0, T])  # a gradient whose strides are zero
+    MLPExperts(2, 8, 4, 8)(X.float().requires_grad_(), blocks).sum().backward()
+
+
 def test_fixed_router_is_not_trained_and_stable_router_stops():
     seeded(9)
     fixed = SMoE(experts(), FixedRouter(D, N), K)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from moestat.base.memory import check_room
 from moestat.base.validate import positive_int
-from moestat.networks.smoe.dispatch import Grouped, multiply_blocks
+from moestat.networks.smoe.dispatch import multiply_blocks, multiply_groups, transforms
 
 __all__ = [
     "HIDDEN_ACTIVATIONS",
@@ -97,7 +97,7 @@ class StackedExperts(nn.Module):
         if torch.compiler.is_compiling() or rows.is_meta:
             return self.run(rows, partial(_product_of_blocks, counts, multiply_blocks))
         if self._fit_together(rows):
-            return self.run(rows, partial(_product_of_blocks, counts, Grouped.apply))
+            return self.run(rows, partial(_product_of_blocks, counts, multiply_groups))
         apart: dict[int, tuple[Tensor, ...]] = {}
 
         def of(matrices: Tensor, i: int) -> Tensor:
@@ -115,13 +115,15 @@ class StackedExperts(nn.Module):
 
     def _fit_together(self, rows: Tensor) -> bool:
         """Whether all hidden units fit into the cache, and PyTorch multiplies such blocks."""
-        widths = {self.n_inputs, *(each.shape[-1] for each in self.parameters())}
-        kinds = {rows.dtype, *(each.dtype for each in self.parameters())}
+        matrices = list(self.parameters())
+        widths = {self.n_inputs, *(each.shape[-1] for each in matrices)}
+        kinds = {rows.dtype, *(each.dtype for each in matrices)}
         return (
             0 < rows.shape[0] * max(widths) <= _CACHED
             and kinds == {torch.float32}
             and rows.device.type == "cpu"
             and not torch.is_autocast_enabled("cpu")
+            and not transforms()
             and all(width % _ALIGNED == 0 for width in widths)
             and _multiplies_groups()
         )
@@ -157,7 +159,7 @@ def _multiplies_groups() -> bool:
     # A checkpoint counts what is saved, and this runs once: hooks of its own keep it from sight.
     with torch.enable_grad(), saved_tensors_hooks(_same, _same):
         try:
-            product = Grouped.apply(one, torch.ones(1, _ALIGNED, _ALIGNED), torch.ones(1).long())
+            product = multiply_groups(one, torch.ones(1, _ALIGNED, _ALIGNED), torch.ones(1).long())
             product.sum().backward()  # type: ignore[reportOptionalMemberAccess]
         except (AttributeError, RuntimeError):
             return False
