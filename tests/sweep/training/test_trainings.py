@@ -70,6 +70,11 @@ def test_shipped_experiments_give_every_method_the_same_grid():
             assert all(grid == same[0] for same in panels.values() for grid in same)
 
 
+def _legend(axes):
+    legend = axes.get_legend()
+    return "" if legend is None else legend.get_title().get_text()
+
+
 def test_a_sweep_runs_and_reports(tmp_path):
     pytest.importorskip("torch")
     from moestat.sweep.kinds.kind import kind_of
@@ -99,7 +104,11 @@ def test_a_sweep_runs_and_reports(tmp_path):
     assert second.curves["step"] == [0, 2, 4]
     assert trainings_table("t", [first, second]).row_count == 2
     by_size = [replace(summary, axis="n") for summary in (first, second)]
-    lines = draw_trainings("t", by_size).axes[0].get_lines()
+    panels = draw_trainings("t", by_size).axes
+    assert panels[-1].get_yscale() == "log"
+    (overlap,) = (each for each in panels if "(line: chance)" in each.get_title() + _legend(each))
+    assert any(set(line.get_ydata()) == {first.chance} for line in overlap.get_lines())
+    lines = panels[0].get_lines()
     drawn = [set(line.get_xdata()) for line in lines if line.get_marker() in MARKERS]
     assert len(drawn) == 2
     assert not drawn[0] & drawn[1]  # bars of two methods stand apart

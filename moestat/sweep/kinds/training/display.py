@@ -49,6 +49,12 @@ def _shown(value: Estimate | None) -> str:
     return f"{value.mean:.4f} {_PLUS_MINUS} {value.halfwidth:.4f}"
 
 
+def _shown_p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def _places(summary: TrainingSummary) -> list[float]:
     """The places that a table shows: of a grid the best one."""
     if summary.axis == "choice":
@@ -132,12 +138,12 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary], size: str =
     grid = list(figure.subplots(lines, 2, squeeze=False).flat)
     for place, (axes, name) in enumerate(zip(grid, by_method, strict=False)):
         plain_axes(axes)
+        heading = METRICS[name] + (" (line: chance)" if name == "overlap" else "")
         if shown[0].axis == "n":
-            _add_places(axes, shown, name)
+            _add_places(axes, shown, name, heading)
             continue
         _add_methods(axes, shown, name)
-        lines = " (line: chance)" if name == "overlap" else ""
-        axes.set_title(METRICS[name] + lines, fontsize="medium")
+        axes.set_title(heading, fontsize="medium")
         if place % 2:
             axes.tick_params(labelleft=False)
     if learning:
@@ -172,7 +178,7 @@ def _labelled(summary: TrainingSummary) -> list[tuple[str, Any, float]]:
     ]
 
 
-def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
+def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str, heading: str) -> None:
     for index, summary in enumerate(shown):
         apart = _SHIFT ** (index - (len(shown) - 1) / 2)
         found = {x * apart: value[name] for x, value in summary.metrics.items() if name in value}
@@ -181,11 +187,13 @@ def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
         axes.errorbar(
             list(found), means, spread, label=figure_text(summary.curve.name), **marks(index)
         )
+    for chance in {summary.chance for summary in shown} if name == "overlap" else ():
+        axes.axhline(chance, color="0.4", linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel("sample size $n$")
     # Above the axes: bars reach into every corner inside.
     axes.legend(
-        title=METRICS[name],
+        title=heading,
         ncols=2,
         fontsize="small",
         frameon=False,
@@ -198,6 +206,7 @@ def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
 
 def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:
     """The validation loss along the steps."""
+    positive = True
     for index, summary in enumerate(shown):
         if "loss" not in summary.curves:
             continue
@@ -208,6 +217,9 @@ def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:
         colour, label = COLOURS[index % len(COLOURS)], figure_text(summary.curve.name)
         axes.plot(steps, means, label=label, color=colour, linestyle=_DASHES[index % len(_DASHES)])
         axes.fill_between(steps, low, high, alpha=0.15, color=colour, linewidth=0)
+        positive &= min(low) > 0
+    if positive:
+        axes.set_yscale("log")
     axes.set_title("validation loss", fontsize="medium")
     axes.set_xlabel("step")
     plain_axes(axes)
@@ -258,7 +270,7 @@ def training_page(
                 markdown_text(summary.curve.name),
                 *at[x],
                 *(_shown(summary.metrics[x].get(n)) for n in names),
-                f"{holm[summary.curve.name]:.3f}" if summary.curve.name in holm else "",
+                _shown_p(holm.get(summary.curve.name)),
             ]
             for summary in summaries
             for x in _places(summary)
