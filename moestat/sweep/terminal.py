@@ -62,16 +62,16 @@ class WideTable(Table):
             # Wide enough for whole headings and names.
             yield from super().__rich_console__(console, options)
             return
-        parts = list(self._parts(options.max_width))
-        for at, columns in enumerate(parts):
+        for at, columns in enumerate(self._parts(options.max_width)):
             part = WideTable(str(self.title or "") if at == 0 else "", [], [], self._gap)
             part.columns = [
                 replace(column, _index=i, width=None if i < self._names else _width(column))
                 for i, column in enumerate(columns)
             ]
             part.rows = self.rows
-            part.caption = self.caption if at == len(parts) - 1 else None
             yield from Table.__rich_console__(part, console, options)
+        if self.caption:  # of all parts: as wide as the screen, not as the last of them
+            yield console.render_str(str(self.caption), style="table.caption")
 
     def _parts(self, width: int) -> Iterator[list[Column]]:
         """Columns of each part: the names, and as many of the others as there is room for."""

@@ -88,6 +88,28 @@ def test_one_expert_is_least_squares_with_offset_and_weights(data):
     assert "a[0,t]" not in mine.tidy()["name"].tolist()
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("age + I(age^2)", "age + I(age**2)"),
+        ("I((age + t)^2)", "I(age**2 + 2 * age * t + t**2)"),
+        ("(age + t)^2", "age + t + age:t"),
+        ("sqrt(age) + log1p(t)", "np.sqrt(age) + np.log1p(t)"),
+        ("factor(year)", "C(year)"),
+        ("pmin(age, 40) + pmax(age, 40)", "np.minimum(age, 40) + np.maximum(age, 40)"),
+        ("`a^b` + I(`a^b`^2)", "t + I(t**2)"),
+    ],
+)
+def test_formulas_mean_what_they_mean_in_r(data, tmp_path, written, meant):
+    data = data.assign(**{"a^b": data["t"]})
+    theirs = moestat.fit_formula(f"wage ~ {written}", data, n_experts=1)
+    ours = moestat.fit_formula(f"wage ~ {meant}", data, n_experts=1)
+    assert theirs.llf == pytest.approx(ours.llf, rel=1e-10)
+    theirs.save(tmp_path / "fit.npz")
+    again = moestat.load(tmp_path / "fit.npz")
+    np.testing.assert_allclose(again.predict(data[:9]), ours.predict(data[:9]), rtol=1e-6)
+
+
 def test_one_expert_is_statsmodels_formula(data):
     mine = moestat.fit_formula("wage ~ age * C(region)", data, n_experts=1, rng=0)
     other = smf.ols("wage ~ age * C(region)", data).fit()

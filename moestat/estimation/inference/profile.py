@@ -61,6 +61,9 @@ class Profile:
     def plot(self, ax: Any = None) -> Any:
         """The profile with its cut.
 
+        Between the points that were visited the signed root of the loss is interpolated: it is
+        nearly straight where the profile is nearly a parabola.
+
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
@@ -71,11 +74,17 @@ class Profile:
         matplotlib.axes.Axes
             The axes.
         """
+        from scipy.interpolate import PchipInterpolator
         from scipy.stats import chi2
 
         if ax is None:
             ax = new_axes()
-        ax.plot(self.values, self.log_likelihood, "o-")
+        values, first = np.unique(self.values, return_index=True)
+        height = self.log_likelihood[first]
+        root = np.sign(values - values[height.argmax()]) * np.sqrt(np.maximum(-height, 0.0))
+        grid = np.linspace(values[0], values[-1], 200)
+        (line,) = ax.plot(grid, -(PchipInterpolator(values, root)(grid) ** 2))
+        ax.plot(self.values, self.log_likelihood, "o", color=line.get_color())
         ax.axhline(-0.5 * chi2.ppf(1.0 - self.alpha, 1), linestyle=":", color="0.5")
         ax.set_xlabel(self.name)
         ax.set_ylabel("profile log-likelihood less its maximum")

@@ -123,6 +123,9 @@ def _read(text: str, columns: Sequence[str], refusal: str) -> Any:
     from formulaic import Formula
     from formulaic.errors import FormulaicError
 
+    # R's power, also within functions; what stands in quotes is left as it is.
+    quoted = r"""(`[^`]*`|'[^']*'|"[^"]*")|\^"""
+    text = re.sub(quoted, lambda found: found[1] or "**", text)
     try:
         known = {"__formulaic_variables_available__": list(columns)}
         return Formula.from_spec(text, context=known)
@@ -186,11 +189,11 @@ def used_names(
             called = {role.value for role in variable.roles} == {"callable"}
             if name in columns and not called:
                 names.add(name)
-            elif name in (*TRANSFORMS, "cbind") or (hasattr(builtins, name) and name not in scope):
+            elif name in TRANSFORMS:
                 continue
             elif name in scope:
                 taken[name] = scope[name]
-            else:
+            elif name not in _FUNCTIONS and not hasattr(builtins, name):
                 shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
                 raise ValueError(
                     f"formula: data has no column {name!r}, and there is no such function"
@@ -391,7 +394,7 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
     names, _ = used_names([factor], table.names, scope)
     columns = _columns(table, names)
     frame = _frame(columns, [_levels(column) for column in columns], table.n_rows)
-    matrix = _evaluated(text, _formula_of(((factor,),)), frame, {"cbind": _two, **scope})
+    matrix = _evaluated(text, _formula_of(((factor,),)), frame, scope)
     two = text.startswith("cbind(")
     if matrix.shape[1] != 1 + two:
         asked = "two columns" if two else "one column"
@@ -408,6 +411,20 @@ def _two(one: Any, other: Any) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame({"0": one, "1": other})
+
+
+def _factor(values: Any) -> Any:
+    """R's name of ``C``."""
+    from formulaic.transforms import TRANSFORMS
+
+    return TRANSFORMS["C"](values)
+
+
+_FUNCTIONS = {
+    **{name: getattr(np, name) for name in ("sqrt", "sin", "cos", "tan", "log1p", "expm1")},
+    **{"pmin": np.minimum, "pmax": np.maximum, "cbind": _two, "factor": _factor},
+}
+"""Functions of R's that formulaic does not have."""
 
 
 def _formula_of(part: Any) -> Any:
@@ -434,7 +451,9 @@ def _evaluated(where: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("error", DataMismatchWarning)
-            return formula.get_model_matrix(frame, context=dict(scope), na_action="ignore")
+            return formula.get_model_matrix(
+                frame, context={**_FUNCTIONS, **scope}, na_action="ignore"
+            )
     except DataMismatchWarning as error:
         found = re.search(r"\{(.*)\}", str(error))
         shown = re.sub(r"np\.\w+\((.*?)\)", r"\1", found[1]) if found else "some"
