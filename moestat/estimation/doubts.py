@@ -18,7 +18,7 @@ from moestat.base.warnings import (
     UnitsWarning,
 )
 from moestat.estimation.data import Data
-from moestat.estimation.inference.identified import channel_metric, identified_at
+from moestat.estimation.inference.identified import channel_metric, gap_places, identified_at
 from moestat.estimation.naming import Term, named_terms
 from moestat.estimation.standardise import Standardised, data_units
 from moestat.model.family import Family
@@ -101,15 +101,17 @@ def _at_infinity(
     known, metric = identified_at(problem, solution), channel_metric(problem, theta)
     along = known.flat @ (known.flat.T @ (metric @ theta))
     terms, simpler = named_terms(family, data), _limits(family, theta, along)
-    logs = [c for c, channel in enumerate(family.channels) if channel.log]
-    scales = np.isin(np.arange(theta.size), family.index[:, logs])
+    logs, gaps = [c for c, channel in enumerate(family.channels) if channel.log], gap_places(family)
+    scales = np.isin(np.arange(theta.size), np.setdiff1d(family.index[:, logs], gaps))
     lost = ~known.seen(standard.coordinates.matrix) & ~known.held & known.estimated
     lower, upper = family.box_at(theta)
     ends = (simpler != "") & known.estimated & ~known.held & ((theta <= lower) | (theta >= upper))
     found: list[Doubt] = []
     for chosen, doubt in ((~scales & (simpler == ""), _separation), (simpler != "", _limit)):
         move, culprits = np.where(chosen, along, 0.0), chosen & ends
-        if move @ metric @ move >= _FAR_OUT**2 and _rises(problem, solution, move):
+        double = move.copy()
+        double[gaps] = np.minimum(move[gaps], np.log(2.0))
+        if move @ metric @ move >= _FAR_OUT**2 and _rises(problem, solution, double, move):
             culprits |= chosen & lost
         if culprits.any():
             far |= culprits
@@ -128,21 +130,22 @@ def _limits(family: Family, theta: FloatArray, along: FloatArray) -> np.ndarray:
     return words
 
 
-def _rises(problem: Problem, solution: Solution, move: FloatArray) -> bool:
-    """Whether a move loses nothing, and the opposite move does."""
+def _rises(problem: Problem, solution: Solution, there: FloatArray, back: FloatArray) -> bool:
+    """Whether a move loses nothing, and one back does."""
 
     def height(at: FloatArray) -> float:
         return sum(problem.data.map_parts(partial(_height, problem, at)))
 
     least = solution.log_likelihood - _COST
-    return height(solution.theta + move) > least > height(solution.theta - move)
+    return height(solution.theta + there) > least > height(solution.theta - back)
 
 
 def _separation(
     family: Family, terms: list[Term], at: IntArray, _: Any, data: Data | None
 ) -> Doubt:
     """Parameters at infinity, by name, with the inputs and classes that they belong to."""
-    slopes = list(dict.fromkeys(terms[j].label for j in at if terms[j].label != "Intercept"))
+    coefficients = [terms[j].label for j in np.setdiff1d(at, gap_places(family))]
+    slopes = list(dict.fromkeys(label for label in coefficients if label != "Intercept"))
     classes = list(dict.fromkeys(terms[j].outcome for j in at if terms[j].outcome))
     parts = {terms[j].part for j in at}
     likelihood = family.likelihood

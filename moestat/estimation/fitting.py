@@ -198,6 +198,8 @@ class FitJob:
         As in `fit`.
     data : Data, optional
         Where X, y, weights and groups are from, if they have been read and checked.
+    by_weight : bool
+        Whether experts come in descending order of their mean weight, which needs `data`.
     """
 
     family: Family
@@ -210,6 +212,7 @@ class FitJob:
     prior: Prior | None = None
     groups: Any = None
     data: Data | None = None
+    by_weight: bool = False
 
 
 @dataclass
@@ -230,6 +233,7 @@ class BegunFit:
     lower: int = 0
     prior: Prior | None = None
     data: Data | None = None
+    by_weight: bool = False
     interrupted: bool = False
     late: bool = False
 
@@ -301,7 +305,22 @@ class BegunFit:
             )
         if self.standard:
             best = shortest(self.standard.problem, best)
-            found = doubts(self.standard, best, self.data)
+        family, rows = self.original.family, self.original.data
+        result = MoEResults(
+            family,
+            self.standard.outward(best) if self.standard else best,
+            self.solver.name,
+            rows.weight,
+            _variance(rows),
+            standard=self.standard.fitted(best) if self.standard else None,
+            prior=self.prior,
+            data=self.data,
+        )
+        if self.by_weight:
+            result = by_weight(result)
+        if self.standard:
+            assert result.standard is not None
+            found = doubts(self.standard, result.standard.solution, self.data)
         if self.prior is not None:
             # A mode is finite where the likelihood has no maximum.
             found = [doubt for doubt in found if doubt[0] is not SeparationWarning]
@@ -314,17 +333,7 @@ class BegunFit:
             found = [*found, (InterruptedWarning, message)]
         for kind, message in found:
             warn_caller(message, kind)
-        family, data = self.original.family, self.original.data
-        return MoEResults(
-            family,
-            self.standard.outward(best) if self.standard else best,
-            self.solver.name,
-            data.weight,
-            _variance(data),
-            standard=self.standard.fitted(best) if self.standard else None,
-            notes=tuple(message for _, message in found),
-            prior=self.prior,
-        )
+        return replace(result, notes=tuple(message for _, message in found))
 
 
 def checked_starts(starts: Any) -> list[StartRule]:
@@ -366,7 +375,9 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
         if is_given and has_kinks(family):
             raise ValueError(f"{name}: the likelihood with gate {family.gate.name!r} has kinks")
     standard = standardise(problem) if scaled else None
-    begun = BegunFit(problem, solver, standard, prior=job.prior, data=job.data)
+    begun = BegunFit(
+        *(problem, solver, standard), prior=job.prior, data=job.data, by_weight=job.by_weight
+    )
     inner = standard.problem if standard else problem
     if job.prior is not None:
         if not isinstance(solver, Newton):
@@ -534,6 +545,7 @@ def _fit_read(
     threads: int | None,
     target: Target | None,
     prior: Prior | None,
+    by_weight: bool = False,
 ) -> list[MoEResults]:
     """Fits to data that have been read, each with its family."""
     if target is not None:
@@ -553,6 +565,7 @@ def _fit_read(
                 *(own, data.X, data.y, solver, starts, data.weight, child, prior),
                 groups=data.groups,
                 data=data,
+                by_weight=by_weight,
             )
             with _naming(position, len(read)):
                 started.append(_begin(job, where, scaled=True))
@@ -725,9 +738,8 @@ def fit(
             target=target,
             compress=compress,
             prior=prior,
+            by_weight=starts is None and not isinstance(family, Family),
         )
-    if starts is None and not isinstance(family, Family):
-        result = by_weight(result)
     found = misfits(result)
     for kind, message in found:
         warn_caller(message, kind)
@@ -747,8 +759,9 @@ def fit_data(
     target: Target | None = None,
     compress: str | None = None,
     prior: Prior | None = None,
+    by_weight: bool = False,
 ) -> MoEResults:
-    """The fit to data that have been read; further arguments are those of `fit`."""
+    """The fit to data that have been read; arguments as in `fit` and `FitJob`."""
     if n_starts is not None or time_limit is not None:
         if starts is not None:
             raise ValueError("n_starts and time_limit are for the default starts; got starts, too")
@@ -757,7 +770,8 @@ def fit_data(
         starts = [search_of()]
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     with until(deadline):
-        return _fit_until(own, read, solver, starts, rng, compress, (threads, target, prior))
+        where = threads, target, prior, by_weight
+        return _fit_until(own, read, solver, starts, rng, compress, where)
 
 
 def _fit_until(
@@ -767,7 +781,7 @@ def _fit_until(
     starts: Sequence[StartRule],
     rng: Any,
     compress: str | None,
-    where: tuple[int | None, Target | None, Prior | None],
+    where: tuple[int | None, Target | None, Prior | None, bool],
 ) -> MoEResults:
     """The fit from start rules, on compressed data if these are asked for and as good."""
     if read.groups is not None:

@@ -36,7 +36,11 @@ def relabelled(result: Any, order: Sequence[int]) -> Any:
         robust = move @ robust @ move.T
     if standard is not None:
         inner = _solution(standard.family, standard.solution, new)
-        standard = replace(standard, solution=inner)
+        at = np.ix_(*2 * (_places(standard.family, new),))
+        metric, penalty = (
+            None if each is None else each[at] for each in (standard.metric, standard.penalty)
+        )
+        standard = replace(standard, solution=inner, metric=metric, penalty=penalty)
     outer = _solution(result.family, result.solution, new)
     return replace(result, solution=outer, standard=standard, robust=robust)
 

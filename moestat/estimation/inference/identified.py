@@ -14,7 +14,14 @@ from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.solution import Solution
 
-__all__ = ["Identified", "channel_metric", "identified", "identified_at", "shortest"]
+__all__ = [
+    "Identified",
+    "channel_metric",
+    "gap_places",
+    "identified",
+    "identified_at",
+    "shortest",
+]
 
 _NULL = 1e-12
 """Eigenvalues of a matrix of unit diagonal below this are 0 but for rounding."""
@@ -146,12 +153,15 @@ def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
 
     It is that of `moestat.solvers.problem.Problem.metric`, with products of inputs and 0 along
     what moves no predictor: linear relations among inputs, and the gate of a single expert.
+    Logarithms of gaps between thresholds move these by the gap.
     """
     family, data = problem.family, problem.data
     gram = data.gram
     if any(channel.products is not None for channel in family.channels):
         gram = np.sum(list(data.map_parts(_gram)), axis=0) / float(data.weight.sum())
     unit = family.units(theta)
+    gaps = gap_places(family)
+    unit[gaps] = np.exp(-theta[gaps])
     metric = np.zeros((family.n_params, family.n_params))
     for (_, c), first in np.ndenumerate(family.index):
         if family.n_experts == 1 and family.gate.normalised and c < family.first_expert_channel:
@@ -164,6 +174,14 @@ def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
         # What a prior density tells is told, if no row does.
         metric += problem.penalty.hessian(theta) / float(data.weight.sum())
     return metric
+
+
+def gap_places(family: Family) -> IntArray:
+    """Places of logarithms of distances between thresholds, which grow as predictors do."""
+    if family.likelihood.support is None:
+        return np.empty(0, dtype=np.int64)
+    logs = [c for c, channel in enumerate(family.channels) if channel.log]
+    return family.index[:, logs].ravel()
 
 
 def _gram(part: Sample) -> FloatArray:

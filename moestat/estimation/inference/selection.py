@@ -22,7 +22,6 @@ from moestat.estimation.formula import fit_formula
 from moestat.estimation.groups import Grouping, arranged
 from moestat.estimation.inference.found import check_likelihood
 from moestat.estimation.progress import LOG, reported
-from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import GrownStarts, search_of
 from moestat.model.family import Family
@@ -394,8 +393,7 @@ def _by_data(
         assert before.standard is not None
         grown = GrownStarts(before.standard.family, before.standard.solution.theta, _GROWN)
         solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
-    result = fit_data(model.with_experts(size), read, rng=rng, **solving)
-    return by_weight(result) if by_name else result
+    return fit_data(model.with_experts(size), read, rng=rng, by_weight=by_name, **solving)
 
 
 def _labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
