@@ -15,6 +15,7 @@ from moestat.base.warnings import (
     MoEWarning,
     SeparationWarning,
 )
+from moestat.model.designs import Equispaced
 
 pytestmark = pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
 
@@ -204,6 +205,28 @@ def test_a_separation_names_column_level_and_class():
         moestat.fit("multinomial", x, np.where(x > 0, "yes", "no"), n_experts=1, rng=0)
 
 
+def test_separated_classes_in_an_order_are_said_to_be_and_keep_the_other_expert_its_errors():
+    x = np.linspace(-2, 2, 401)
+    one, said = _kinds(lambda: moestat.fit("ordinal", x, np.digitize(x, [-0.5, 0.5]), n_experts=1))
+    assert said == {SeparationWarning}
+    assert np.isnan(one.bse[2:]).all()
+    # The two orders of the experts: that of the weights is not that in which they were found.
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-2, 2, 500)
+        y = np.where(x < 0, np.digitize(x, [-1, -0.5]), rng.integers(0, 3, 500))
+        with pytest.warns(SeparationWarning) as caught:
+            two = moestat.fit("ordinal", x, y, rng=0)
+        far = int(np.argmax(np.abs(two.blocks["b"])))
+        error = np.asarray(two.bse)
+        for block in ("a", "b", "gap"):
+            assert np.isnan(error[two.family.blocks[block][far]]).all()
+            assert np.isfinite(error[two.family.blocks[block][1 - far]]).all()
+        assert f"b[{far}]" in str(caught[0].message)
+        assert f"b[{1 - far}]" not in str(caught[0].message)
+        assert two.notes[0] == str(caught[0].message)
+
+
 def test_a_warning_through_pandas_points_at_the_line_of_the_user():
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"x": np.arange(8.0), "y": np.arange(8) > 3})
@@ -316,7 +339,10 @@ def test_ratios_are_of_fits_to_the_same_data():
             moestat.lr_test(other, full)
 
 
-def test_required_rows_are_those_of_a_regression():
+def test_required_rows_are_those_of_a_regression(monkeypatch):
+    import moestat.estimation.inference.required as module
+
+    monkeypatch.setattr(module, "_BATCHES", 1)
     F = moestat.family("gaussian", gate="softmax", n_experts=1)
     truth = F.pack({"beta0": [0], "beta1": [0], "a": [3], "b": [1], "nu": [2]})
     # The variance of a slope is that of the errors over n times that of the inputs, 1 / 12.
@@ -341,5 +367,12 @@ def test_required_rows_are_those_of_a_regression():
     assert need.n > 2 * one.n
     counts = moestat.family("poisson", gate="softmax", n_experts=2)
     same = counts.pack({"beta0": [0, 0], "beta1": [0, 0], "a": [1, 1], "b": [1, 1]})
+    monkeypatch.setattr(module, "_DRAWN", 300.0)
     with pytest.raises(ValueError, match="a lattice is for classes and normal responses"):
-        moestat.required_n(counts, same, error=0.5, what="a[0,0]")
+        moestat.required_n(counts, same, error=0.5, what="a[0,0]", replicates=10)
+    monkeypatch.setattr(module, "_FIRST", 200.0)
+    spaced = Equispaced(0, 1)
+    few = moestat.required_n(counts, same, spaced, error=1.5, what="a[0,0]", replicates=10)
+    assert few.n < 300
+    with pytest.raises(ValueError, match=r"design: more than 300 rows.*got Equispaced"):
+        moestat.required_n(counts, same, spaced, error=0.2, what="a[0,0]", replicates=10)

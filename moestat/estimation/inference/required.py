@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from moestat.estimation.inference.covariance import AtInputs
 from moestat.estimation.results import MoEResults
 from moestat.estimation.starts import MeasureStarts
 from moestat.metrics.information import expected_information
-from moestat.model.designs import Design, Lattice, Uniform
+from moestat.model.designs import Design, Lattice, Uniform, design_of
 from moestat.model.family import Family
 from moestat.model.generate import sample_weighted
 from moestat.solvers import MomentNewton
@@ -40,6 +40,12 @@ _NODES, _STARTS, _NARROW = 24, 4, 0.3
 
 _FIRST, _LEAST, _LARGEST, _LOOKS = 1e3, 1e2, 1e14, 12
 """Numbers of rows: the first, between which others are, and how many are tried at most."""
+
+_DRAWN = 1e4
+"""So many rows are drawn one by one, from any law of the inputs; more are counts on a lattice."""
+
+_BATCHES = 8
+"""So many times the replicates there are at most, until the answer is known within a factor 2."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,8 @@ def required_n(
     what : str
         Name of a parameter, or a linear combination of them such as ``"a[1,0] - a[0,0]"``.
     replicates : int
-        Data sets at each number of rows, where experts merge.
+        Data sets at each number of rows, where experts merge; up to eight times as many about the
+        answer, until its interval lies within a factor 2 of it.
     rng : numpy.random.Generator, int or None
         Their source.
 
@@ -154,7 +161,8 @@ def required_n(
     ------
     ValueError
         If a name is unknown, the information does not tell what is asked for although no experts
-        of the truth are equal, or they are and there is no lattice for the model.
+        of the truth are equal, or they are and more than 10,000 rows, for which there is no lattice
+        of this model or design, are needed.
 
     Notes
     -----
@@ -164,13 +172,15 @@ def required_n(
 
     **Experts that are equal in the truth** merge: the information is singular, errors fall like
     ``n^(-1/4)`` or ``n^(-1/8)`` (Nguyen et al. 2023), and no number follows from it. Then
-    data of any size are drawn on a lattice (`moestat.Lattice`), fitted from starts around the
+    data are drawn, of more than 10,000 rows on a lattice (`moestat.Lattice`: normal responses and
+    classes, of inputs that are uniform or on one), and fitted from starts around the
     truth, and the root mean squared error is followed until a power law through the numbers of rows
     about the error asked for has it.  Which of the fitted experts is meant is not known: squares
     are averages over those next to the true one, with their shares of the rows as weights, since
-    an expert of hardly any row may be anywhere.  For normal responses and classes, of inputs that
-    are uniform or on a lattice.
-    It is the error of the highest maximum near the truth.
+    an expert of hardly any row may be anywhere.
+    It is the error of the highest maximum near the truth.  The least distance of densities at a
+    given error, which `moestat.theory.explorer.explore` searches, has the exponent for large n, not
+    the number of rows: that lies where errors have not come to their power law yet.
 
     Examples
     --------
@@ -211,7 +221,8 @@ def required_n(
             " identified, and no number of rows does"
         )
     count = positive_int("replicates", replicates, 10)
-    merged = Merged(family, theta, groups, row, _lattice(design, family), count)
+    law = design_of(design)
+    merged = Merged(family, theta, groups, row, law, count)
     return merged.search(target, what, as_generator(rng))
 
 
@@ -237,17 +248,39 @@ def equal_experts(family: Family, theta: FloatArray) -> list[IntArray]:
     return [np.flatnonzero(gap[i]) for i in range(len(gap)) if not gap[i, :i].any()]
 
 
-def _lattice(design: Any, family: Family) -> Lattice:
-    """The lattice on which data of any size are drawn."""
-    if isinstance(design, Lattice):
-        return design
-    if design is not None and not isinstance(design, Uniform):
-        raise ValueError(
-            "design: where experts merge, inputs are uniform or on a moestat.Lattice, got"
-            f" {type(design).__name__}"
+class _PowerLaw(NamedTuple):
+    """Errors through four sizes about an answer, with NaN where they do not fall."""
+
+    near: IntArray
+    unit: float
+    exponent: float
+    n: float
+    interval: tuple[float, float]
+    curve: FloatArray
+
+
+def _power_law(
+    sizes: FloatArray, squares: list[FloatArray], target: float, rng: np.random.Generator
+) -> _PowerLaw:
+    """The power law through the sizes (m,) whose root mean squares are next to the target."""
+    draws = np.array(
+        [np.sqrt(np.mean(rng.choice(each, (400, each.size)), axis=1)) for each in squares]
+    )
+    roots = np.sqrt([each.mean() for each in squares])
+    near = np.sort(np.argsort(np.abs(np.log(roots / target)))[:4])
+    logs = np.log(sizes[near])
+    slope, level = np.polyfit(logs, np.log(roots[near]), 1)
+    slopes, levels = np.polyfit(logs, np.log(draws[near]), 1)
+    fall = slopes < 0.0
+    n, interval = np.nan, (np.nan, np.nan)
+    if slope < 0.0 and fall.mean() >= 0.8:
+        n = float(np.exp((np.log(target) - level) / slope))
+        low, high = np.exp(
+            np.quantile((np.log(target) - levels[fall]) / slopes[fall], [0.025, 0.975])
         )
-    law = design or Uniform(0.0, 1.0)
-    return Lattice(law.low, law.high, nodes=max(_NODES, 2 * family.n_free_params))
+        interval = float(low), float(high)
+    curve = np.column_stack([sizes, roots, *np.quantile(draws, [0.025, 0.975], axis=1)])
+    return _PowerLaw(near, float(np.exp(level)), float(slope), n, interval, curve)
 
 
 @dataclass(frozen=True)
@@ -258,8 +291,21 @@ class Merged:
     theta: FloatArray
     groups: list[IntArray]
     row: FloatArray
-    design: Lattice
+    law: Design
     replicates: int
+
+    @property
+    def lattice(self) -> Lattice:
+        """The lattice on which data of any size are drawn."""
+        law = self.law
+        if isinstance(law, Lattice):
+            return law
+        if not isinstance(law, Uniform):
+            raise ValueError(
+                f"design: more than {_DRAWN:.0f} rows are drawn of inputs that are uniform or on a"
+                f" moestat.Lattice, got {type(law).__name__}; a larger error= needs fewer"
+            )
+        return Lattice(law.low, law.high, nodes=max(_NODES, 2 * self.family.n_free_params))
 
     def search(self, target: float, what: str, rng: np.random.Generator) -> RequiredN:
         """Follow the error until it is found on both sides of the target."""
@@ -277,26 +323,21 @@ class Merged:
             squares.append(self.squares(sizes[-1], rng))
         order = np.argsort(sizes)
         sizes, squares = np.array(sizes)[order], [squares[i] for i in order]
-        draws = [np.sqrt(np.mean(rng.choice(each, (400, each.size)), axis=1)) for each in squares]
-        roots = np.sqrt([each.mean() for each in squares])
-        near = np.sort(np.argsort(np.abs(np.log(roots / target)))[:4])
-        logs = np.log(sizes[near])
-        slope, level = np.polyfit(logs, np.log(roots[near]), 1)
-        fits = [np.polyfit(logs, np.log(each), 1) for each in np.array(draws)[near].T]
-        ends = [np.exp((np.log(target) - b) / a) for a, b in fits if a < 0.0]
-        if slope >= 0.0 or len(set(above)) < 2 or len(ends) < 0.8 * len(fits):
+        law = _power_law(sizes, squares, target, rng)
+        for _ in range(_BATCHES - 1):
+            if np.max(np.abs(np.log(np.divide(law.interval, law.n)))) <= np.log(2.0):
+                break
+            for i in law.near:
+                squares[i] = np.append(squares[i], self.squares(float(sizes[i]), rng))
+            law = _power_law(sizes, squares, target, rng)
+        if len(set(above)) < 2 or not np.isfinite(law.n):
             raise ValueError(
                 f"error: errors of {what!r} do not fall from {sizes[0]:.0e} to {sizes[-1]:.0e}"
-                f" rows: {', '.join(f'{root:.3g}' for root in roots)}"
+                f" rows: {', '.join(f'{root:.3g}' for root in law.curve[:, 1])}"
             )
-        n = float(np.exp((np.log(target) - level) / slope))
-        low, high = np.quantile(ends, [0.025, 0.975])
-        sides = np.quantile(draws, [0.025, 0.975], axis=1)
-        curve = np.column_stack([sizes, roots, *sides])
+        count = int(np.ceil(law.n))
         return RequiredN(
-            *(what, int(np.ceil(n)), target, float(np.exp(level)), float(slope)),
-            (float(low), float(high)),
-            curve,
+            what, count, target, law.unit, law.exponent, interval=law.interval, curve=law.curve
         )
 
     def bounded(self) -> Family:
@@ -313,7 +354,8 @@ class Merged:
         starts = [MeasureStarts(small, truth, count=_STARTS, noise=noise) for noise in (0.1, 1.0)]
         jobs, family = [], self.bounded()
         for child in rng.spawn(self.replicates):
-            X, y, weight = sample_weighted(small, truth, round(n), child, self.design)
+            design = self.law if n <= _DRAWN else self.lattice
+            X, y, weight = sample_weighted(small, truth, round(n), child, design)
             jobs.append(FitJob(family, X, y, MomentNewton(), starts, weight, child))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
@@ -336,7 +378,7 @@ class Merged:
         Which of the truth's experts one too many is next to is a matter of chance.
         """
         family = self.family
-        nodes, share = self.design.quadrature(family.n_features)
+        nodes, share = self.law.quadrature(family.n_features, _NODES)
         small, truth = self.smaller()
         here, there = family.predictors(end.theta, nodes), small.predictors(truth, nodes)
         gaps = np.sum((here[:, None] - there[None]) ** 2 @ share, axis=2)
