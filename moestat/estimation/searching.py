@@ -1,13 +1,13 @@
 """A search for starts in parts: a pool, a race, moves, agreement; each a start rule of its own.
 
-Small splits of the one-expert fit grown with a spring to it, fits near random planes, and wide
+Small splits of the one-expert fit grown with a spring to it, fits near planes, and wide
 splits are a pool (`Pool`).  In a race (`Race`) all of them climb some steps on a part of the rows,
 and the best third goes on with three times as many rows, until two are left and climb to their
-ends.  Then atoms of the winner are drawn anew or split, and such neighbours race, too, until two
-rounds have bettered nothing (`Moves`).  Where the starts of a first pool agree on a height that no
-move betters the search is over; else it is repeated with other random numbers until its ends, which
-are independent, leave little chance of a maximum that none has seen (`Agreement`).  No size or
-response is treated apart.
+ends.  Then atoms of the winner are drawn anew, split or parted from others, and such neighbours
+race, too, until two rounds have bettered nothing (`Moves`).  Where the starts of a first pool agree
+on a height that no move betters the search is over; else it is repeated with other random numbers
+until its ends, which are independent, leave little chance of a maximum that none has seen
+(`Agreement`).  No size is treated apart; of a response that is a number planes have widths.
 
 | constant | value | range | why |
 |---|---|---|---|
@@ -32,27 +32,24 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
-from moestat.estimation.progress import LOG, keep
+from moestat.estimation.neighbours import GrownStarts, SpringStarts, moves, near_planes
+from moestat.estimation.progress import LOG
+from moestat.estimation.runs import (
+    SAME_HEIGHT,
+    TO_THE_END,
+    Ended,
+    ended,
+    heights,
+    least_squares,
+    some_rows,
+    unseen,
+)
 from moestat.estimation.starts import (
     MOST_STARTS,
-    LineStarts,
-    RandomStarts,
     SplitStarts,
     StartRule,
-    into_box,
-    one_expert,
-    predictor_noise,
 )
-from moestat.model.family import Family
-from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
-from moestat.solvers.bfgs import bfgs_steps
-from moestat.solvers.collapse import collapsed_atoms
-from moestat.solvers.driver import drive
-from moestat.solvers.least_squares.base import LeastSquaresSolver
-from moestat.solvers.penalised import SprungProblem
-from moestat.solvers.problem import Iteration, Objective, Problem
-from moestat.solvers.quasi_newton import MANY
-from moestat.solvers.trust_region.newton_loop import newton_steps
+from moestat.solvers.problem import Problem
 
 __all__ = [
     "Agreement",
@@ -67,109 +64,16 @@ __all__ = [
 ]
 
 _LEAST, _IN_ALL = 1000, 20  # rows of a first rung at least, and all of a search in first rungs
-_TO_THE_END = 300  # steps of a run that nothing cuts off
-_BFGS = 4  # steps of BFGS in place of one by a Hessian
 _WORK = 9e7  # rows times squared parameters, of all searches
 _FINALISTS, _RETURNED = 2, 3  # of a race; ends that start a fit to all rows
 _AGREEING = 3  # ends at the best height
-_SAME_HEIGHT = 1e-2  # in natural-log units
-
-Ended = tuple[FloatArray, float]
-"""Parameters (P,) of a run, and its log-likelihood; -inf with a collapsed atom."""
 
 Rule = TypeVar("Rule")
 
 
 @dataclass(frozen=True)
-class SpringStarts:
-    """Small splits of the one-expert fit, grown with a spring that ties every atom to it.
-
-    Regions of the gate form before any of them saturates.  The spring adds ``s n (theta - c)' M
-    (theta - c) / 2`` to minus the log-likelihood, c the one-expert fit in every atom and M the
-    mean squares of predictors, with s log-uniform within ten times `spring`.
-
-    Parameters
-    ----------
-    count : int
-        Number of starts.
-    noise : float
-        Standard deviation of the predictors around the one-expert fit, see `SplitStarts`.
-    spring : float
-        Stiffness for each row.
-    steps : int
-        Steps that each grows.
-    threads : int or None
-        Threads over starts; all cores for None.  The starts do not depend on it.
-
-    Notes
-    -----
-    A penalty that is let go is a homotopy, as deterministic annealing is (Ueda and Nakano 1998).
-    """
-
-    count: int = 1
-    noise: float = 0.1
-    spring: float = 1e-3
-    steps: int = 12
-    threads: int | None = 1
-    name: str = "spring"
-    in_user_units: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        positive_int("starts: spring", self.count, maximum=MOST_STARTS)
-        positive_int("steps", self.steps)
-        for key in ("noise", "spring"):
-            real_in(f"starts: {key}", getattr(self, key), 0.0, open_low=True)
-
-    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
-        """Starting values, shape (count, P)."""
-        return self.grown(problem, SplitStarts(self.count, self.noise).draw(problem, rng), rng)
-
-    def grown(self, problem: Problem, points: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Where points (m, P) come with the spring; sums of squares have none."""
-        points = into_box(problem.family, points)
-        if problem.family.is_regression or not len(points):
-            return points
-        centre = one_expert(problem)
-        unit = self.spring * problem.data.weight.sum() * problem.metric(centre)
-        springs = 10.0 ** rng.uniform(-1.0, 1.0, len(points))
-        sprung: list[Problem] = [
-            SprungProblem(problem.family, problem.data, spring=(centre, s * unit)) for s in springs
-        ]
-        return np.array([theta for theta, _ in _climbed(sprung, points, self.steps, self.threads)])
-
-
-@dataclass(frozen=True)
-class GrownStarts:
-    """A fit with fewer experts, of which one is split, or that gets a fresh one, as in `Moves`.
-
-    Parameters
-    ----------
-    family : Family
-        That of the smaller fit.
-    theta : ndarray of shape (P,)
-        Its parameters, in the coordinates in which the larger one is fitted.
-    count : int, optional
-        Number of starts; four for each expert by default.
-    """
-
-    family: Family
-    theta: FloatArray = field(repr=False)
-    count: int | None = None
-    name: str = "grown"
-    in_user_units: ClassVar[bool] = False
-
-    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
-        """Starting values, shape (count, P)."""
-        family, (atoms, shared) = problem.family, self.family.split(self.theta)
-        more = family.n_experts - len(atoms)
-        theta = family.join(np.vstack([atoms, *[atoms[-1:]] * more]), shared)
-        count, last = self.count or 4 * family.n_experts, family.n_experts - 1
-        return _moves(problem, into_box(family, theta[None])[0], count, rng, last)
-
-
-@dataclass(frozen=True)
 class Pool:
-    """Starts of three kinds, in turn: grown with a spring, near random planes, wide splits.
+    """Starts of three kinds, in turn: grown with a spring, near planes, wide splits.
 
     Parameters
     ----------
@@ -196,9 +100,7 @@ class Pool:
         count = self.count or 3 * problem.family.n_experts
         # Predictors that differ alike, whatever the number of inputs.
         apart = SplitStarts(noise=0.5 / np.sqrt(problem.family.n_features))
-        # Sums of squares have no memberships.
-        near = RandomStarts() if problem.family.is_regression else LineStarts(steps=3)
-        kinds: list[Any] = [SpringStarts(threads=self.threads), near, apart]
+        kinds: list[Any] = [SpringStarts(threads=self.threads), near_planes(problem.family), apart]
         shares = [len(range(j, count, len(kinds))) for j in range(len(kinds))]
         drawn = zip(kinds, shares, strict=True)
         points = [replace(kind, count=c).draw(problem, rng) for kind, c in drawn if c]
@@ -252,12 +154,12 @@ class Race:
     def part(self, problem: Problem, rng: np.random.Generator, times: int = 1) -> Problem:
         """The problem on the rows of a rung, or on so many times as many."""
         rows = max(_LEAST, self.rows * problem.family.n_params)
-        return _some_rows(problem, rng, times * rows)
+        return some_rows(problem, rng, times * rows)
 
     def begun(self, problem: Problem, rng: np.random.Generator, longer: int = 1) -> list[Ended]:
         """The starts after the first rung, of so many times its steps, best first."""
         part = self.part(problem, rng)
-        return _ended(part, self.pool.draw(part, rng), longer * self.steps, self.threads)
+        return ended(part, self.pool.draw(part, rng), longer * self.steps, self.threads)
 
     def won(self, problem: Problem, ends: list[Ended], rng: np.random.Generator) -> list[Ended]:
         """The finalists, the winner first, from where a first rung has ended."""
@@ -265,17 +167,19 @@ class Race:
         while len(ends) > _FINALISTS * self.kept:
             times *= self.kept
             points = np.array([theta for theta, _ in ends[: -(-len(ends) // self.kept)]])
-            ends = _ended(self.part(problem, rng, times), points, self.steps, self.threads)
+            ends = ended(self.part(problem, rng, times), points, self.steps, self.threads)
         points = np.array([theta for theta, _ in ends[:_FINALISTS]])
-        return _ended(problem, points, _TO_THE_END, self.threads)
+        return ended(problem, points, TO_THE_END, self.threads)
 
 
 @dataclass(frozen=True)
 class Moves:
     """A race and its betterment: atoms of the winner are drawn anew or split, in rounds.
 
-    Every second move replaces an atom by a fresh one near the one-expert fit and grows with the
-    spring; the others replace one by a copy of another and pull the two apart at random.
+    Of a response that is a number every second move parts the rows of two atoms anew, those near a
+    plane from the others.  Of what is left every second one replaces an atom by a fresh one near
+    the one-expert fit and grows with the spring; the others replace one by a copy of another and
+    pull the two apart at random.
 
     Parameters
     ----------
@@ -288,7 +192,8 @@ class Moves:
 
     Notes
     -----
-    The moves are those of the split and merge EM of Ueda, Nakano, Ghahramani and Hinton (2000).
+    The moves are those of the split and merge EM of Ueda, Nakano, Ghahramani and Hinton (2000), and
+    of a greedy one, as of Verbeek, Vlassis and Krose (2003).
     """
 
     race: Race = field(default_factory=Race)
@@ -313,15 +218,15 @@ class Moves:
         best, idle = self.race.won(problem, begun or self.race.begun(problem, rng), rng), 0
         while problem.family.n_experts > 1 and idle < self.idle:
             ends = self.moved(problem, best[0][0], rng)
-            better = ends[0][1] > best[0][1] + _SAME_HEIGHT
+            better = ends[0][1] > best[0][1] + SAME_HEIGHT
             best, idle = (ends, 0) if better else (best, idle + 1)
         return best
 
     def moved(self, problem: Problem, theta: FloatArray, rng: np.random.Generator) -> list[Ended]:
         """The finalists of one round of moves from theta (P,)."""
         part, count = self.race.part(problem, rng), self.count or 3 * problem.family.n_experts
-        points = _moves(part, theta, count, rng)
-        begun = _ended(part, points, self.race.steps, self.race.threads)
+        points = moves(part, theta, count, rng)
+        begun = ended(part, points, self.race.steps, self.race.threads)
         return self.race.won(problem, begun, rng)
 
 
@@ -395,7 +300,7 @@ class Agreement:
             ends += finalists[: 1 if most > 1 else None]
             if time.monotonic() > deadline:
                 break
-        kept, counts = _heights(ends)
+        kept, counts = heights(ends)
         return np.array(kept[:_RETURNED]), counts
 
     def _begun(self, problem: Problem, rng: np.random.Generator) -> list[Ended]:
@@ -403,8 +308,8 @@ class Agreement:
         begun: list[Ended] = []
         for _ in range(self.searches):
             begun += self.search.race.begun(problem, rng, 2)
-            most = 2 * _heights(begun)[1][0] >= len(begun) > 1
-            if not most or _unseen(begun) <= self.risk:
+            most = 2 * heights(begun)[1][0] >= len(begun) > 1
+            if not most or unseen(begun) <= self.risk:
                 break
         return sorted(begun, key=lambda run: -run[1])
 
@@ -416,13 +321,13 @@ class Agreement:
         if several and not self._agree(begun):
             return None
         theta, height = self.search.race.won(problem, begun[:1], rng)[0]
-        if several and self.search.moved(problem, theta, rng)[0][1] > height + _SAME_HEIGHT:
+        if several and self.search.moved(problem, theta, rng)[0][1] > height + SAME_HEIGHT:
             return None
-        return theta[None], _heights(begun)[1]
+        return theta[None], heights(begun)[1]
 
     def _agree(self, ends: Sequence[Ended]) -> bool:
         """Whether some have come to the best height, and few heights are left unseen."""
-        return _unseen(ends) <= self.risk and _heights(ends)[1][0] >= _AGREEING
+        return unseen(ends) <= self.risk and heights(ends)[1][0] >= _AGREEING
 
 
 def search_of(
@@ -454,111 +359,3 @@ def on_threads(rule: Rule, threads: int | None) -> Rule:
     own = {f.name: getattr(rule, f.name) for f in fields(rule) if f.init}
     inner = {key: on_threads(value, threads) for key, value in own.items() if is_dataclass(value)}
     return replace(rule, **inner, **({"threads": threads} if "threads" in own else {}))
-
-
-def least_squares(family: Family) -> LeastSquaresSolver:
-    """Ended by Hessians where they are small and exist, else by gradients alone."""
-    by_hessians = family.n_params <= MANY and not family.has_kinked_mean
-    return NewtonSquares() if by_hessians else GaussNewtonBFGS()
-
-
-def _heights(ends: Sequence[Ended]) -> tuple[list[FloatArray], list[int]]:
-    """Parameters of one end at each height, the highest first, and how many ended there."""
-    kept: list[FloatArray] = []
-    counts: list[int] = []
-    last = np.inf
-    for theta, height in sorted(ends, key=lambda run: -run[1]):
-        if kept and last - height <= _SAME_HEIGHT:
-            counts[-1] += 1
-        else:
-            kept, counts, last = [*kept, theta], [*counts, 1], height
-    return kept, counts
-
-
-def _unseen(ends: Sequence[Ended]) -> float:
-    """Expected share of maxima that none has seen, Boender and Rinnooy Kan (1987)."""
-    runs, heights = len(ends), len(_heights(ends)[0])
-    return heights * (heights + 1) / (runs * (runs - 1)) if runs > 1 else 1.0
-
-
-def _climbed(
-    problems: Sequence[Problem], points: FloatArray, steps: int, threads: int | None
-) -> list[Ended]:
-    runs = zip(problems, points, strict=True)
-    return drive([_iteration(problem, start, steps) for problem, start in runs], problems, threads)
-
-
-def _ended(problem: Problem, points: FloatArray, steps: int, threads: int | None) -> list[Ended]:
-    """Where points (m, P) are after so many steps, best first."""
-    starts = into_box(problem.family, points)
-    # Starts have seen other rows: previews would only lead back.
-    runs = [replace(problem.restart(), seen=problem.data.size) for _ in starts]
-    ends = _climbed(runs, starts, steps, threads)
-    # Where all atoms have collapsed the data lie on as many lines: that is no spike.
-    k = problem.family.n_experts
-    sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
-    judged = [(end[0], end[1] if ok else -np.inf) for end, ok in zip(ends, sound, strict=True)]
-    keep(judged, steps, problem.data.size)
-    return sorted(judged, key=lambda run: -run[1])
-
-
-def _some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
-    """The problem on so many rows, drawn by their weights, or on points that stand for all."""
-    data = problem.data
-    if data.size <= most:
-        return problem
-    standing = [level for level in data.levels[:-1] if not level.preview]
-    if standing:
-        return problem.replace_data(standing[-1])
-    units = data.units
-    count, weight = max(1, most * units.size // data.size), np.zeros(units.size)
-    if np.ptp(units) == 0.0:
-        weight[rng.choice(units.size, count, replace=False)] = 1.0
-    else:
-        np.add.at(weight, rng.choice(units.size, count, p=units / units.sum()), 1.0)
-    return problem.replace_data(data.reweighted(weight))
-
-
-def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[Ended]:
-    """A run of so many steps, by the kind of derivatives that a fit would take."""
-    family = problem.family
-    if family.has_jumps:
-        ran = yield from newton_steps(problem, Objective.OBSERVED, start, 1e-6, steps)
-        return ran.theta, -ran.value
-    if family.is_regression:
-        solver = replace(least_squares(family), max_iterations=steps)
-        solution = yield from solver.steps(problem, start)
-        return solution.theta, solution.log_likelihood
-    near = 0.1 * _SAME_HEIGHT
-    if family.n_params > MANY:
-        end, here, _ = yield from bfgs_steps(problem, start, -1, _BFGS * steps, near)
-        return end, -here.value
-    end, here, *_ = yield from Newton(near, steps).climb(problem, start)
-    return end, -here.value
-
-
-def _moves(
-    problem: Problem, theta: FloatArray, count: int, rng: np.random.Generator, which: Any = None
-) -> FloatArray:
-    """Parameters (count, P) in which an atom of theta is a fresh one, or a copy of another.
-
-    Each atom in turn, or always `which`.
-    """
-    family = problem.family
-    moved, noise = np.empty((count, family.n_params)), predictor_noise(problem, rng, count)
-    before, shared = family.split(theta)
-    fresh = family.split(one_expert(problem))[0]
-    gone = rng.permutation(np.arange(count) % family.n_experts)
-    for j, g in enumerate(gone if which is None else [which] * count):
-        atoms, drawn = before.copy(), 0.5 * family.split(noise[j])[0]
-        if j % 2:
-            atoms[g] = fresh[g] + drawn[g]
-        else:
-            pair = [g, rng.choice(np.delete(np.arange(family.n_experts), g))]
-            atoms[g] = atoms[pair[1]]
-            if family.mass_column is not None:
-                atoms[pair, family.mass_column] -= np.log(2.0)
-            atoms[pair] += drawn[pair]
-        moved[j] = family.join(atoms, shared)
-    moved[1::2] = SpringStarts().grown(problem, moved[1::2], rng)
-    return moved

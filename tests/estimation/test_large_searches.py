@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation import searching
+from moestat.estimation import runs
 from moestat.estimation.searching import Race, search_of
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers.problem import Objective, Problem, Sample
@@ -45,7 +45,7 @@ def test_large_search_ends_at_the_maximum(k, d, seed):
 
 def test_runs_that_all_collapse_do_not_agree(monkeypatch):
     """A search of four lines once ended with two of five collapsed runs, 280 units short."""
-    monkeypatch.setattr(searching, "collapsed_atoms", lambda problem, theta: (0,))
+    monkeypatch.setattr(runs, "collapsed_atoms", lambda problem, theta: (0,))
     family, X, y, _ = random_lines(2, 1, 1.0, 5000)
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
     begun = Race().begun(problem, np.random.default_rng(0))

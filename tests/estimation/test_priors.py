@@ -119,7 +119,7 @@ def test_the_variance_of_one_expert_has_a_closed_form():
     design = np.column_stack([np.ones(40), x])
     residual = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
     expected = (residual @ residual + np.var(y)) / (40 + 5.0 + 2.0)
-    assert result.blocks["nu"][0] == pytest.approx(expected, rel=1e-7)
+    assert result.blocks["nu"][0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_modes_do_not_depend_on_units_or_on_the_order_of_classes():

@@ -1,0 +1,154 @@
+"""Starts near a fit: grown with a spring, and with an expert drawn anew, split or parted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int, real_in
+from moestat.estimation.runs import climbed
+from moestat.estimation.starts import (
+    MOST_STARTS,
+    LineStarts,
+    PlaneStarts,
+    RandomStarts,
+    SplitStarts,
+    StartRule,
+    into_box,
+    one_expert,
+    predictor_noise,
+)
+from moestat.model.family import Family
+from moestat.solvers.penalised import SprungProblem
+from moestat.solvers.problem import Problem
+
+
+@dataclass(frozen=True)
+class SpringStarts:
+    """Small splits of the one-expert fit, grown with a spring that ties every atom to it.
+
+    Regions of the gate form before any of them saturates.  The spring adds ``s n (theta - c)' M
+    (theta - c) / 2`` to minus the log-likelihood, c the one-expert fit in every atom and M the
+    mean squares of predictors, with s log-uniform within ten times `spring`.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    noise : float
+        Standard deviation of the predictors around the one-expert fit, see `SplitStarts`.
+    spring : float
+        Stiffness for each row.
+    steps : int
+        Steps that each grows.
+    threads : int or None
+        Threads over starts; all cores for None.  The starts do not depend on it.
+
+    Notes
+    -----
+    A penalty that is let go is a homotopy, as deterministic annealing is (Ueda and Nakano 1998).
+    """
+
+    count: int = 1
+    noise: float = 0.1
+    spring: float = 1e-3
+    steps: int = 12
+    threads: int | None = 1
+    name: str = "spring"
+    in_user_units: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        positive_int("starts: spring", self.count, maximum=MOST_STARTS)
+        positive_int("steps", self.steps)
+        for key in ("noise", "spring"):
+            real_in(f"starts: {key}", getattr(self, key), 0.0, open_low=True)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        return self.grown(problem, SplitStarts(self.count, self.noise).draw(problem, rng), rng)
+
+    def grown(self, problem: Problem, points: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Where points (m, P) come with the spring; sums of squares have none."""
+        points = into_box(problem.family, points)
+        if problem.family.is_regression or not len(points):
+            return points
+        centre = one_expert(problem)
+        unit = self.spring * problem.data.weight.sum() * problem.metric(centre)
+        springs = 10.0 ** rng.uniform(-1.0, 1.0, len(points))
+        sprung: list[Problem] = [
+            SprungProblem(problem.family, problem.data, spring=(centre, s * unit)) for s in springs
+        ]
+        return np.array([theta for theta, _ in climbed(sprung, points, self.steps, self.threads)])
+
+
+@dataclass(frozen=True)
+class GrownStarts:
+    """A fit with fewer experts, of which one is split, or that gets a fresh one, as in `Moves`.
+
+    Parameters
+    ----------
+    family : Family
+        That of the smaller fit.
+    theta : ndarray of shape (P,)
+        Its parameters, in the coordinates in which the larger one is fitted.
+    count : int, optional
+        Number of starts; four for each expert by default.
+    """
+
+    family: Family
+    theta: FloatArray = field(repr=False)
+    count: int | None = None
+    name: str = "grown"
+    in_user_units: ClassVar[bool] = False
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        family, (atoms, shared) = problem.family, self.family.split(self.theta)
+        more = family.n_experts - len(atoms)
+        theta = family.join(np.vstack([atoms, *[atoms[-1:]] * more]), shared)
+        count, last = self.count or 4 * family.n_experts, family.n_experts - 1
+        return moves(problem, into_box(family, theta[None])[0], count, rng, last)
+
+
+def near_planes(family: Family) -> StartRule:
+    """What looks for experts near planes: narrow ones of numbers, of classes the nearest."""
+    if family.is_regression:  # sums of squares have no memberships
+        return RandomStarts()
+    return PlaneStarts(steps=30) if family.likelihood.support is None else LineStarts(steps=3)
+
+
+def moves(
+    problem: Problem, theta: FloatArray, count: int, rng: np.random.Generator, which: Any = None
+) -> FloatArray:
+    """Parameters (count, P) with an atom of theta fresh, a copy of another, or parted from one.
+
+    Each atom in turn, or always `which`.
+    """
+    family, rule = problem.family, near_planes(problem.family)
+    every = np.arange(family.n_experts)
+    gone = rng.permutation(np.resize(every, count)) if which is None else np.full(count, which)
+    pairs = [[g, rng.choice(np.delete(every, g))] for g in gone]
+    parted = np.empty((0, family.n_params))
+    if isinstance(rule, PlaneStarts):
+        parted = rule.parted(problem, theta, pairs[: count // 2], rng)
+        pairs = pairs[count // 2 :]
+    noise = predictor_noise(problem, rng, len(pairs))
+    moved = np.empty_like(noise)
+    before, shared = family.split(theta)
+    fresh = family.split(one_expert(problem))[0]
+    for j, pair in enumerate(pairs):
+        atoms, drawn = before.copy(), 0.5 * family.split(noise[j])[0]
+        g, other = pair
+        if j % 2:
+            atoms[g] = fresh[g] + drawn[g]
+        else:
+            atoms[g] = atoms[other]
+            if family.mass_column is not None:
+                atoms[pair, family.mass_column] -= np.log(2.0)
+            atoms[pair] += drawn[pair]
+        moved[j] = family.join(atoms, shared)
+    moved[1::2] = SpringStarts().grown(problem, moved[1::2], rng)
+    return np.vstack([moved, parted])

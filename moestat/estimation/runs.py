@@ -1,0 +1,112 @@
+"""Runs of a search from starts, on a part of the rows, and how many heights they have come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.estimation.progress import keep
+from moestat.estimation.starts import (
+    into_box,
+)
+from moestat.model.family import Family
+from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
+from moestat.solvers.bfgs import bfgs_steps
+from moestat.solvers.collapse import collapsed_atoms
+from moestat.solvers.driver import drive
+from moestat.solvers.least_squares.base import LeastSquaresSolver
+from moestat.solvers.problem import Iteration, Objective, Problem
+from moestat.solvers.quasi_newton import MANY
+from moestat.solvers.trust_region.newton_loop import newton_steps
+
+TO_THE_END = 300  # steps of a run that nothing cuts off
+SAME_HEIGHT = 1e-2  # in natural-log units
+_BFGS = 4  # steps of BFGS in place of one by a Hessian
+
+Ended = tuple[FloatArray, float]
+"""Parameters (P,) of a run, and its log-likelihood; -inf with a collapsed atom."""
+
+
+def least_squares(family: Family) -> LeastSquaresSolver:
+    """Ended by Hessians where they are small and exist, else by gradients alone."""
+    by_hessians = family.n_params <= MANY and not family.has_kinked_mean
+    return NewtonSquares() if by_hessians else GaussNewtonBFGS()
+
+
+def heights(ends: Sequence[Ended]) -> tuple[list[FloatArray], list[int]]:
+    """Parameters of one end at each height, the highest first, and how many ended there."""
+    kept: list[FloatArray] = []
+    counts: list[int] = []
+    last = np.inf
+    for theta, height in sorted(ends, key=lambda run: -run[1]):
+        if kept and last - height <= SAME_HEIGHT:
+            counts[-1] += 1
+        else:
+            kept, counts, last = [*kept, theta], [*counts, 1], height
+    return kept, counts
+
+
+def unseen(ends: Sequence[Ended]) -> float:
+    """Expected share of maxima that none has seen, Boender and Rinnooy Kan (1987)."""
+    runs, several = len(ends), len(heights(ends)[0])
+    return several * (several + 1) / (runs * (runs - 1)) if runs > 1 else 1.0
+
+
+def climbed(
+    problems: Sequence[Problem], points: FloatArray, steps: int, threads: int | None
+) -> list[Ended]:
+    """Where points (m, P) of problems are after so many steps."""
+    runs = zip(problems, points, strict=True)
+    return drive([_iteration(problem, start, steps) for problem, start in runs], problems, threads)
+
+
+def ended(problem: Problem, points: FloatArray, steps: int, threads: int | None) -> list[Ended]:
+    """Where points (m, P) are after so many steps, best first."""
+    starts = into_box(problem.family, points)
+    # Starts have seen other rows: previews would only lead back.
+    runs = [replace(problem.restart(), seen=problem.data.size) for _ in starts]
+    ends = climbed(runs, starts, steps, threads)
+    # Where all atoms have collapsed the data lie on as many lines: that is no spike.
+    k = problem.family.n_experts
+    sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
+    judged = [(end[0], end[1] if ok else -np.inf) for end, ok in zip(ends, sound, strict=True)]
+    keep(judged, steps, problem.data.size)
+    return sorted(judged, key=lambda run: -run[1])
+
+
+def some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
+    """The problem on so many rows, drawn by their weights, or on points that stand for all."""
+    data = problem.data
+    if data.size <= most:
+        return problem
+    standing = [level for level in data.levels[:-1] if not level.preview]
+    if standing:
+        return problem.replace_data(standing[-1])
+    units = data.units
+    count, weight = max(1, most * units.size // data.size), np.zeros(units.size)
+    if np.ptp(units) == 0.0:
+        weight[rng.choice(units.size, count, replace=False)] = 1.0
+    else:
+        np.add.at(weight, rng.choice(units.size, count, p=units / units.sum()), 1.0)
+    return problem.replace_data(data.reweighted(weight))
+
+
+def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[Ended]:
+    """A run of so many steps, by the kind of derivatives that a fit would take."""
+    family = problem.family
+    if family.has_jumps:
+        ran = yield from newton_steps(problem, Objective.OBSERVED, start, 1e-6, steps)
+        return ran.theta, -ran.value
+    if family.is_regression:
+        solver = replace(least_squares(family), max_iterations=steps)
+        solution = yield from solver.steps(problem, start)
+        return solution.theta, solution.log_likelihood
+    near = 0.1 * SAME_HEIGHT
+    if family.n_params > MANY:
+        end, here, _ = yield from bfgs_steps(problem, start, -1, _BFGS * steps, near)
+        return end, -here.value
+    end, here, *_ = yield from Newton(near, steps).climb(problem, start)
+    return end, -here.value

@@ -1,0 +1,32 @@
+"""Start rules: where the solvers begin.  A new rule is one class, and a line of `table.py`."""
+
+from moestat.estimation.starts.clusters import ClusterStarts, SoftClusterStarts
+from moestat.estimation.starts.given import GivenStarts, MeasureStarts, TruthStarts
+from moestat.estimation.starts.noise import RandomStarts, SplitStarts
+from moestat.estimation.starts.planes import LineStarts, PlaneStarts
+from moestat.estimation.starts.scale import (
+    MOST_STARTS,
+    StartRule,
+    into_box,
+    one_expert,
+    predictor_noise,
+)
+from moestat.estimation.starts.table import make_starts
+
+__all__ = [
+    "MOST_STARTS",
+    "ClusterStarts",
+    "GivenStarts",
+    "LineStarts",
+    "MeasureStarts",
+    "PlaneStarts",
+    "RandomStarts",
+    "SoftClusterStarts",
+    "SplitStarts",
+    "StartRule",
+    "TruthStarts",
+    "into_box",
+    "make_starts",
+    "one_expert",
+    "predictor_noise",
+]

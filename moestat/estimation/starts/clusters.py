@@ -1,0 +1,161 @@
+"""Starts from clusters of the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from moestat.base.door import doors
+from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int
+from moestat.estimation.starts.scale import MOST_STARTS, Scale
+from moestat.model.family import Family
+from moestat.solvers.driver import drive
+from moestat.solvers.problem import Objective, Problem, Sample
+from moestat.solvers.trust_region.newton_loop import newton_steps
+
+_CLUSTERED, _STEPS = 2000, 15
+
+
+@doors
+@dataclass(frozen=True)
+class ClusterStarts:
+    """The complete-data fit to clusters of the samples.
+
+    Seeds are drawn as in k-means++ (Arthur and Vassilvitskii 2007) from the standardised inputs
+    and continuous response; every sample belongs to its nearest seed, and gate and experts are
+    fitted to these memberships by Newton steps.  At most 2000 samples are looked at;
+    weighted ones are drawn by their weights.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    steps : int
+        Newton steps of each at most.
+    threads : int or None
+        Threads over starts; all cores for None.  The starts do not depend on it.
+    """
+
+    count: int = 1
+    steps: int = _STEPS
+    threads: int | None = 1
+    name: str = "cluster"
+    in_user_units: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        positive_int(f"starts: {self.name}", self.count, maximum=MOST_STARTS)
+        positive_int("steps", self.steps)
+        if self.threads is not None:
+            positive_int("threads", self.threads)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        scale, points = self.looked_at(problem, rng)
+        found = [self.memberships(points, problem.family, rng) for _ in range(self.count)]
+        return self.fitted(scale, found, rng)
+
+    def looked_at(self, problem: Problem, rng: np.random.Generator) -> tuple[Scale, FloatArray]:
+        """The samples that are looked at, of weight 1, and where they are (q, n)."""
+        family, data = problem.family, problem.data
+        if data.begin is not None:
+            at = np.flatnonzero(data.owner <= data.owner[:_CLUSTERED].max())
+        elif np.ptp(data.weight) == 0.0:
+            at = rng.permutation(data.size)[:_CLUSTERED]
+        else:
+            at = rng.choice(data.size, _CLUSTERED, p=data.weight / data.weight.sum())
+        some = Problem(family, Sample(data.X[:, at].copy(), data.y[at].copy(), np.ones(at.size)))
+        scale = Scale(some)
+        points = self.places(scale)
+        if data.begin is not None:
+            # Rows of a group are where its mean is.
+            owner = data.owner[at]
+            size = np.bincount(owner)
+            points = np.array([(np.bincount(owner, row) / size)[owner] for row in points])
+        return scale, points
+
+    def fitted(
+        self,
+        scale: Scale,
+        memberships: Sequence[FloatArray],
+        rng: np.random.Generator,
+        near: FloatArray | None = None,
+    ) -> FloatArray:
+        """The complete-data fits (m, P) to memberships, (k, n) each, from a middle or near (P,)."""
+        family, problems, iterations = scale.problem.family, list[Problem](), list[Any]()
+        for share in memberships:
+            origin = scale.centre(family) if near is None else near.copy()
+            if family.expert.block is not None:
+                origin += scale.noise(family, rng)[0]
+            origin = family.feasible(family.pin(origin))
+            own = scale.problem.restart()
+            own.assign(share)
+            steps = newton_steps(
+                own,
+                Objective.COMPLETE,
+                origin,
+                tolerance=1e-3,
+                max_iterations=self.steps,
+                bounds=(own.metric(origin), family.lower, family.upper),
+            )
+            problems.append(own)
+            iterations.append(steps)
+        return np.array([end.theta for end in drive(iterations, problems, self.threads)])
+
+    def places(self, scale: Scale) -> FloatArray:
+        """Where samples are (q, n): standardised inputs and a continuous response."""
+        points, family = scale.standardised, scale.problem.family
+        if family.likelihood.support is None:
+            mean, deviation = scale.response
+            points = np.vstack([points, (np.real(scale.problem.data.y) - mean) / deviation])
+        return points
+
+    def memberships(
+        self, points: FloatArray, family: Family, rng: np.random.Generator
+    ) -> FloatArray:
+        """One row per atom, 1 for the points (q, n) nearest to its k-means++ seed, else 0."""
+        n, k = points.shape[1], family.n_experts
+        distance = np.full((k, n), np.inf)
+        chance = np.full(n, 1.0 / n)
+        for i in range(k):
+            seed = points[:, rng.choice(n, p=chance)]
+            distance[i] = np.sum((points - seed[:, None]) ** 2, axis=0)
+            nearest = distance.min(axis=0)
+            total = nearest.sum()
+            chance = nearest / total if total > 0.0 else np.full(n, 1.0 / n)
+        return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
+
+
+@doors
+@dataclass(frozen=True)
+class SoftClusterStarts(ClusterStarts):
+    """The complete-data fit to soft clusters of the samples.
+
+    As `ClusterStarts`, with seeds that are k samples drawn at random, and memberships in proportion
+    to ``exp(-s |z - c|^2)`` at a squared distance from the seed c; s is log-uniform on [1/4, 4].
+    Every atom then has samples of all classes, which hard clusters of inputs need not have.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    steps : int
+        Newton steps of each at most.
+    threads : int or None
+        Threads over starts; all cores for None.  The starts do not depend on it.
+    """
+
+    name: str = "soft cluster"
+
+    def memberships(
+        self, points: FloatArray, family: Family, rng: np.random.Generator
+    ) -> FloatArray:
+        """One row per atom, which sum to 1 over the atoms."""
+        seeds = points[:, rng.choice(points.shape[1], family.n_experts, replace=False)]
+        sharpness = 4.0 ** rng.uniform(-1.0, 1.0)
+        score = -sharpness * np.sum((points[:, None] - seeds[:, :, None]) ** 2, axis=0)
+        share = np.exp(score - score.max(axis=0))
+        return share / share.sum(axis=0)

@@ -1,0 +1,150 @@
+"""Starts from samples near planes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.estimation.starts.clusters import ClusterStarts
+from moestat.estimation.starts.scale import Scale
+from moestat.model.family import Family
+from moestat.solvers.problem import Problem
+
+_PLANES, _WIDTHS, _SCORED = 10, 3.0 ** -np.arange(6), 200  # widths of standard deviations
+
+
+@dataclass(frozen=True)
+class LineStarts(ClusterStarts):
+    """The complete-data fit to samples near random lines, or planes.
+
+    Each of k planes is that through as many samples, drawn at random, as it has coefficients, and
+    every sample belongs to the nearest one; of classes the planes are of their indicators.  So
+    experts may cross.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    steps : int
+        Newton steps of each at most.
+    threads : int or None
+        Threads over starts; all cores for None.  The starts do not depend on it.
+
+    Notes
+    -----
+    Elemental sets, as of Rousseeuw and Leroy (1987).
+    """
+
+    name: str = "line"
+
+    def places(self, scale: Scale) -> FloatArray:
+        """Standardised inputs with a first row of ones, and responses, one above the other."""
+        family, y = scale.problem.family, np.real(scale.problem.data.y)
+        if family.likelihood.support is None:
+            response = ((y - scale.response[0]) / scale.response[1])[None]
+        else:
+            response = (y == np.arange(family.n_classes)[:, None]).astype(np.float64)
+        return np.vstack([np.ones_like(response[:1]), scale.standardised, response])
+
+    def memberships(
+        self, points: FloatArray, family: Family, rng: np.random.Generator
+    ) -> FloatArray:
+        """One row per atom, 1 for the samples nearest to its plane, else 0."""
+        inputs, response = _parts(points, family)
+        (n, size), k = inputs.shape, family.n_experts
+        drawn = np.array([rng.choice(n, size, replace=n < size) for _ in range(k)])
+        slopes = np.linalg.pinv(inputs[drawn]) @ response[drawn]
+        distance = np.sum((response - inputs @ slopes) ** 2, axis=2)
+        return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class PlaneStarts(LineStarts):
+    """The complete-data fit to samples near planes, sought one after the other.
+
+    Of some planes, each through as many samples drawn at random as it has coefficients, and some
+    widths around each, that is taken which best tells samples from the plane of all of them; the
+    next one is sought among what it leaves.  So an expert may lie close to few samples, which
+    neither a cluster nor the nearest of random planes shows.
+
+    Parameters
+    ----------
+    count : int
+        Number of starts.
+    steps : int
+        Newton steps of each at most.
+    threads : int or None
+        Threads over starts; all cores for None.  The starts do not depend on it.
+
+    Notes
+    -----
+    A mixture that grows by an expert at a time, as of Verbeek, Vlassis and Krose (2003), from
+    elemental sets, as of Rousseeuw and Leroy (1987).
+    """
+
+    name: str = "plane"
+
+    def memberships(
+        self, points: FloatArray, family: Family, rng: np.random.Generator
+    ) -> FloatArray:
+        """One row per atom, which sum to 1 over the atoms."""
+        inputs, response = _parts(points, family)
+        rest, shares = np.ones(len(inputs)), list[FloatArray]()
+        for left in range(family.n_experts, 1, -1):
+            near = _near_a_plane(inputs, response, rest, 1.0 / left, rng)
+            shares.append(rest * near)
+            rest = np.maximum(rest - shares[-1], np.finfo(float).tiny)
+        found = np.array([*shares, rest])
+        return found / found.sum(axis=0)
+
+    def parted(
+        self, problem: Problem, theta: FloatArray, pairs: Sequence[Any], rng: np.random.Generator
+    ) -> FloatArray:
+        """Starting values (m, P) in which pairs of theta's experts part their samples anew."""
+        scale, points = self.looked_at(problem, rng)
+        inputs, response = _parts(points, problem.family)
+        data, found = scale.problem.data, list[FloatArray]()
+        before = problem.family.rowwise(theta, data.X, data.y)[1]
+        for g, h in pairs:
+            share, both = before.copy(), np.maximum(before[g] + before[h], np.finfo(float).tiny)
+            share[g] = both * _near_a_plane(inputs, response, both, 0.5, rng)
+            share[h] = both - share[g]
+            found.append(share)
+        return self.fitted(scale, found, rng, theta)
+
+
+def _parts(points: FloatArray, family: Family) -> tuple[FloatArray, FloatArray]:
+    """Inputs (n, 1 + d) and responses (n, q) of samples."""
+    size = 1 + family.n_features
+    return points[:size].T, points[size:].T
+
+
+def _near_a_plane(
+    inputs: FloatArray,
+    response: FloatArray,
+    weight: FloatArray,
+    share: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Probabilities (n,) of rows to be near the best of some planes, not about that of all."""
+    root = np.sqrt(weight)[:, None]
+    common = np.linalg.lstsq(inputs * root, response * root, rcond=None)[0]
+    chance, q = weight / weight.sum(), response.shape[1]
+    squares = np.sum((response - inputs @ common) ** 2, axis=1)
+    level = max(float(chance @ squares) / q, np.finfo(float).tiny)
+    drawn = rng.choice(len(inputs), (_PLANES, inputs.shape[1]), p=chance)
+    planes = np.linalg.pinv(inputs[drawn]) @ response[drawn]
+
+    def odds(planes: FloatArray, widths: FloatArray, at: Any) -> FloatArray:
+        distance = np.sum((response[at] - inputs[at] @ planes) ** 2, axis=-1)
+        bent = 0.5 * (squares[at] - distance / widths**2) / level
+        return bent - q * np.log(widths) + np.log(share / (1.0 - share))
+
+    few = slice(_SCORED)
+    gain = np.maximum(0.0, odds(planes, _WIDTHS[:, None, None], few)) @ weight[few]
+    width, plane = np.unravel_index(np.argmax(gain), gain.shape)
+    return np.exp(-np.logaddexp(0.0, -odds(planes[plane], _WIDTHS[width], slice(None))))

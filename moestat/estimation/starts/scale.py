@@ -1,0 +1,170 @@
+"""Typical sizes of the predictors of a problem, and what start rules make of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from moestat.base.door import door
+from moestat.base.types import FloatArray
+from moestat.model.family import Family
+from moestat.solvers import GaussNewtonBFGS, Newton
+from moestat.solvers.driver import drive
+from moestat.solvers.problem import Problem
+
+MOST_STARTS = 100_000
+"""Starts of one rule: a small fit from so many takes a quarter of a minute, others days."""
+
+
+class StartRule(Protocol):
+    """A rule that draws starting values for a problem.
+
+    One with `in_user_units` knows parameters in the user's units, and is shown the data in them.
+    """
+
+    in_user_units: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """What the certificate calls its starts."""
+        ...
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P), not yet put into the box."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Typical sizes of the predictors of a problem: where starts are drawn."""
+
+    problem: Problem
+
+    @cached_property
+    def inputs(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of each input, 1 for a constant one, shapes (d,)."""
+        X, weight = self.problem.data.X, self.problem.data.weight
+        centre = np.average(X, axis=1, weights=weight)
+        deviation = np.sqrt(np.average((X.T - centre) ** 2, axis=0, weights=weight))
+        deviation[deviation == 0.0] = 1.0
+        return centre, deviation
+
+    @property
+    def standardised(self) -> FloatArray:
+        """Inputs (d, n) with mean 0 and standard deviation 1; constant ones are 0."""
+        centre, spread = self.inputs
+        return (self.problem.data.X - centre[:, None]) / np.maximum(spread, 1e-12)[:, None]
+
+    @cached_property
+    def features(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of inputs and products, shapes (d + d (d + 1) / 2,)."""
+        X, weight = self.problem.data.X, self.problem.data.weight
+        rows, columns = np.triu_indices(X.shape[0])
+        scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
+        pairs = zip(scale, rows, columns, strict=True)
+        moments = []
+        for feature in (*X, *(s * X[i] * X[j] for s, i, j in pairs)):
+            mean = np.average(feature, weights=weight)
+            moments.append((mean, np.sqrt(np.average((feature - mean) ** 2, weights=weight))))
+        centre, spread = np.array(moments).T
+        return centre, spread
+
+    @cached_property
+    def response(self) -> tuple[float, float]:
+        """Mean and standard deviation of a continuous response; 0 and 1 for classes."""
+        if self.problem.family.likelihood.support is not None:
+            return 0.0, 1.0
+        level, weight = self.problem.family.likelihood.level, self.problem.data.weight
+        y = level(self.problem.data.y)
+        centre = float(np.average(y, weights=weight))
+        return centre, float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
+
+    @cached_property
+    def predictor(self) -> tuple[float, float]:
+        """Typical predictor of the mean, and the unit in which predictors differ."""
+        link = self.problem.family.likelihood.link
+        if link is None:
+            return self.response
+        return float(link(max(self.response[0], np.finfo(float).tiny))), 1.0
+
+    def centre(self, family: Family) -> FloatArray:
+        """Middle of the parameters (P,): places in x, means and logarithms of variances."""
+        theta = np.zeros(family.n_params)
+        mean, deviation = self.predictor
+        for (_, c), first in np.ndenumerate(family.index):
+            channel = family.channels[c]
+            if channel.axis is not None:
+                theta[first] = self.inputs[0][channel.axis]
+            elif channel.intercept in family.likelihood.shapes:
+                theta[first] = 0.5 * (family.lower[first] + family.upper[first])
+            elif channel.log:
+                theta[first] = 2.0 * np.log(deviation)
+            elif channel.response and channel.slope is not None:
+                theta[first] = mean
+        return theta
+
+    def noise(self, family: Family, rng: np.random.Generator, count: int = 1) -> FloatArray:
+        """Parameters (count, P) of random predictors around 0.
+
+        Each channel is standard normal at the centre of the inputs and changes by a normal
+        amount, of standard deviation 2, per standard deviation of each input, in units of the
+        response where it has them.  A quadratic channel changes so for all its features together.
+        """
+        drawn = rng.standard_normal((count, family.n_experts * int(family.width.sum())))
+        theta = np.empty((count, family.n_params))
+        quadratic = any(channel.products is not None for channel in family.channels)
+        centre, spread = self.features if quadratic else self.inputs
+        spread, used = np.maximum(spread, 1e-12), 0
+        for (_, c), first in np.ndenumerate(family.index):
+            channel, last = family.channels[c], family.width[c] - 1
+            unit = self.predictor[1] if channel.response and not channel.log else 1.0
+            at = slice(family.offset[c] - 1, family.offset[c] - 1 + last)
+            slope = unit * drawn[:, used : used + last] * 2.0 / spread[at]
+            if channel.products is not None:
+                slope /= np.sqrt(last)
+            theta[:, first] = unit * drawn[:, used + last] - slope @ centre[at]
+            theta[:, first + 1 : first + 1 + last] = slope
+            if channel.axis is not None:
+                theta[:, first] *= 2.0 * spread[channel.axis]
+            used += last + 1
+        return theta
+
+
+@door()
+def predictor_noise(problem: Problem, rng: np.random.Generator, count: int) -> FloatArray:
+    """Parameters (count, P) of random predictors around 0, in the units of a problem."""
+    return Scale(problem).noise(problem.family, rng, count)
+
+
+@door()
+def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> FloatArray:
+    """Parameters (P,) of which every atom is the one-expert fit.
+
+    Random numbers are for experts whose coefficients 0 are a saddle point.
+    """
+    family, scale = problem.family, Scale(problem)
+    known = problem.data.memory.get("one expert")
+    if known is not None and known[0] is family:
+        return known[1]
+    single = Problem(family.with_experts(1), problem.data)
+    origin = scale.centre(single.family)
+    if single.family.expert.block is not None:
+        origin += scale.noise(single.family, rng or np.random.default_rng(0))[0]
+    origin = single.family.feasible(origin)
+    solver = GaussNewtonBFGS() if family.is_regression else Newton()
+    (solution,) = drive([solver.steps(single, origin)], [single], threads=1)
+    atom, shared = single.family.split(solution.theta)
+    centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
+    if single.family.expert.block is None:
+        problem.data.memory["one expert"] = family, centre
+    return centre
+
+
+@door()
+def into_box(family: Family, starts: FloatArray) -> FloatArray:
+    """Starting values (count, P) inside bounds and constraints of the family."""
+    pinned = np.array([family.pin(start) for start in starts])
+    return np.array([family.feasible(start) for start in pinned]).reshape(-1, family.n_params)
