@@ -189,7 +189,7 @@ def _response_lattice(
         parts: list[IntArray] = [np.arange(a, b + 1) for a, b in ends]
         values = np.unique(np.concatenate(parts))
         owner.append(np.full(values.size, j))
-        y.append(values * float(h))
+        y.append(h * values.astype(np.float64))
     return np.concatenate(owner), np.concatenate(y), h
 
 

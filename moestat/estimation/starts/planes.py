@@ -14,7 +14,8 @@ from moestat.estimation.starts.scale import Scale
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
 
-_PLANES, _WIDTHS, _SCORED = 10, 3.0 ** -np.arange(6), 200  # widths of standard deviations
+_PLANES, _SCORED = 10, 200  # planes that are tried, and rows by which they are judged
+_WIDTHS: FloatArray = np.geomspace(1.0, 3.0**-5, 6)  # in standard deviations about the plane of all
 
 
 @dataclass(frozen=True)
