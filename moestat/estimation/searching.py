@@ -168,8 +168,12 @@ class Race:
             times *= self.kept
             points = np.array([theta for theta, _ in ends[: -(-len(ends) // self.kept)]])
             ends = ended(self.part(problem, rng, times), points, self.steps, self.threads)
-        points = np.array([theta for theta, _ in ends[:_FINALISTS]])
-        return ended(problem, points, TO_THE_END, self.threads)
+        while True:
+            points, ends = np.array([theta for theta, _ in ends[:_FINALISTS]]), ends[_FINALISTS:]
+            final = ended(problem, points, TO_THE_END, self.threads)
+            # Where ties draw the leaders to spikes a sound end may be among those behind them.
+            if np.isfinite(final[0][1]) or not ends:
+                return final
 
 
 @dataclass(frozen=True)

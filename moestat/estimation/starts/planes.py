@@ -140,12 +140,18 @@ def _near_a_plane(
     drawn = rng.choice(len(inputs), (_PLANES, inputs.shape[1]), p=chance)
     planes = np.linalg.pinv(inputs[drawn]) @ response[drawn]
 
-    def odds(planes: FloatArray, widths: FloatArray, at: Any) -> FloatArray:
-        distance = np.sum((response[at] - inputs[at] @ planes) ** 2, axis=-1)
-        bent = 0.5 * (squares[at] - distance / widths**2) / level
-        return bent - q * np.log(widths) + np.log(share / (1.0 - share))
+    def odds(distance: FloatArray, width: Any, squares: FloatArray) -> FloatArray:
+        bent = 0.5 * (squares - distance / width**2) / level
+        return bent - q * np.log(width) + np.log(share / (1.0 - share))
 
-    few = slice(_SCORED)
-    gain = np.maximum(0.0, odds(planes, _WIDTHS[:, None, None], few)) @ weight[few]
+    few, widths = slice(_SCORED), _WIDTHS[:, None, None]
+    distance = np.sum((response[few] - inputs[few] @ planes) ** 2, axis=2)
+    near = np.maximum(0.0, odds(distance, widths, squares[few]))
+    inside = (near > 0.0) * weight[few]
+    # Rows that lie nearer than a width tells are ties, or those that the plane was drawn through.
+    spread = np.sum(inside * distance, axis=2) / np.maximum(inside.sum(axis=2), 1e-300)
+    tied = spread < 0.25 * q * level * _WIDTHS[:, None] ** 2
+    gain = np.where(tied, 0.0, near @ weight[few])
     width, plane = np.unravel_index(np.argmax(gain), gain.shape)
-    return np.exp(-np.logaddexp(0.0, -odds(planes[plane], _WIDTHS[width], slice(None))))
+    distance = np.sum((response - inputs @ planes[plane]) ** 2, axis=1)
+    return np.exp(-np.logaddexp(0.0, -odds(distance, _WIDTHS[width], squares)))
