@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,8 +80,8 @@ class Units:
         Blocks measured in that common scale.
     shift_response, scale_response : bool
         Whether it is closed under the shift c and the scale u of a continuous response.
-    level : str or None
-        Block to which c is added.
+    level : str, tuple of str or None
+        Block, or blocks of several responses, to which c is added.
     powers : mapping
         Block of a channel's intercept -> power of u that the channel is proportional to.
     """
@@ -91,8 +91,12 @@ class Units:
     lengths: tuple[str, ...] = ()
     shift_response: bool = True
     scale_response: bool = True
-    level: str | None = None
+    level: str | tuple[str, ...] | None = None
     powers: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def is_level(self, block: str) -> bool:
+        """Whether c is added to a block."""
+        return block in self.level if isinstance(self.level, tuple) else block == self.level
 
 
 @dataclass(frozen=True)
@@ -310,6 +314,8 @@ class Likelihood:
         Options that made this variant of the likelihood.
     configure : callable or None
         ``configure(**options)``: another variant; None for a likelihood without options.
+    parts : tuple of Part
+        Of several responses each with its own likelihood; empty for one response.
     """
 
     name: str
@@ -319,7 +325,7 @@ class Likelihood:
     encode: Callable[..., Any] = field(repr=False)
     decode: Callable[..., Any] = field(repr=False)
     draw: Callable[..., Any] = field(repr=False)
-    dtype: type = field(repr=False)
+    dtype: Any = field(repr=False)
     support: Callable[[int], IntArray] | None = field(default=None, repr=False)
     reference: Callable[..., Any] | None = field(default=None, repr=False)
     typical: Callable[..., Mapping[str, Any]] = field(default=_nothing_typical, repr=False)
@@ -340,14 +346,101 @@ class Likelihood:
     limits: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     configure: Callable[..., Likelihood] | None = field(default=None, repr=False)
+    parts: tuple[Part, ...] = ()
 
     def level(self, y: Any) -> FloatArray:
-        """Encoded responses (n,) as numbers: a bound of a censored one, a share of trials."""
+        """Encoded responses (n,) as numbers: a bound of a censored one, a share of trials.
+
+        Several responses of a row are (R, n).
+        """
+        if self.parts:
+            return np.array([one.likelihood.level(y[one.field]) for one in self.parts])
         return np.real(y) if self.given is None else np.real(y) / np.imag(y)
 
     @property
-    def inside(self) -> complex:
+    def laws(self) -> tuple[Likelihood, ...]:
+        """The likelihood of each response."""
+        return tuple(one.likelihood for one in self.parts) or (self,)
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Blocks that options set."""
+        parts = (one.block(name) for one in self.parts for name in one.likelihood.options)
+        return frozenset([*self.options, *parts])
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """Blocks of scales whose lower bound only a degenerate atom reaches."""
+        if not self.parts:
+            return () if self.collapse is None else (self.collapse,)
+        shared = {channel.intercept for channel in self.channels if channel.shared}
+        own = [one.block(name) for one in self.parts for name in one.likelihood.scales]
+        return tuple(name for name in own if name not in shared)
+
+    def by_expert(self, blocks: Mapping[str, Any], n_experts: int) -> dict[str, Any]:
+        """The blocks, with an axis of experts where all share one parameter, such as a variance."""
+        own = {
+            channel.intercept: np.broadcast_to(blocks[channel.intercept], n_experts)
+            for channel in self.channels
+            if channel.component is None and channel.intercept not in self.options
+        }
+        return {**blocks, **own}
+
+    @property
+    def inside(self) -> Any:
         """A response that the law allows."""
+        if self.parts:
+            return np.array(tuple(one.likelihood.inside for one in self.parts), dtype=self.dtype)
         low, high = self.ends
         known = 0.0 if low == -np.inf else min(low + 1.0, 0.5 * (low + high))
         return known if self.dtype is not np.complex128 else complex(known, known)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of several responses of a row.
+
+    Parameters
+    ----------
+    name : str
+        What it is called; blocks of its parameters end with it.
+    position : int
+        Its place among the responses, from 0.
+    likelihood : Likelihood
+        Its likelihood.
+    n_classes : int
+        Number of its classes; 1 for numbers.
+    """
+
+    name: str
+    position: int
+    likelihood: Likelihood
+    n_classes: int
+
+    @property
+    def field(self) -> str:
+        """Its field in an encoded record."""
+        return f"r{self.position}"
+
+    @property
+    def n_responses(self) -> int | None:
+        """Length of its vector of predictors; None when it is a scalar."""
+        return self.likelihood.n_responses(self.n_classes)
+
+    @property
+    def n_predictors(self) -> int:
+        """Number of predictors that the expert supplies."""
+        return 1 if self.n_responses is None else self.n_responses
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels, the expert's and its own."""
+        return self.n_predictors + len(self.likelihood.channels)
+
+    def block(self, name: str) -> str:
+        """The name that a block has in the family of all responses."""
+        return f"{name}_{self.name}"
+
+    def blocks(self, names: Iterable[str]) -> dict[str, str]:
+        """The names that blocks have there."""
+        return {name: self.block(name) for name in names}

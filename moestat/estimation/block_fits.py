@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.registry import configured
 from moestat.base.types import FloatArray
 from moestat.base.validate import (
     as_floats,
@@ -42,7 +41,7 @@ from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import StartRule
 from moestat.model.axes import family
 from moestat.model.family import Family
-from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.joint import as_likelihood
 from moestat.model.units import DataUnits
 from moestat.solvers import Newton
 from moestat.solvers.driver import ONE_THREAD
@@ -415,7 +414,9 @@ def _fit(
 ) -> MoEResults:
     """The fit to blocks; arguments are those of `fit_blocks`, checked."""
     by_name = not isinstance(model, Family)
-    likelihood = configured(LIKELIHOODS, model) if by_name else model.likelihood
+    likelihood = as_likelihood(model) if by_name else model.likelihood
+    if likelihood.parts:
+        raise ValueError("fit_blocks: blocks have one response each; fit reads several at once")
     began = time.perf_counter()
     looks, search = generator.spawn(2)
     sizes = None if by_name else model.n_features

@@ -115,10 +115,10 @@ def _coefficients(found: Sequence[Sequence[Estimate]]) -> list[Row]:
         # Scales come last, whichever model has them.
         labels = dict.fromkeys(label for members in own for label in members)
         labels = sorted(labels, key=lambda label: label.startswith("log "))
-        part, expert, outcome = place
+        part, expert, equation = place
         whose = "all experts" if expert is None else f"expert {expert}"
         heading = f"Gate: {whose}" if part == "gate" else whose.capitalize()
-        rows.append(Row((heading if outcome is None else f"{heading}: {outcome}",), heading=True))
+        rows.append(Row((heading if equation is None else f"{heading}: {equation}",), heading=True))
         for label in labels:
             rows.append(Row((label, *(_cell(members.get(label)) for members in own))))
     return rows

@@ -117,7 +117,10 @@ class Criteria(Predicting):
         if self.family.likelihood.support is not None:
             raise ValueError("classes have no R-squared; bic and plot_calibration speak of the fit")
         if np.ndim(self.rows.y) == 2:
-            raise ValueError("responses of two columns have no R-squared")
+            what = (
+                "several responses" if self.family.likelihood.parts else "responses of two columns"
+            )
+            raise ValueError(f"{what} have no R-squared")
         y = np.asarray(self.rows.y, dtype=np.float64)
         centre = np.average(y, weights=self.weight)
         left = self.weight @ (y - np.asarray(self.fittedvalues)) ** 2

@@ -11,10 +11,11 @@ import numpy as np
 
 from moestat.base.registry import configured
 from moestat.base.types import FloatArray, Likelihood
-from moestat.base.validate import as_weights, check_keywords
+from moestat.base.validate import as_weights, check_keywords, is_sequence
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.estimation.reading.inputs import Inputs, read_inputs
 from moestat.estimation.reading.labels import positions_of, read_labels
+from moestat.estimation.reading.responses import as_columns, encoded, read_responses
 from moestat.estimation.reading.table import (
     Column,
     as_column,
@@ -25,6 +26,7 @@ from moestat.estimation.reading.table import (
 from moestat.model.axes import family
 from moestat.model.constraints import named
 from moestat.model.family import Family
+from moestat.model.joint import as_likelihood
 from moestat.model.likelihoods import LIKELIHOODS
 
 __all__ = [
@@ -54,8 +56,8 @@ class Data:
     ----------
     X : ndarray of shape (n, d)
         Inputs, with 0 in columns that are constant.
-    y : ndarray of shape (n,)
-        Real responses, or positions of the labels in `classes`, from 1.
+    y : ndarray of shape (n,), or (n, R)
+        Real responses, or positions of the labels in `classes`, from 1; or several of these.
     weight : ndarray of shape (n,)
         Sample weights.
     features : tuple of str or None
@@ -63,7 +65,8 @@ class Data:
     response : str or None
         Name of the response.
     classes : ndarray of shape (K,) or None
-        Labels of the classes in order, the last one the reference; None for a continuous response.
+        Labels of the classes in order, the last one the reference; None for a continuous response;
+        of several responses a tuple of these.
     formula : FormulaInputs or None
         How inputs are made from a data frame; None for a fit without formula.
     index : pandas.Index or None
@@ -107,7 +110,7 @@ def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> N
 
 
 def read_data(
-    model: Family | str | Mapping[str, Any],
+    model: Family | str | Mapping[str, Any] | Sequence[Any],
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -121,8 +124,9 @@ def read_data(
 
     Parameters
     ----------
-    model : Family, str or mapping
-        The family, or the name of its likelihood, or its table; sizes are then those of the data.
+    model : Family, str, mapping or sequence
+        The family, or the name of its likelihood, or its table, or a list of these, one for each
+        of several responses; sizes are then those of the data.
     X : array_like, table or Inputs, of shape (n, d)
         Inputs; (n,) when d = 1.
     y : array_like or series of shape (n,) or (n, 1)
@@ -149,16 +153,19 @@ def read_data(
     by_name = _check_model(model, options)
     own: Any = model
     check_missing(missing)
+    law = model.likelihood if isinstance(model, Family) else as_likelihood(model)
     parts = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
     check_aligned(parts)
     inputs = X
     if not isinstance(X, Inputs):
         inputs = read_inputs(X, None if by_name else own.n_features, missing=missing)
-    series = {
+    series: dict[str, Any] = {
         name: as_column(name, parts[name])
-        for name in ("y", "sample_weight", "groups")
-        if name == "y" or parts[name] is not None
+        for name in ("sample_weight", "groups")
+        if parts[name] is not None
     }
+    names = [one.name for one in law.parts]
+    series = {"y": as_columns(y, names) if names else as_column("y", y)} | series
     n = inputs.design.shape[1]
     if n == 0:
         raise ValueError("X has no rows")
@@ -175,11 +182,15 @@ def read_data(
     design = inputs.design if kept is None else np.take(inputs.design, kept, axis=1)
     if kept is not None:
         series = {name: column.at(kept) for name, column in series.items()}
-    if by_name:
-        own = _of_two_columns(own, series["y"])
-    values, labels = _read_response(own, series["y"], classes)
-    if by_name:
+    if names:
+        law, values, labels = read_responses(own if by_name else law, series["y"], classes)
+        own, sizes = (law if by_name else own), {}
+    else:
+        if by_name:
+            own = _of_two_columns(own, series["y"])
+        values, labels = _read_response(own, series["y"], classes)
         sizes = {} if labels is None else {"n_classes": len(labels)}
+    if by_name:
         options = {"gate": "softmax", **options}
         options |= {n: named(options[n], inputs.features) for n in _NAMED if n in options}
         options |= {"n_features": len(design), **sizes}
@@ -214,7 +225,7 @@ def _plain(labels: np.ndarray) -> np.ndarray:
 
 def _check_model(model: Any, options: Mapping[str, Any]) -> bool:
     """Whether a model is given by name; raise unless it is one."""
-    if not isinstance(model, (Family, str, Mapping)):
+    if not isinstance(model, (Family, str, Mapping)) and not is_sequence(model):
         raise ValueError(
             "family must be a family from moestat.family or the name of a likelihood,"
             f" {', '.join(LIKELIHOODS)}; got {model!r}"
@@ -231,12 +242,12 @@ def _check_model(model: Any, options: Mapping[str, Any]) -> bool:
     return not isinstance(model, Family)
 
 
-def _present(inputs: Inputs, series: Mapping[str, Column], missing: str) -> Any:
+def _present(inputs: Inputs, series: Mapping[str, Any], missing: str) -> Any:
     """A mask of the rows without missing values, None where all are; raise as `missing` says."""
     gaps = np.zeros(inputs.design.shape[1], dtype=bool)
     for name, column in series.items():
         if missing == "raise":
-            no_missing(name, column.missing)
+            column.check_missing(name)
         gaps |= column.missing
     if missing == "drop":
         gaps |= np.isnan(inputs.design).any(axis=0)
@@ -297,8 +308,12 @@ def read_new_response(own: Family, data: Data | None, X: Any, y: Any) -> Any:
     Without y a fit by formula has the response of the table.
     """
     if y is None and data is not None and data.formula is not None:
-        y = data.formula.response_of(X)
+        y = data.formula.response_of(X, bool(own.likelihood.parts))
     check_aligned({"X": X, "y": y})
+    if own.likelihood.parts:
+        columns = as_columns(y, [one.name for one in own.likelihood.parts])
+        columns.check_missing("y")
+        return encoded(own.likelihood, columns, None if data is None else data.classes)
     column = as_column("y", y)
     no_missing("y", column.missing)
     if own.likelihood.support is None:

@@ -63,7 +63,7 @@ def doubts(standard: Standardised, solution: Solution, data: Data | None = None)
         why = (
             f"The likelihood still rises there, and may have no maximum: {fewer}bounds= of your own"
         )
-        if {_block(name) for name in default} == {family.likelihood.collapse}:
+        if {_block(name) for name in default} <= {*family.likelihood.scales}:
             why = (
                 "Responses lie on the fitted curve itself, where the likelihood has no maximum:"
                 " coefficients hold, their errors only say how small the bound is"
@@ -149,7 +149,8 @@ def _separation(
     classes = list(dict.fromkeys(terms[j].outcome for j in at if terms[j].outcome))
     parts = {terms[j].part for j in at}
     likelihood = family.likelihood
-    what = "counts of 0 and others" if likelihood.counts else "experts' rows"
+    laws = likelihood.laws
+    what = "counts of 0 and others" if all(law.counts for law in laws) else "experts' rows"
     if likelihood.support is not None:
         last = "others" if data is None or data.classes is None else data.classes[-1]
         what = f"classes ({_some(classes)} against {last})" if classes else "classes"
@@ -245,10 +246,13 @@ def _unit_doubts(standard: Standardised) -> list[Doubt]:
         far.append("inputs whose scales differ")
     if np.any(np.abs(inner.centre[used]) > _FAR_UNITS * scale) and not family.given:
         far.append("inputs far from 0")
-    if family.likelihood.support is None and family.likelihood.link is None:
-        if not 1.0 / _FAR_UNITS <= inner.unit <= _FAR_UNITS:
-            far.append(f"a response of standard deviation {inner.unit:.3g}")
-        if abs(inner.level) > _FAR_UNITS * inner.unit:
+    ends = zip(family.likelihood.laws, np.ravel(inner.level), np.ravel(inner.unit), strict=True)
+    for law, level, unit in ends:
+        if law.support is not None or law.link is not None:
+            continue
+        if not 1.0 / _FAR_UNITS <= unit <= _FAR_UNITS:
+            far.append(f"a response of standard deviation {unit:.3g}")
+        if abs(level) > _FAR_UNITS * unit:
             far.append("a response far from 0")
     if not far:
         return []

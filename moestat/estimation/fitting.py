@@ -38,6 +38,7 @@ from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import StartRule, into_box
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
+from moestat.model.responses import columns_of
 from moestat.solvers import Newton, QuasiNewton, Search, Solution, Solver
 from moestat.solvers.driver import ONE_THREAD, Cores, Unfinished, attempt, drive, until
 from moestat.solvers.penalised import PenalisedProblem
@@ -77,7 +78,8 @@ def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
     if response.shape[0] != n:
         raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
     weight = job.sample_weight if read else as_weights(job.sample_weight, n)
-    for name, values in (("X", design), ("y", np.real(response)), ("sample_weight", weight)):
+    numbers = (("y", values) for values in columns_of(response))
+    for name, values in (("X", design), *numbers, ("sample_weight", weight)):
         if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
             raise ValueError(f"{name} holds values above {LARGEST:g}, whose squares overflow")
     used = weight > 0
@@ -100,6 +102,13 @@ def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
 def check_response(family: Family, response: Any) -> None:
     """Responses whose maximum-likelihood estimate would not exist for want of variety."""
     likelihood = family.likelihood
+    for one, (own, _) in zip(likelihood.parts, family.marginals, strict=True):
+        try:
+            check_response(own, response[one.field])
+        except ValueError as error:
+            raise ValueError(f"response {one.name!r}: {error}") from None
+    if likelihood.parts:
+        return
     if likelihood.counts:
         assert likelihood.link is not None
         level = float(np.mean(likelihood.level(response)))
@@ -124,8 +133,8 @@ def check_response(family: Family, response: Any) -> None:
 
 
 def _variance(data: Sample) -> float:
-    """Variance of a continuous response, nan for classes."""
-    if np.issubdtype(data.y.dtype, np.integer):
+    """Variance of a continuous response, nan for classes and for several responses."""
+    if data.y.dtype.names or np.issubdtype(data.y.dtype, np.integer):
         return float("nan")
     return float(data.covariance[-1, -1])
 
@@ -368,8 +377,9 @@ def _begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
         "; take fewer experts or inputs",
     )
     has_two = np.iscomplexobj(problem.data.y)
-    given = (family.ties, job.groups is not None, has_two)
-    for name, is_given in zip(("equal", "groups", "y of two columns"), given, strict=True):
+    given = (family.ties, job.groups is not None, has_two, family.likelihood.parts)
+    names = "equal", "groups", "y of two columns", "y of several responses"
+    for name, is_given in zip(names, given, strict=True):
         if is_given and not isinstance(target, Cores):
             raise ValueError(f"{name}: such fits run on the processor; leave out target=")
         if is_given and has_kinks(family):
@@ -580,7 +590,7 @@ def _fit_read(
 
 @door()
 def fit(
-    family: Family | str | Mapping[str, Any],
+    family: Family | str | Mapping[str, Any] | Sequence[Any],
     X: Any,
     y: Any,
     *,
@@ -604,10 +614,11 @@ def fit(
 
     Parameters
     ----------
-    family : Family, str or mapping
+    family : Family, str, mapping or sequence
         The model, from `moestat.family`, or the name of a likelihood, such as "gaussian" or
         "multinomial", or its table with options, such as ``{"name": "binomial", "trials": 8}``.
-        Numbers of inputs and classes are then those of the data.
+        Numbers of inputs and classes are then those of the data.  A list of these, such as
+        ``["gaussian", "poisson"]``, is for several responses, independent within an expert.
     X : array_like or data frame of shape (n, d)
         Inputs; (n,) when d = 1.  Names of columns of a table, of pandas, polars, pyarrow or
         another library that narwhals knows or a mapping, are kept, and the index of its rows.  A
@@ -619,7 +630,8 @@ def fit(
         numbers.  A series must have the index of X.  Two columns are a lower and an upper bound
         of each response, infinite where there is none and equal where it is known: censored
         responses of "gaussian", "log-normal", "weibull", "exponential" and "poisson"; of "binomial"
-        they are numbers of successes and failures.
+        they are numbers of successes and failures.  Of a list of likelihoods y has one column for
+        each; columns of a table name the responses, else they are "y1", "y2" and so on.
     solver : Solver, optional
         By default `moestat.solvers.Newton`, `moestat.solvers.QuasiNewton` for more than 70
         parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other
@@ -784,6 +796,8 @@ def _fit_until(
     where: tuple[int | None, Target | None, Prior | None, bool],
 ) -> MoEResults:
     """The fit from start rules, on compressed data if these are asked for and as good."""
+    if compress is not None and own.likelihood.parts:
+        raise ValueError("compress: is for one response; leave it out")
     if read.groups is not None:
         if compress is not None:
             raise ValueError("compress: rows of groups cannot stand for each other; leave it out")

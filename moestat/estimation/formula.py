@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.validate import is_mapping
+from moestat.base.validate import is_mapping, is_sequence
 from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
 from moestat.estimation.reading.formula import (
     FormulaInputs,
+    beside,
     parsed,
     response_column,
+    response_columns,
     table_of,
     used_names,
 )
@@ -30,7 +32,7 @@ __all__ = ["fit_formula"]
 def fit_formula(
     formula: str,
     data: Any,
-    family: str | Mapping[str, Any] = "gaussian",
+    family: str | Mapping[str, Any] | Sequence[Any] = "gaussian",
     *,
     n_experts: int = 2,
     weights: str | None = None,
@@ -56,8 +58,9 @@ def fit_formula(
     data : table, or mapping of str to array_like of shape (n,)
         The data, n rows, of pandas, polars, pyarrow or another library that narwhals knows; only
         columns that are named are read.
-    family : str or mapping
-        Name of the likelihood, or its table with options, as in `moestat.fit`.
+    family : str, mapping or sequence
+        Name of the likelihood, or its table with options, as in `moestat.fit`; a list of these for
+        the several responses of ``"cbind(y1, y2) ~ x"``.
     n_experts : int
         Number of experts k.
     weights : str, optional
@@ -113,7 +116,7 @@ def fit_formula(
         if name in options:
             raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")
     check_options(options, fit_formula, fit)
-    if not (isinstance(family, str) or is_mapping(family)):
+    if not (isinstance(family, str) or is_mapping(family) or is_sequence(family)):
         raise ValueError(
             'family must be the name of a likelihood such as "gaussian", got'
             f" {family!r}; sizes are those of the formula"
@@ -139,7 +142,8 @@ def fit_formula(
     for design, whose in zip(designs, ("experts", "gate"), strict=False):
         _check_finite(design, whose)
     if not read.has_intercept:
-        options["fixed"] = _without_intercept(options.get("fixed"), formula)
+        names = [f"b_{each}" for _, each in beside(read.response)] if is_sequence(family) else ["b"]
+        options["fixed"] = _without_intercept(options.get("fixed"), formula, names)
     made = inputs.inputs_of(table, designs)
     assert made.features is not None
     if len(designs) > 2:
@@ -147,7 +151,7 @@ def fit_formula(
     result = fit(
         family,
         made,
-        response_column(read.response, table, scope),
+        (response_columns if is_sequence(family) else response_column)(read.response, table, scope),
         n_experts=n_experts,
         sample_weight=weight,
         groups=None if groups is None else table[groups],
@@ -197,11 +201,12 @@ def _offset_name(designs: Sequence[Any]) -> str:
     return made[0]
 
 
-def _without_intercept(fixed: Any, formula: str) -> dict[str, Any]:
-    """Fixed blocks, with the experts' intercepts at 0."""
-    if fixed is not None and (not isinstance(fixed, Mapping) or "b" in fixed):
-        raise ValueError(f"fixed: {formula!r} leaves out the intercepts 'b', got {fixed!r}")
-    return {**(fixed or {}), "b": 0.0}
+def _without_intercept(fixed: Any, formula: str, names: Sequence[str]) -> dict[str, Any]:
+    """Fixed blocks, with the experts' intercepts, called `names`, at 0."""
+    if fixed is not None and (not isinstance(fixed, Mapping) or {*names} & {*fixed}):
+        known = ", ".join(map(repr, names))
+        raise ValueError(f"fixed: {formula!r} leaves out the intercepts {known}, got {fixed!r}")
+    return {**(fixed or {}), **dict.fromkeys(names, 0.0)}
 
 
 def _check_finite(design: Any, whose: str) -> None:

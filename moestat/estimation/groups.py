@@ -184,9 +184,11 @@ def posterior_of_rows(family: Family, theta: FloatArray, data: Any) -> FloatArra
 
 
 def predict_in_groups(
-    family: Family, theta: FloatArray, data: Any, X: FloatArray, groups: Any
+    family: Family, theta: FloatArray, data: Any, X: FloatArray, groups: Any, shares: FloatArray
 ) -> FloatArray:
     """Means (n,) or class probabilities (n, K) of new rows X (n, d) of labelled groups.
+
+    `shares` are the responsibilities (k, m) of the rows of the fit.
 
     Raises
     ------
@@ -200,7 +202,7 @@ def predict_in_groups(
     own = Grouping(data.groups)
     place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
     known = own.names[place] == labels
-    of_group = posterior_of_rows(family, theta, data)[:, own.order[own.begin]]
+    of_group = shares[:, own.order[own.begin]]
     share[:, known] = of_group[:, place[known]]
     design = np.ascontiguousarray(X.T)
     if family.likelihood.support is None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel
 from moestat.estimation.data import Data
 from moestat.model.family import Family
 
@@ -39,6 +38,10 @@ class Term:
         The input or product of inputs, ``"Intercept"``, or what the parameter is.
     outcome : str or None
         The class whose log-odds against the last class it is of; None without classes.
+    against : str or None
+        That last class.
+    response : str or None
+        The response that it is of, where there are several.
     """
 
     name: str
@@ -47,6 +50,13 @@ class Term:
     expert: int | None
     label: str
     outcome: str | None = None
+    against: str | None = None
+    response: str | None = None
+
+    @property
+    def equation(self) -> str | None:
+        """Response, where there are several, and class, where there are classes."""
+        return ": ".join(filter(None, (self.response, self.outcome))) or None
 
 
 def parameter_names(family: Family, data: Data | None) -> list[str]:
@@ -80,19 +90,20 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
     known = None if data is None else data.features
     inputs = list(known or numbers)
     shown = list(known or (f"x[{j}]" for j in numbers))
-    classes = [str(s) for s in range(family.n_classes)]
-    if data is not None and data.classes is not None:
-        classes = [str(label) for label in data.classes]
+    labels = _labels(family, data)
     terms: list[Any] = [None] * family.n_params
     for c, channel in enumerate(family.channels):
         part = "gate" if c < family.first_expert_channel else "expert"
+        r = int(family.response_of[c])
+        law = family.likelihood.laws[r]
         outcome = word = None
-        if channel.component is not None and channel.axis is None and family.likelihood.support:
+        if channel.component is not None and channel.axis is None and law.support:
             # A gap between thresholds is that of the class above the lower one.
-            word = classes[channel.component + int(channel.log)]
+            word = labels[r][channel.component + int(channel.log)]
             outcome = None if channel.log else word
+        own = family.likelihood.parts if part == "expert" else ()
         for atom in range(1 if channel.shared else family.n_experts):
-            coefficients = _coefficients(family, channel, inputs, shown)
+            coefficients = _coefficients(family, c, inputs, shown)
             for step, (symbol, at, label) in enumerate(coefficients):
                 where = [] if channel.shared else [str(atom)]
                 if channel.axis is None and channel.component is not None:
@@ -102,23 +113,40 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
                 expert = None if channel.shared else atom + 1
                 position = int(family.index[atom, c]) + step
                 shown_label = f"{label}: {word}" if channel.log and word else label
-                terms[position] = Term(name, symbol, part, expert, shown_label, outcome)
+                terms[position] = Term(
+                    *(name, symbol, part, expert, shown_label, outcome),
+                    None if outcome is None else labels[r][-1],
+                    own[r].name if own else None,
+                )
     return terms
 
 
+def _labels(family: Family, data: Data | None) -> list[list[str]]:
+    """Labels of the classes of each response."""
+    sizes = [one.n_classes for one in family.likelihood.parts] or [family.n_classes]
+    known = None if data is None else data.classes
+    given = [known] if not family.likelihood.parts or known is None else known
+    given = given if len(given) == len(sizes) else [None] * len(sizes)
+    return [
+        list(map(str, range(size) if labels is None else labels))
+        for size, labels in zip(sizes, given, strict=True)
+    ]
+
+
 def _coefficients(
-    family: Family, channel: Channel, inputs: list[str], shown: list[str]
+    family: Family, c: int, inputs: list[str], shown: list[str]
 ) -> Iterator[tuple[str, list[str], str]]:
     """Symbol, indices after the atom's, and label of each coefficient of a channel, in order."""
-    unit = ""
-    if channel.component is not None and channel.axis is None and not family.likelihood.support:
+    unit, channel = "", family.channels[c]
+    law = family.likelihood.laws[int(family.response_of[c])]
+    if channel.component is not None and channel.axis is None and not law.support:
         unit = f"unit {channel.component + 1}: "
     symbol = f"log {channel.intercept}" if channel.log else channel.intercept
     if channel.axis is not None:
         yield symbol, [inputs[channel.axis]], shown[channel.axis]
         return
     meanings = {family.gate.mass: "log mass", **_MEANINGS}
-    label = meanings.get(channel.intercept, channel.intercept)
+    label = meanings.get(family.plain_name(c), family.plain_name(c))
     label = f"log {label}" if channel.log else label
     if channel.slope or channel.products:
         label = "Intercept"

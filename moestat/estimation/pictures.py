@@ -31,7 +31,7 @@ class Pictures(Criteria):
         """Data, experts and conditional mean along one input; for classes their probabilities.
 
         The line of an expert is as opaque as its gate is open; data have the colour of their most
-        probable expert.
+        probable expert.  Several responses have axes each.
 
         Parameters
         ----------
@@ -60,6 +60,8 @@ class Pictures(Criteria):
         >>> len(result.plot().lines)
         1
         """
+        if self._responses:
+            return self._by_response("plot", ax, feature=feature, at=at)
         j, name, X = self._along(feature, at)
         axes = ax or new_axes()
         family, x = self.family, X[:, j]
@@ -215,7 +217,7 @@ class Pictures(Criteria):
         for each in estimates(self, alpha):
             if each.term.label in spread and each.status == "estimated":
                 title = "gate" if each.term.part == "gate" else "experts"
-                title += "" if each.term.outcome is None else f": {each.term.outcome}"
+                title += "" if each.term.equation is None else f": {each.term.equation}"
                 panels.setdefault(title, []).append(each)
         if not panels:
             raise ValueError("no slope of the fit has a standard error")
@@ -279,6 +281,8 @@ class Pictures(Criteria):
         >>> len(result.plot_uncertainty().collections)
         1
         """
+        if self._responses:
+            return self._by_response("plot_uncertainty", ax, feature=feature)
         j, name, _ = self._along(feature, None)
         doubt = 1.0 - self.responsibilities.max(axis=1)
         colours = np.array([f"C{i % 10}" for i in range(self.family.n_experts)])
@@ -330,6 +334,8 @@ class Pictures(Criteria):
         >>> [len(axes.lines) for axes in result.plot_effects()]
         [1, 2]
         """
+        if self._responses:
+            raise ValueError("plot_effects is for one response; see result.response(name)")
         j, name, line = self._along(feature, None)
         family, n = self.family, len(self.rows.X)
         rows = np.unique(np.linspace(0, n - 1, min(n, 500)).astype(int))
@@ -391,8 +397,10 @@ class Pictures(Criteria):
 
         from matplotlib.figure import Figure
 
-        figure, file = Figure(figsize=(5, 3.5), layout="constrained"), BytesIO()
-        self.plot(figure.subplots())
+        width = 5.0 * max(1, len(self._responses))
+        figure, file = Figure(figsize=(width, 3.5), layout="constrained"), BytesIO()
+        count = len(self._responses)
+        self.plot(figure.subplots(1, count) if count > 1 else figure.subplots())
         figure.savefig(file, format="png", dpi=100)
         return file.getvalue()
 
@@ -427,6 +435,8 @@ class Pictures(Criteria):
         from scipy.special import ndtri
         from scipy.stats import beta
 
+        if self._responses:
+            return self._by_response("plot_qq", ax, rng=rng)
         residual = np.sort(self.quantile_residuals(rng))
         axes = ax or new_axes()
         n = residual.size
@@ -518,6 +528,14 @@ class Pictures(Criteria):
         axes.set_ylim(bottom=0)
         axes.set_xlabel("row")
         axes.set_ylabel("likelihood displacement")
+        return axes
+
+    def _by_response(self, picture: str, ax: Any, **options: Any) -> Any:
+        """A picture of each of several responses, beside each other."""
+        axes = self._panels(ax, len(self._responses), 3.5)
+        for one, own in zip(axes, self._responses, strict=True):
+            getattr(own, picture)(one, **options)
+            one.set_title(own.name, size=10)
         return axes
 
     def _chances(self, X: FloatArray) -> FloatArray:

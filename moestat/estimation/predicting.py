@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_weights, did_you_mean, real_in, short
+from moestat.base.validate import as_generator, as_weights, did_you_mean, real_in, short
 from moestat.base.warnings import ExtrapolationWarning, warn_caller
 from moestat.estimation.data import read_new, read_new_response
 from moestat.estimation.fitted import Fitted
@@ -28,6 +28,7 @@ from moestat.estimation.inference.prediction import (
     variance,
 )
 from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.responses import as_columns
 from moestat.estimation.reading.table import Table, as_column, check_aligned, no_missing
 from moestat.model.family import Family
 from moestat.model.generate import sample
@@ -197,6 +198,15 @@ class Predicting(Fitted):
                 f"which must be one of {', '.join(_KINDS)}, got {short(which)}"
                 f"{did_you_mean(which, _KINDS)}"
             )
+        if self._responses and kind not in ("gate", "density"):
+            columns = self._columns(X, y)
+            return self._beside(
+                X,
+                [
+                    own.predict(X, which, y=column, q=q, groups=groups)
+                    for own, column in zip(self._responses, columns, strict=True)
+                ],
+            )
         if classes != (kind in ("class", "proba")) and kind in ("class", "proba", "mean"):
             raise ValueError(
                 f"which = {kind!r} is not for the {self.family.likelihood.name} response"
@@ -215,7 +225,7 @@ class Predicting(Fitted):
             return self._of_response(kind, inputs, q)
         if groups is not None:
             check_aligned({"X": inputs.table, "groups": groups})
-            value = predict_in_groups(family, theta, self.rows, matrix, groups)
+            value = predict_in_groups(family, theta, self.rows, matrix, groups, self._shares.T)
         else:
             value = (family.probabilities if classes else family.mean)(theta, matrix)
         if kind == "mean":
@@ -225,6 +235,27 @@ class Predicting(Fitted):
         if kind == "proba":
             return inputs.like(value, self._labels)
         return inputs.like(np.asarray(self._labels)[np.argmax(value, axis=1)], self._response)
+
+    @cached_property
+    def _responses(self) -> Sequence[Any]:
+        """Of several responses each by itself."""
+        return ()
+
+    def _columns(self, X: Any, y: Any) -> Sequence[Any]:
+        """Of several responses the columns, or None for each."""
+        names = [own.name for own in self._responses]
+        if y is None:
+            return [None] * len(names)
+        check_aligned({"X": X, "y": y})
+        return [column.values for column in as_columns(y, names).columns]
+
+    def _beside(self, X: Any, found: Sequence[Any]) -> Any:
+        """What was found for each of several responses, (n,) or (n, m), as (n, R) or (n, R, m)."""
+        values = [np.asarray(each) for each in found]
+        if not all(each.dtype.kind in "biuf" for each in values):
+            values = [each.astype(object) for each in values]
+        names = [own.name for own in self._responses]
+        return self._inputs(X).like(np.stack(values, axis=1), names)
 
     def _of_response(self, kind: str, inputs: Inputs, q: Any) -> Any:
         """Variances (n,), or quantiles (n,) or (n, m)."""
@@ -304,7 +335,7 @@ class Predicting(Fitted):
         >>> bool(np.isclose(result.log_likelihood(X, y), result.log_likelihood))
         True
         """
-        total = _Total(self.solution.log_likelihood)
+        total = _Total(self.llf)
         total.elsewhere = self._log_likelihood_of
         return total
 
@@ -386,9 +417,17 @@ class Predicting(Fitted):
         design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(int(n))))
         own = self._at_rows(self._sample(None, None)[1].y) if X is None else self.family
         _, y = sample(own, self.theta, n, rng, design, noise=self._noise)
-        if self.family.likelihood.support is not None:
-            y = np.asarray(self._labels)[y - 1]
+        if self._responses:
+            pairs = zip(self._responses, y.T, strict=True)
+            return self._beside(X, [own._in_labels(column) for own, column in pairs])
+        y = self._in_labels(y)
         return inputs.like(y, self._response if y.ndim == 1 else ("successes", "failures"))
+
+    def _in_labels(self, y: Any) -> Any:
+        """Classes by their labels; numbers as they are."""
+        if self.family.likelihood.support is None:
+            return y
+        return np.asarray(self._labels)[y.astype(np.int64) - 1]
 
     def get_prediction(self, X: Any = None) -> Prediction:
         """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
@@ -406,6 +445,7 @@ class Predicting(Fitted):
         >>> result.get_prediction([0.0]).conf_int().shape
         (1, 2)
         """
+        self._check_one("get_prediction")
         inputs = self._some(X)
         prediction = predict_with_errors(
             self.family,
@@ -420,6 +460,15 @@ class Predicting(Fitted):
         if X is not None:
             self._warn_of_wild(prediction.predicted, inputs)
         return prediction
+
+    def _check_one(self, method: str) -> None:
+        """Raise where there are several responses."""
+        names = [own.name for own in self._responses]
+        if names:
+            raise ValueError(
+                f"{method} is for one response: result.response({names[0]!r}).{method}(), of"
+                f" {', '.join(map(repr, names))}"
+            )
 
     def _extrapolation(self, X: FloatArray) -> FloatArray | None:
         """How far inputs are outside of those of the fit; None where these were not stored."""
@@ -451,12 +500,22 @@ class Predicting(Fitted):
 
     @property
     def fittedvalues(self) -> Any:
-        """Conditional mean of y at each sample of the fit (n,), or class probabilities (n, K)."""
+        """Conditional mean of y at each sample of the fit (n,), or class probabilities (n, K).
+
+        Means of several responses are (n, R).
+        """
+        if self._responses:
+            return self._beside(None, [own.fittedvalues for own in self._responses])
         return self.predict(None, "mean" if self.family.likelihood.support is None else "proba")
 
     @property
     def resid(self) -> Any:
-        """Responses less fitted values (n,); for classes indicators less probabilities (n, K)."""
+        """Responses less fitted values (n,); for classes indicators less probabilities (n, K).
+
+        Those of several responses are (n, R).
+        """
+        if self._responses:
+            return self._beside(None, [own.resid for own in self._responses])
         y, likelihood = self.rows.y, self.family.likelihood
         if "censored" in likelihood.options:
             raise ValueError("censored responses have no residuals; see quantile_residuals")
@@ -468,6 +527,8 @@ class Predicting(Fitted):
 
     def quantile_residuals(self, rng: Any = None, *, X: Any = None, y: Any = None) -> Any:
         """Residuals (n,) that are standard normal if the model is right; random for classes.
+
+        Of several responses (n, R), each by itself.
 
         Parameters
         ----------
@@ -488,6 +549,11 @@ class Predicting(Fitted):
         >>> bool(abs(result.quantile_residuals().mean()) < 0.01)
         True
         """
+        if self._responses:
+            pairs = zip(self._responses, self._columns(X, y), strict=True)
+            source = as_generator(rng)
+            found = [own.quantile_residuals(source, X=X, y=column) for own, column in pairs]
+            return self._beside(X, found)
         inputs, rows = self._sample(X, y)
         response = self.family.likelihood.decode(rows.y)
         found = quantile_residuals(self.family, self.theta, inputs.matrix, response, rng)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray
+from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.model.family import Family
 from moestat.model.units import DataUnits
@@ -24,7 +24,8 @@ def data_units(data: Sample) -> DataUnits:
     d = len(data.X)
     # 0: an input whose coefficients are held at 0
     scale = np.where(data.deviation[:d] == 0.0, 1.0, data.deviation[:d])
-    response = [float(values[d]) for values in (data.mean, data.deviation) if values.size > d]
+    own = [values[d:] for values in (data.mean, data.deviation) if values.size > d]
+    response = [values if data.y.dtype.names else float(values[0]) for values in own]
     return DataUnits(data.mean[:d], scale, *response)
 
 
@@ -96,30 +97,37 @@ class Prior:
         """
         _check(family, self)
         k = family.n_experts
-        unit = units.unit if family.likelihood.link is None else 1.0
+        laws = family.likelihood.laws
+        response = np.ravel(units.unit)[family.response_of]
+        linked = np.array([law.link is not None for law in laws])[family.response_of]
         pinned = family.lower == family.upper
         quadratic = np.zeros((family.n_params, family.n_params))
         own = len(family.gate.channels(family.n_features))
-        classes = [c for c, channel in enumerate(family.channels) if channel.component is not None]
+        of = [
+            family.response_of[c] if channel.component is not None else -1
+            for c, channel in enumerate(family.channels)
+        ]
         for c, channel in enumerate(family.channels):
             scale = self.gate if c < own else self.experts
             if channel.log or channel.shared or scale is None:
                 continue
-            form = _form(family.width[c], units, scale * (unit if channel.response else 1.0))
-            alike = classes if c in classes else [c]
-            for other in alike:
-                share = float(c == other) - (1.0 / (len(classes) + 1) if c in classes else 0.0)
+            unit = response[c] if channel.response and not linked[c] else 1.0
+            form = _form(family.width[c], units, scale * unit)
+            classes = [] if of[c] < 0 else [other for other, r in enumerate(of) if r == of[c]]
+            for other in classes or [c]:
+                share = float(c == other) - (1.0 / (len(classes) + 1) if classes else 0.0)
                 contrasts = bool(pinned[family.index[:, c]].any())
                 between = share * (np.eye(k) - (1.0 / k if contrasts else 0.0))
                 own_terms = np.arange(int(family.width[c]))
                 rows = family.index[:, c, None] + own_terms
                 columns = family.index[:, other, None] + own_terms
                 quadratic[np.ix_(rows.ravel(), columns.ravel())] += np.kron(between, form)
-        variances = [c for c, channel in enumerate(family.channels) if _is_variance(channel)]
-        logs = np.unique(family.index[:, variances])
+        variances = [c for c in range(len(family.channels)) if _is_variance(family, c)]
+        logs, first = np.unique(family.index[:, variances], return_index=True)
         if self.variance is None or not variances:
             return Penalty(quadratic, np.arange(0))
-        return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, 0.5 * (units.unit / k) ** 2)
+        own = np.tile(response[variances], k)[first]
+        return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, 0.5 * (own / k) ** 2)
 
 
 def _form(width: int, units: DataUnits, deviation: float) -> FloatArray:
@@ -132,9 +140,10 @@ def _form(width: int, units: DataUnits, deviation: float) -> FloatArray:
     return moves.T @ moves / deviation**2
 
 
-def _is_variance(channel: Channel) -> bool:
+def _is_variance(family: Family, c: int) -> bool:
     """Whether a channel is the logarithm of the variance of a continuous response."""
-    return channel.log and channel.response and channel.intercept == "nu"
+    channel = family.channels[c]
+    return channel.log and channel.response and family.plain_name(c) == "nu"
 
 
 def _check(family: Family, prior: Prior) -> None:

@@ -26,6 +26,7 @@ from moestat.estimation.inference.nested import lr_test
 from moestat.estimation.inference.profile import Profile, profile
 from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
 from moestat.estimation.inference.simpler import Simpler, simpler
+from moestat.estimation.one_response import OneResponse, one_response
 from moestat.estimation.pictures import Pictures
 from moestat.estimation.priors import Prior
 from moestat.estimation.reading.formula import FormulaInputs
@@ -287,7 +288,43 @@ class MoEResults(Pictures):
         >>> bool(np.isclose(result.get_margeff().effect[0], result.blocks["a"][0, 0]))
         True
         """
+        self._check_one("get_margeff")
         return marginal_effects(self, dummy)
+
+    @cached_property
+    def _responses(self) -> Sequence[OneResponse]:
+        """Of several responses each by itself."""
+        return tuple(one_response(self, r) for r in range(len(self.family.likelihood.parts)))
+
+    def response(self, name: str) -> OneResponse:
+        """One of several responses by itself: predictions with errors, effects, pictures.
+
+        Parameters
+        ----------
+        name : str
+            What it is called.
+
+        Raises
+        ------
+        ValueError
+            If there is none of that name.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 50)
+        >>> y = {"height": x + np.sin(7 * x), "visits": np.arange(50) // 9}
+        >>> result = moestat.fit(["gaussian", "poisson"], x, y, n_experts=1, rng=0)
+        >>> result.response("visits").predict([0.0]).round().tolist()
+        [2.0]
+        """
+        for own in self._responses:
+            if own.name == name:
+                return own
+        known = ", ".join(repr(own.name) for own in self._responses)
+        raise ValueError(
+            f"name must be one of {known}, got {name!r}" if known else "the fit has one response"
+        )
 
     def relabel(self, order: Sequence[int]) -> MoEResults:
         """The same fit with its experts in another order.

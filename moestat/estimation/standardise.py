@@ -31,14 +31,15 @@ _FINEST = 1e-16
 """Smallest share of the variance of y that float64 leaves to residuals."""
 
 
-def _residual_share(data: Sample) -> float:
-    """Share of the variance of y that its linear regression on x leaves."""
+def _residual_share(data: Sample) -> FloatArray:
+    """Share of the variance of y, or of each of several (R,), that its regression on x leaves."""
     units, covariance = data_units(data), data.covariance
     deviation = np.append(units.scale, units.unit)
     correlation = covariance / np.outer(deviation, deviation)
-    inputs, response = correlation[:-1, :-1], correlation[:-1, -1]
+    d = units.scale.size
+    inputs, response = correlation[:d, :d], correlation[:d, d:]
     slope = np.linalg.lstsq(inputs, response, rcond=None)[0]
-    return max(0.0, float(correlation[-1, -1] - response @ slope))
+    return np.maximum(0.0, np.diag(correlation)[d:] - np.sum(response * slope, axis=0))
 
 
 def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tuple[Any, Any]]:
@@ -47,22 +48,24 @@ def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tu
     Data that are not standardised, for want of closure, have wider bounds in proportion: `units`
     are those of the data as they are fitted.
     """
-    if family.likelihood.link is not None:
-        units = replace(units, level=0.0, unit=1.0)
+    linked = np.array([law.link is not None for law in family.likelihood.laws])
+    levels = np.where(linked, 0.0, units.level)[family.response_of]
+    widths = np.where(linked, 1.0, units.unit)[family.response_of]
     steepness = 1.0 / units.scale
     rows, columns = np.triu_indices(units.scale.size)
     reach = 1.0 + float(np.sum(np.abs(units.centre) / units.scale))
     powers = {**family.expert.units.powers, **family.likelihood.units.powers}
     box: dict[str, tuple[Any, Any]] = {}
-    for channel in family.channels:
-        name = channel.intercept
-        size = _WIDER * units.unit ** powers.get(name, 0.0)
+    for c, channel in enumerate(family.channels):
+        name, unit, known = channel.intercept, widths[c], family.likelihood.known
+        size = _WIDER * unit ** powers.get(name, 0.0)
         low, high = family.box[name]
-        if name in (*family.likelihood.options, *family.likelihood.shapes):
+        if name in (*known, *family.likelihood.shapes):
             box[name] = (low, high)
         elif channel.log:
-            floor = max(_LEAST_VARIANCE * _residual_share(data), _FINEST) * units.unit**2
-            box[name] = (floor, high * units.unit**2)
+            left = _residual_share(data)[family.response_of[c]]
+            floor = max(_LEAST_VARIANCE * left, _FINEST) * unit**2
+            box[name] = (floor, high * unit**2)
         elif channel.axis is not None:
             length = size * float(units.scale.max())
             box[name] = (units.centre + low * length, units.centre + high * length)
@@ -75,7 +78,7 @@ def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tu
             box[name] = (low / _WIDER, high * size)
         else:
             wide = size * (reach if channel.slope or channel.products else 1.0)
-            level = abs(units.level) if name == family.expert.units.level else 0.0
+            level = abs(levels[c]) if family.expert.units.is_level(name) else 0.0
             box[name] = (low * wide - level, high * wide + level)
         if channel.slope is not None:
             low, high = family.box[channel.slope]
@@ -122,7 +125,7 @@ class Standardised:
     def outward(self, solution: Solution) -> Solution:
         """A solution in the units of the user."""
         data, coordinates = self.original.data, self.coordinates
-        moved = float(data.weight.sum()) * np.log(coordinates.units.unit)
+        moved = float(data.weight.sum()) * np.sum(np.log(coordinates.units.unit))
         return replace(
             solution,
             theta=coordinates.outward(solution.theta),

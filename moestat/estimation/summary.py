@@ -137,13 +137,15 @@ def tidy(estimates: Sequence[Estimate]) -> pd.DataFrame:
     columns: dict[str, Any] = {
         "part": [term.part for term in terms],
         "expert": pd.array([term.expert for term in terms], dtype="Int64"),
+        "response": [term.response for term in terms],
         "class": [term.outcome for term in terms],
         "term": [term.label for term in terms],
     }
     names = ("estimate", "error", "z", "pvalue", "lower", "upper", "status")
     columns |= {name: [getattr(each, name) for each in estimates] for name in names}
     frame = pd.DataFrame({**columns, "name": [term.name for term in terms]})
-    return frame if any(term.outcome for term in terms) else frame.drop(columns="class")
+    said = {"response": [t.response for t in terms], "class": [t.outcome for t in terms]}
+    return frame.drop(columns=[name for name, words in said.items() if not any(words)])
 
 
 def summarise(result: Any, alpha: float = 0.05) -> Summary:
@@ -161,17 +163,19 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
         if place in pinned:
             rows.append(Row((f"Gate: expert {place[1]} is the reference",), heading=True))
         else:
-            rows.append(Row((_heading(result, place, weights, bool(pinned)),), heading=True))
+            rows.append(
+                Row((_heading(result, members[0].term, weights, bool(pinned)),), heading=True)
+            )
             rows += [Row(_cells(each)) for each in members]
     return Summary(title, _facts(result), head, tuple(rows), _notes(result), tuple(found))
 
 
 def sections(found: Sequence[Estimate]) -> dict[Place, list[Estimate]]:
-    """Parameters by part, expert and class: the gate first, what all experts share last."""
+    """Parameters by part, expert, response and class: the gate first, what all share last."""
     places: dict[Place, list[Estimate]] = {}
     for each in found:
         term = each.term
-        places.setdefault((term.part, term.expert, term.outcome), []).append(each)
+        places.setdefault((term.part, term.expert, term.equation), []).append(each)
     return {place: places[place] for place in sorted(places, key=in_order)}
 
 
@@ -214,19 +218,17 @@ def _mean_weights(result: Any) -> FloatArray | None:
     return mean_weights(result)
 
 
-def _heading(result: Any, place: Place, weights: FloatArray | None, against: bool) -> str:
+def _heading(result: Any, term: Term, weights: FloatArray | None, against: bool) -> str:
     """What a section is of, with the mean weight and the scale of an expert."""
-    family, (part, expert, outcome) = result.family, place
-    if part == "gate":
+    family, expert = result.family, term.expert
+    if term.part == "gate":
         whose = "all experts" if expert is None else f"expert {expert}"
         return f"Gate: {whose}" + (f" against expert {family.n_experts}" if against else "")
+    what = "" if term.equation is None else f": {term.equation}"
+    what += f" against {term.against}" if term.outcome else ""
     if expert is None:
-        return "All experts"
-    said, heading = [], f"Expert {expert}"
-    if outcome is not None:
-        known = None if result.data is None else result.data.classes
-        last = family.n_classes - 1 if known is None else known[-1]
-        heading += f": {outcome} against {last}"
+        return f"All experts{what}"
+    said, heading = [], f"Expert {expert}{what}"
     if weights is not None and family.n_experts > 1:
         said.append(f"mean weight {weights[expert - 1]:.3f}")
     if family.likelihood.name == "gaussian":

@@ -124,7 +124,7 @@ call_mixture = call_by_address(types.float64)
 
 
 @cache
-def mixture_address(loops: Loops, kind: str) -> int:
+def mixture_address(loops: Loops, kind: np.dtype[Any]) -> int:
     """Where `Loops.mixture` is, for responses of one kind of number and sums up to any order."""
     coefficients = Coefficients(np.empty((0, 0), np.int64), np.empty(0, np.int64), (0, 0, 0, 0))
     data = Data(_NO_ROWS, np.empty(0, kind), _NO_ROW, _NO_ROWS)

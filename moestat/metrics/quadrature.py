@@ -107,6 +107,11 @@ def response_rules(
     if family.likelihood.support is not None:
         yield from _sums(family, X)
         return
+    if family.likelihood.parts:
+        raise ValueError(
+            f"{len(family.likelihood.parts)} responses: distances and expected information are"
+            " integrals over one response; errors can be those of cov_type='observed' or 'HC0'"
+        )
     spread = family.likelihood.spread
     assert spread is not None  # a response without classes has one
     pairs = [spread(other.predictors(theta, X)) for other, theta in laws]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from moestat.model.constraints import equal_of, fixed_of, with_equal
 from moestat.model.experts import EXPERTS
 from moestat.model.family import Family
 from moestat.model.gates import GATES
-from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.joint import as_likelihood, expert_of
 from moestat.model.qualify import qualified
 
 __all__ = ["family"]
@@ -43,7 +43,7 @@ def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
 
 
 def family(
-    likelihood: str | Mapping[str, Any] | Likelihood = "multinomial",
+    likelihood: str | Mapping[str, Any] | Likelihood | Sequence[Any] = "multinomial",
     *,
     gate: str | Mapping[str, Any] | Gate = "sigmoid",
     expert: str | Mapping[str, Any] | Expert = "linear",
@@ -64,10 +64,13 @@ def family(
 
     Parameters
     ----------
-    likelihood : str, mapping or Likelihood
-        Name in ``moestat.model.likelihoods.LIKELIHOODS``, a table with ``name`` and options:
-        ``{"name": "binomial", "trials": 8}`` for successes in eight trials, or a likelihood of
-        your own; gates and experts alike.
+    likelihood : str, mapping, Likelihood or list of these
+        A list is for several responses of a row, independent within an expert, each with its own
+        likelihood; a table in it may hold the ``response``'s name, "y1", "y2" and so on by default,
+        with which its blocks end, and for classes ``n_classes``.  A name is one of
+        ``moestat.model.likelihoods.LIKELIHOODS``; a table has ``name`` and options:
+        ``{"name": "binomial", "trials": 8}`` for successes in eight trials; a likelihood may be
+        of your own, as gates and experts may.
     gate : str, mapping or Gate
         Name in ``moestat.model.gates.GATES``, or a table with ``name`` and the gate's options, such
         as ``{"name": "competition", "activation": "silu"}``.  The default here is the sigmoid gate
@@ -137,11 +140,8 @@ def family(
     """
     if bounds is not None:
         check_kind("bounds", bounds, Mapping, "a table of blocks with their bounds")
-    chosen = (
-        configured(GATES, gate),
-        configured(EXPERTS, expert),
-        configured(LIKELIHOODS, likelihood),
-    )
+    law = as_likelihood(likelihood)
+    chosen = configured(GATES, gate), expert_of(configured(EXPERTS, expert), law), law
     if "levels" in chosen[2].options:
         K = chosen[2].options["levels"] if n_classes is None else n_classes
         assert chosen[2].configure is not None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.registry import configured, table_of
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import (
     as_design,
     as_floats,
@@ -25,8 +26,8 @@ from moestat.model.constraints import constraint_of, with_equal
 from moestat.model.conversions import measure_of, parameters_of
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
+from moestat.model.joint import as_likelihood, expert_of, likelihood_table
 from moestat.model.layout import ParameterLayout
-from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.measure import MixingMeasure
 from moestat.model.qualify import qualified
 
@@ -76,7 +77,7 @@ class Family(ParameterLayout):
         parts |= {"n_experts": self.n_experts, "n_features": self.n_features}
         parts |= {"n_classes": self.n_classes} if self.likelihood.support is not None else {}
         named = ", ".join(f"{name}={value!r}" for name, value in parts.items())
-        return f"family({table_of(self.likelihood)!r}, {named})"
+        return f"family({likelihood_table(self.likelihood)!r}, {named})"
 
     @property
     def table(self) -> dict[str, Any]:
@@ -88,7 +89,7 @@ class Family(ParameterLayout):
             If an axis is not a member of its registry: its functions have no name to be found by.
         """
         table: dict[str, Any] = {
-            "likelihood": table_of(self.likelihood),
+            "likelihood": likelihood_table(self.likelihood),
             "gate": table_of(self.gate),
             "expert": table_of(self.expert),
             "sizes": [self.n_experts, self.n_features, self.n_classes],
@@ -119,7 +120,7 @@ class Family(ParameterLayout):
         return tuple(
             c.intercept
             for c in self.likelihood.channels
-            if c.shared and c.intercept not in self.likelihood.options
+            if c.shared and c.intercept not in self.likelihood.known
         )
 
     @property
@@ -151,6 +152,8 @@ class Family(ParameterLayout):
         their own atom at theta, all others in 1: then a unit is a unit of log-likelihood.
         """
         unit = np.ones(self.n_params)
+        for own, at in self.marginals:
+            unit[at] = own.units(theta[at])
         linked = self.likelihood.link is not None or self.likelihood.spread is None
         if linked or not any(channel.log for channel in self.likelihood.channels):
             return unit
@@ -403,6 +406,32 @@ class Family(ParameterLayout):
         dtype: Any = self.likelihood.dtype
         return np.full(n, self.likelihood.inside, dtype=dtype)
 
+    @cached_property
+    def marginals(self) -> tuple[tuple[Family, IntArray], ...]:
+        """Of several responses the family of each by itself, and where its parameters are.
+
+        The density of one response of a row is a mixture with the same gate.
+        """
+        found: list[tuple[Family, IntArray]] = []
+        first = self.first_expert_channel
+        for one in self.likelihood.parts:
+            base = configured(EXPERTS, table_of(self.expert))
+            gate, expert = qualified(self.gate, base)
+            box = {**self.gate.bounds, **expert.bounds, **one.likelihood.bounds}
+            own = replace(
+                self,
+                **{"gate": gate, "expert": expert, "likelihood": one.likelihood, "box": box},
+                **{"n_classes": one.n_classes, "given": frozenset(), "constraints": ()},
+            )
+            at = np.empty(own.n_params, dtype=np.int64)
+            read = [*range(self.first_expert_channel), *range(first, first + one.n_channels)]
+            for c, source in enumerate(read):
+                more = np.arange(int(self.width[source]))
+                at[own.index[:, c, None] + more] = self.index[:, source, None] + more
+            found.append((own, at))
+            first += one.n_channels
+        return tuple(found)
+
     def probabilities(self, theta: Any, X: Any) -> FloatArray:
         """``p(y = s | x_t)`` for every class, shape (n, K); rows sum to 1.
 
@@ -425,14 +454,18 @@ class Family(ParameterLayout):
     def mean(self, theta: Any, X: Any) -> FloatArray:
         """``E(y | x_t) = sum_i pi_i(x_t) g_i(x_t)`` of a continuous response, shape (n,).
 
+        Of several responses (n, R).
+
         Raises
         ------
         ValueError
             If the response is a class.
         """
+        vector = as_floats("theta", theta, (self.n_params,))
+        if self.likelihood.parts:
+            return np.column_stack([own.mean(vector[at], X) for own, at in self.marginals])
         if self.likelihood.spread is None:
             raise ValueError(f"the {self.likelihood.name} likelihood has no mean")
-        vector = as_floats("theta", theta, (self.n_params,))
         design = as_design(X, self.n_features)
         if self.is_regression:
             return self.regression(vector, design)[0]
@@ -464,12 +497,14 @@ def check_family(name: str, value: Any) -> None:
 
 def from_table(table: Mapping[str, Any]) -> Family:
     """The family of a `Family.table`."""
-    gate, expert = qualified(configured(GATES, table["gate"]), configured(EXPERTS, table["expert"]))
+    likelihood = as_likelihood(table["likelihood"])
+    expert = expert_of(configured(EXPERTS, table["expert"]), likelihood)
+    gate, expert = qualified(configured(GATES, table["gate"]), expert)
     box: dict[str, Any] = {
         name: tuple(np.array(side) if is_sequence(side) else side for side in pair)
         for name, pair in table["box"].items()
     }
-    likelihood = with_equal(configured(LIKELIHOODS, table["likelihood"]), table.get("equal", ()))
+    likelihood = with_equal(likelihood, table.get("equal", ()))
     n_experts, n_features, n_classes = table["sizes"]
     return Family(
         gate,

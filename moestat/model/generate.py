@@ -95,7 +95,7 @@ def sample(
     eta = family.predictors(vector, X)[atom, :, np.arange(n)].T
     with np.errstate(over="ignore", invalid="ignore"):
         y = family.likelihood.draw(eta, generator)
-    if np.isnan(prior).any() or not np.isfinite(y).all():
+    if np.isnan(prior).any() or not np.isfinite(family.likelihood.level(y)).all():
         raise ValueError("theta: responses there are beyond the range of float64")
     return np.ascontiguousarray(X.T), family.likelihood.decode(y)
 

@@ -142,7 +142,7 @@ def lattice_law(
     ([[0.25, 0.25, 0.75, 0.75]], [0, 1, 0, 1], [0.25, 0.25, 0.25, 0.25])
     """
     check_nodes(design, family)
-    if family.likelihood.law is not None:
+    if family.likelihood.law is not None or family.likelihood.parts:
         raise ValueError(
             f"design: a lattice is for classes and normal responses, got likelihood"
             f" {family.likelihood.name!r}"

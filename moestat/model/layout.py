@@ -77,9 +77,30 @@ class ParameterLayout:
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """Channels of one atom: the gate's own, the expert's, the likelihood's own."""
+        """Channels of one atom: the gate's own, the expert's, the likelihood's own.
+
+        Of several responses those of the expert and the likelihood follow response by response.
+        """
         gate, expert, likelihood = self._axes
+        for one in self.likelihood.parts:
+            own = len(one.likelihood.channels)
+            gate += expert[: one.n_predictors] + likelihood[:own]
+            expert, likelihood = expert[one.n_predictors :], likelihood[own:]
         return gate + expert + likelihood
+
+    @cached_property
+    def response_of(self) -> IntArray:
+        """Position of the response that each channel (C,) is of; 0 for the gate's."""
+        sizes = [one.n_channels for one in self.likelihood.parts]
+        own = np.repeat(np.arange(len(sizes)), sizes)
+        return np.concatenate([np.zeros(len(self.channels) - own.size, dtype=np.int64), own])
+
+    def plain_name(self, c: int) -> str:
+        """The intercept's block of a channel, without the name of its response."""
+        name = self.channels[c].intercept
+        if not self.likelihood.parts or c < self.first_expert_channel:
+            return name
+        return name.removesuffix(f"_{self.likelihood.parts[int(self.response_of[c])].name}")
 
     @cached_property
     def layout(self) -> Layout:
@@ -432,7 +453,8 @@ class ParameterLayout:
         # With d = 1 the trailing axis of a slope may be left out.
         if self.n_features == 1 and shape[-1:] == (1,) and array.ndim == len(shape) - 1:
             array = array[..., None]
-        has_classes = self.likelihood.n_responses(2) is not None and array.ndim == len(shape)
+        of_classes = self.likelihood.support is not None and array.ndim == len(shape)
+        has_classes = of_classes and self.likelihood.n_responses(2) is not None
         if per_class and has_classes and array.shape[1] == self.n_classes:
             array = array[:, :-1] - array[:, -1:]
         return as_floats(f"block {name!r}", array, shape)

@@ -67,13 +67,9 @@ def regression(family: Family, theta: Any, X: FloatArray) -> Any:
 def expert_log_densities(family: Family, blocks: dict[str, Any], X: FloatArray, y: Any) -> Any:
     """``log f_i(y | x)`` (k, n); y holds labels 1..K or real responses."""
     assert family.likelihood.reference is not None
-    # A block that all experts share, such as one variance, has no axis of experts.
-    own = {
-        channel.intercept: np.broadcast_to(blocks[channel.intercept], family.n_experts)
-        for channel in family.likelihood.channels
-        if channel.component is None and channel.intercept not in family.likelihood.options
-    }
-    return family.likelihood.reference(predictors(family, blocks, X), {**blocks, **own}, y)
+    if not family.likelihood.parts:
+        blocks = family.likelihood.by_expert(blocks, family.n_experts)
+    return family.likelihood.reference(predictors(family, blocks, X), blocks, y)
 
 
 def log_density(family: Family, blocks: dict[str, Any], X: FloatArray, y: Any) -> Any:

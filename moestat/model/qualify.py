@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from moestat.base.types import Channel, Expert, Gate
 from moestat.base.validate import is_mapping, is_sequence
 
-__all__ = ["qualified"]
+__all__ = ["qualified", "renamed", "with_names"]
 
 _OTHER_WORDS = frozenset({"name", "source", "options", "free"})
 _Member = TypeVar("_Member", Gate, Expert)
@@ -30,12 +30,13 @@ def qualified(gate: Gate, expert: Expert) -> tuple[Gate, Expert]:
     if not clash:
         return gate, expert
     return (
-        _renamed(gate, {name: f"gate_{name}" for name in clash}),
-        _renamed(expert, {name: f"expert_{name}" for name in clash}),
+        renamed(gate, {name: f"gate_{name}" for name in clash}),
+        renamed(expert, {name: f"expert_{name}" for name in clash}),
     )
 
 
-def _renamed(member: _Member, names: Mapping[str, str]) -> _Member:
+def renamed(member: _Member, names: Mapping[str, str]) -> _Member:
+    """A gate or expert with other names of blocks, which its functions read."""
     make: Callable[..., tuple[Channel, ...]] = member.channels
     plain = {names.get(name, name): name for name in member.bounds}
 
@@ -43,29 +44,29 @@ def _renamed(member: _Member, names: Mapping[str, str]) -> _Member:
         return member.reference({plain[name]: block for name, block in blocks.items()}, *rest)
 
     def channels(*sizes: Any) -> tuple[Channel, ...]:
-        return tuple(_with_names(channel, names) for channel in make(*sizes))
+        return tuple(with_names(channel, names) for channel in make(*sizes))
 
     def typical(*sizes: Any) -> Any:
-        return _with_names(member.typical(*sizes), names)
+        return with_names(member.typical(*sizes), names)
 
-    own = _with_names(member, names)
+    own = with_names(member, names)
     return replace(own, channels=channels, reference=reference, typical=typical)
 
 
-def _with_names(value: Any, names: Mapping[str, str]) -> Any:
+def with_names(value: Any, names: Mapping[str, str]) -> Any:
     """`value` with other names of blocks, wherever it holds one."""
     if isinstance(value, str):
         return names.get(value, value)
     if is_sequence(value):
-        return tuple(_with_names(part, names) for part in value)
+        return tuple(with_names(part, names) for part in value)
     if is_mapping(value):
-        return {_with_names(key, names): part for key, part in value.items()}
+        return {with_names(key, names): part for key, part in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         found = {f.name: getattr(value, f.name) for f in fields(value)}
         return replace(
             value,
             **{
-                name: _with_names(part, names)
+                name: with_names(part, names)
                 for name, part in found.items()
                 if name not in _OTHER_WORDS
             },

@@ -11,7 +11,16 @@ from moestat.base.types import FloatArray, Likelihood, Units
 from moestat.base.validate import as_floats
 from moestat.model.reference import apart
 
-__all__ = ["between", "decode", "draws", "positive", "positive_likelihood", "real", "variances"]
+__all__ = [
+    "between",
+    "columns_of",
+    "decode",
+    "draws",
+    "positive",
+    "positive_likelihood",
+    "real",
+    "variances",
+]
 
 
 def between(low: float, high: float, words: str) -> Callable[[Any, int], FloatArray]:
@@ -26,6 +35,11 @@ def between(low: float, high: float, words: str) -> Callable[[Any, int], FloatAr
         return response
 
     return encode
+
+
+def columns_of(y: Any) -> list[FloatArray]:
+    """Encoded responses as numbers: (n,) of one, or of each of several."""
+    return [np.real(y[name]) for name in y.dtype.names] if y.dtype.names else [np.real(y)]
 
 
 def real(y: Any, n_classes: int) -> FloatArray:

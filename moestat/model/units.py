@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,14 +23,15 @@ class DataUnits:
     ----------
     centre, scale : ndarray of shape (d,)
         Shift and positive scale of each input.
-    level, unit : float
-        Shift and positive scale of a continuous response; 0 and 1 for classes.
+    level, unit : float or ndarray of shape (R,)
+        Shift and positive scale of a continuous response, or of each of several; 0 and 1 for
+        classes.
     """
 
     centre: FloatArray
     scale: FloatArray
-    level: float = 0.0
-    unit: float = 1.0
+    level: Any = 0.0
+    unit: Any = 1.0
 
     def compose(self, units: DataUnits) -> DataUnits:
         """The same map for data that are in `units` already."""
@@ -45,6 +47,12 @@ class DataUnits:
         Z = np.ascontiguousarray((X - self.centre[:, None]) / self.scale[:, None])
         if np.issubdtype(y.dtype, np.integer):
             return Z, y
+        if y.dtype.names:
+            w = y.copy()
+            for name, level, unit in zip(y.dtype.names, self.level, self.unit, strict=True):
+                if level != 0.0 or unit != 1.0:
+                    w[name] = (y[name] - level) / unit
+            return Z, w
         w = np.ascontiguousarray(y - self.level)
         w /= self.unit
         return Z, w
@@ -52,9 +60,14 @@ class DataUnits:
     def moments(self, mean: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance matrix of (z, w), or of z alone, from those of (x, y), or of x."""
         last = mean.size - self.scale.size
-        centre = np.append(self.centre, [self.level] * last)
-        scale = np.append(self.scale, [self.unit] * last)
+        centre = np.append(self.centre, _each(self.level)[:last])
+        scale = np.append(self.scale, _each(self.unit)[:last])
         return (mean - centre) / scale, covariance / np.outer(scale, scale)
+
+
+def _each(value: Any) -> FloatArray:
+    """A number, or one of each response, as a vector."""
+    return np.asarray(value, dtype=np.float64).reshape(-1)
 
 
 def closed_part(family: Family, units: DataUnits) -> DataUnits:
@@ -76,17 +89,30 @@ def closed_part(family: Family, units: DataUnits) -> DataUnits:
     axes = (family.gate.units, family.expert.units, family.likelihood.units)
     centre = units.centre
     scale = units.scale
-    level = units.level
-    unit = units.unit
     if not all(axis.shift_inputs for axis in axes):
         centre = np.zeros_like(centre)
     if any(axis.common_scale for axis in axes):
         scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
-    if family.likelihood.support is not None or not all(axis.shift_response for axis in axes):
-        level = 0.0
-    if family.likelihood.support is not None or not all(axis.scale_response for axis in axes):
-        unit = 1.0
+    laws = [(*axes[:2], law.units) for law in family.likelihood.laws]
+    numbers = [law.support is None for law in family.likelihood.laws]
+    shifts = [
+        is_number and all(u.shift_response for u in own)
+        for is_number, own in zip(numbers, laws, strict=True)
+    ]
+    scales = [
+        is_number and all(u.scale_response for u in own)
+        for is_number, own in zip(numbers, laws, strict=True)
+    ]
+    level = _where(shifts, units.level, 0.0)
+    unit = _where(scales, units.unit, 1.0)
     return DataUnits(centre, scale, level, unit)
+
+
+def _where(moves: Sequence[bool], values: Any, else_: float) -> Any:
+    """A number, or one of each response, where the family follows it."""
+    if np.ndim(values) == 0:
+        return values if moves[0] else else_
+    return np.where(moves, values, else_)
 
 
 @dataclass(frozen=True)
@@ -140,6 +166,10 @@ class Coordinates:
             np.add.at(matrix, (at, 1 + rows), -factor * centre[columns])
         return matrix
 
+    def _by_channel(self, values: Any) -> FloatArray:
+        """What the response of each channel has, (C,)."""
+        return _each(values)[self.family.response_of]
+
     @cached_property
     def matrix(self) -> FloatArray:
         """Derivative of theta in phi, shape (P, P)."""
@@ -147,6 +177,7 @@ class Coordinates:
         matrix = np.zeros((family.n_params, family.n_params))
         powers = {**family.expert.units.powers, **family.likelihood.units.powers}
         length = float(units.scale[0])
+        unit = self._by_channel(units.unit)
         for c, channel in enumerate(family.channels):
             own = np.arange(int(family.width[c]))
             read = np.concatenate([[0], family.offset[c] + own[:-1]])
@@ -154,7 +185,7 @@ class Coordinates:
             if channel.axis is not None or channel.intercept in family.gate.units.lengths:
                 block = block * length
             elif not channel.log:
-                block = block * units.unit ** powers.get(channel.intercept, 0.0)
+                block = block * unit[c] ** powers.get(channel.intercept, 0.0)
             for first in family.index[:, c]:
                 matrix[np.ix_(first + own, first + own)] = block
         return matrix
@@ -165,14 +196,15 @@ class Coordinates:
         family, units = self.family, self.units
         shift = np.zeros(family.n_params)
         powers = family.likelihood.units.powers
+        level, unit = self._by_channel(units.level), self._by_channel(units.unit)
         for c, channel in enumerate(family.channels):
             first = family.index[:, c]
             if channel.axis is not None:
                 shift[first] = units.centre[channel.axis]
             elif channel.log:
-                shift[first] = powers.get(channel.intercept, 0.0) * np.log(units.unit)
-            elif channel.intercept == family.expert.units.level:
-                shift[first] = units.level
+                shift[first] = powers.get(channel.intercept, 0.0) * np.log(unit[c])
+            elif family.expert.units.is_level(channel.intercept):
+                shift[first] = level[c]
         return shift
 
     def outward(self, phi: FloatArray) -> FloatArray:

@@ -325,7 +325,7 @@ class _BFGSRun(Run):
         family, own = problem.family, self.climb
         data = problem.inputs(self, slice(0, problem.data.levels[self.level].size))
         passes = _bfgs_loop(
-            (mixture_address(family.loops, data.y.dtype.char), _advance_address()),
+            (mixture_address(family.loops, data.y.dtype), _advance_address()),
             (family.coefficients, data, *pass_tables(family.coefficients, data, 1)),
             problem.spring,
             Sums(np.empty(self.theta.size), NO_SUMS.hessian, NO_SUMS.information),

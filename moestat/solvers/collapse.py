@@ -24,7 +24,7 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
 
     An atom that merely has next to no mass has not collapsed: over-specified estimates are so.
     Neither has one whose variance is known.
-    Likelihoods without a scale have no collapsed atoms.
+    Likelihoods without a scale have no collapsed atoms; of several responses each has its own.
 
     Parameters
     ----------
@@ -38,13 +38,16 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     tuple of int
         Positions of the collapsed atoms.
     """
-    family, data = problem.family, problem.data
-    block = family.likelihood.collapse
-    if block is None:
-        return ()
     penalty = getattr(problem, "penalty", None)
     if penalty is not None and penalty.logs.size:
         return ()  # a prior density of the variances bounds what an atom gains on few samples
+    found = (_collapsed(problem, theta, block) for block in problem.family.likelihood.scales)
+    return tuple(sorted({i for atoms in found for i in atoms}))
+
+
+def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ...]:
+    """Atoms whose scale, in this block, has shrunk onto a few samples."""
+    family, data = problem.family, problem.data
     scale = family.blocks[block]
     free = family.lower[scale] < family.upper[scale]
     on_floor = free & (theta[scale] <= family.lower[scale])

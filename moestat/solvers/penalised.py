@@ -24,14 +24,16 @@ class Penalty:
         Q, positive semidefinite.
     logs : ndarray of shape (m,)
         Positions of the logarithms of variances.
-    shape, rate : float
-        a and b.
+    shape : float
+        a.
+    rate : float or ndarray of shape (m,)
+        b.
     """
 
     quadratic: FloatArray
     logs: IntArray
     shape: float = 0.0
-    rate: float = 0.0
+    rate: Any = 0.0
 
     def value(self, theta: FloatArray) -> float:
         """The penalty of parameters (P,), up to a constant."""

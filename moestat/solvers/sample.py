@@ -14,6 +14,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
 from moestat.model.recombination import POINTS, recombine
+from moestat.model.responses import columns_of
 from moestat.model.units import DataUnits
 from moestat.solvers.metric import region_metric
 from moestat.solvers.rules import DETAIL, WORK
@@ -111,7 +112,7 @@ class Sample:
 
     @property
     def mean(self) -> FloatArray:
-        """Weighted mean of each input and, last, of a continuous response."""
+        """Weighted mean of each input and, last, of a continuous response, or of several."""
         return self._moments[0]
 
     @property
@@ -130,7 +131,7 @@ class Sample:
         if self.known is not None:
             return self.known
         total = float(self.weight.sum())
-        columns = [*self.X, np.real(self.y)] if self._continuous else [*self.X]
+        columns = [*self.X, *columns_of(self.y)] if self._continuous else [*self.X]
         mean = np.array([column @ self.weight for column in columns]) / total
         covariance = np.zeros((mean.size, mean.size))
         for rows in self.parts(0):

@@ -293,7 +293,7 @@ def _deletions(
     first = data.part(slice(0, 1))
     one = Data(*first.arrays, none)
     _deletion_loop(
-        mixture_address(family.loops, data.y.dtype.char),
+        mixture_address(family.loops, data.y.dtype),
         (family.coefficients, *tables(family.coefficients, one, 2)),
         (np.ascontiguousarray(data.X.T)[:, :, None], data.y, data.weight, none),
         theta,

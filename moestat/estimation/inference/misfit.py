@@ -152,8 +152,8 @@ def misfits(result: Any) -> list[Misfit]:
         few = np.sort(np.random.default_rng(0).choice(few, _ROWS, replace=False))
     if few.size < len(rows.y):
         rows = _at(rows, few)
-    without_spread = result.family.likelihood.collapse
-    if any(without_spread and without_spread in name for name in result.certificate.active):
+    scales = result.family.likelihood.scales
+    if any(scale in name for scale in scales for name in result.certificate.active):
         return list(_of_experts(result))
     noise = result.residual_variance if result.family.is_regression else None
     checked = _Checked(result.family, result.theta, rows, noise)
@@ -404,7 +404,7 @@ def _of_experts(result: Any) -> Iterator[Misfit]:
     inputs = family.gate_inputs, family.expert_inputs
     read_by_both = all(part is None or set(used) <= set(part) for part in inputs)
     if distinct <= len(used) + 1 and read_by_both:
-        scaled = family.likelihood.collapse is not None
+        scaled = bool(family.likelihood.scales)
         only = "only the experts' scales tell" if scaled else "nothing tells"
         yield (
             FewRowsWarning,

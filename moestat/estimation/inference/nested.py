@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.registry import table_of
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int
 from moestat.estimation.inference.covariance import information_at
 from moestat.estimation.inference.found import check_likelihood, check_maximum, found
 from moestat.estimation.inference.hypotheses import TestResult, likelihood_ratio, score_statistic
+from moestat.model.joint import likelihood_table
 from moestat.solvers.problem import Objective, Request
 
 __all__ = ["check_same_data", "lr_test", "score_test"]
@@ -89,7 +89,7 @@ def check_same_data(small: Any, large: Any, names: tuple[str, str]) -> None:
         refuse("sample weights")
     if (one.groups is None) != (two.groups is None) or not np.array_equal(one.groups, two.groups):
         refuse("groups")
-    if table_of(small.family.likelihood) != table_of(large.family.likelihood):
+    if likelihood_table(small.family.likelihood) != likelihood_table(large.family.likelihood):
         refuse("likelihood")
     offsets = [_offset(result) for result in (small, large)]
     if not np.allclose(*offsets, rtol=_ALIKE, atol=0.0):

@@ -6,6 +6,7 @@ and used for all further data; no term is read again from text.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import json
 import re
@@ -20,6 +21,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.responses import Columns
 from moestat.estimation.reading.table import Column, Table, as_table, column_names, no_missing
 
 if TYPE_CHECKING:
@@ -357,10 +359,17 @@ class FormulaInputs:
             for name in used
         }
 
-    def response_of(self, data: Any) -> Column:
-        """The response in new data."""
+    def response_of(self, data: Any, several: bool = False) -> Any:
+        """The response in new data, or several of them."""
         names, _ = used_names([self.response], column_names(data), self._scope)
-        return response_column(self.response, table_of(data, names), self._scope)
+        table = table_of(data, names)
+        if several:
+            return response_columns(self.response, table, self._scope)
+        return response_column(self.response, table, self._scope)
+
+    def alone(self, position: int) -> FormulaInputs:
+        """The same inputs with one of several responses."""
+        return replace(self, response=beside(self.response)[position])
 
 
 def table_of(data: Any, names: Sequence[str]) -> Table:
@@ -404,6 +413,27 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
     if np.isnan(values).any() or (not two and np.isinf(values).any()):
         raise ValueError(f"formula: the response {text!r} is infinite or undefined in some rows")
     return Column(values, np.zeros(len(values), bool), text)
+
+
+def response_columns(factor: tuple[str, str], table: Table, scope: Mapping[str, Any]) -> Columns:
+    """Several responses, the arguments of ``cbind``, each a column or a function of columns."""
+    found = []
+    for each in beside(factor):
+        column = response_column(each, table, scope)
+        found.append(replace(column, name=each[1]))
+    return Columns(tuple(found), True)
+
+
+def beside(factor: tuple[str, str]) -> list[tuple[str, str]]:
+    """The arguments of ``cbind`` as factors; a response without it by itself."""
+    method, text = factor
+    if method == "lookup" or not text.startswith("cbind("):
+        return [factor]
+    found = []
+    for each in ast.parse(text, mode="eval").body.args:  # type: ignore[attr-defined]
+        plain = isinstance(each, ast.Name)
+        found.append(("lookup" if plain else "python", ast.unparse(each)))
+    return found
 
 
 def _two(one: Any, other: Any) -> pd.DataFrame:

@@ -54,6 +54,10 @@ class Column:
     kind: str = ""
     categorical: bool = False
 
+    def check_missing(self, where: str) -> None:
+        """Raise if anything is missing."""
+        no_missing(where, self.missing)
+
     def at(self, rows: Any) -> Column:
         """The column at some rows."""
         return replace(self, values=self.values[rows], missing=self.missing[rows])

@@ -107,11 +107,7 @@ class ClusterStarts:
 
     def places(self, scale: Scale) -> FloatArray:
         """Where samples are (q, n): standardised inputs and a continuous response."""
-        points, family = scale.standardised, scale.problem.family
-        if family.likelihood.support is None:
-            mean, deviation = scale.response
-            points = np.vstack([points, (np.real(scale.problem.data.y) - mean) / deviation])
-        return points
+        return np.vstack([scale.standardised, scale.places])
 
     def memberships(
         self, points: FloatArray, family: Family, rng: np.random.Generator

@@ -44,12 +44,12 @@ class LineStarts(ClusterStarts):
 
     def places(self, scale: Scale) -> FloatArray:
         """Standardised inputs with a first row of ones, and responses, one above the other."""
-        family, y = scale.problem.family, np.real(scale.problem.data.y)
-        if family.likelihood.support is None:
-            response = ((y - scale.response[0]) / scale.response[1])[None]
-        else:
-            response = (y == np.arange(family.n_classes)[:, None]).astype(np.float64)
-        return np.vstack([np.ones_like(response[:1]), scale.standardised, response])
+        family, rows = scale.problem.family, [scale.places]
+        sizes = [one.n_classes for one in family.likelihood.parts] or [family.n_classes]
+        for y, size, is_number in zip(scale.levels, sizes, scale.numbers, strict=True):
+            if not is_number:
+                rows.append((y == np.arange(size)[:, None]).astype(np.float64))
+        return np.vstack([np.ones_like(scale.levels[:1]), scale.standardised, *rows])
 
     def memberships(
         self, points: FloatArray, family: Family, rng: np.random.Generator

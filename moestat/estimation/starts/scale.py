@@ -73,27 +73,43 @@ class Scale:
         return centre, spread
 
     @cached_property
-    def response(self) -> tuple[float, float]:
-        """Mean and standard deviation of a continuous response; 0 and 1 for classes."""
-        if self.problem.family.likelihood.support is not None:
-            return 0.0, 1.0
-        level, weight = self.problem.family.likelihood.level, self.problem.data.weight
-        y = level(self.problem.data.y)
-        centre = float(np.average(y, weights=weight))
-        return centre, float(np.sqrt(np.average((y - centre) ** 2, weights=weight)))
+    def response(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of each continuous response (R,); 0 and 1 for classes."""
+        weight, y = self.problem.data.weight, self.levels
+        centre = np.average(y, axis=1, weights=weight)
+        deviation = np.sqrt(np.average((y.T - centre) ** 2, axis=0, weights=weight))
+        return np.where(self.numbers, centre, 0.0), np.where(self.numbers, deviation, 1.0)
 
     @cached_property
-    def predictor(self) -> tuple[float, float]:
-        """Typical predictor of the mean, and the unit in which predictors differ."""
-        link = self.problem.family.likelihood.link
-        if link is None:
-            return self.response
-        return float(link(max(self.response[0], np.finfo(float).tiny))), 1.0
+    def levels(self) -> FloatArray:
+        """Responses as numbers (R, n)."""
+        return np.atleast_2d(self.problem.family.likelihood.level(self.problem.data.y))
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """Which of the responses are numbers (R,), and not classes."""
+        return np.array([law.support is None for law in self.problem.family.likelihood.laws])
+
+    @property
+    def places(self) -> FloatArray:
+        """Those of the responses that are numbers, with mean 0 and standard deviation 1."""
+        centre, deviation = self.response
+        at = self.numbers
+        return (self.levels[at] - centre[at, None]) / deviation[at, None]
+
+    @cached_property
+    def predictor(self) -> tuple[FloatArray, FloatArray]:
+        """Typical predictor of each mean (R,), and the unit in which predictors differ."""
+        centre, unit = (values.copy() for values in self.response)
+        for r, law in enumerate(self.problem.family.likelihood.laws):
+            if law.link is not None:
+                centre[r], unit[r] = law.link(max(centre[r], np.finfo(float).tiny)), 1.0
+        return centre, unit
 
     def centre(self, family: Family) -> FloatArray:
         """Middle of the parameters (P,): places in x, means and logarithms of variances."""
         theta = np.zeros(family.n_params)
-        mean, deviation = self.predictor
+        mean, deviation = (values[family.response_of] for values in self.predictor)
         for (_, c), first in np.ndenumerate(family.index):
             channel = family.channels[c]
             if channel.axis is not None:
@@ -101,9 +117,9 @@ class Scale:
             elif channel.intercept in family.likelihood.shapes:
                 theta[first] = 0.5 * (family.lower[first] + family.upper[first])
             elif channel.log:
-                theta[first] = 2.0 * np.log(deviation)
+                theta[first] = 2.0 * np.log(deviation[c])
             elif channel.response and channel.slope is not None:
-                theta[first] = mean
+                theta[first] = mean[c]
         return theta
 
     def noise(self, family: Family, rng: np.random.Generator, count: int = 1) -> FloatArray:
@@ -118,9 +134,10 @@ class Scale:
         quadratic = any(channel.products is not None for channel in family.channels)
         centre, spread = self.features if quadratic else self.inputs
         spread, used = np.maximum(spread, 1e-12), 0
+        units = self.predictor[1][family.response_of]
         for (_, c), first in np.ndenumerate(family.index):
             channel, last = family.channels[c], family.width[c] - 1
-            unit = self.predictor[1] if channel.response and not channel.log else 1.0
+            unit = units[c] if channel.response and not channel.log else 1.0
             at = slice(family.offset[c] - 1, family.offset[c] - 1 + last)
             slope = unit * drawn[:, used : used + last] * 2.0 / spread[at]
             if channel.products is not None:

@@ -236,7 +236,7 @@ class NewtonRun(Run):
         """Run it."""
         family, data = problem.family, problem.data.levels[self.level]
         inputs = problem.inputs(self, slice(0, data.size))
-        addresses = mixture_address(family.loops, data.y.dtype.char), _advance_address()
+        addresses = mixture_address(family.loops, data.y.dtype), _advance_address()
         passing = family.coefficients, inputs, *pass_tables(family.coefficients, inputs, 2)
         return self.walk.end(*_newton_loop(addresses, passing, problem.spring, self.walk.arrays))
 

@@ -1,0 +1,121 @@
+"""One of several responses of a fit by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from moestat.base.door import doors
+from moestat.base.types import FloatArray
+from moestat.estimation.data import Data
+from moestat.estimation.inference.effects import Effects, marginal_effects
+from moestat.estimation.pictures import Pictures
+
+__all__ = ["OneResponse", "one_response"]
+
+
+@doors
+@dataclass(frozen=True, repr=False)
+class OneResponse(Pictures):
+    """One of several responses of a fit: its predictions, residuals, effects and pictures.
+
+    Its density is a mixture with the same gate.  Parameters, their errors and the shares of the
+    experts in the rows of the fit are those of the fit of all responses, `of`.
+
+    Parameters
+    ----------
+    of : MoEResults
+        The fit of all responses.
+    name : str
+        What this one is called.
+    places : ndarray of shape (P,)
+        Positions of its parameters among those of the fit.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> x = np.linspace(-1, 1, 50)
+    >>> y = np.column_stack([x + np.sin(7 * x), np.arange(50) // 9])
+    >>> result = moestat.fit(["gaussian", "poisson"], x, y, n_experts=1, rng=0)
+    >>> result.response("y2").get_prediction([0.0]).conf_int().shape
+    (1, 2)
+    """
+
+    of: Any = field(kw_only=True)
+    name: str = field(kw_only=True)
+    places: Any = field(kw_only=True)
+
+    def __repr__(self) -> str:
+        return f"<response {self.name!r} of {self.of!r}>"
+
+    @cached_property
+    def _shares(self) -> FloatArray:
+        return self.of._shares
+
+    @property
+    def edf(self) -> float:
+        """Refused: information criteria are of the fit of all responses."""
+        raise ValueError(f"criteria are of the fit of all responses, not of {self.name!r} alone")
+
+    @property
+    def llf(self) -> float:
+        """Log-likelihood of this response by itself; its parameters are not the maximum of it."""
+        return float(self.weight @ self._log_density(self._sample(None, None)[1]))
+
+    def _on_all(self, rows: FloatArray) -> FloatArray:
+        """Derivatives (q, P) in its parameters, in those of the fit."""
+        of_all = np.zeros((len(rows), self.of.theta.size))
+        np.add.at(of_all.T, self.places, rows.T)
+        return of_all
+
+    def _errors_of(self, rows: FloatArray) -> FloatArray:
+        return self.of._errors_of(self._on_all(rows))
+
+    def _spread(self, rows: FloatArray) -> FloatArray:
+        return self.of._spread(self._on_all(rows))
+
+    def influence(self) -> Any:
+        """What leaving out each row would do to the fit of all responses."""
+        return self.of.influence()
+
+    def plot_coefficients(self, ax: Any = None, *, alpha: float = 0.05) -> Any:
+        """Slopes of the fit of all responses, `MoEResults.plot_coefficients`."""
+        return self.of.plot_coefficients(ax, alpha=alpha)
+
+    def get_margeff(self, *, dummy: bool = False) -> Effects:
+        """Average marginal effects of the inputs on it, as `MoEResults.get_margeff`."""
+        return marginal_effects(self, dummy)
+
+
+def one_response(of: Any, position: int) -> OneResponse:
+    """A response of a fit, by its position from 0."""
+    family, places = of.family.marginals[position]
+    name = of.family.likelihood.parts[position].name
+    solution = replace(
+        of.solution,
+        theta=of.theta[places],
+        information=of.solution.information[np.ix_(places, places)],
+    )
+    data = None if of.data is None else _alone(of.data, position, name, family.likelihood.support)
+    return OneResponse(
+        *(family, solution, of.solver, of.weight, float("nan"), data),
+        cov_type=of.cov_type,
+        of=of,
+        name=name,
+        places=places,
+    )
+
+
+def _alone(data: Data, position: int, name: str, support: Any) -> Data:
+    """The data of a fit with one of its responses."""
+    y = data.y[:, position]
+    return replace(
+        data,
+        y=y if support is None else y.astype(np.int64),
+        response=name,
+        classes=data.classes[position],
+        formula=None if data.formula is None else data.formula.alone(position),
+    )

@@ -1,0 +1,140 @@
+"""Several responses of a row: columns of a table or an array, and what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, Likelihood
+from moestat.base.validate import as_plain_array
+from moestat.estimation.reading.labels import positions_of, read_labels
+from moestat.estimation.reading.table import Column, as_column, as_table
+from moestat.model.joint import as_likelihood, joint
+
+__all__ = ["Columns", "as_columns", "encoded", "read_responses"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of responses, one beside the other.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        One per response.
+    named : bool
+        Whether their names are words.
+    """
+
+    columns: tuple[Column, ...]
+    named: bool
+    name: None = None
+
+    @property
+    def values(self) -> np.ndarray:
+        """The first of the responses (n,)."""
+        return self.columns[0].values
+
+    @property
+    def missing(self) -> np.ndarray:
+        """A mask (n,) of the rows in which a response is missing."""
+        return np.any([column.missing for column in self.columns], axis=0)
+
+    def check_missing(self, where: str) -> None:
+        """Raise if anything is missing."""
+        for r, column in enumerate(self.columns):
+            called = r if column.name is None else column.name
+            column.check_missing(f"{where}: column {called!r}")
+
+    def at(self, rows: Any) -> Columns:
+        """The columns at some rows."""
+        return Columns(tuple(column.at(rows) for column in self.columns), self.named)
+
+
+def as_columns(given: Any, names: Sequence[str]) -> Columns:
+    """Columns of responses, by position; those of a table with all of these names, by name.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many as names.
+    """
+    if isinstance(given, Columns):
+        columns, named = given.columns, given.named
+    elif (table := as_table("y", given)) is not None:
+        columns, named = table.columns, table.named
+        if named and set(names) <= set(table.names):
+            columns = tuple(table[name] for name in names)
+    else:
+        values = as_plain_array("y", given)
+        if values.ndim != 2:
+            raise ValueError(
+                f"y must have shape (n, {len(names)}), one column per response, got {values.shape}"
+            )
+        columns, named = tuple(as_column("y", column) for column in values.T), False
+    if len(columns) != len(names):
+        raise ValueError(
+            f"y must have {len(names)} columns, one per likelihood; got {len(columns)}"
+        )
+    return Columns(columns, named)
+
+
+def read_responses(
+    model: Any, given: Columns, classes: Any = None
+) -> tuple[Likelihood, FloatArray, tuple[Any, ...]]:
+    """The likelihood of responses, their values and the labels of classes.
+
+    Parameters
+    ----------
+    model : Likelihood or sequence
+        The likelihood, or those of the responses by their names.
+    given : Columns
+        The responses.
+    classes : mapping of str to sequence, optional
+        Labels of classes by response, in the order that they are to have.
+
+    Returns
+    -------
+    Likelihood
+        With the names and numbers of classes of the columns, if it was given by names.
+    values : ndarray of shape (n, R)
+        Numbers, and positions of labels from 1.
+    labels : tuple
+        Labels (K,) of each response, None for one that is a number.
+    """
+    law = as_likelihood(model)
+    by_name, order = law is not model, classes or {}
+    columns = given.columns
+    names = (
+        [str(c.name) for c in columns] if given.named and by_name else [p.name for p in law.parts]
+    )
+    values = np.empty((len(given.values), len(names)))
+    labels: list[Any] = []
+    for r, (one, name, column) in enumerate(zip(law.parts, names, columns, strict=True)):
+        try:
+            if one.likelihood.support is None:
+                values[:, r], own = column.numbers("y"), None
+            else:
+                K = None if by_name else one.n_classes
+                values[:, r], own = read_labels(column, K, order.get(name))
+        except ValueError as error:
+            raise ValueError(f"response {name!r}: {error}") from None
+        labels.append(own)
+    if by_name:
+        sizes = [None if own is None else len(own) for own in labels]
+        law = joint(model, names, sizes)
+    return law, values, tuple(labels)
+
+
+def encoded(law: Likelihood, given: Columns, labels: Sequence[Any] | None) -> Any:
+    """Responses of new rows as a fit reads them, labels those of the fit."""
+    columns = []
+    for r, (one, column) in enumerate(zip(law.parts, given.columns, strict=True)):
+        known = None if labels is None else labels[r]
+        if known is None and one.likelihood.support is not None:
+            known = np.arange(1, one.n_classes + 1)
+        columns.append(column.numbers("y") if known is None else positions_of(column, known))
+    return law.encode(np.column_stack(columns), 1)
