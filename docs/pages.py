@@ -81,7 +81,7 @@ MINUTES = {
     "coverage_tests": 11,
     "coverage_wald": 15,
     "expert_count_figure1": 64,
-    "expert_count_gates": 1,
+    "expert_count_gates": 6,
     "expert_count_sensitivity": 59,
     "gaussian_competition": 12,
     "gaussian_exact_v1": 14,
