@@ -84,14 +84,14 @@ def merging(seed: int, fits: int = 200) -> dict[str, Any]:
 
 
 def curve(what: str, fits: int = 20) -> dict[str, Any]:
-    """Errors of one of two equal lines from 1e2 to 1e10 rows, with 95% ends by the bootstrap."""
+    """Errors of one of two equal lines from 1e5 to 1e10 rows, with 95% ends by the bootstrap."""
     family = moestat.family("gaussian", gate="softmax", n_experts=2)
     blocks = {"beta0": [0, 0], "beta1": [0, 0], "a": [3, 3], "b": [1, 1], "nu": [0.25, 0.25]}
     truth, rng = family.pack(blocks), np.random.default_rng(0)
     row = np.array([name == what for name in family.param_names], dtype=float)
     merged = Merged(family, truth, equal_experts(family, truth), row, DESIGN, fits)
     rows = []
-    for n in 10.0 ** np.arange(2, 11):
+    for n in 10.0 ** np.arange(5, 11):
         squares = merged.squares(n, rng)
         draws = np.sqrt(np.mean(rng.choice(squares, (400, squares.size)), axis=1))
         rows.append([n, float(np.sqrt(squares.mean())), *np.quantile(draws, [0.025, 0.975])])

@@ -4,7 +4,8 @@
 finite maximum, or columns repeat each other, and counts how often intervals of what is identified
 hold the truth; results/unidentified_coverage.json.  Normal intervals of maximum likelihood with an
 estimated variance are too short for few rows of an expert: by the root of 1 - p/n, and by normal
-quantiles in place of Student's. Student's interval stands beside them, and counts have no variance.
+quantiles in place of Student's. Student's interval stands beside them, and the same interval of a
+regression of the rows of one expert alone; counts have no variance.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import linregress, t
 
 import moestat
 
@@ -55,45 +57,60 @@ def aliased(rng: Rng) -> Held:
     yield "aliased: contrast", holds(float(test.effect[0]), float(test.sd[0]), 1.0)
 
 
-def separated(n: int) -> Callable[[Rng], Held]:
-    """Two lines over intervals that do not meet."""
+def separated(n: int, jump: bool) -> Callable[[Rng], Held]:
+    """Two lines over intervals that do not meet; the lines meet in the gap, or `jump` there.
+
+    Beside them the same interval of least squares of the rows of the left line alone, whose
+    members are known, with the maximum-likelihood variance and with Student's interval.
+    """
 
     def draw(rng: Rng) -> Held:
         x = np.r_[rng.uniform(0, 1, n // 2), rng.uniform(2, 3, n // 2)]
-        y = np.where(x < 1.5, 1 + 2 * x, 10 - 3 * x) + 0.5 * rng.normal(size=n)
+        right = -3 * x if jump else 10 - 3 * x
+        y = np.where(x < 1.5, 1 + 2 * x, right) + 0.5 * rng.normal(size=n)
         fit = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
         error = np.asarray(fit.bse)
         places = fit.family.blocks
         i = int(np.argmin(np.abs(fit.blocks["a"][:, 0] - 2.0)))
-        label = f"separated regions, n = {n}"
-        yield f"{label}: slope", holds(fit.blocks["a"][i, 0], error[places["a"][i, 0]], 2.0)
+        label = f"lines that {'jump' if jump else 'meet'} beside a gap, n = {n}"
+        slope, own = fit.blocks["a"][i, 0], error[places["a"][i, 0]]
+        yield f"{label}: slope", holds(slope, own, 2.0)
         yield f"{label}: intercept", holds(fit.blocks["b"][i], error[places["b"][i]], 1.0)
         low, high = fit.get_prediction([0.5]).conf_int()[0]
         yield f"{label}: mean", bool(low <= 2.0 <= high)
-        # Student's interval of the rows of one line, whose variance is unbiased.
-        left = n // 2 - 2
-        from scipy.stats import t
-
-        wide = error[places["a"][i, 0]] * np.sqrt(n / 2 / left) * t.ppf(0.975, left) / 1.959964
-        yield f"{label}: slope, Student", holds(fit.blocks["a"][i, 0], wide, 2.0)
+        m = n // 2
+        student = np.sqrt(m / (m - 2)) * t.ppf(0.975, m - 2) / 1.959964
+        yield f"{label}: slope, Student", holds(slope, own * student, 2.0)
+        line = linregress(x[:m], y[:m])
+        least = line.stderr * np.sqrt((m - 2) / m)
+        yield f"{label}: slope of the left rows alone", holds(line.slope, least, 2.0)
 
     return draw
 
 
-def separated_counts(rng: Rng) -> Held:
+def separated_counts(jump: bool) -> Callable[[Rng], Held]:
     """Two Poisson laws over intervals that do not meet, no scale to estimate."""
-    n = 200
-    x = np.r_[rng.uniform(0, 1, n // 2), rng.uniform(2, 3, n // 2)]
-    y = rng.poisson(np.exp(np.where(x < 1.5, 1 + x, 5 - x)))
-    fit = moestat.fit("poisson", x, y, n_experts=2, rng=0)
-    error, places = np.asarray(fit.bse), fit.family.blocks
-    i = int(np.argmax(fit.blocks["a"][:, 0]))
-    yield "separated counts: slope", holds(fit.blocks["a"][i, 0], error[places["a"][i, 0]], 1.0)
-    low, high = fit.get_prediction([0.5]).conf_int()[0]
-    yield "separated counts: mean", bool(low <= np.exp(1.5) <= high)
+
+    def draw(rng: Rng) -> Held:
+        n = 200
+        x = np.r_[rng.uniform(0, 1, n // 2), rng.uniform(2, 3, n // 2)]
+        y = rng.poisson(np.exp(np.where(x < 1.5, 1 + x, (6 if jump else 5) - x)))
+        fit = moestat.fit("poisson", x, y, n_experts=2, rng=0)
+        error, places = np.asarray(fit.bse), fit.family.blocks
+        i = int(np.argmax(fit.blocks["a"][:, 0]))
+        label = f"counts that {'jump' if jump else 'meet'} beside a gap, n = {n}"
+        yield f"{label}: slope", holds(fit.blocks["a"][i, 0], error[places["a"][i, 0]], 1.0)
+        low, high = fit.get_prediction([0.5]).conf_int()[0]
+        yield f"{label}: mean", bool(low <= np.exp(1.5) <= high)
+
+    return draw
 
 
-DESIGNS = (empty_level, aliased, separated(60), separated(200), separated(800), separated_counts)
+DESIGNS = (
+    *(empty_level, aliased),
+    *(separated(n, jump) for jump in (True, False) for n in (60, 200, 800)),
+    *(separated_counts(jump) for jump in (True, False)),
+)
 
 
 def main() -> None:

@@ -179,8 +179,8 @@ def required_n(
     are averages over those next to the true one, with their shares of the rows as weights, since
     an expert of hardly any row may be anywhere.
     It is the error of the highest maximum near the truth.  The least distance of densities at a
-    given error, which `moestat.theory.explorer.explore` searches, has the exponent for large n, not
-    the number of rows: that lies where errors have not come to their power law yet.
+    given error, which `moestat.theory.explorer.explore` searches, has the exponent of the worst
+    deviation for large n and no constant, so that no number of rows follows from it.
 
     Examples
     --------
