@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from moestat.base.validate import UnknownArgumentError, short
+from moestat.base.validate import short
 
 __all__ = ["door", "doors"]
 
@@ -20,7 +21,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_FOREIGN = (AttributeError, TypeError, LookupError, ArithmeticError, RuntimeError, MemoryError)
+_FOREIGN = (
+    *(AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RuntimeError),
+    MemoryError,
+)
+_MISFITS = (ValueError, IndexError, RuntimeError)
+_LIBRARIES = ("numpy", "torch")
 
 _KINDS: dict[str, tuple[Any, str]] = {
     "None": (type(None), "None"),
@@ -41,9 +47,9 @@ _PLAIN = {"builtins", "collections", "datetime", "decimal", "fractions", "numpy"
 def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator: an argument of another kind than its annotation is refused where that fails.
 
-    A right call costs nothing: only after an exception like AttributeError are arguments compared
-    with annotations, and what does not fit is named.  An exception that no argument explains stays
-    as it is.
+    A right call costs nothing: only after an exception that this package does not raise itself are
+    arguments compared with annotations, and what does not fit is named.  Where NumPy or PyTorch
+    refuses, the arrays are named with their shapes.  Any other exception stays as it is.
 
     Parameters
     ----------
@@ -59,19 +65,17 @@ def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     Traceback (most recent call last):
     ValueError: n must be an integer, got 'word'
     """
-    own, foreign, refusals = UnknownArgumentError, _FOREIGN, _refusals
+    foreign, refusals = _FOREIGN, _refusals
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 return function(*args, **kwargs)
-            except own:
-                raise
             except foreign as error:
-                refusal = next(refusals(function, kinds, args, kwargs, error), None)
+                refusal, cause = next(refusals(function, kinds, args, kwargs, error), (None, None))
                 if refusal is None:
                     raise
-                raise ValueError(refusal) from None
+                raise ValueError(refusal) from cause
 
         # With the module's own globals: doctest takes no example of another module's functions.
         code, cells = called.__code__, called.__closure__
@@ -91,30 +95,63 @@ def doors(cls: type[T]) -> type[T]:
 
 def _refusals(
     function: Callable[..., Any], kinds: Mapping[str, str], args: Any, kwargs: Any, error: Exception
-) -> Iterator[str]:
-    """What is wrong with arguments, by their annotations."""
+) -> Iterator[tuple[str, Exception | None]]:
+    """What is wrong with arguments, and the cause to show; nothing of an error that says so."""
+    home, raised = _origin(error)
+    if raised and home == "moestat" and isinstance(error, ValueError):
+        return
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
         return
     known = {**inspect.get_annotations(function), **kinds}
     for name, value in given.items():
-        places = re.split(r"\|(?![^\[]*\])", str(known.get(name, "Any")))
-        found = [_kind(place.strip(" '\""), value) for place in places]
-        if found and not any(fits for fits, _ in found):
-            words = " or ".join(words for _, words in found)
-            yield f"{name} must be {words}, got {short(value)}"
+        fits, words = _fits(str(known.get(name, "Any")), value)
+        if not fits:
+            yield f"{name} must be {words}, got {short(value)}", None
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         large = [name for name, value in given.items() if isinstance(value, Integral)] or given
-        yield f"{', '.join(large)}: what they ask for does not fit into memory"
+        yield f"{', '.join(large)}: what they ask for does not fit into memory", None
+    shapes = [
+        f"{name} of shape {tuple(value.shape)} and dtype {value.dtype}"
+        for name, value in given.items()
+        if type(value).__module__.partition(".")[0] in _LIBRARIES and hasattr(value, "shape")
+    ]
+    if shapes and home in ("moestat", "scipy", *_LIBRARIES) and isinstance(error, _MISFITS):
+        yield f"{', '.join(shapes)}: {next(iter(str(error).splitlines()), 'refused')}", error
+
+
+def _origin(error: Exception) -> tuple[str, bool]:
+    """Package whose line an error came from, and whether that line is a `raise`."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "", False
+    frame = trace.tb_frame
+    home = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return home, frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+def _fits(annotation: str, value: Any) -> tuple[bool, str]:
+    """Whether a value may be what an annotation says, and that in words."""
+    places = re.split(r"\|(?![^\[]*\])", annotation)
+    found = [_kind(place.strip(" '\""), value) for place in places]
+    return any(fits for fits, _ in found), " or ".join(words for _, words in found)
 
 
 def _kind(place: str, value: Any) -> tuple[bool, str]:
     """Whether a value may be what an annotation without alternatives says, and that in words."""
-    name = place.partition("[")[0].rpartition(".")[2]
+    name, _, inner = place.partition("[")
+    name = name.rpartition(".")[2]
     if name in _KINDS:
         types, words = _KINDS[name]
         fits = isinstance(value, types) and (name == "bool" or not isinstance(value, bool))
+        fits = fits and getattr(value, "shape", None) != ()
+        if fits and words == "a list" and inner and isinstance(value, (list, tuple)):
+            parts = [_fits(inner.removesuffix("]"), part) for part in value]
+            fits = all(each for each, _ in parts)
+            words = f"a list, each {parts[0][1]}" if parts else words
         return fits, words
     own = any(base.__name__ == name for base in type(value).__mro__)
     plain = type(value).__module__.partition(".")[0] in _PLAIN

@@ -92,6 +92,9 @@ def as_plain_array(name: str, value: Any) -> np.ndarray:
         raise ValueError(f"{name} has {count} masked entries; leave their rows out or fill them in")
     try:
         array = np.asarray(value)
+        if array.dtype.kind in "US" and isinstance(value, (list, tuple)):
+            held = np.asarray(value, dtype=object)  # numpy makes words of numbers, NaN and None
+            array = array if all(isinstance(v, (str, bytes)) for v in held.flat) else held
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be an array, got {short(value)}") from None
     if array.dtype.kind == "c":

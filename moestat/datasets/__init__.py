@@ -7,6 +7,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from moestat.base.door import door
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -41,6 +43,7 @@ def names() -> tuple[str, ...]:
     return tuple(_known())
 
 
+@door()
 def load(name: str) -> pd.DataFrame:
     """A data set as a data frame; words are categories, with their levels in alphabetical order.
 
@@ -79,6 +82,7 @@ def load(name: str) -> pd.DataFrame:
     return frame
 
 
+@door()
 def describe(name: str) -> str:
     """What a data set is: columns with their units, source and licence.
 

@@ -23,9 +23,8 @@ from moestat.base.validate import (
     short,
 )
 from moestat.estimation.blocks import Block, Blocks
-from moestat.estimation.data import Data, check_options, holding_constants
+from moestat.estimation.data import Data, check_options, check_size, holding_constants
 from moestat.estimation.fitting import (
-    LARGEST,
     BegunFit,
     check_response,
     checked_starts,
@@ -404,7 +403,9 @@ def fit_blocks(
     count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
     by_name = not isinstance(model, Family)
     if options and not by_name:
-        raise ValueError(f"{', '.join(sorted(options))}: for a family by name only; got {model!r}")
+        raise ValueError(
+            f"{', '.join(sorted(options))}: for a family by name only; got {short(model)}"
+        )
     with reported("fit_blocks", verbose, answers=True):
         return _fit(model, blocks, starts, as_generator(rng), count, options)
 
@@ -511,5 +512,4 @@ def _check(model: Family, known: _Known) -> None:
     ends = np.array([known.low, known.high])
     if known.labels is None:
         check_response(model, ends[:, -1])
-    if max(np.abs(known.low).max(), np.abs(known.high).max()) > LARGEST:
-        raise ValueError(f"X or y holds values above {LARGEST:g}, whose squares overflow")
+    check_size("X or y", known.low, known.high)

@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.registry import configured
 from moestat.base.types import FloatArray, Likelihood
-from moestat.base.validate import as_weights, check_keywords, is_sequence
+from moestat.base.validate import as_weights, check_keywords, is_sequence, short
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.estimation.reading.inputs import Inputs, read_inputs
 from moestat.estimation.reading.labels import positions_of, read_labels
@@ -33,6 +33,7 @@ __all__ = [
     "Data",
     "Inputs",
     "check_options",
+    "check_size",
     "holding_constants",
     "read_data",
     "read_inputs",
@@ -40,6 +41,8 @@ __all__ = [
     "read_new_response",
     "spans",
 ]
+
+_LARGEST = 1e100
 
 _OF_DATA = ("likelihood", "n_features", "n_classes")
 """Arguments of `moestat.family` that the data say."""
@@ -228,16 +231,18 @@ def _check_model(model: Any, options: Mapping[str, Any]) -> bool:
     if not isinstance(model, (Family, str, Mapping)) and not is_sequence(model):
         raise ValueError(
             "family must be a family from moestat.family or the name of a likelihood,"
-            f" {', '.join(LIKELIHOODS)}; got {model!r}"
+            f" {', '.join(LIKELIHOODS)}; got {short(model)}"
         )
     if isinstance(model, Mapping) and "name" not in model:
         raise ValueError(
-            f"family: a table of a likelihood needs a name, {', '.join(LIKELIHOODS)}; got {model!r}"
+            f"family: a table of a likelihood needs a name, {', '.join(LIKELIHOODS)};"
+            f" got {short(model)}"
         )
     if options and isinstance(model, Family):
         raise ValueError(
             f"{', '.join(sorted(options))}: for a family by name only, such as"
-            f" fit({model.likelihood.name!r}, X, y, n_experts={model.n_experts}); got {model!r}"
+            f" fit({model.likelihood.name!r}, X, y, n_experts={model.n_experts});"
+            f" got {short(model)}"
         )
     return not isinstance(model, Family)
 
@@ -298,8 +303,13 @@ def _numbers(likelihood: Likelihood, column: Column) -> FloatArray:
 def read_new(own: Family, data: Data | None, X: Any) -> Inputs:
     """Inputs of new rows, read as those of the fit: by name, by formula, or as they stand."""
     if data is not None and data.formula is not None:
-        return data.formula.inputs(X)
-    return read_inputs(X, own.n_features, None if data is None else data.features)
+        inputs = data.formula.inputs(X)
+    else:
+        inputs = read_inputs(X, own.n_features, None if data is None else data.features)
+    check_size(
+        "X", inputs.design.min(-1, initial=0.0), inputs.design.max(-1, initial=0.0), squared=False
+    )
+    return inputs
 
 
 def read_new_response(own: Family, data: Data | None, X: Any, y: Any) -> Any:
@@ -320,6 +330,18 @@ def read_new_response(own: Family, data: Data | None, X: Any, y: Any) -> Any:
         return own.likelihood.encode(_numbers(own.likelihood, column), own.n_classes)
     labels = np.arange(1, own.n_classes + 1) if data is None else data.classes
     return own.likelihood.encode(positions_of(column, labels), own.n_classes)
+
+
+def check_size(name: str, low: FloatArray, high: FloatArray, *, squared: bool = True) -> None:
+    """Refuse columns between `low` and `high` that are too large, or too small to be `squared`."""
+    size = np.maximum(np.abs(low), np.abs(high))
+    if np.any(size > _LARGEST):
+        raise ValueError(f"{name} holds values above {_LARGEST:g}, whose squares overflow")
+    if squared and np.any((size > 0.0) & (size < 1.0 / _LARGEST)):
+        raise ValueError(
+            f"{name} holds only values below {1.0 / _LARGEST:g} in a column, whose squares"
+            " underflow; give it in other units"
+        )
 
 
 def spans(design: FloatArray, used: Any) -> FloatArray:

@@ -23,6 +23,14 @@ __all__ = ["MoEClassifier", "MoERegressor"]
 _NUMBERS: dict[str, Any] = {"dtype": np.float64}
 
 
+def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
+    """What scikit-learn makes of X and y, or its refusal."""
+    try:
+        return validate_data(estimator, *data, **options, **_NUMBERS)
+    except OverflowError:
+        raise ValueError("X, y must hold numbers within the range of float64") from None
+
+
 class _MoEEstimator(BaseEstimator):
     """What both estimators do: read the data, fit, keep the results without the data."""
 
@@ -67,7 +75,7 @@ class _MoEEstimator(BaseEstimator):
         check_is_fitted(self)
         if hasattr(X, "columns"):
             read_inputs(X)
-        return np.asarray(validate_data(self, X, reset=False, **_NUMBERS))
+        return np.asarray(_validated(self, X, reset=False))
 
     def _fitted(self, likelihood: Any, X: Any, y: Any, sample_weight: Any) -> MoEResults:
         """The results of a fit."""
@@ -139,7 +147,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         """Fit by maximum likelihood; X (n, d), y (n,) labels of any kind."""
         if hasattr(X, "columns"):
             read_inputs(X)
-        design, labels = validate_data(self, X, y, ensure_min_samples=2, **_NUMBERS)
+        design, labels = _validated(self, X, y, ensure_min_samples=2)
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         given = X if hasattr(X, "columns") else design
@@ -234,9 +242,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         """Fit by maximum likelihood; X (n, d), y (n,) real."""
         if hasattr(X, "columns"):
             read_inputs(X)
-        design, response = validate_data(
-            self, X, y, ensure_min_samples=2, y_numeric=True, **_NUMBERS
-        )
+        design, response = _validated(self, X, y, ensure_min_samples=2, y_numeric=True)
         given = X if hasattr(X, "columns") else design
         self.results_ = self._fitted(self.likelihood, given, response, sample_weight)
         return self

@@ -233,7 +233,7 @@ class Fitted:
     def _interval(self, alpha: float) -> FloatArray:
         from scipy.stats import norm
 
-        half = norm.ppf(1.0 - real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0) * self._errors
+        half = norm.isf(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0) * self._errors
         return np.column_stack([self.theta - half, self.theta + half])
 
     @property

@@ -24,7 +24,7 @@ from moestat.base.validate import (
     short,
 )
 from moestat.base.warnings import InterruptedWarning, SeparationWarning, warn_caller
-from moestat.estimation.data import Data, check_options, read_data, spans
+from moestat.estimation.data import Data, check_options, check_size, read_data, spans
 from moestat.estimation.doubts import doubts
 from moestat.estimation.groups import arranged, check_groups, grouped
 from moestat.estimation.inference.identified import shortest
@@ -48,7 +48,6 @@ from moestat.solvers.rules import GAIN_LIMIT
 from moestat.solvers.trust_region.kinks import has_kinks
 
 __all__ = [
-    "LARGEST",
     "BegunFit",
     "FitJob",
     "check_response",
@@ -62,8 +61,6 @@ __all__ = [
 
 _SAME_OPTIMUM = 1e-2
 """Log-likelihoods closer than this, in natural-log units, count as one optimum."""
-
-LARGEST = 1e100
 
 _SQUARES, _ROWS = 48, 6
 """Matrices of all parameters, and copies of the data, at the peak of a fit, as measured."""
@@ -79,9 +76,8 @@ def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
         raise ValueError(f"X has {n} samples but y has {response.shape[0]}")
     weight = job.sample_weight if read else as_weights(job.sample_weight, n)
     numbers = (("y", values) for values in columns_of(response))
-    for name, values in (("X", design), *numbers, ("sample_weight", weight)):
-        if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
-            raise ValueError(f"{name} holds values above {LARGEST:g}, whose squares overflow")
+    for name, values in (("X", design), *numbers):
+        check_size(name, values.min(-1, initial=0.0), values.max(-1, initial=0.0))
     used = weight > 0
     check_response(family, response if used.all() else response[used])
     size = float(weight.sum())

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.validate import is_mapping, is_sequence
+from moestat.base.validate import is_mapping, is_sequence, short
 from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
 from moestat.estimation.reading.formula import (
@@ -205,7 +205,9 @@ def _without_intercept(fixed: Any, formula: str, names: Sequence[str]) -> dict[s
     """Fixed blocks, with the experts' intercepts, called `names`, at 0."""
     if fixed is not None and (not isinstance(fixed, Mapping) or {*names} & {*fixed}):
         known = ", ".join(map(repr, names))
-        raise ValueError(f"fixed: {formula!r} leaves out the intercepts {known}, got {fixed!r}")
+        raise ValueError(
+            f"fixed: {formula!r} leaves out the intercepts {known}, got {short(fixed)}"
+        )
     return {**(fixed or {}), **dict.fromkeys(names, 0.0)}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, positive_int
+from moestat.base.validate import as_floats, positive_int, short
 from moestat.estimation.criteria import Criteria
 from moestat.estimation.inference.diagnostics import calibration, influence
 from moestat.estimation.summary import estimates
@@ -561,7 +561,7 @@ class Pictures(Criteria):
         if isinstance(feature, str) and feature in names:
             feature = names.index(feature)
         if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
-            raise ValueError(f"feature must be one of {', '.join(names)}, got {feature!r}")
+            raise ValueError(f"feature must be one of {', '.join(names)}, got {short(feature)}")
         if not 0 <= feature < len(names):
             raise ValueError(f"feature must be in 0..{len(names) - 1}, got {feature}")
         X = self.rows.X

@@ -300,7 +300,14 @@ class Predicting(Fitted):
     def _log_density(self, rows: Sample) -> FloatArray:
         """Log-density of each row (n,), of a regression function with normal errors."""
         if not self.family.is_regression:
-            return self.family.rowwise(self.theta, rows.X, rows.y)[2]
+            found = self.family.rowwise(self.theta, rows.X, rows.y)[2]
+            lost = np.flatnonzero(np.isnan(found))
+            if lost.size:
+                raise ValueError(
+                    f"X: the density at row {lost[0]} is beyond the range of float64: it lies too"
+                    " far outside of the data of the fit"
+                )
+            return found
         residual = rows.y - self.family.regression(self.theta, rows.X)[0]
         variance = self.residual_variance
         return -0.5 * (np.log(2.0 * np.pi * variance) + residual**2 / variance)

@@ -15,6 +15,9 @@ from moestat.solvers.problem import Sample
 
 __all__ = ["Prior", "data_units"]
 
+_ENDS = (1e-8, 1e8)
+"""Within these a prior is neither none nor all that is known to float64."""
+
 _INTERCEPTS = 4.0
 """Standard deviations of intercepts in those of slopes: 10 for 2.5."""
 
@@ -22,11 +25,11 @@ _INTERCEPTS = 4.0
 def data_units(data: Sample) -> DataUnits:
     """Weighted mean and standard deviation of each input, and of a continuous response."""
     d = len(data.X)
-    # 0: an input whose coefficients are held at 0
-    scale = np.where(data.deviation[:d] == 0.0, 1.0, data.deviation[:d])
-    own = [values[d:] for values in (data.mean, data.deviation) if values.size > d]
+    # 0: an input whose coefficients are held at 0, or counts that are all alike
+    scale = np.where(data.deviation == 0.0, 1.0, data.deviation)
+    own = [values[d:] for values in (data.mean, scale) if values.size > d]
     response = [values if data.y.dtype.names else float(values[0]) for values in own]
-    return DataUnits(data.mean[:d], scale, *response)
+    return DataUnits(data.mean[:d], scale[:d], *response)
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Prior:
     Raises
     ------
     ValueError
-        If a number is not positive.
+        If a number is not between 1e-8 and 1e8.
 
     Notes
     -----
@@ -85,7 +88,7 @@ class Prior:
         for name in ("gate", "experts", "variance"):
             value = getattr(self, name)
             if value is not None:
-                real_in(f"prior: {name}", value, 0.0, open_low=True)
+                real_in(f"prior: {name}", value, *_ENDS)
 
     def penalty(self, family: Family, units: DataUnits) -> Penalty:
         """Minus the log density for a family, where the data have these centres and scales.

@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import as_plain_array, short
 from moestat.model.family import Family
 from moestat.solvers import Solution
 
@@ -23,9 +24,9 @@ _ROWS = 100_000
 def relabelled(result: Any, order: Sequence[int]) -> Any:
     """The same fit with the experts in the given order, see `MoEResults.relabel`."""
     k = result.family.n_experts
-    new = np.asarray(order)
+    new = as_plain_array("order", order)
     if new.dtype.kind not in "iu" or sorted(new.ravel().tolist()) != list(range(k)):
-        raise ValueError(f"order must hold each of the experts 0..{k - 1} once, got {order!r}")
+        raise ValueError(f"order must hold each of the experts 0..{k - 1} once, got {short(order)}")
     standard = result.standard
     for family in (result.family, *([standard.family] if standard else [])):
         if not _alike(family):

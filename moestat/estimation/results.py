@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moestat.base.door import door, doors
+from moestat.base.validate import short
 from moestat.base.warnings import OverSpecifiedWarning, warn_caller
 from moestat.estimation.data import Data, without_rows
 from moestat.estimation.fitted import StandardFit
@@ -150,7 +151,7 @@ class MoEResults(Pictures):
             robust = robust_covariance(self, cov_type, own)
         else:
             known = ", ".join((*KINDS, "bootstrap"))
-            raise ValueError(f"cov_type must be one of {known}, got {cov_type!r}")
+            raise ValueError(f"cov_type must be one of {known}, got {short(cov_type)}")
         other = replace(self, cov_type=cov_type, robust=robust)
         if "simpler" in self.__dict__:
             other.__dict__["simpler"] = self.simpler

@@ -23,7 +23,7 @@ def write_record(path: str | Path, record: Any) -> None:
     """Write a record, a dataclass of numbers, words, arrays, families and records, to a file."""
     arrays: dict[str, Any] = {}
     head = {"format": _FORMAT, "record": _plain(record, arrays)}
-    with Path(path).open("wb") as file:
+    with as_path("path", path).open("wb") as file:
         np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.base.validate import short
 from moestat.metrics.distances import SEED, check_pair
 from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family
@@ -104,7 +105,7 @@ def expert_errors(
     if not whole or cells.min() < 0 or cells.max() >= true_k:
         raise ValueError(
             f"assignment must give a true atom in 0..{true_k - 1} for each of the {k} fitted "
-            f"atoms, got {assignment!r}"
+            f"atoms, got {short(assignment)}"
         )
     X = _support(design_of(design), family.n_features, nodes_per_input(n_nodes, 1, 2))
     gaps = _expert_responses(family, theta, X)

@@ -21,7 +21,7 @@ import numpy as np
 
 from moestat.base.symmetric import pack_symmetric, unpack_symmetric
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, positive_int, real_in
+from moestat.base.validate import as_floats, positive_int, real_in, short
 from moestat.model.axes import family
 from moestat.model.family import Family
 
@@ -236,7 +236,7 @@ def attention_row(
     if i >= n:
         raise ValueError(f"row must be in 0..{n - 1}, got {row}")
     if kind not in _GATES:
-        raise ValueError(f"kind must be 'sigmoid' or 'softmax', got {kind!r}")
+        raise ValueError(f"kind must be 'sigmoid' or 'softmax', got {short(kind)}")
     d = len(projections.values)
     model = family(
         "least-squares", gate=_GATES[kind], expert=_EXPERT, n_experts=n, n_features=n * d

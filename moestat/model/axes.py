@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
 from moestat.base.registry import configured
 from moestat.base.types import Expert, Gate, Likelihood
 from moestat.base.validate import (
@@ -42,6 +43,7 @@ def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
         )
 
 
+@door()
 def family(
     likelihood: str | Mapping[str, Any] | Likelihood | Sequence[Any] = "multinomial",
     *,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray, Likelihood
-from moestat.base.validate import is_mapping, is_sequence
+from moestat.base.validate import is_mapping, is_sequence, short
 
 __all__ = [
     "with_equal",
@@ -127,9 +127,9 @@ def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
         for key, value in table.items():
             pair = key if is_sequence(key) else (key, None)
             if len(pair) != 2:
-                raise ValueError(f"fixed: a key of {block!r} is (expert, input), got {key!r}")
+                raise ValueError(f"fixed: a key of {block!r} is (expert, input), got {short(key)}")
             if not isinstance(value, Real) or not np.isfinite(float(value)):
-                raise ValueError(f"fixed: values of {block!r} must be numbers, got {value!r}")
+                raise ValueError(f"fixed: values of {block!r} must be numbers, got {short(value)}")
             expert, f = pair
             inputs = _numbers("fixed", block, "inputs", None if f is None else [f], d)
             experts = _numbers("fixed", block, "experts", None if expert is None else [expert], k)
@@ -142,7 +142,7 @@ def _sets(block: str, sets: Any) -> list[Any]:
     if not found or not all(isinstance(own, (list, tuple, set, Mapping)) for own in found):
         raise ValueError(
             f"equal: {block!r} takes True or a list of sets, such as [[0, 1]] of experts or"
-            f' [{{"inputs": ["x"], "experts": [0, 1]}}]; got {sets!r}'
+            f' [{{"inputs": ["x"], "experts": [0, 1]}}]; got {short(sets)}'
         )
     return found
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from moestat.base.door import door, doors
+from moestat.base.memory import check_room
 from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, is_sequence, positive_int, real_in, short
@@ -80,6 +81,7 @@ class Uniform:
 
     def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
         """N inputs, shape (d, n)."""
+        _check_sizes(n, n_features)
         return rng.uniform(self.low, self.high, size=(n_features, n))
 
     def quadrature(self, n_features: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
@@ -130,7 +132,9 @@ class Lattice:
         _check_interval(self.low, self.high)
         positive_int("design: nodes", self.nodes, 2, _MOST_GAUSS)
         if self.rule not in _RULES:
-            raise ValueError(f"design: rule must be one of {', '.join(_RULES)}, got {self.rule!r}")
+            raise ValueError(
+                f"design: rule must be one of {', '.join(_RULES)}, got {short(self.rule)}"
+            )
         if not isinstance(self.step, Real) or not 0.0 < self.step < 0.5:
             raise ValueError(
                 f"design: step must be above 0 and below 0.5 standard deviations, got"
@@ -139,6 +143,7 @@ class Lattice:
 
     def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
         """N inputs, shape (d, n), each a node drawn with its weight."""
+        _check_sizes(n, n_features)
         nodes, mass = self.quadrature(n_features)
         return nodes[:, rng.choice(mass.size, size=n, p=mass)]
 
@@ -183,12 +188,13 @@ class Equispaced:
 
     def check_features(self, n_features: int) -> None:
         """Refuse a family of several inputs."""
-        if n_features != 1:
-            raise ValueError(f"design: equispaced is for one input, got {n_features}")
+        if not isinstance(n_features, Integral) or n_features != 1:
+            raise ValueError(f"design: equispaced is for one input, got {short(n_features)}")
 
     def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
         """The n inputs, shape (1, n); nothing is random."""
         self.check_features(n_features)
+        _check_sizes(n, n_features)
         return np.linspace(self.low, self.high, n)[None]
 
     def quadrature(self, n_features: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
@@ -228,20 +234,28 @@ class Given:
 
     def check_features(self, n_features: int) -> None:
         """Refuse a family with another number of inputs."""
-        if n_features != len(self.points[0]):
+        if not isinstance(n_features, Integral) or n_features != len(self.points[0]):
             raise ValueError(
-                f"design: points have {len(self.points[0])} inputs, the family {n_features}"
+                f"design: points have {len(self.points[0])} inputs, the family {short(n_features)}"
             )
 
     def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
         """The first n rows, over and over, shape (d, n); nothing is random."""
         self.check_features(n_features)
+        _check_sizes(n, n_features)
         return np.resize(np.array(self.points), (n, n_features)).T.copy()
 
     def quadrature(self, n_features: int, n_nodes: int = 0) -> tuple[FloatArray, FloatArray]:
         """The points (d, m) with equal weights (m,); `n_nodes` is not used."""
         self.check_features(n_features)
         return np.array(self.points).T.copy(), np.full(len(self.points), 1.0 / len(self.points))
+
+
+def _check_sizes(n: int, n_features: int) -> None:
+    """Refuse what are no numbers of rows and inputs, or more than fit into memory."""
+    positive_int("n", n, 0, None)
+    positive_int("n_features", n_features)
+    check_room(8.0 * n * n_features, f"n = {n:g} rows of {n_features} inputs")
 
 
 @lru_cache(maxsize=32)

@@ -388,7 +388,7 @@ class Family(ParameterLayout):
         if response.shape[0] != design.shape[1]:
             raise ValueError(f"X has {design.shape[1]} samples but y has {response.shape[0]}")
         vector = as_floats("theta", theta, (self.n_params,))
-        return self.rowwise(vector, design, response)[2]
+        return _told(self.rowwise(vector, design, response)[2])
 
     def gate_probabilities(self, theta: Any, X: Any) -> FloatArray:
         """``pi_i(x_t)`` of every atom, shape (n, k); rows sum to 1.
@@ -398,8 +398,8 @@ class Family(ParameterLayout):
         design = as_design(X, self.n_features)
         vector = as_floats("theta", theta, (self.n_params,))
         if self.is_regression:
-            return self.regression(vector, design, weights=True)[1].T
-        return self.rowwise(vector, design, self.placeholder(design.shape[1]))[0].T
+            return _told(self.regression(vector, design, weights=True)[1].T)
+        return _told(self.rowwise(vector, design, self.placeholder(design.shape[1]))[0].T)
 
     def placeholder(self, n: int) -> Any:
         """Encoded responses (n,) for loops whose outcome does not depend on them."""
@@ -449,8 +449,9 @@ class Family(ParameterLayout):
             np.exp(self.rowwise(vector, design, np.full(n, s, dtype=np.int64))[2])
             for s in self.likelihood.support(self.n_classes)
         ]
-        return np.stack(columns, axis=1)
+        return _told(np.stack(columns, axis=1))
 
+    @np.errstate(all="ignore")
     def mean(self, theta: Any, X: Any) -> FloatArray:
         """``E(y | x_t) = sum_i pi_i(x_t) g_i(x_t)`` of a continuous response, shape (n,).
 
@@ -488,6 +489,16 @@ class Family(ParameterLayout):
         for i in range(self.n_experts):
             self.loops.response(out[i, :last], means[i, 0])
         return np.concatenate([means, out[:, last:]], axis=1)
+
+
+def _told(values: FloatArray) -> FloatArray:
+    """Values (n, ...) of rows, none of which is NaN."""
+    lost = np.flatnonzero(np.isnan(values.reshape(len(values), -1)).any(axis=1))
+    if lost.size:
+        raise ValueError(
+            f"theta, X: what is asked for at row {lost[0]} is beyond the range of float64"
+        )
+    return values
 
 
 def check_family(name: str, value: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from moestat.base.door import doors
 from moestat.base.symmetric import pack_symmetric
 from moestat.base.types import Channel, Expert, FloatArray, Gate, IntArray, Likelihood
-from moestat.base.validate import as_floats, as_numbers
+from moestat.base.validate import as_floats, as_numbers, check_kind, short
 from moestat.kernels.atom import Layout
 from moestat.kernels.records import Coefficients
 from moestat.model.constraints import Constraint, averaged, joined
@@ -426,12 +426,13 @@ class ParameterLayout:
         >>> F.unpack(theta)["beta1"].tolist()
         [[-2.0], [0.0]]
         """
-        unknown = sorted(set(blocks) - set(self.blocks))
+        check_kind("blocks", blocks, Mapping, "a table of blocks with their values")
+        unknown = sorted(set(blocks) - set(self.blocks), key=str)
         missing = sorted(set(self.blocks) - set(blocks))
         if unknown or missing:
             raise ValueError(
                 f"blocks must be {', '.join(self.blocks)}; missing: {', '.join(missing) or 'none'};"
-                f" unknown: {', '.join(unknown) or 'none'}"
+                f" unknown: {', '.join(map(short, unknown)) or 'none'}"
             )
         theta = np.empty(self.n_params)
         for name, positions in self.blocks.items():

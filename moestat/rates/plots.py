@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats
+from moestat.base.validate import as_floats, short
 from moestat.rates.rate import RateCurve
 from moestat.rates.style import COLOURS, INK, MARKERS, plain_axes, wrapped
 
@@ -112,6 +112,7 @@ def _draw_curve(
         ax.plot(n * shift, loss, "x", color=colour, alpha=0.5, markersize=3.5, zorder=1)
 
 
+@door()
 def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     """Losses against sample sizes on log-log axes, with fitted rates.
 
@@ -250,7 +251,7 @@ def save_figure(figure: Figure, path: Any) -> Path:
     target = Path(path)
     kind = target.suffix.lower().lstrip(".")
     if kind not in _UNDATED:
-        raise ValueError(f"path must end in .png, .pdf or .svg, got {target.name!r}")
+        raise ValueError(f"path must end in .png, .pdf or .svg, got {short(target.name)}")
     # TrueType text stays text in a pdf; without a date the same figure gives the same bytes.
     with rc_context({"pdf.fonttype": 42, "svg.hashsalt": "moestat"}):
         metadata = _UNDATED[kind]

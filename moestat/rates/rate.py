@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.door import doors
+from moestat.base.door import door, doors
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.rates.regression import (
@@ -232,6 +232,7 @@ def _parabola(
     return {**dict(zip(names, found, strict=True)), "last_interval": interval}
 
 
+@door()
 def fit_rate(
     n: Any,
     loss: Any,

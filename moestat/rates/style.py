@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from moestat.base.validate import short
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Okabe and Ito's colours, told apart under every common colour blindness; the darkest first."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
@@ -50,7 +52,7 @@ def style(size: str = "screen", latex_fonts: bool = False) -> Iterator[None]:
     from matplotlib import rc_context
 
     if size not in WIDTHS:
-        raise ValueError(f"size must be one of {', '.join(WIDTHS)}, got {size!r}")
+        raise ValueError(f"size must be one of {', '.join(WIDTHS)}, got {short(size)}")
     fonts = _LATEX if latex_fonts else {}
     settings: dict[Any, Any] = {"font.size": _FONT_SIZE[size], "figure.titlesize": "large", **fonts}
     with rc_context(settings):

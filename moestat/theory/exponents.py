@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from moestat.base.validate import positive_int
+from moestat.base.validate import positive_int, short
 from moestat.model.family import Family
 from moestat.theory.polynomial_systems import rbar
 
@@ -322,7 +322,7 @@ def _theorem_on(family: Family, regime: str | None) -> _Theorem:
             return theorem
     allowed = [theorem.regime for theorem in found if theorem.regime is not None]
     wanted = " or ".join(map(repr, allowed)) or "None, since there is one regime"
-    raise ValueError(f"regime must be {wanted} for the gate {gate!r}, got {regime!r}")
+    raise ValueError(f"regime must be {wanted} for the gate {gate!r}, got {short(regime)}")
 
 
 def _cell(family: Family, theorem: _Theorem, size: int) -> CellExponents:

@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from math import factorial
 from typing import Any
 
+from moestat.base.validate import short
+
 SHOWN = (2, 3)
 """Numbers of atoms for which the algebra is done."""
 
@@ -67,7 +69,7 @@ def no_solution(m: int) -> list[str]:
     ['equation 4 is -rho**2*(3*rho**2 + s**2)/36, below 0 unless rho = 0']
     """
     if m not in SHOWN:
-        raise ValueError(f"m must be 2 or 3, got {m!r}")
+        raise ValueError(f"m must be 2 or 3, got {short(m)}")
     return _no_solution_two() if m == 2 else _no_solution_three()
 
 

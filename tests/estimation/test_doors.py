@@ -10,6 +10,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import moestat
 from moestat.estimation.searching import search_of
+from moestat.model import designs
+from moestat.rates import local_slopes
 
 x = np.linspace(-1, 1, 60)
 y = np.abs(x) + 0.1 * np.sin(9 * x)
@@ -72,3 +74,36 @@ def test_fits_in_threads_leave_blas_as_it_was():
 def test_selection_takes_a_prior():
     chosen = moestat.select("gaussian", x, y, k=(1, 2), prior=moestat.Prior(), rng=0)
     assert chosen.best.prior == moestat.Prior()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: designs.Uniform().draw(-3, 1, np.random), "n must be an integer >= 0"),
+        (lambda: designs.Uniform().draw(3, 2**31, np.random), "n_features must be at most"),
+        (lambda: designs.Given([0.0, 1.0]).draw(10**18, 1, np.random), r"n = 1e\+18 rows .* GiB"),
+        (lambda: moestat.family("gaussian", equal=[[]]), "equal must be a text or a list, each a"),
+        (lambda: moestat.family("gaussian").holding(["x"]), "features must be a list, each an int"),
+        (lambda: moestat.family("gaussian").pack("a\nb"), "blocks must be a table"),
+        (lambda: moestat.plot_rates(np.array(2.0)), "curves must be a list"),
+        (
+            lambda: local_slopes.exponents_seen(np.arange(1, 6), np.ones(4)),
+            r"n of shape \(5,\) .*, loss of shape \(4,\)",
+        ),
+        (lambda: moestat.fit("gaussian", x, 1e-300 * y), "y holds only values below 1e-100"),
+        (lambda: moestat.fit("multinomial", x, [np.nan, "a"] * 30), "y has 30 missing values"),
+        (lambda: moestat.Prior(gate=1e300), "prior: gate must be a number in"),
+    ],
+)
+def test_what_no_check_foresees_is_refused_by_the_name_of_an_argument(call, message):
+    with pytest.raises(ValueError, match=message) as refusal:
+        call()
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_error_of_the_caller_passes_through_a_door():
+    def broken(i):
+        raise ValueError("no such file")
+
+    with pytest.raises(ValueError, match="block 0: no such file"):
+        moestat.fit_blocks("gaussian", moestat.Blocks(broken, 2), rng=0)

@@ -9,6 +9,7 @@ import pytest
 
 import moestat
 from moestat.estimation.inference.delta import gradients, predictions
+from moestat.estimation.searching import search_of
 from tests.kinds import KINDS, REGRESSION, kind_id, known, make, random_theta
 
 
@@ -95,3 +96,18 @@ def test_steep_counts_far_outside_have_no_nan(end):
     else:
         assert not frame.isna().any(axis=None)
         assert (frame >= 0.0).all(axis=None)
+
+
+def test_far_from_the_data_intervals_are_numbers_and_quantiles_reach_the_ends_of_the_support():
+    x = np.linspace(-2, 2, 60)
+    counts = np.round(np.exp(0.5 + 0.8 * x))
+    positive = np.exp(x) + 0.3 * np.sin(20 * x) ** 2
+    for name, y, least in (("poisson", counts, 0.0), ("gamma", positive, 0.0)):
+        result = moestat.fit(name, x, y, n_experts=1, rng=0, starts=[search_of(2, searches=1)])
+        frame = result.get_prediction([-1e8, -50.0]).summary_frame()
+        assert not frame.isna().to_numpy().any()
+        assert (frame[["mean_ci_lower", "obs_ci_lower"]].to_numpy() >= least).all()
+        ends = result.predict([0.0], "quantile", q=[0.0, 1.0])[0]
+        assert ends.tolist() == [least, np.inf]
+        with pytest.raises(ValueError, match="X holds values above"):
+            result.predict([1e160])

@@ -134,6 +134,12 @@ def test_a_damaged_head_is_named(path):
     assert invoke("verify-store", path).exit_code == 3
 
 
+def test_a_head_that_is_no_text_is_damage(path):
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE \x8fABLE", 1))
+    with pytest.raises(SweepError, match="damaged or truncated"), open_store(path):
+        pass
+
+
 def test_byte_flips_are_found_or_harmless(path, tmp_path):
     found = fates(path, tmp_path / "flipped", flips=60, seed=5)
     assert set(found) <= set(FATES), found

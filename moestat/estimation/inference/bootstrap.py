@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.door import door, doors
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_generator, positive_int, real_in
+from moestat.base.validate import as_generator, positive_int, real_in, short
 from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.covariance import rows_of_scores
@@ -116,7 +116,7 @@ class BootstrapResult:
             )
         if method == "bca":
             return self._bca(sides)
-        raise ValueError(f"method must be 'percentile', 'basic' or 'bca', got {method!r}")
+        raise ValueError(f"method must be 'percentile', 'basic' or 'bca', got {short(method)}")
 
     def _bca(self, sides: FloatArray) -> FloatArray:
         from scipy.special import ndtr, ndtri
@@ -214,7 +214,7 @@ def bootstrap(
     """
     count = positive_int("n_resamples", n_resamples, maximum=MOST_RESAMPLES)
     if kind not in BOOTSTRAPS:
-        raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {kind!r}")
+        raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {short(kind)}")
     inner = found(result, mode=True)
     data = inner.data
     own, groups = result.data.groups, result._of_rows("groups", groups)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.base.validate import short
 from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.found import found
 from moestat.metrics.information import (
@@ -142,7 +143,7 @@ def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray 
         If the kind is unknown, or groups are missing, of another length, or not asked for.
     """
     if kind not in KINDS:
-        raise ValueError(f"cov_type must be one of {', '.join(KINDS)}, got {kind!r}")
+        raise ValueError(f"cov_type must be one of {', '.join(KINDS)}, got {short(kind)}")
     if groups is not None and kind != "cluster":
         raise ValueError(f"groups are for cov_type 'cluster', got cov_type {kind!r}")
     if kind == "observed":

@@ -55,7 +55,7 @@ class Effects:
         """Normal intervals (m, 2) of level ``1 - alpha``."""
         from scipy.stats import norm
 
-        half = norm.ppf(1.0 - real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0) * self.sd
+        half = norm.isf(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0) * self.sd
         return np.column_stack([self.effect - half, self.effect + half])
 
     def summary_frame(self, alpha: float = 0.05) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, positive_int, real_in
+from moestat.base.validate import as_floats, positive_int, real_in, short
 from moestat.estimation.progress import reported
 
 __all__ = ["KERNELS", "EMTest", "Kernel", "em_test", "make_kernel"]
@@ -142,7 +142,7 @@ def make_kernel(name: str, size: float = 1.0) -> Kernel:
         If there is none, or `size` is not positive.
     """
     if name not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {name!r}")
+        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {short(name)}")
     return KERNELS[name](real_in("size", size, 0.0, open_low=True))
 
 
@@ -179,6 +179,7 @@ class EMTest:
         return f"EM test: {self.statistic:.4f}, p = {self.pvalue:.4g}"
 
 
+@door()
 def em_test(
     y: Any,
     n_components: int = 1,
@@ -239,7 +240,8 @@ def _test(y: Any, n_components: int, law: Kernel, verbose: bool) -> EMTest:
     response = as_floats("y", y, (None,))
     if n_components not in (1, 2):
         raise ValueError(
-            f"n_components must be 1 or 2, got {n_components!r}: for more use moestat.bootstrap_lrt"
+            f"n_components must be 1 or 2, got {short(n_components)}: for more use"
+            " moestat.bootstrap_lrt"
         )
     low, high = law.allowed
     if response.size < 2 or np.ptp(response) == 0.0:

@@ -239,12 +239,13 @@ def _spikes(own: _Checked) -> Iterator[Misfit]:
     counts = np.bincount(index, own.weight)
     top = int(np.argmax(counts))
     beside = np.r_[counts[max(top - 5, 0) : top], counts[top + 1 : top + 6]]
-    if not beside.size:
-        return
     # Ties are what is more than once: of numbers on a continuum there are none.
-    ties, others = counts[top] - 1.0, np.maximum(beside - 1.0, 0.0).sum()
+    ties, others = np.round(counts[top] - 1.0), np.maximum(beside - 1.0, 0.0).sum()
+    if not beside.size or ties < 1.0:
+        return
     share = _SPIKE / (_SPIKE + beside.size)
-    chance = special.bdtrc(np.round(ties) - 1.0, round(ties + others), share)
+    # The chance that so many of all ties or more are at one place, a binomial one.
+    chance = special.betainc(ties, np.round(others) + 1.0, share)
     if chance < _LEVEL:
         end = top in (0, values.size - 1)
         other = " If they were cut off there, y of two columns says so, as bounds" if end else ""

@@ -20,6 +20,8 @@ __all__ = [
 ]
 
 _TINY = 1e-300
+_TELLING = (-100.0, 300.0)
+"""Predictors of positive means and of shares beyond which a law is that at these ends."""
 _LARGE = 1e250
 """Means and deviations beyond this count as this."""
 
@@ -145,6 +147,7 @@ class Prediction:
         return pd.DataFrame({**parts, **outside}, index=self.index)
 
 
+@np.errstate(all="ignore")
 def predict_with_errors(
     family: Family,
     theta: FloatArray,
@@ -217,6 +220,7 @@ def predict_with_errors(
     )
 
 
+@np.errstate(all="ignore")
 def extrapolation(
     family: Family, theta: FloatArray, rows: FloatArray, weight: FloatArray, X: FloatArray
 ) -> FloatArray:
@@ -279,20 +283,23 @@ def _support(family: Family, theta: FloatArray, X: FloatArray) -> tuple[float, f
         return 0.0, 1.0
     if family.likelihood.law is None:
         return -np.inf, np.inf
-    law = family.likelihood.law(family.predictors(theta, np.ascontiguousarray(X[:1].T)))
-    low, high = law.support()
+    low, high = family.likelihood.law(_predictors(family, theta, X[:1])).support()
     return float(np.min(low)), float(np.max(high))
 
 
+@np.errstate(all="ignore")
 def quantile(
     family: Family, theta: FloatArray, X: FloatArray, q: float, noise: float | None = None
 ) -> FloatArray:
     """The q-quantile (n,) of the fitted density at each input (n, d)."""
     if family.likelihood.support is not None:
         raise ValueError("classes have no quantiles; which='proba' are their probabilities")
+    if q in (0.0, 1.0):
+        return np.full(len(X), _support(family, theta, X)[int(q)])
     return _quantile(q, *_components(family, theta, X, noise), family.likelihood.counts)
 
 
+@np.errstate(all="ignore")
 def variance(
     family: Family, theta: FloatArray, X: FloatArray, noise: float | None = None
 ) -> FloatArray:
@@ -304,6 +311,7 @@ def variance(
     return np.sum(weight * (deviation**2 + (mean - centre) ** 2), axis=0)
 
 
+@np.errstate(all="ignore")
 def distribution(
     family: Family, theta: FloatArray, X: FloatArray, y: FloatArray, noise: float | None = None
 ) -> FloatArray:
@@ -314,10 +322,16 @@ def distribution(
     return np.sum(weight * cumulative(y), axis=0)
 
 
+def _predictors(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
+    """Predictors (k, c, n), where they are links within the range that laws can be told in."""
+    eta = family.predictors(theta, np.ascontiguousarray(X.reshape(len(X), -1).T))
+    return eta if family.likelihood.link is None else np.clip(eta, *_TELLING)
+
+
 def _normal_quantile(alpha: float) -> float:
     from scipy.stats import norm
 
-    return float(norm.ppf(1.0 - real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0))
+    return float(norm.isf(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0))
 
 
 Components = tuple[FloatArray, FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]
@@ -332,10 +346,9 @@ def _components(
         deviation = np.full_like(mean, np.sqrt(noise or 0.0))
         return np.ones_like(mean), mean, deviation, lambda y: ndtr((y - mean) / deviation)
     weight = family.gate_probabilities(theta, X).T
-    eta = family.predictors(theta, np.ascontiguousarray(X.reshape(len(X), -1).T))
+    eta = _predictors(family, theta, X)
     assert family.likelihood.spread is not None
-    with np.errstate(over="ignore"):
-        mean, deviation = family.likelihood.spread(eta)
+    mean, deviation = family.likelihood.spread(eta)
     deviation = np.broadcast_to(deviation, mean.shape)
     if family.likelihood.law is None:
         return weight, mean, deviation, lambda y: ndtr((y - mean) / deviation)

@@ -85,7 +85,7 @@ class Profile:
         grid = np.linspace(values[0], values[-1], 200)
         (line,) = ax.plot(grid, -(PchipInterpolator(values, root)(grid) ** 2))
         ax.plot(self.values, self.log_likelihood, "o", color=line.get_color())
-        ax.axhline(-0.5 * chi2.ppf(1.0 - self.alpha, 1), linestyle=":", color="0.5")
+        ax.axhline(-0.5 * chi2.isf(self.alpha, 1), linestyle=":", color="0.5")
         ax.set_xlabel(self.name)
         ax.set_ylabel("profile log-likelihood less its maximum")
         return ax
@@ -145,7 +145,7 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     unit, direction = _scale(inner, row, name)
     objective = negative_log_likelihood(inner.problem)
     top = objective(inner.theta)[0]
-    cut = float(np.sqrt(chi2.ppf(1.0 - level, 1)))
+    cut = float(np.sqrt(chi2.isf(level, 1)))
     # A parameter at infinity may have to come back from afar.
     farthest = max(_FARTHEST, 2.0 * abs(theta) / unit)
     visited = {0.0: 0.0}

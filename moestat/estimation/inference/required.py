@@ -38,6 +38,7 @@ _SAME = 1e-9
 _NODES, _STARTS, _NARROW = 24, 4, 0.3
 """Inputs of the lattice, starts of a fit there, and its least variance in that of the truth."""
 
+_MOST = 1e50
 _FIRST, _LEAST, _LARGEST, _LOOKS = 1e3, 1e2, 1e14, 12
 """Numbers of rows: the first, between which others are, and how many are tried at most."""
 
@@ -82,7 +83,10 @@ class RequiredN:
 
     def error_at(self, n: Any) -> FloatArray:
         """Errors at numbers of rows (m,); where experts merge by the power law about `n`."""
-        return self.unit_error * np.asarray(n, dtype=np.float64) ** self.exponent
+        sizes = as_floats("n", n, (None,) * np.ndim(n))
+        if np.any(sizes <= 0.0):
+            raise ValueError(f"n must be positive, got {sizes.min():g}")
+        return self.unit_error * sizes**self.exponent
 
     def plot(self, ax: Any = None) -> Any:
         """Errors against numbers of rows, with those that were simulated and their 95% intervals.
@@ -213,6 +217,8 @@ def required_n(
     variance = _variance(family, information, row)
     if variance is not None and variance > 0.0:
         unit = float(np.sqrt(variance))
+        if unit / target > _MOST:
+            raise ValueError(f"error: {target:g} takes more than {_MOST:g} ** 2 rows")
         count = max(1, int(np.ceil((unit / target) ** 2 * (1.0 - 1e-12))))
         return RequiredN(what, count, target, unit, interval=(count, count))
     if variance is not None or all(len(group) == 1 for group in groups):

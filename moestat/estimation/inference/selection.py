@@ -14,7 +14,7 @@ import numpy as np
 from moestat.base.door import door, doors
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_generator, positive_int
+from moestat.base.validate import as_generator, positive_int, short
 from moestat.base.warnings import InterruptedWarning, warn_caller
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit, fit_data
@@ -77,7 +77,7 @@ class Selection:
         """
         name = criterion or self.criterion
         if name not in CRITERIA:
-            raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {name!r}")
+            raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {short(name)}")
         column = self.table[name]
         if not np.any(np.isfinite(column)):
             raise ValueError(f"criterion {name!r} was not computed; pass folds=5 to select")
@@ -289,7 +289,7 @@ def select(
     if not sizes:
         raise ValueError("k must hold at least one number of experts")
     if criterion not in CRITERIA:
-        raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
+        raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {short(criterion)}")
     parts = 5 if folds is None and criterion == "cv" else folds
     generator = as_generator(rng)
     solving = {name: options.pop(name) for name in list(options) if name in _SOLVING}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.validate import as_generator, positive_int
+from moestat.base.validate import as_generator, positive_int, short
 from moestat.estimation.inference.selection import CRITERIA, Selection, select
 from moestat.estimation.reading.formula import Parsed, Term, parsed
 from moestat.estimation.reading.table import column_names
@@ -87,7 +87,7 @@ def stepwise(
     """
     size = positive_int("n_experts", n_experts)
     if criterion not in CRITERIA:
-        raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
+        raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {short(criterion)}")
     columns = column_names(data)
     largest = parsed(formula, columns)
     here = _start(largest, None if start is None else parsed(start, columns), start)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.base.validate import short
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import Columns
 from moestat.estimation.reading.table import Column, Table, as_table, column_names, no_missing
@@ -84,25 +85,27 @@ def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> P
         If it is not of the form "response ~ terms of the experts | terms of the gate".
     """
     if not isinstance(formula, str) or not formula.strip():
-        raise ValueError(f"formula {_FORM}; got {formula!r}")
-    read = _read(formula, columns, f"formula {_FORM}; got {formula!r}")
+        raise ValueError(f"formula {_FORM}; got {short(formula)}")
+    read = _read(formula, columns, f"formula {_FORM}; got {short(formula)}")
     left, right = getattr(read, "lhs", None), getattr(read, "rhs", None)
     response = [] if left is None or isinstance(left, tuple) else [*map(_plain_term, left)]
     if right is None or len(response) != 1 or len(response[0]) != 1:
-        raise ValueError(f"formula {_FORM}; got {formula!r}, without one response before '~'")
+        raise ValueError(f"formula {_FORM}; got {short(formula)}, without one response before '~'")
     sides = list(right) if isinstance(right, tuple) else [right, right]
     groups = None
     if len(sides) == 3:
         third = [term for term in map(_plain_term, sides.pop()) if term != _ONE]
         if len(third) != 1 or len(third[0]) != 1 or third[0][0][0] != "lookup":
-            raise ValueError(f"formula: its third part must be one column, got {formula!r}")
+            raise ValueError(f"formula: its third part must be one column, got {short(formula)}")
         groups = third[0][0][1]
     if len(sides) > 2:
-        raise ValueError(f"formula {_FORM}; got {formula!r}, with {len(sides) - 1} bars")
+        raise ValueError(f"formula {_FORM}; got {short(formula)}, with {len(sides) - 1} bars")
     parts = [tuple(map(_plain_term, side)) for side in sides]
     offsets = [inner for term in parts[0] if (inner := _offset(term)) is not None]
     if isinstance(right, tuple) and any(_offset(term) is not None for term in parts[1]):
-        raise ValueError(f"formula: only experts have an offset, not the gate, got {formula!r}")
+        raise ValueError(
+            f"formula: only experts have an offset, not the gate, got {short(formula)}"
+        )
     parts = [tuple(term for term in part if _offset(term) is None) for part in parts]
     if _ONE not in parts[1]:
         if isinstance(right, tuple):
@@ -150,7 +153,9 @@ def _offset(term: Term) -> tuple[str, str] | None:
 
 def _offset_of(text: Any) -> tuple[str, str]:
     """An offset that is given by itself."""
-    refusal = f'offset must be one column or function of columns, such as "log(t)", got {text!r}'
+    refusal = (
+        f'offset must be one column or function of columns, such as "log(t)", got {short(text)}'
+    )
     read = _read(text, (), refusal) if isinstance(text, str) else ()
     try:
         terms = [term for term in map(_plain_term, read) if term != _ONE]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moestat.base.types import FloatArray, Gate, IntArray
-from moestat.base.validate import positive_int, real_in
+from moestat.base.validate import positive_int, real_in, short
 from moestat.metrics.losses._scaling import Scaling
 from moestat.model.measure import MixingMeasure
 
@@ -140,7 +140,7 @@ class VoronoiLoss:
         if self.translated and self.scaling is not None:
             raise ValueError(f"loss {self.name!r}: blocks are translated or scaled, not both")
         if self.masses not in ("normalised", "given", None):
-            raise ValueError(f"masses must be 'normalised' or 'given', got {self.masses!r}")
+            raise ValueError(f"masses must be 'normalised' or 'given', got {short(self.masses)}")
         if self.mass_cells not in MASS_LEVELS:
             raise ValueError(f"mass_cells must be one of {list(MASS_LEVELS)}: {self.mass_cells!r}")
         if self.active is not None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 from moestat.base.types import Channel, Expert, Symmetry, Units
+from moestat.base.validate import short
 from moestat.compiler.jit import device
 from moestat.model.activations import KINKED, REFERENCES
 from moestat.model.activations import activation as activation_named
@@ -42,7 +43,7 @@ def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
     The same object for the same options.
     """
     if not isinstance(weighted, bool):
-        raise ValueError(f"weighted must be true or false, got {weighted!r}")
+        raise ValueError(f"weighted must be true or false, got {short(weighted)}")
     return _weighted(activation) if weighted else _plain(activation)
 
 

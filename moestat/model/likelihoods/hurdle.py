@@ -22,6 +22,9 @@ from moestat.model.counts import encode as encode_counts
 from moestat.model.reference import log1p_exp
 from moestat.model.responses import draws
 
+_RAREST = -300.0
+"""Log mean below which a count is positive with a probability that is its mean, in float64."""
+
 
 def positive(
     count: Callable[..., None], zero: Callable[..., Any], own: int, hurdle: bool
@@ -40,12 +43,13 @@ def positive(
         count(eta, y, m, order, value, d1, d2)
         for b in range(m):
             l0, e, t, ee, et, tt = zero(eta, b)
-            rest = -decay_less_one(l0)
-            s = decay(l0) / rest
+            rare = eta[0, b] < _RAREST
+            rest = 1.0 if rare else -decay_less_one(l0)
+            s = 0.0 if rare else decay(l0) / rest
             v = s * (1.0 + s)
             behind = 1.0 if y[b] > 0.0 or not hurdle else 0.0
-            value[b] = behind * (value[b] - log(rest))
-            d1[0, b] = behind * (d1[0, b] + s * e)
+            value[b] = behind * (value[b] - (eta[0, b] if rare else log(rest)))
+            d1[0, b] = behind * (d1[0, b] + (-1.0 if rare else s * e))
             if own > 1:
                 d1[1, b] = behind * (d1[1, b] + s * t)
             if order > 1:

@@ -246,8 +246,8 @@ def _finite(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
 def _interval(name: str, value: Any) -> tuple[float, float]:
     pair = tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(pair) != 2:
-        raise ValueError(f"{name} must be a pair (low, high), got {value!r}")
+        raise ValueError(f"{name} must be a pair (low, high), got {short(value)}")
     low, high = (real_in(name, end, 0.0, open_low=True) for end in pair)
     if low > high:
-        raise ValueError(f"{name} must be a pair (low, high) with low <= high, got {value!r}")
+        raise ValueError(f"{name} must be a pair (low, high) with low <= high, got {short(value)}")
     return low, high

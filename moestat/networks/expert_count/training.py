@@ -116,7 +116,7 @@ def train(
     positive_int("look_every", look_every)
     if precision not in PRECISIONS:
         known = ", ".join(map(repr, PRECISIONS))
-        raise ValueError(f"precision must be one of {known}, got {precision!r}")
+        raise ValueError(f"precision must be one of {known}, got {short(precision)}")
     if optimiser is not None:
         check_kind("optimiser", optimiser, Optimiser, "an Optimiser")
     if look is not None and not callable(look):

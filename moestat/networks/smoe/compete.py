@@ -18,7 +18,8 @@ from moestat.networks.smoe.routers.router import Router
 __all__ = ["CompeteSMoE", "CompetitionMoE", "Contest", "contest", "normalised", "reading_called"]
 
 
-def reading_called(name: Any) -> str:
+@door()
+def reading_called(name: str) -> str:
     """The name of a reading, if it is one."""
     if name not in ("paper", "code"):
         raise ValueError(f"reading must be 'paper' or 'code', got {short(name)}")
@@ -38,6 +39,7 @@ class Contest(NamedTuple):
     affinities: Tensor
 
 
+@door()
 def normalised(values: Tensor) -> Tensor:
     """Values (T, K) over their sum, those below 0 as 0; equal shares where all are 0."""
     values = values.clamp_min(0.0)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from moestat.base.door import door
+
 __all__ = [
     "Collected",
     "Plan",
@@ -31,6 +33,7 @@ class Plan(NamedTuple):
     counts: Tensor
 
 
+@door()
 def plan_dispatch(chosen: Tensor, n_experts: int) -> Plan:
     """Pairs (row, choice) sorted by expert.
 

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from moestat.base.door import door
+from moestat.base.validate import positive_int
 from moestat.networks.smoe.layer import SMoE
 
 __all__ = ["SMoEEncoderLayer"]
@@ -43,6 +44,7 @@ class SMoEEncoderLayer(nn.TransformerEncoderLayer):
 
     @door()
     def __init__(self, d_model: int, nhead: int, experts: SMoE, **options: Any) -> None:
+        positive_int("nhead", nhead)
         widths = experts.experts.n_inputs, experts.experts.n_outputs
         if widths != (d_model, d_model):
             raise ValueError(f"experts must have widths {(d_model, d_model)}, got {widths}")

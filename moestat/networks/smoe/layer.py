@@ -39,12 +39,14 @@ class Decision(NamedTuple):
     weights: Tensor
 
 
+@door()
 def top_experts(scores: Tensor, top_k: int, shift: int = 0) -> tuple[Tensor, Tensor]:
     """Scores (T, K) and experts (T, K) of the K best, or of the K that follow the `shift` best."""
     values, chosen = scores.topk(top_k + shift, dim=-1)
     return values[:, shift:], chosen[:, shift:]
 
 
+@door()
 def weighted_sum(weights: Tensor, answers: Tensor) -> Tensor:
     """Sums (T, D) of answers (T, K, D) with weights (T, K), in the precision of the answers."""
     # Three times as fast as a batch of T products of a row with a matrix.

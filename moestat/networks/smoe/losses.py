@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from moestat.base.door import door
+
 __all__ = [
     "balance_loss",
     "distillation_loss",
@@ -33,6 +35,7 @@ def _top_softmax(scores: Tensor, top_k: int) -> Tensor:
     return torch.zeros_like(scores).scatter(-1, chosen, values.softmax(-1))
 
 
+@door()
 def distillation_loss(routed: Tensor, competed: Tensor, winners: Tensor, alpha: float) -> Tensor:
     """How far a router is from a competition, eq. (1) of Nguyen et al. (2025), averaged over rows.
 
@@ -62,6 +65,7 @@ def distillation_loss(routed: Tensor, competed: Tensor, winners: Tensor, alpha: 
     return _mean(errors) + alpha * _mean(errors.gather(1, winners))
 
 
+@door()
 def diversity_loss(outputs: Tensor) -> Tensor:
     """Mean cosine between the outputs of two winners, eq. (2) of Nguyen et al. (2025).
 
@@ -93,6 +97,7 @@ def diversity_loss(outputs: Tensor) -> Tensor:
     return _mean(pairs) / (top_k * (top_k - 1))
 
 
+@door()
 def router_loss(scores: Tensor, responses: Tensor, top_k: int) -> Tensor:
     """How far a router is from a competition, eq. (3) of Pham et al. (2024).
 
@@ -117,6 +122,7 @@ def router_loss(scores: Tensor, responses: Tensor, top_k: int) -> Tensor:
     return _mean(errors.square())
 
 
+@door()
 def load_of(chosen: Tensor, scores: Tensor) -> Tensor:
     """Shares (N,) of all choices (T, K) of each expert, of scores (T, N); 0 where none are."""
     flat = chosen.reshape(-1)
@@ -124,6 +130,7 @@ def load_of(chosen: Tensor, scores: Tensor) -> Tensor:
     return counts.to(_whole(scores).dtype) / counts.sum().clamp_min(1)
 
 
+@door()
 def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     """``N sum_i f_i P_i``: shares of choices times mean probabilities (Fedus et al., 2022, eq. 4).
 
@@ -152,6 +159,7 @@ def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     return n_experts * (shares * scores.softmax(-1).mean(0)).sum()
 
 
+@door()
 def z_loss(scores: Tensor) -> Tensor:
     """Mean squared log of the sum of exponentials (Zoph et al., 2022, eq. 5).
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.networks.smoe.layer import layers_of, top_experts
 
@@ -91,6 +92,7 @@ def _members(first: Tensor, second: Tensor) -> Tensor:
     return (first.unsqueeze(2) == second.unsqueeze(1)).any(2)
 
 
+@door()
 def observe_routing(model: nn.Module, *inputs: Any) -> list[Routing]:
     """The routing of every layer on some inputs, in evaluation mode.
 
@@ -124,6 +126,7 @@ def observe_routing(model: nn.Module, *inputs: Any) -> list[Routing]:
             layer.trace = None
 
 
+@door()
 def expert_change_rate(before: list[Routing], after: list[Routing]) -> float:
     """Share of assignments of `after` that are not among the row's assignments in `before`.
 

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from moestat.base.door import door
+from moestat.base.validate import short
+
 __all__ = ["RESPONSES", "response_called"]
 
 Response = Callable[[Tensor], Tensor]
@@ -43,9 +46,10 @@ are responses over their sum.
 """
 
 
+@door()
 def response_called(name: str) -> Response:
     """The response of that name."""
     if name not in RESPONSES:
         known = ", ".join(map(repr, RESPONSES))
-        raise ValueError(f"response must be one of {known}, got {name!r}")
+        raise ValueError(f"response must be one of {known}, got {short(name)}")
     return RESPONSES[name]

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from moestat.base.door import door
 from moestat.networks.smoe.dense import DenseBlock
 from moestat.networks.smoe.layer import SMoE
 
@@ -35,6 +36,7 @@ def _place_linear(layer: SMoE, name: str, maps: list[nn.Linear]) -> None:
         _place(layer, f"{name}_bias", [each.bias for each in maps])
 
 
+@door()
 def copy_linear(layer: SMoE, inner: nn.Linear, outer: nn.Linear) -> None:
     """Give every expert of a layer the weights of a block ``outer(phi(inner(x)))``.
 
@@ -64,6 +66,7 @@ def copy_linear(layer: SMoE, inner: nn.Linear, outer: nn.Linear) -> None:
     _place_linear(layer, "outer", [outer])
 
 
+@door()
 def copy_gated(layer: SMoE, gate: nn.Linear, up: nn.Linear, down: nn.Linear) -> None:
     """Give every expert of a layer the weights of a block ``down(phi(gate(x)) * up(x))``.
 
@@ -83,6 +86,7 @@ def copy_gated(layer: SMoE, gate: nn.Linear, up: nn.Linear, down: nn.Linear) -> 
         _place_linear(layer, name, [each])
 
 
+@door()
 def copy_mixtral(layer: SMoE, block: Any) -> None:
     """Give a layer the experts and the router of a Mixtral block.
 
@@ -112,6 +116,7 @@ def copy_mixtral(layer: SMoE, block: Any) -> None:
         layer.router.get_parameter("weight").copy_(block.gate.weight.T.unsqueeze(0))
 
 
+@door()
 def upcycle(dense: nn.Module, sparse: nn.Module) -> None:
     """Give a model of experts the weights of a dense one.
 

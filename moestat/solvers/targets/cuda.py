@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.validate import short
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
 from moestat.model.family import Family
@@ -107,9 +108,9 @@ class CudaTarget:
         if reason:
             raise RuntimeError(f"no CUDA device: {reason}")
         if memory is not None and not memory > 0:
-            raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
+            raise ValueError(f"memory must be a positive number of bytes, got {short(memory)}")
         if not 0.0 < share <= 1.0:
-            raise ValueError(f"share must lie in (0, 1], got {share!r}")
+            raise ValueError(f"share must lie in (0, 1], got {short(share)}")
         self._memory, self._share = memory, share
         self.plan: MemoryPlan | None = None
 

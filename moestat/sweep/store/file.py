@@ -12,6 +12,8 @@ from moestat.sweep.store.schema import APPLICATION_ID, OLDEST, SCHEMA_VERSION, m
 
 _MAGIC = b"SQLite format 3\0"
 TIMEOUT = 60  # seconds that a lock is waited for
+_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading a damaged file raises: SQLite quotes the damage, which may be no text."""
 
 
 def is_store(path: Path) -> bool:
@@ -89,7 +91,7 @@ def head_in(path: Path) -> dict[str, str]:
     try:
         with closing(sqlite3.connect(address, uri=True)) as connection:
             return dict(connection.execute("SELECT key, value FROM meta"))
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return {}
 
 
@@ -125,7 +127,7 @@ def _open_checked(path: Path, whole: bool) -> sqlite3.Connection:
         verdict = next((line for line in said if line != "ok"), "ok")
         if verdict == "ok" and _ends_inside_a_page(path, connection):
             verdict = "its last page is cut"
-    except sqlite3.DatabaseError as error:
+    except _DAMAGE as error:
         verdict = str(error)
     verdict = " ".join(str(verdict).split())
     if verdict != "ok":
@@ -153,7 +155,7 @@ def _readable(path: Path) -> sqlite3.Connection:
             connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True)
             connection.text_factory = _text
             return connection
-        except sqlite3.DatabaseError:
+        except _DAMAGE:
             return connection  # damaged: the caller says how
     except sqlite3.Error as error:
         raise SweepError(f"cannot open the store {path}: {error}") from None
@@ -185,5 +187,5 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
 def _has_tables(connection: sqlite3.Connection) -> bool:
     try:
         return bool(_tables(connection))
-    except sqlite3.DatabaseError:  # damaged: whoever reads on says how
+    except _DAMAGE:  # damaged: whoever reads on says how
         return True

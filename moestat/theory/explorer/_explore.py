@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, positive_int
+from moestat.base.validate import as_floats, positive_int, short
 from moestat.metrics.losses import VoronoiLoss, make_loss, voronoi_terms
 from moestat.model.designs import Design, Uniform
 from moestat.model.family import Family
@@ -139,7 +139,7 @@ def explore(
     vector = as_floats("truth", truth, (truth_family.n_params,))
     ladder = as_floats("radii", radii, (None,))
     if ladder.size < 2 or not np.all(ladder > 0.0) or not np.all(np.diff(ladder) < 0.0):
-        raise ValueError(f"radii must be two or more, positive and decreasing, got {radii!r}")
+        raise ValueError(f"radii must be two or more, positive and decreasing, got {short(radii)}")
     if family != truth_family.with_experts(family.n_experts):
         raise ValueError("family must be truth_family with another number of experts")
     if family.n_experts < truth_family.n_experts:

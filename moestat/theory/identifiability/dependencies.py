@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import positive_int
+from moestat.base.validate import positive_int, short
 from moestat.theory.identifiability.atoms import atom_of
 from moestat.theory.identifiability.cancellation import Cancellation, find_cancellation
 from moestat.theory.identifiability.derivatives import Derivatives, Term
@@ -143,7 +143,7 @@ def find_dependencies(
     ∂u/∂tau = -beta/tau·∂u/∂beta - alpha/tau·∂u/∂alpha
     """
     if order not in (1, 2):
-        raise ValueError(f"order must be 1 or 2, got {order!r}")
+        raise ValueError(f"order must be 1 or 2, got {short(order)}")
     atom = atom_of(gate, expert, likelihood, n_features=n_features, n_classes=n_classes)
     every = range(len(atom.parameters))
     terms = [Term((j,)) for j in every]

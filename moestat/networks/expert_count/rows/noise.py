@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from moestat.base.door import door
 from moestat.base.memory import check_room
-from moestat.base.validate import positive_int
+from moestat.base.validate import positive_int, short
 from moestat.compiler.jit import compile_loop, device
 
 __all__ = ["fill_counters", "resolution", "step_key", "uniform_noise", "word"]
@@ -108,8 +108,12 @@ def uniform_noise(
         positive_int(name, value, 0, None)
     n_samples = positive_int("n_samples", n_samples, maximum=2**32)
     n_experts = positive_int("n_experts", n_experts)
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
+    try:
+        known = np.dtype(dtype) in (np.float32, np.float64)
+    except TypeError:
+        known = False
+    if not known:
+        raise ValueError(f"dtype must be float32 or float64, got {short(dtype)}")
     check_room(8 * n_experts * n_samples, f"n_experts x n_samples = {n_experts} x {n_samples}")
     noise = np.empty((n_experts, n_samples), dtype)
     counters = np.empty(n_samples, np.uint64)

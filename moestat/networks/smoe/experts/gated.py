@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import torch
 from torch import Tensor, nn
 
 from moestat.base.door import door
@@ -46,8 +45,8 @@ class GatedExperts(StackedExperts):
         activation: str | Activation = "silu",
         bias: bool = False,
         dropout: float = 0.0,
-        device: Any = None,
-        dtype: Any = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(n_experts, n_inputs, n_outputs)
         self.activation = activation_called(activation)

@@ -13,7 +13,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 
 from moestat.base.memory import check_room
-from moestat.base.validate import positive_int
+from moestat.base.validate import positive_int, short
 from moestat.networks.smoe.dispatch import multiply_blocks, multiply_groups, transforms
 
 __all__ = [
@@ -44,7 +44,7 @@ def activation_called(name: str | Activation) -> Activation:
         return name
     if name not in HIDDEN_ACTIVATIONS:
         known = ", ".join(map(repr, HIDDEN_ACTIVATIONS))
-        raise ValueError(f"activation must be one of {known} or a callable, got {name!r}")
+        raise ValueError(f"activation must be one of {known} or a callable, got {short(name)}")
     return HIDDEN_ACTIVATIONS[name]
 
 
@@ -60,6 +60,10 @@ def _uniform(shape: tuple[int, ...], n_in: int, device: Any, dtype: Any) -> nn.P
     for name, size in zip(names, shape, strict=True):
         positive_int(f"{name}: a width of matrices {shape}", size)
     check_room(4.0 * math.prod(shape), f"n_experts, n_inputs, n_outputs: matrices {shape}")
+    try:
+        device = None if device is None else torch.device(device)
+    except RuntimeError:
+        raise ValueError(f"device must be one that PyTorch knows, got {short(device)}") from None
     bound = 1 / math.sqrt(n_in)
     return nn.Parameter(torch.empty(shape, device=device, dtype=dtype).uniform_(-bound, bound))
 

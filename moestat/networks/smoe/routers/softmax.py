@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -31,7 +29,11 @@ class SoftmaxRouter(Router):
 
     @door()
     def __init__(
-        self, n_inputs: int, n_experts: int, device: Any = None, dtype: Any = None
+        self,
+        n_inputs: int,
+        n_experts: int,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(n_experts)
         self.weight = stacked_matrix(1, n_inputs, n_experts, device, dtype)

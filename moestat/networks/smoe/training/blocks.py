@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moestat.base.door import door
 from moestat.networks.smoe.compete import CompeteSMoE, CompetitionMoE
 from moestat.networks.smoe.compete_v1 import CompeteSMoEv1, CompetitionMoEv1
 from moestat.networks.smoe.dense import DenseBlock
@@ -17,6 +18,7 @@ __all__ = ["make_block"]
 _ROUTER = {"xmoe": "cosine", "fixed": "fixed", "stable": "stable", "hash": "hash"}
 
 
+@door()
 def make_block(
     settings: Settings, n_inputs: int, n_outputs: int, n_tokens: int = 0
 ) -> SMoE | DenseBlock:

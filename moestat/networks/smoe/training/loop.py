@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from moestat.base.door import door
 from moestat.base.validate import positive_int
 from moestat.networks.smoe.dense import DenseBlock
 from moestat.networks.smoe.layer import SMoE, auxiliary_loss, before_step
@@ -90,6 +91,7 @@ def _begin(settings: Settings, task: Task, seed: int, say: Callable[..., Any] | 
     return model
 
 
+@door()
 def run_training(
     settings: Settings,
     data_seed: int,

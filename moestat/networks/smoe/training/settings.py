@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from moestat.base.validate import positive_int, real_in
+from moestat.base.door import door
+from moestat.base.validate import positive_int, real_in, short
 from moestat.networks.smoe.training.tasks import TASKS
 
 __all__ = ["CHOICES", "Settings", "make_settings"]
@@ -125,6 +126,7 @@ _WEIGHTS = ("balance", "z", "gamma", "alpha", "beta", "weight_decay")
 _MAY_BE_ZERO = ("limit", "dense_steps")
 
 
+@door()
 def make_settings(given: Mapping[str, Any]) -> Settings:
     """Settings from their fields, defaults filled in and everything checked.
 
@@ -165,7 +167,9 @@ def make_settings(given: Mapping[str, Any]) -> Settings:
 def _checked(name: str, value: Any) -> Any:
     if name in CHOICES:
         if value not in CHOICES[name]:
-            raise ValueError(f"{name} must be one of {', '.join(CHOICES[name])}, got {value!r}")
+            raise ValueError(
+                f"{name} must be one of {', '.join(CHOICES[name])}, got {short(value)}"
+            )
         return value
     if name in _SHARES:
         return real_in(name, value, 0.0, 1.0)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from moestat.base.door import door
 from moestat.base.registry import Maker, Registry
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ for _name, _module, _class in (
     TASKS.register(Maker(_name, _of(_module, _class)))
 
 
+@door()
 def make_task(settings: Settings, seed: int) -> Task:
     """The task of some settings, its data drawn from `seed`."""
     return TASKS[settings.task].make(settings, seed)
