@@ -105,7 +105,8 @@ class UnknownNameError(KeyError, ValueError):
 
 def _called(kind: str, name: str, make: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
     """``make(**options)``, or one clear error about options that it does not take."""
-    given = ", ".join(key if len(key) <= 80 else f"{key[:77]}..." for key in sorted(options))
+    words = sorted(map(str, options))
+    given = ", ".join(key if len(key) <= 80 else f"{key[:77]}..." for key in words)
     refusal = f"{kind} {name!r} does not take these options: {given}"
     if make is None:
         raise ValueError(refusal)

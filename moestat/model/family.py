@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from moestat.base.validate import (
     check_kind,
     is_sequence,
     positive_int,
+    short,
 )
 from moestat.kernels.build import Loops, build_loops
 from moestat.kernels.records import BySample
@@ -216,9 +218,10 @@ class Family(ParameterLayout):
         >>> F.n_free_params, [F.param_names[j] for j in F.held_positions]
         (3, ['beta1[0,1]', 'a[0,1]'])
         """
-        held = tuple(sorted(set(features)))
-        if any(not 0 <= f < self.n_features for f in held):
-            raise ValueError(f"inputs are 0..{self.n_features - 1}, got {held}")
+        held = tuple(features)
+        if any(not isinstance(f, Integral) or not 0 <= f < self.n_features for f in held):
+            raise ValueError(f"features: inputs are 0..{self.n_features - 1}, got {short(held)}")
+        held = tuple(sorted(set(held)))
         bent = [c for c in self.channels if c.axis is not None or (c.products and not c.slope)]
         if held and bent:
             raise ValueError(f"gate {self.gate.name!r} has no intercept that takes up an input")

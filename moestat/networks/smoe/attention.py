@@ -52,7 +52,8 @@ def alibi_slopes(n_heads: int) -> Tensor:
     >>> alibi_slopes(4).tolist()
     [0.25, 0.0625, 0.015625, 0.00390625]
     """
-    return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1) / n_heads)
+    heads = torch.arange(1, positive_int("n_heads", n_heads) + 1)
+    return 2.0 ** (-8.0 * heads / n_heads)
 
 
 class SelfAttention(nn.Module):

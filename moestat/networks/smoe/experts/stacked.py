@@ -81,7 +81,9 @@ class StackedExperts(nn.Module):
 
     def __init__(self, n_experts: int, n_inputs: int, n_outputs: int) -> None:
         super().__init__()
-        self.n_experts, self.n_inputs, self.n_outputs = n_experts, n_inputs, n_outputs
+        self.n_experts = positive_int("n_experts", n_experts)
+        self.n_inputs = positive_int("n_inputs", n_inputs)
+        self.n_outputs = positive_int("n_outputs", n_outputs)
 
     def biases(self, wanted: bool, n_in: int, n_out: int, **where: Any) -> nn.Parameter | None:
         """Intercepts (N, 1, n_out) on +-1 / sqrt(n_in), or None if they are not wanted."""

@@ -31,7 +31,7 @@ class HashRouter(Router):
     def __init__(self, n_inputs: int, n_experts: int, n_tokens: int, top_k: int = 1) -> None:
         super().__init__(n_experts)
         keys = torch.rand(positive_int("n_tokens", n_tokens), n_experts)
-        ranked = keys.argsort(dim=1)[:, :top_k]
+        ranked = keys.argsort(dim=1)[:, : positive_int("top_k", top_k)]
         table = torch.full_like(keys, -torch.inf).scatter(1, ranked, 0.0)
         self.register_buffer("table", table)
 

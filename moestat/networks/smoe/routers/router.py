@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from moestat.base.validate import positive_int
+
 __all__ = ["Router"]
 
 
@@ -21,7 +23,7 @@ class Router(nn.Module):
 
     def __init__(self, n_experts: int) -> None:
         super().__init__()
-        self.n_experts = n_experts
+        self.n_experts = positive_int("n_experts", n_experts)
 
     def forward(self, rows: Tensor, ids: Tensor | None = None) -> Tensor:
         """Scores (T, N) of rows (T, d); `ids` (T,) are the tokens that the rows come from."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from moestat.base.door import door
+from moestat.base.validate import positive_int
 from moestat.networks.smoe.attention import RMSNorm, SigmoidAttention, SoftmaxAttention
 from moestat.networks.smoe.training.blocks import make_block
 from moestat.networks.smoe.training.settings import Settings
@@ -47,7 +48,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, settings: Settings, n_tokens: int) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(n_tokens, settings.width)
+        self.embedding = nn.Embedding(positive_int("n_tokens", n_tokens), settings.width)
         blocks: Sequence[nn.Module] = [_Block(settings, n_tokens) for _ in range(settings.n_layers)]
         self.blocks = nn.ModuleList(blocks)
         self.norm = RMSNorm(settings.width)
