@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.model.family import Family
@@ -32,6 +33,7 @@ def data_units(data: Sample) -> DataUnits:
     return DataUnits(data.mean[:d], scale[:d], *response)
 
 
+@doors
 @dataclass(frozen=True)
 class Prior:
     """A weakly informative prior density for `moestat.fit`, whose result is the posterior mode.

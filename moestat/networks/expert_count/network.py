@@ -69,6 +69,7 @@ GATES_OF_PATCHES = ("patch", "shared")
 """Whether every patch has weights of its own in the router."""
 
 
+@doors
 @dataclass(frozen=True)
 class Network:
     """A mixture of M experts of J neurons, one of which answers.

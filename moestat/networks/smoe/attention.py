@@ -26,7 +26,7 @@ class RMSNorm(nn.Module):
     @door()
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.gain = nn.Parameter(torch.ones(width))
+        self.gain = nn.Parameter(torch.ones(positive_int("width", width)))
 
     def forward(self, x: Tensor) -> Tensor:
         """The normalised x."""
@@ -78,6 +78,7 @@ class SelfAttention(nn.Module):
         If the heads do not divide the width.
     """
 
+    @door()
     def __init__(
         self,
         width: int,

@@ -134,6 +134,7 @@ class CompeteSMoE(SMoE):
     reading = "paper"
     """That of layers which were stored before there was a choice."""
 
+    @door()
     def __init__(
         self,
         experts: StackedExperts | int,
@@ -195,6 +196,7 @@ class CompetitionMoE(SMoE):
     Nguyen et al. (2025), Sec. 2.2.
     """
 
+    @door()
     def __init__(
         self,
         experts: StackedExperts | int,

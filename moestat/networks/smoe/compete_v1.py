@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from moestat.base.door import door
 from moestat.base.validate import real_in
 from moestat.networks.smoe.compete import CompetitionMoE, contest, reading_called
 from moestat.networks.smoe.experts.stacked import StackedExperts
@@ -71,6 +72,7 @@ class CompeteSMoEv1(SMoE):
     reading = "paper"
     """That of layers which were stored before there was a choice."""
 
+    @door()
     def __init__(
         self,
         experts: StackedExperts | int,
@@ -133,6 +135,7 @@ class CompetitionMoEv1(CompetitionMoE):
     Pham et al. (2024), Sec. 3.1, and the gate of its theory, eq. (6).
     """
 
+    @door()
     def __init__(
         self,
         experts: StackedExperts | int,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from moestat.base.door import door
 from moestat.networks.smoe.experts import StackedExperts
 
 __all__ = ["DenseBlock"]
@@ -18,6 +19,7 @@ class DenseBlock(nn.Module):
         One expert.
     """
 
+    @door()
     def __init__(self, experts: StackedExperts) -> None:
         super().__init__()
         self.experts = experts

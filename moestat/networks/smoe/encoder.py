@@ -44,7 +44,8 @@ class SMoEEncoderLayer(nn.TransformerEncoderLayer):
 
     @door()
     def __init__(self, d_model: int, nhead: int, experts: SMoE, **options: Any) -> None:
-        positive_int("nhead", nhead)
+        if positive_int("d_model", d_model) % positive_int("nhead", nhead):
+            raise ValueError(f"nhead must divide d_model = {d_model}, got {nhead}")
         widths = experts.experts.n_inputs, experts.experts.n_outputs
         if widths != (d_model, d_model):
             raise ValueError(f"experts must have widths {(d_model, d_model)}, got {widths}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import doors
 from moestat.networks.expert_count.network import Weights
 from moestat.networks.expert_count.optimisers.optimiser import Optimiser
 
@@ -18,6 +19,7 @@ __all__ = ["Adam"]
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
 
 
+@doors
 @dataclass(frozen=True)
 class Adam(Optimiser):
     """Adam with its authors' constants, rates eta for the experts and eta_r for the router."""

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import doors
 from moestat.networks.expert_count.network import Weights
 from moestat.networks.expert_count.optimisers.optimiser import Optimiser, sizes
 
 __all__ = ["NormalisedGradientDescent"]
 
 
+@doors
 @dataclass(frozen=True)
 class NormalisedGradientDescent(Optimiser):
     """Each expert moves by eta along its gradient; the router by eta_r times its own.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from moestat.base.door import door
+from moestat.base.door import door, doors
 from moestat.base.validate import positive_int, real_in, short
 from moestat.networks.smoe.training.tasks import TASKS
 
@@ -35,6 +35,7 @@ CHOICES: Mapping[str, Collection[str]] = {
 """Names that a setting may take."""
 
 
+@doors
 @dataclass(frozen=True)
 class Settings:
     """One training run.
