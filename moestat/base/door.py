@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from moestat.base.validate import short
+from moestat.base.validate import is_sequence, short
 
 __all__ = ["door", "doors"]
 
@@ -147,8 +147,10 @@ def _kind(place: str, value: Any) -> tuple[bool, str]:
     if name in _KINDS:
         types, words = _KINDS[name]
         fits = isinstance(value, types) and (name == "bool" or not isinstance(value, bool))
-        fits = fits and getattr(value, "shape", None) != ()
-        if fits and words == "a list" and inner and isinstance(value, (list, tuple)):
+        fits = fits and (isinstance(value, np.generic) or getattr(value, "shape", None) != ())
+        if fits and isinstance(value, int) and abs(value) >= 2**63:
+            return False, f"{words} below 2**63"
+        if fits and words == "a list" and inner and is_sequence(value):
             parts = [_fits(inner.removesuffix("]"), part) for part in value]
             fits = all(each for each, _ in parts)
             words = f"a list, each {parts[0][1]}" if parts else words

@@ -78,7 +78,8 @@ class Scale:
         weight, y = self.problem.data.weight, self.levels
         centre = np.average(y, axis=1, weights=weight)
         deviation = np.sqrt(np.average((y.T - centre) ** 2, axis=0, weights=weight))
-        return np.where(self.numbers, centre, 0.0), np.where(self.numbers, deviation, 1.0)
+        told = self.numbers & (deviation > 0.0)  # counts may all be alike
+        return np.where(self.numbers, centre, 0.0), np.where(told, deviation, 1.0)
 
     @cached_property
     def levels(self) -> FloatArray:

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from moestat.base.door import door
+from moestat.base.validate import positive_int
 
 __all__ = [
     "Collected",
@@ -54,7 +55,7 @@ def plan_dispatch(chosen: Tensor, n_experts: int) -> Plan:
     >>> plan_dispatch(torch.tensor([[1], [0], [1]]), 2).order.tolist()
     [1, 0, 2]
     """
-    flat = chosen.reshape(-1)
+    flat, n_experts = chosen.reshape(-1), positive_int("n_experts", n_experts)
     order = flat.argsort(stable=True)
     places = torch.empty_like(order)
     places[order] = torch.arange(order.shape[0], device=order.device)

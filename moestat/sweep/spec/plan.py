@@ -173,6 +173,9 @@ def plan_cells(
     Plan
         One cell per sample size, replicate and curve.
     """
+    lost = {curve.name for curve in spec.curves}.difference(replicates or {})
+    if replicates is not None and lost:
+        raise ValueError(f"replicates: the curves {', '.join(sorted(lost))} are missing")
     sizes = _sizes(spec)
     parts: list[IntArray] = []
     counts = [
