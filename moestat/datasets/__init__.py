@@ -7,8 +7,6 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from moestat.base.door import door
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -43,7 +41,6 @@ def names() -> tuple[str, ...]:
     return tuple(_known())
 
 
-@door()
 def load(name: str) -> pd.DataFrame:
     """A data set as a data frame; words are categories, with their levels in alphabetical order.
 
@@ -82,7 +79,6 @@ def load(name: str) -> pd.DataFrame:
     return frame
 
 
-@door()
 def describe(name: str) -> str:
     """What a data set is: columns with their units, source and licence.
 
