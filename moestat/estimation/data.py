@@ -120,7 +120,7 @@ def read_data(
     options: Mapping[str, Any],
     *,
     groups: Any = None,
-    classes: Sequence[Any] | None = None,
+    classes: Any = None,
     missing: str = "raise",
 ) -> tuple[Family, Data]:
     """The family and the data of a fit.
@@ -261,7 +261,7 @@ def _present(inputs: Inputs, series: Mapping[str, Any], missing: str) -> Any:
     return ~gaps if gaps.any() else None
 
 
-def _read_response(model: Any, column: Column, classes: Sequence[Any] | None) -> tuple[Any, Any]:
+def _read_response(model: Any, column: Column, classes: Any) -> tuple[Any, Any]:
     """Responses as fits read them, and labels of classes or None."""
     named = not isinstance(model, Family)
     likelihood = configured(LIKELIHOODS, model) if named else model.likelihood
@@ -285,11 +285,11 @@ def _of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Map
     """
     make = configured(LIKELIHOODS, model).configure
     known = [] if make is None else list(signature(make).parameters)
-    name = model if isinstance(model, str) else model["name"]
+    table = {"name": model} if isinstance(model, str) else model
     if column.values.ndim == 2:
         for option, value in (("censored", True), ("trials", "rows")):
             if option in known:
-                return {"name": name, option: value}
+                return {**table, option: value}
     return model
 
 

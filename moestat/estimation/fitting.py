@@ -601,7 +601,7 @@ def fit(
     compress: str | None = None,
     prior: Prior | None = None,
     groups: Any = None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
     missing: str = "raise",
     verbose: bool = False,
     **model: Any,
@@ -665,8 +665,9 @@ def fit(
         Label of each row's group, such as a subject: an expert is chosen once for all rows of a
         group, ``log L = sum_g log sum_k pi_k(x_g) prod_(i in g) f_k(y_i | x_i)``.  Inputs of the
         gate are the same for all rows of a group, and so are weights.
-    classes : sequence, optional
-        Labels of the classes in the order that they are to have, the last one the reference.
+    classes : sequence or mapping, optional
+        Labels of the classes in the order that they are to have, the last one the reference; of
+        several responses a table of these by response.
     missing : {"raise", "drop"}
         What to do with rows that have missing values: refuse the data, or leave these rows out;
         ``result.data.dropped`` is their number and ``result.data.kept`` has the places of the

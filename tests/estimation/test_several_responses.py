@@ -185,6 +185,8 @@ def test_messages_name_the_response(laws, y, message):
         ({"expert": "ffn"}, "only linear experts have several"),
         ({"gate": "competition"}, "reads one mean"),
         ({"compress": "auto"}, "compress: is for one response"),
+        ({"classes": ["a", "b"]}, "of several responses a table"),
+        ({"classes": {"weight": ["a", "b"]}}, "unknown response 'weight'"),
     ],
 )
 def test_what_is_for_one_response_says_so(data, options, message):

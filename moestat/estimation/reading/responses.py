@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import FloatArray, Likelihood
-from moestat.base.validate import as_plain_array
+from moestat.base.validate import as_plain_array, check_kind
 from moestat.estimation.reading.labels import positions_of, read_labels
 from moestat.estimation.reading.table import Column, as_column, as_table
 from moestat.model.joint import as_likelihood, joint
@@ -106,13 +106,16 @@ def read_responses(
         Labels (K,) of each response, None for one that is a number.
     """
     law = as_likelihood(model)
-    by_name, order = law is not model, classes or {}
+    by_name, order = law is not model, {} if classes is None else classes
+    check_kind("classes", order, Mapping, "of several responses a table of their labels by name")
     columns = given.columns
     names = (
         [str(c.name) for c in columns] if given.named and by_name else [p.name for p in law.parts]
     )
     values = np.empty((len(given.values), len(names)))
     labels: list[Any] = []
+    if unknown := sorted(set(order) - set(names)):
+        raise ValueError(f"classes: unknown response {unknown[0]!r}; known: {', '.join(names)}")
     for r, (one, name, column) in enumerate(zip(law.parts, names, columns, strict=True)):
         try:
             if one.likelihood.support is None:
@@ -136,5 +139,8 @@ def encoded(law: Likelihood, given: Columns, labels: Sequence[Any] | None) -> An
         known = None if labels is None else labels[r]
         if known is None and one.likelihood.support is not None:
             known = np.arange(1, one.n_classes + 1)
-        columns.append(column.numbers("y") if known is None else positions_of(column, known))
+        try:
+            columns.append(column.numbers("y") if known is None else positions_of(column, known))
+        except ValueError as error:
+            raise ValueError(f"response {one.name!r}: {error}") from None
     return law.encode(np.column_stack(columns), 1)

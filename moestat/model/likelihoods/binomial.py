@@ -4,7 +4,7 @@ The number of trials is an option of the likelihood, ``{"name": "binomial", "tri
 loops read it as a parameter that is pinned, so that every number of trials has the same ones.  With
 ``"trials": "rows"`` each row has its own: a response is a number of successes and one of failures,
 stored as the complex number of successes and trials, and means are probabilities, those of one
-trial.
+trial.  ``"link": "probit"``, or "cloglog", has the probability Phi(eta), or ``1 - exp(-e^eta)``.
 
 Source: McCullagh and Nelder (1989), Ch. 4; mixtures of binomial regressions: Gruen and Leisch
 (2008), Sec. 2.
@@ -12,19 +12,22 @@ Source: McCullagh and Nelder (1989), Ch. 4; mixtures of binomial regressions: Gr
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
-from moestat.base.validate import as_floats, as_plain_array, positive_int
+from moestat.base.validate import as_floats, as_plain_array, positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
+from moestat.model.censoring import decay_up, extreme, extreme_below, normal, normal_below
 from moestat.model.counts import decode
 from moestat.model.counts import encode as encode_counts
-from moestat.model.reference import log1p_exp, log_sigmoid
 from moestat.model.reference import log_gamma as reference_log_gamma
+from moestat.model.reference import log_sigmoid
 
 
 @device
@@ -61,19 +64,94 @@ def block_of_rows(eta, y, m, order, value, d1, d2):
             d2[0, b] = -trials * less * (1.0 - less)
 
 
-def reference(predictors, blocks, y):
-    """Log-probabilities (k, n) of successes y, from predictors (k, n); -inf above the trials."""
-    trials = np.real(blocks["trials"])
-    inside = np.minimum(y, trials)
-    choices = reference_log_gamma(trials + 1.0) - reference_log_gamma(inside + 1.0)
-    choices = choices - reference_log_gamma(trials - inside + 1.0)
-    value = choices + inside * predictors - trials * log1p_exp(predictors)
-    return np.where(y <= trials, value, -np.inf)
+@cache
+def _linked(law: Callable[..., Any], below: Callable[..., Any], rows: bool) -> Callable[..., None]:
+    """The block of a probability ``F(eta)``, by a law with its survival, and the logarithm of F.
+
+    With the hazards ``r = f / F`` and ``h = f / (1 - F)`` and the slope psi of log f,
+    ``d_eta = y r - (N - y) h`` and ``d_eta_eta = y r (psi - r) - (N - y) h (psi + h)``.
+    """
+
+    @device
+    def block(eta, y, m, order, value, d1, d2):
+        for b in range(m):
+            successes = y[b].real
+            trials = y[b].imag if rows else eta[1, 0]
+            failures = trials - successes
+            z = eta[0, b]
+            log_f, psi, _, other = law(z)
+            own = below(z)
+            r, h = decay_up(log_f - own), decay_up(log_f - other)
+            choices = log_gamma(trials + 1.0) - log_gamma(successes + 1.0)
+            choices -= log_gamma(failures + 1.0)
+            value[b] = choices + successes * own + failures * other
+            d1[0, b] = successes * r - failures * h
+            if order > 1:
+                d2[0, b] = successes * r * (psi - r) - failures * h * (psi + h)
+            if not rows:
+                d1[1, b] = 0.0
+                if order > 1:
+                    d2[1, b] = 0.0
+                    d2[2, b] = 0.0
+
+    return block
 
 
-def reference_of_rows(predictors, blocks, y):
-    """Log-probabilities (k, n) of successes and failures y (n, 2), from predictors (k, n)."""
-    return reference(predictors, {"trials": y.sum(axis=1)}, y[:, 0])
+@dataclass(frozen=True)
+class _Link:
+    """Logarithms of ``F(eta)`` and ``1 - F(eta)``, the inverse of F, blocks by trials and rows."""
+
+    logs: Callable[[Any], tuple[Any, Any]]
+    inverse: Callable[[Any], Any]
+    blocks: tuple[Callable[..., None], Callable[..., None]]
+
+    def chance(self, eta: FloatArray) -> FloatArray:
+        """Probability of a success."""
+        return np.exp(self.logs(eta)[0])
+
+    def reference(self, predictors: Any, blocks: Any, y: Any) -> Any:
+        """Log-probabilities (k, n) of successes y from predictors (k, n); -inf above the trials."""
+        trials = np.real(blocks["trials"])
+        inside = np.minimum(y, trials)
+        choices = reference_log_gamma(trials + 1.0) - reference_log_gamma(inside + 1.0)
+        choices = choices - reference_log_gamma(trials - inside + 1.0)
+        one, other = self.logs(predictors)
+        return np.where(y <= trials, choices + inside * one + (trials - inside) * other, -np.inf)
+
+    def reference_of_rows(self, predictors: Any, blocks: Any, y: Any) -> Any:
+        """Log-probabilities (k, n) of successes and failures y (n, 2), from predictors (k, n)."""
+        return self.reference(predictors, {"trials": y.sum(axis=1)}, y[:, 0])
+
+
+def _logs_of_probit(eta: Any) -> tuple[Any, Any]:
+    from scipy.special import log_ndtr
+
+    return log_ndtr(eta), log_ndtr(-eta)
+
+
+def _quantile_of_probit(p: Any) -> Any:
+    from scipy.special import ndtri
+
+    return ndtri(p)
+
+
+LINKS = {
+    "logit": _Link(
+        lambda eta: (log_sigmoid(eta), log_sigmoid(-eta)),
+        lambda p: np.log(p) - np.log1p(-p),
+        (block, block_of_rows),
+    ),
+    "probit": _Link(
+        _logs_of_probit,
+        _quantile_of_probit,
+        (_linked(normal, normal_below, False), _linked(normal, normal_below, True)),
+    ),
+    "cloglog": _Link(
+        lambda eta: (np.log(-np.expm1(-np.exp(eta))), -np.exp(eta)),
+        lambda p: np.log(-np.log1p(-p)),
+        (_linked(extreme, extreme_below, False), _linked(extreme, extreme_below, True)),
+    ),
+}
 
 
 def _encode_rows(y: Any, n_classes: int) -> Any:
@@ -94,12 +172,13 @@ def _decode_rows(y: Any) -> Any:
     return np.column_stack([y.real, y.imag - y.real]).astype(np.int64)
 
 
-def _of_rows(trials: Any) -> Likelihood:
+def _of_rows(trials: Any, link: str) -> Likelihood:
     """The likelihood of rows with numbers of trials (n,), or 1, of their own."""
+    own = LINKS[link]
 
     def draw(eta: FloatArray, rng: np.random.Generator) -> Any:
         """Encoded responses with the predictors `eta`, shape (1, n)."""
-        p = _probability(eta[0])
+        p = own.chance(eta[0])
         return rng.binomial(np.asarray(trials, dtype=np.int64), p) + 1j * np.broadcast_to(
             trials, p.shape
         )
@@ -107,41 +186,49 @@ def _of_rows(trials: Any) -> Likelihood:
     return replace(
         LIKELIHOOD,
         channels=(),
-        block=block_of_rows,
-        reference=reference_of_rows,
+        block=own.blocks[1],
+        reference=own.reference_of_rows,
         typical=lambda rng, n_experts: {},
         encode=_encode_rows,
         decode=_decode_rows,
         draw=draw,
         dtype=np.complex128,
-        **_laws(trials),
-        given=lambda y: _of_rows(y.imag),
+        **_laws(trials, own),
+        given=lambda y: _of_rows(y.imag, link),
         bounds={},
-        options={"trials": "rows"},
+        options=_options("rows", link),
     )
 
 
-def _laws(n: Any) -> dict[str, Any]:
+def _options(trials: int | str, link: str) -> dict[str, Any]:
+    """The options of a variant; the default link is none."""
+    return {"trials": trials} | ({} if link == "logit" else {"link": link})
+
+
+def _laws(n: Any, link: _Link) -> dict[str, Any]:
     """What is known of successes in n trials, one number or (n,)."""
 
     def law(eta: FloatArray) -> Any:
         """The distribution at predictors (..., q, n)."""
         from scipy.stats import binom
 
-        return binom(n, _probability(eta[..., 0, :]))
+        return binom(n, link.chance(eta[..., 0, :]))
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the response, from predictors (..., q, n)."""
-        p = _probability(eta[..., 0, :])
+        p = link.chance(eta[..., 0, :])
         return n * p, np.sqrt(n * p * (1.0 - p))
 
-    return {"law": law, "spread": spread, "link": lambda mean: np.log(mean) - np.log(n - mean)}
+    return {"law": law, "spread": spread, "link": lambda mean: link.inverse(mean / n)}
 
 
-def make(trials: int | str = 1) -> Likelihood:
+def make(trials: int | str = 1, link: str = "logit") -> Likelihood:
     """The likelihood of successes in so many trials, or in as many as each row says."""
+    if link not in LINKS:
+        raise ValueError(f"binomial: link must be one of {', '.join(LINKS)}, got {short(link)}")
+    own = LINKS[link]
     if isinstance(trials, str) and trials == "rows":
-        return _of_rows(1)
+        return _of_rows(1, link)
     n = positive_int("binomial: trials", trials)
 
     def encode(y: Any, n_classes: int) -> FloatArray:
@@ -155,31 +242,27 @@ def make(trials: int | str = 1) -> Likelihood:
 
     def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Numbers of successes with the predictors `eta`, shape (2, n)."""
-        return rng.binomial(n, _probability(eta[0])).astype(np.float64)
+        return rng.binomial(n, own.chance(eta[0])).astype(np.float64)
 
     return Likelihood(
         name="binomial",
         n_responses=lambda n_classes: None,
         channels=(Channel("trials", shared=True),),
-        block=block,
-        reference=reference,
+        block=own.blocks[0],
+        reference=own.reference,
         typical=lambda rng, n_experts: {"trials": float(n)},
         encode=encode,
         decode=decode,
         draw=draw,
         dtype=np.float64,
-        **_laws(n),
+        **_laws(n, own),
         counts=True,
         bounds={"trials": (float(n), float(n))},
         source="McCullagh and Nelder (1989), Ch. 4",
         units=Units(shift_response=False, scale_response=False),
-        options={"trials": n},
+        options=_options(n, link),
         configure=make,
     )
-
-
-def _probability(eta: FloatArray) -> FloatArray:
-    return np.exp(log_sigmoid(eta))
 
 
 LIKELIHOOD = make()
