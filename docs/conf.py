@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+
+from numpydoc.xref import DEFAULT_LINKS
 
 import moestat
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pages import (
+    DOCS,
+    MADE,
+    topics,
     write_alarms,
     write_api,
     write_examples,
@@ -20,6 +26,7 @@ from pages import (
     write_notebooks,
     write_parameters,
 )
+from sheet import write_sheet
 
 project = "moestat"
 author = "The moestat developers"
@@ -30,6 +37,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx_design",
     "sphinxcontrib.bibtex",
 ]
@@ -47,15 +55,70 @@ nb_execution_mode = "off"
 nb_output_stderr = "remove"
 numpydoc_show_class_members = False
 add_module_names = False  # the title of each page says where users find a name
-numpydoc_xref_param_type = False
+# Types lead to their pages, here or in other projects; other words are left as they are.
+OTHERS = {
+    "ndarray": "numpy.ndarray",
+    "array_like": "numpy.typing.ArrayLike",
+    "Generator": "numpy.random.Generator",
+    "DataFrame": "pandas.DataFrame",
+    "Series": "pandas.Series",
+    "Axes": "matplotlib.axes.Axes",
+    "Figure": "matplotlib.figure.Figure",
+}
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {
+    **{word: word for word in DEFAULT_LINKS},
+    **OTHERS,
+    **{
+        thing.__name__: f"{thing.__module__}.{thing.__qualname__}"
+        for things in topics().values()
+        for thing in things.values()
+        if isinstance(thing, type)
+    },
+}
+# Where the network is, the inventories of the projects; elsewhere the names that OTHERS needs.
+intersphinx_mapping = {
+    name: (f"https://{address}/", (None, f"inventories/{name}.txt"))
+    for name, address in {
+        "matplotlib": "matplotlib.org/stable",
+        "numpy": "numpy.org/doc/stable",
+        "pandas": "pandas.pydata.org/docs",
+    }.items()
+}
+intersphinx_timeout = 5
+autodoc_typehints = "none"  # the sections of parameters have them in words
 default_role = "code"
 html_math_renderer = "mathml"
+toc_object_entries_show_parents = "hide"
 html_theme = "pydata_sphinx_theme"
-html_title = "moestat"
+# Pages that are written by hand can be edited.
+WRITTEN = [
+    path.relative_to(DOCS).with_suffix("").as_posix()
+    for path in DOCS.rglob("*.md")
+    if not {"generated", "_build"} & set(path.parts)
+]
+EDITED = ["page-toc", "edit-this-page"]
+html_title = f"moestat {version}"
+SITE = os.environ.get("MOESTAT_SITE", "main")
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], **dict.fromkeys(WRITTEN, EDITED)},
+    "use_edit_page_button": True,
+    "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    "switcher": {
+        "json_url": "https://moestat.github.io/moestat/switcher.json",
+        "version_match": SITE.removeprefix("v") if SITE.startswith("v") else "dev",
+    },
+    "check_switcher": False,
+    "github_url": "https://github.com/moestat/moestat",
+}
+html_context = {
+    "github_user": "moestat",
+    "github_repo": "moestat",
+    "github_version": "main",
+    "doc_path": "docs",
 }
 # Pages that stand alone have no section to navigate in.
 ALONE = ("index", "start", "changelog", "cheat_sheet", "generated/gallery", "generated/examples")
@@ -76,6 +139,7 @@ write_examples()
 write_home()
 write_parameters()
 write_alarms()
+write_sheet(MADE / "cheat_sheet.pdf", version)
 
 
 def setup(app):

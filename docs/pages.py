@@ -8,7 +8,7 @@ import math
 import shutil
 import tomllib
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -27,6 +27,8 @@ from moestat.solvers.trust_region.kinks import has_kinks
 from moestat.sweep.kinds.fit.figure import loss_symbol
 
 __all__ = [
+    "DOCS",
+    "MADE",
     "topics",
     "write_alarms",
     "write_api",
@@ -101,12 +103,25 @@ MINUTES = {
 """Minutes of one core, without compiling: of the cells of a store, or what ``run --check`` said."""
 
 
+GROUPS = {
+    "quickstart": "A first sweep",
+    "mlmoe": "Classes, softmax and sigmoid gates",
+    "gaussian": "Gaussian experts",
+    "attention": "Attention as a mixture of experts",
+    "compete": "Experts that compete, in layers",
+    "expert": "Networks on clusters of patches",
+    "coverage": "Intervals and tests",
+    "microscope": "To n = 1e14",
+}
+"""Headings of the gallery, by the first word of an experiment's name."""
+
+
 def write_gallery() -> None:
     """A card for every shipped experiment: its figure, what one sees, the command, the time."""
     MADE.mkdir(exist_ok=True)
     pictures = MADE / "pictures"
     pictures.mkdir(exist_ok=True)
-    cards = []
+    cards: dict[str, list[str]] = {title: [] for title in GROUPS.values()}
     for path in sorted((ROOT / "experiments").glob("*.toml")):
         text = path.read_text(encoding="utf-8")
         title = tomllib.loads(text)["title"]
@@ -115,16 +130,19 @@ def write_gallery() -> None:
         if picture.exists():
             shutil.copy(picture, pictures / picture.name)
             image = f":img-top: pictures/{picture.name}\n"
-        cards.append(
+        cards[GROUPS[path.stem.partition("_")[0]]].append(
             f":::{{grid-item-card}} {title}\n{image}\n{_head(text)}\n\n"
             f"```sh\npython -m moestat.sweep run {path.stem}\n```\n"
             f"{_time(path.stem)}\n:::\n"
         )
-    body = "\n".join(cards)
+    body = "".join(
+        f"## {title}\n\n::::{{grid}} 1\n:gutter: 3\n\n" + "\n".join(several) + "\n::::\n\n"
+        for title, several in cards.items()
+    )
     (MADE / "gallery.md").write_text(
         "# Gallery\n\nEvery shipped experiment: its figure where one is kept, what the spec says of"
-        " itself, the command that runs it and how long that takes.\n\n"
-        f"::::{{grid}} 1 1 2 2\n:gutter: 3\n\n{body}\n::::\n",
+        " itself, the command that runs it and how long that takes. A picture opens in full"
+        f" size.\n\n{body}",
         encoding="utf-8",
     )
 
@@ -293,7 +311,7 @@ def write_api() -> None:
         for name, thing in things.items():
             page = name.removeprefix("moestat.")
             if page not in written:
-                _write_name(folder / f"{page}.rst", name, thing)
+                _write_name(folder / f"{page}.rst", name, thing, [*things])
             written.add(page)
             first = (inspect.getdoc(thing) or "").splitlines()[0].replace("|", "\\|")
             rows.append(f"| [{name}](api/{page}.rst) | {first} |")
@@ -307,8 +325,8 @@ def write_api() -> None:
     (MADE / "api.md").write_text("# API reference\n\n" + "\n".join(parts), encoding="utf-8")
 
 
-def _write_name(path: Path, name: str, thing: Any) -> None:
-    """The page of one function or class; of a class with all that users may call."""
+def _write_name(path: Path, name: str, thing: Any, topic: Sequence[str]) -> None:
+    """The page of one function or class, of a class with all that users may call; its topic."""
     is_class = inspect.isclass(thing)
     kind = "autoclass" if is_class else "autofunction"
     place = f"{thing.__module__}.{thing.__qualname__}"
@@ -317,7 +335,10 @@ def _write_name(path: Path, name: str, thing: Any) -> None:
         options += f"   :inherited-members: {_foreign(thing)}\n"
     # What is no name of moestat itself is called by its own, short name.
     title = name if name.count(".") == 1 else thing.__name__
+    pages = [each.removeprefix("moestat.") for each in topic if each != name]
+    see = ", ".join(f":doc:`{page.rpartition('.')[2]} <{page}>`" for page in pages)
     text = f"{title}\n{'=' * len(title)}\n\n.. {kind}:: {place}\n{options}"
+    text += f"\n.. seealso::\n\n   {see}\n" if see else ""
     path.write_text(text, encoding="utf-8")
 
 

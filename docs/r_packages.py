@@ -1,7 +1,8 @@
-"""Numbers of flexmix beside ours for the page on coming from it; ``python docs/flexmix.py``.
+"""Numbers of R's packages beside ours, for the page on coming from them.
 
-It needs Rscript with the package flexmix, and prints the rows of the table in
-docs/guide/coming_from.md.
+``python docs/r_packages.py`` prints the rows of the table in docs/guide/coming_from.md.
+
+It needs Rscript with the packages flexmix, mclust and mixtools.
 """
 
 from __future__ import annotations
@@ -16,21 +17,34 @@ import pandas as pd
 import moestat
 
 SCRIPT = """
-suppressMessages(library(flexmix)); set.seed(1)
+suppressMessages({library(flexmix); library(mclust); library(mixtools)})
+set.seed(1); options(digits = 12)
 d <- read.csv(commandArgs(TRUE)[1])
-control <- list(iter.max = 20000, tolerance = 1e-12, minprior = 0)
-calls <- list(
-  quote(flexmix(y ~ x, data = d, k = 2, concomitant = FLXPmultinom(~ x), control = control)),
-  quote(flexmix(y ~ x, data = d, k = 2, control = control)),
-  quote(flexmix(y ~ 1, data = d, k = 2, control = control)))
-for (call in calls) {
+show <- function(tool, formula, height, df, parameters, weights)
+  cat(tool, formula, height, df, parameters[, order(weights, decreasing = TRUE)], "\\n", sep = ";")
+best <- function(call) {
   fits <- lapply(1:5, function(i) eval(call))
-  fit <- fits[[which.max(sapply(fits, logLik))]]
-  order <- order(table(factor(clusters(fit), 1:2)), decreasing = TRUE)
-  cat(logLik(fit), attr(logLik(fit), "df"), parameters(fit)[, order], "\\n")
+  fits[[which.max(sapply(fits, function(f) if (isS4(f)) logLik(f) else f$loglik))]]
 }
+control <- list(iter.max = 20000, tolerance = 1e-12, minprior = 0)
+calls <- list("y ~ x | x" = quote(flexmix(y ~ x, d, k = 2, concomitant = FLXPmultinom(~ x),
+                                          control = control)),
+              "y ~ x | 1" = quote(flexmix(y ~ x, d, k = 2, control = control)),
+              "y ~ 1 | 1" = quote(flexmix(y ~ 1, d, k = 2, control = control)))
+for (formula in names(calls)) {
+  fit <- best(calls[[formula]])
+  show("flexmix", formula, logLik(fit), attr(logLik(fit), "df"), parameters(fit),
+       table(factor(clusters(fit), 1:2)))
+}
+sink(nullfile())
+fit <- best(quote(regmixEM(d$y, d$x, k = 2, epsilon = 1e-12, maxit = 20000)))
+sink()
+show("mixtools", "y ~ x | 1", fit$loglik, 7, rbind(fit$beta, fit$sigma), fit$lambda)
+fit <- Mclust(d$y, G = 2, modelNames = "V", verbose = FALSE,
+              control = emControl(tol = c(1e-12, 1e-12)))
+p <- fit$parameters
+show("mclust", "y ~ 1 | 1", fit$loglik, fit$df, rbind(p$mean, sqrt(p$variance$sigmasq)), p$pro)
 """
-FORMULAS = ("y ~ x | x", "y ~ x | 1", "y ~ 1 | 1")
 
 
 def data() -> pd.DataFrame:
@@ -51,18 +65,19 @@ def main() -> None:
         script.write_text(SCRIPT)
         command = ["Rscript", str(script), str(table)]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    for formula, line in zip(FORMULAS, said.splitlines(), strict=True):
-        height, df, *values = map(float, line.split())
-        theirs = np.array(values).reshape(2, -1)
+    rows = []
+    for line in said.splitlines():
+        tool, formula, height, df, *values = line.strip(";").split(";")
+        lines = np.array(values, dtype=float).reshape(2, -1)
+        rows.append((formula, tool, float(height), int(df), lines))
+    for formula in dict.fromkeys(row[0] for row in rows):
         result = moestat.fit_formula(formula, frame, rng=0)
         found = result.blocks
         slopes = found["a"] if formula.startswith("y ~ x") else np.empty((2, 0))
         ours = np.column_stack([found["b"], slopes, np.sqrt(found["nu"])])
-        numbers = (result.llf, result.identified.rank, ours)
-        for tool, (llf, free, lines) in {
-            "flexmix": (height, int(df), theirs),
-            "moestat": numbers,
-        }.items():
+        rows.append((formula, "moestat", result.llf, result.identified.rank, ours))
+    for formula in dict.fromkeys(row[0] for row in rows):
+        for _, tool, llf, free, lines in (row for row in rows if row[0] == formula):
             shown = "; ".join(", ".join(f"{value:.4f}" for value in one) for one in lines)
             cell = formula.replace("|", "\\|")
             print(f"| `{cell}` | {tool} | {llf:.3f} | {free} | {shown} |")

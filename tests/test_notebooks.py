@@ -15,9 +15,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.test_readme import pattern
+
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-NUMBER = re.compile(r"[-+\N{MINUS SIGN}]?\b(\d[\d.,]*(e[-+]?\d+)?|nan|inf)\b")
 
 
 def executed(path: Path, folder: str | Path) -> nbformat.NotebookNode:
@@ -36,9 +37,8 @@ def pictures(cell: nbformat.NotebookNode) -> int:
 
 
 def printed(cell: nbformat.NotebookNode) -> list[str]:
-    """What a cell prints, a sign in place of each number: its digits depend on the processor."""
     texts = [output.text for output in cell.get("outputs", ()) if output.output_type == "stream"]
-    return [" ".join(NUMBER.sub("#", line).split()) for line in "".join(texts).splitlines()]
+    return pattern("".join(texts))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -24,8 +24,16 @@ README = PATH.read_text()
 EXAMPLE = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags=re.DOTALL)
 
 
+NUMBER = re.compile(r"[-+\N{MINUS SIGN}]?\b(\d[\d.,]*(e[-+]?\d+)?|nan|inf)\b")
+
+
 def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip("\n").splitlines()]
+
+
+def pattern(text: str) -> list[str]:
+    """Lines with a sign in place of each number: its digits depend on the processor."""
+    return [" ".join(NUMBER.sub("#", line).split()) for line in text.splitlines()]
 
 
 def run(names: dict, source: str) -> str:
@@ -64,6 +72,13 @@ def test_examples_need_what_the_first_command_installs_and_no_more():
         "    exec(source, names)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=PATH.parent, capture_output=True)
+
+
+def test_ci_runs_what_the_readme_says_before_it_installs_more():
+    ci = (PATH.parent / ".ci" / "run").read_text()
+    first = re.findall(r"```sh\n(.*?)\n```", README, flags=re.DOTALL)[0]
+    steps = [first, "README.md docs/start.md", '-e ".[docs]"', "sphinx -W", '-e ".[dev]"']
+    assert sorted(steps, key=ci.index) == steps
 
 
 def _extras() -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from moestat.base.validate import did_you_mean, short
@@ -104,16 +105,26 @@ class UnknownNameError(KeyError, ValueError):
 
 
 def _called(kind: str, name: str, make: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
-    """``make(**options)``, or one clear error about options that it does not take."""
-    words = sorted(map(str, options))
-    given = ", ".join(key if len(key) <= 80 else f"{key[:77]}..." for key in words)
-    refusal = f"{kind} {name!r} does not take these options: {given}"
-    if make is None:
+    """``make(**options)``, or one clear error about options that it does not take, or needs."""
+    taken: dict[str, Parameter] = {} if make is None else {**signature(make).parameters}
+    taken.pop("name", None)
+    whatever = any(each.kind is each.VAR_KEYWORD for each in taken.values())
+    wrong = [] if whatever else sorted(map(str, {*options} - {*taken}))
+    needed = [key for key, each in taken.items() if each.default is each.empty]
+    missing = [] if whatever or wrong else [key for key in needed if key not in options]
+    what = f"does not take these options: {_listed(wrong or sorted(map(str, options)))}"
+    what = f"needs {_listed(missing)}" if missing else what
+    refusal = f"{kind} {name!r} {what}; it takes {_listed([*taken])}"
+    if make is None or wrong or missing:
         raise ValueError(refusal)
     try:
         return make(**options)
     except TypeError:
         raise ValueError(refusal) from None
+
+
+def _listed(keys: list[str]) -> str:
+    return ", ".join(key if len(key) <= 80 else f"{key[:77]}..." for key in keys) or "none"
 
 
 @dataclass(frozen=True)

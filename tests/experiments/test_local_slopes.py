@@ -258,7 +258,7 @@ def test_identities_depend_on_the_lattice_and_on_nothing_new_elsewhere():
         ("stop = 1e14", "stop = 1e16", r"curve 'k = 2': design: n must be at most 1e\+15"),
         ("nodes = 32", "nodes = 8", "8 nodes with 2 classes.*use more nodes"),
         ("nodes = 32", "nodes = 32, step = 0.6", "design: step must be above 0 and below"),
-        ("nodes = 32", "node = 32", "does not take these options: high, low, node"),
+        ("nodes = 32", "node = 32", "does not take these options: node; it takes low, high, nodes"),
         ('law = "lattice"', 'law = "lattices"', "unknown design 'lattices'; known: 'uniform'"),
         ('"lattice", low = -4, high = 4, nodes = 32', '"uniform"', "n must be at most 1e.09 rows"),
     ],
