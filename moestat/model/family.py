@@ -496,7 +496,7 @@ class Family(ParameterLayout):
 
 def _told(values: FloatArray) -> FloatArray:
     """Values (n, ...) of rows, none of which is NaN."""
-    lost = np.flatnonzero(np.isnan(values.reshape(len(values), -1)).any(axis=1))
+    lost = np.flatnonzero(np.isnan(values).any(axis=tuple(range(1, values.ndim))))
     if lost.size:
         raise ValueError(
             f"theta, X: what is asked for at row {lost[0]} is beyond the range of float64"
