@@ -16,7 +16,12 @@ from moestat.estimation.inference.delta import gradients
 from moestat.model.family import Family
 
 __all__ = [
-    *("Prediction", "distribution", "extrapolation", "predict_with_errors", "quantile", "variance"),
+    "Prediction",
+    "distribution",
+    "extrapolation",
+    "predict_with_errors",
+    "quantile",
+    "variance",
 ]
 
 _TINY = 1e-300
