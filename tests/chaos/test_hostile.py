@@ -9,7 +9,7 @@ QUICK = ["designs", "local_slopes", "rates.plots", "losses", "dispatch", "smoe.c
 
 
 @pytest.mark.parametrize(
-    ("modules", "number"), [(QUICK, 300), pytest.param(None, 2000, marks=pytest.mark.slow)]
+    ("modules", "number"), [(QUICK, 200), pytest.param(None, 2000, marks=pytest.mark.slow)]
 )
 def test_a_hostile_call_is_refused_in_one_line_or_means_what_it_says(modules, number):
     generator = Generator(7, modules)

@@ -92,9 +92,10 @@ class Record:
     def numbers(self) -> dict[str, Any]:
         """What must not depend on how, where and when the cell was run."""
         certificate = {key: v for key, v in self.certificate.items() if key != "seconds"}
-        left_out = ("certificate", "seconds", "versions", "machine")
+        losses = {key: v for key, v in self.losses.items() if key != "processor_seconds"}
+        left_out = ("certificate", "losses", "seconds", "versions", "machine")
         kept = {name: value for name, value in vars(self).items() if name not in left_out}
-        return {**kept, "params": list(self.params), "certificate": certificate}
+        return {**kept, "params": list(self.params), "certificate": certificate, "losses": losses}
 
 
 def record_of(cell: Cell, status: str, **values: Any) -> Record:
