@@ -22,7 +22,12 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _FOREIGN = (
-    *(AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RuntimeError),
+    AttributeError,
+    TypeError,
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    RuntimeError,
     MemoryError,
 )
 _MISFITS = (ValueError, IndexError, RuntimeError)
@@ -98,7 +103,7 @@ def _refusals(
 ) -> Iterator[tuple[str, Exception | None]]:
     """What is wrong with arguments, and the cause to show; nothing of an error that says so."""
     home, raised = _origin(error)
-    if raised and home == "moestat" and isinstance(error, ValueError):
+    if raised and home == "moestat" and isinstance(error, (ValueError, RuntimeError)):
         return
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments

@@ -163,7 +163,7 @@ def test_bad_start_tables_give_one_clear_error(table, message):
 
 
 def test_pack_names_what_is_missing():
-    with pytest.raises(ValueError, match="missing: beta1; unknown: slope"):
+    with pytest.raises(ValueError, match="missing: beta1; unknown: 'slope'"):
         FAMILY.pack({"beta0": [0, 0], "slope": 1, "a": 1, "b": 1})
     blocks = FAMILY.unpack(np.zeros(FAMILY.n_params))
     with pytest.raises(ValueError, match=r"block 'beta1' must have shape \(2, 2\), got \(2, 3\)"):

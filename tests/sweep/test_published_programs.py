@@ -223,7 +223,7 @@ def test_score_on_the_command_line(tmp_path, estimates):
         ({"k = 2/n": np.zeros(12)}, r"k = 2/n must be sample sizes"),
         ({"k = 2/b": np.ones(3)}, r"k = 2/b must have 12 rows"),
         ({"k = 2/b": np.ones((12, 5))}, r"k = 2: row 0: "),
-        ({"k = 2/c": np.ones((12, 2))}, r"unknown: c"),
+        ({"k = 2/c": np.ones((12, 2))}, r"unknown: 'c'"),
     ],
 )
 def test_estimates_that_do_not_fit(tmp_path, estimates, change, message):
