@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.registry import configured
 from moestat.base.types import FloatArray, Likelihood
-from moestat.base.validate import as_weights, check_keywords, is_sequence, short
+from moestat.base.validate import as_weights, check_keywords, is_mapping, is_sequence, short
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.estimation.reading.inputs import Inputs, read_inputs
 from moestat.estimation.reading.labels import positions_of, read_labels
@@ -232,6 +232,13 @@ def _check_model(model: Any, options: Mapping[str, Any]) -> bool:
         raise ValueError(
             "family must be a family from moestat.family or the name of a likelihood,"
             f" {', '.join(LIKELIHOODS)}; got {short(model)}"
+        )
+    if is_sequence(model) and not (
+        model and all(isinstance(m, str) or (is_mapping(m) and "name" in m) for m in model)
+    ):
+        raise ValueError(
+            "family: a list must hold the name, or a table with the name, of a likelihood for each"
+            f" response; got {short(model)}"
         )
     if isinstance(model, Mapping) and "name" not in model:
         raise ValueError(

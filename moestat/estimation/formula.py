@@ -122,9 +122,10 @@ def fit_formula(
             f" {family!r}; sizes are those of the formula"
         )
     check_missing(missing)
-    others: list[Any] = [each for each in (weights, groups) if each is not None]
-    if not all(isinstance(each, str) for each in others):
-        raise ValueError(f"weights and groups must be names of columns, got {others}")
+    for name, column in (("weights", weights), ("groups", groups)):
+        if column is not None and not isinstance(column, str):
+            raise ValueError(f"{name} must be the name of a column, got {short(column)}")
+    others = [each for each in (weights, groups) if each is not None]
     columns = column_names(data)
     read = parsed(formula, [each for each in columns if each not in others], offset)
     if read.groups is not None:

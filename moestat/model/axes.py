@@ -212,6 +212,8 @@ def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[st
         return [], dict(equal)
     own = [c.intercept for c in likelihood.channels if c.component is None]
     names = list(equal)
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"equal must hold names of blocks, got {short(equal)}")
     return [n for n in names if n in own], {n: True for n in names if n not in own}
 
 

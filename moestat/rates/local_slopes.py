@@ -17,7 +17,7 @@ import numpy as np
 
 from moestat.base.door import door, doors
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats
+from moestat.base.validate import as_floats, real_in
 from moestat.metrics.information import NullDirection
 from moestat.model.designs import Design
 from moestat.model.family import Family
@@ -232,12 +232,13 @@ def judge(n: Any, loss: Any, exponent: float) -> Sight:
     Returns
     -------
     Sight
-        Verdict, slope, interval, and where the agreement begins.
+        Verdict, slope, interval, and where the agreement begins; slope and interval are NaN where
+        the last four decades hold one sample size only.
 
     Raises
     ------
     ValueError
-        As `moestat.fit_rate`.
+        As `moestat.fit_rate`, or if the exponent is no finite number.
 
     Examples
     --------
@@ -248,6 +249,7 @@ def judge(n: Any, loss: Any, exponent: float) -> Sight:
     >>> str(judge(n, noise, -0.5))
     'plateau'
     """
+    exponent = real_in("exponent", exponent)
     slope, (low, high), _ = exponents_seen(n, loss)
     narrow = high - low <= 2.0 * _WIDE
     if narrow and low <= exponent <= high:

@@ -202,7 +202,7 @@ def _fitted(result, arguments):
     weight = arguments.get("sample_weight")
     weight = np.ones(len(np.asarray(arguments["y"]))) if weight is None else _floats(weight)
     X = _floats(arguments["X"]).reshape(-1, family.n_features)
-    y = np.asarray(arguments["y"])
+    y = np.asarray(arguments["y"]).reshape(len(arguments["y"]), -1)[:, 0]
     if not family.is_regression and y.dtype.kind == "f" and family.likelihood.support is None:
         expected = oracle.log_likelihood(family, theta, X, y, weight)
         return _close(result.log_likelihood, expected, "log-likelihood of the fit")

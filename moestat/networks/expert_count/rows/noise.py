@@ -110,7 +110,7 @@ def uniform_noise(
     n_experts = positive_int("n_experts", n_experts)
     try:
         known = np.dtype(dtype) in (np.float32, np.float64)
-    except TypeError:
+    except (TypeError, ValueError):
         known = False
     if not known:
         raise ValueError(f"dtype must be float32 or float64, got {short(dtype)}")
