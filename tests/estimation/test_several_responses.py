@@ -171,7 +171,7 @@ def test_rest_of_a_fit_knows_several_responses(result, data, tmp_path):
         (TWO, [[0.5, -1.0], [1.5, 2.0]] * 5, "response 'y2': y must hold counts"),
         (TWO, [[1.0, 2.0], [1.0, 3.0]] * 5, "response 'y1': y is constant"),
         (["gaussian", "least-squares"], [[1.0, 2.0]] * 9, "'y2' has no density"),
-        ([], [[1.0, 2.0]] * 9, "one likelihood for each response"),
+        ([], [[1.0, 2.0]] * 9, "a likelihood for each response"),
     ],
 )
 def test_messages_name_the_response(laws, y, message):
