@@ -82,7 +82,7 @@ def test_selection_takes_a_prior():
         (lambda: designs.Uniform().draw(-3, 1, np.random), "n must be an integer >= 0"),
         (lambda: designs.Uniform().draw(3, 2**31, np.random), "n_features must be at most"),
         (lambda: designs.Given([0.0, 1.0]).draw(10**18, 1, np.random), r"n = 1e\+18 rows .* GiB"),
-        (lambda: moestat.family("gaussian", equal=[[]]), "equal must be a text or a list, each a"),
+        (lambda: moestat.family("gaussian", equal=[[]]), "equal must hold names of blocks"),
         (lambda: moestat.family("gaussian").holding(["x"]), r"features: inputs are 0\.\.0, got"),
         (lambda: moestat.family("gaussian").pack("a\nb"), "blocks must be a table"),
         (lambda: moestat.plot_rates(np.array(2.0)), "curves must be a list"),
