@@ -122,7 +122,8 @@ def fit_formula(
             f" {family!r}; sizes are those of the formula"
         )
     check_missing(missing)
-    for name, column in (("weights", weights), ("groups", groups)):
+    columns_by_name: list[tuple[str, Any]] = [("weights", weights), ("groups", groups)]
+    for name, column in columns_by_name:
         if column is not None and not isinstance(column, str):
             raise ValueError(f"{name} must be the name of a column, got {short(column)}")
     others = [each for each in (weights, groups) if each is not None]
