@@ -6,6 +6,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.groups import Grouping
+from moestat.estimation.inference.diagnostics import Influence, influence
 from moestat.estimation.predicting import Predicting
 
 __all__ = ["Criteria"]
@@ -151,3 +152,16 @@ class Criteria(Predicting):
             return tau, weight
         first = (own := Grouping(self.rows.groups)).order[own.begin]
         return tau[:, first], weight[first]
+
+    def influence(self) -> Influence:
+        """What leaving out each row would do, by one Newton step.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.influence().moves.shape
+        (50, 5)
+        """
+        return influence(self)

@@ -733,7 +733,8 @@ def fit(
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     check_options(model, fit)
-    if repr(compress) not in ("None", "'auto'"):
+    given: Any = compress
+    if given is not None and not (isinstance(given, str) and given == "auto"):
         raise ValueError(f'compress must be "auto" or None, got {short(compress)}')
     own, read = read_data(
         family, X, y, sample_weight, model, groups=groups, classes=classes, missing=missing

@@ -11,7 +11,7 @@ from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, short
 from moestat.estimation.criteria import Criteria
-from moestat.estimation.inference.diagnostics import calibration, influence
+from moestat.estimation.inference.diagnostics import calibration
 from moestat.estimation.summary import estimates
 
 __all__ = ["Pictures"]
@@ -520,7 +520,7 @@ class Pictures(Criteria):
         >>> len(result.plot_influence(named=2).texts)
         2
         """
-        height = influence(self).displacement
+        height = self.influence().displacement
         axes = ax or new_axes()
         axes.vlines(np.arange(height.size), 0, height, linewidth=1)
         for t in np.argsort(height)[::-1][:named]:

@@ -17,9 +17,7 @@ from moestat.estimation.fitted import StandardFit
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.covariance import KINDS, robust_covariance
 from moestat.estimation.inference.diagnostics import (
-    Influence,
     classification_table,
-    influence,
 )
 from moestat.estimation.inference.effects import Effects, marginal_effects, t_test
 from moestat.estimation.inference.hypotheses import TestResult, wald
@@ -407,19 +405,6 @@ class MoEResults(Pictures):
         names, table = classification_table(self.responsibilities, self._of_rows("labels", labels))
         experts = pd.Index(range(1, self.family.n_experts + 1), name="expert")
         return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
-
-    def influence(self) -> Influence:
-        """What leaving out each row would do, by one Newton step.
-
-        Examples
-        --------
-        >>> import numpy as np, moestat
-        >>> X = np.linspace(-1, 1, 50)
-        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
-        >>> result.influence().moves.shape
-        (50, 5)
-        """
-        return influence(self)
 
     def without_data(self) -> MoEResults:
         """The same results without X and y, smaller to store; names and weights stay."""

@@ -9,9 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.progress import keep
-from moestat.estimation.starts import (
-    into_box,
-)
+from moestat.estimation.starts import into_box
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
 from moestat.solvers.bfgs import bfgs_steps

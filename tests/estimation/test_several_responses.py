@@ -192,3 +192,11 @@ def test_messages_name_the_response(laws, y, message):
 def test_what_is_for_one_response_says_so(data, options, message):
     with pytest.raises(ValueError, match=message):
         moestat.fit(TWO, data.x, data[["height", "visits"]], rng=0, **options)
+
+
+def test_the_influence_on_one_response_is_that_on_the_fit_of_all():
+    x = np.linspace(-1, 1, 50)
+    y = np.column_stack([x + np.sin(7 * x), np.arange(50) // 9])
+    result = moestat.fit(["gaussian", "poisson"], x, y, n_experts=1, rng=0)
+    lines = result.response("y1").plot_influence().collections[0].get_segments()
+    assert [line[1][1] for line in lines] == pytest.approx(result.influence().displacement)
