@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation.fitting import FitJob, fit_jobs
+from moestat.estimation.jobs import FitJob, fit_jobs
 
 WELL_CONDITIONED = {
     # Identified and well conditioned on [-4, 4]: the scores are not opposite to each other.

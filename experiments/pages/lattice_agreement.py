@@ -18,7 +18,7 @@ import numpy as np
 
 import moestat
 from experiments.folders import EXPERIMENTS, FIGURES
-from moestat.estimation.fitting import FitJob, fit_jobs
+from moestat.estimation.jobs import FitJob, fit_jobs
 from moestat.estimation.starts import TruthStarts
 from moestat.metrics.losses import make_loss
 from moestat.model.designs import Design

@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_generator, positive_int
-from moestat.estimation.fitting import FitJob, fit_jobs
+from moestat.estimation.jobs import FitJob, fit_jobs
 from moestat.estimation.starts import StartRule, TruthStarts
 from moestat.metrics.distances import regression_error
 from moestat.model.designs import Design

@@ -24,7 +24,7 @@ from moestat.base.validate import (
 )
 from moestat.estimation.blocks import Block, Blocks
 from moestat.estimation.data import Data, check_options, check_size, holding_constants
-from moestat.estimation.fitting import (
+from moestat.estimation.jobs import (
     BegunFit,
     check_response,
     checked_starts,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation.fitting import _default_solver
+from moestat.estimation.jobs import default_solver
 from moestat.estimation.searching import search_of
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers import Newton, QuasiNewton, make_solver
@@ -154,8 +154,8 @@ def test_it_takes_a_prior():
 def test_many_parameters_have_it_by_default():
     few = moestat.family("gaussian", gate="softmax", n_experts=2)
     many = few.with_experts(MANY)
-    assert isinstance(_default_solver(many), QuasiNewton)
-    assert type(_default_solver(few)) is Newton
+    assert isinstance(default_solver(many), QuasiNewton)
+    assert type(default_solver(few)) is Newton
     assert isinstance(make_solver("quasi-newton"), QuasiNewton)
 
 

@@ -14,9 +14,9 @@ from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.base.warnings import MoEWarning
-from moestat.estimation.fitting import FitJob, fit_jobs
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.covariance import AtInputs
+from moestat.estimation.jobs import FitJob, fit_jobs
 from moestat.estimation.results import MoEResults
 from moestat.estimation.starts import MeasureStarts
 from moestat.metrics.information import expected_information

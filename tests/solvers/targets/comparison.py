@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import moestat
-from moestat.estimation.fitting import FitJob, fit_jobs
+from moestat.estimation.jobs import FitJob, fit_jobs
 from moestat.estimation.starts import TruthStarts
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import cuda

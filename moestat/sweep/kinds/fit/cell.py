@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.estimation.fitting import FitJob, fit_jobs
+from moestat.estimation.jobs import FitJob, fit_jobs
 from moestat.estimation.results import MoEResults
 from moestat.metrics.distances import DISTANCES, distances, regression_error
 from moestat.metrics.expert_errors import expert_errors
