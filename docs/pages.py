@@ -95,6 +95,7 @@ MINUTES = {
     "microscope_floors_gaussian_four": 14,
     "microscope_floors_mlmoe": 47,
     "mlmoe_figure1": 7,
+    "mlmoe_figure1_softmax_four": 1,
     "mlmoe_sigmoid_vs_softmax": 4,
     "mlmoe_start_sensitivity": 25,
     "mlmoe_table1": 3,

@@ -33,7 +33,7 @@ FACTS = (
         "sigma'(s) = sigma'(-s): dF/dc at (A, b, c, eta) and at (-A, -b, -c, eta) are one"
         " function.",
         "Every expert.",
-        "Ask for linear independence at atoms with distinct eta only, and see eight-atoms.",
+        "Ask for linear independence at atoms with distinct eta only, and see four-atoms.",
         (Identity("attention-opposite-gates"),),
         EVERYWHERE,
     ),

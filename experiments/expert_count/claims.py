@@ -56,7 +56,8 @@ _LEMMAS = (
     "An expert needs order eta^-1 M^4 sigma0^0.8 steps to find its signal: in time only for M of"
     " order sigma0^-0.075.",
     "From then on its best unit grows steadily along its signal; all else stays small.",
-    "In the second stage outputs are bounded and the gate of the chosen expert at least 1 / M.",
+    "In the second stage outputs are bounded and the gate of the chosen expert at least of"
+    " order 1 / M.",
     "Gates and routing change by at most the order of the change of the scores.",
     "In the second stage the best unit goes on growing along its signal; all else stays small.",
     "In the second stage outputs hardly depend on the noise patches.",

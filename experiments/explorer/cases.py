@@ -160,6 +160,17 @@ def _network(gate: str, **blocks: Any) -> dict[str, Any]:
     }
 
 
+def _neurons() -> dict[str, Any]:
+    """Two GELU neurons without output weight, at the networks' slopes and intercepts."""
+    units = {"alpha": [[1.5], [-1.0]], "beta": [0.5, 0.3]}
+    return {
+        "likelihood": "gaussian",
+        "gate": "competition-free",
+        "expert": _GELU,
+        "blocks": {"c": [0.4, 0.0], **units, "nu": [0.25, 0.16]},
+    }
+
+
 def _classes(gate: str, **blocks: Any) -> dict[str, Any]:
     """Classes with two experts; a and b have one row per expert and one column per class."""
     count = len(blocks["b"][0])
@@ -351,6 +362,21 @@ _ALL = (
         "Nguyen et al. (2025), Theorem 3.2",
         "the same: order of the worst deviation",
         *(_network("competition-free", c=[0.4, 0.0]), 3, "competition-L1"),
+        *((3e-2, 1e-3, 4), "falls", (1.8, 2.2)),
+        deviations=True,
+    ),
+    Case(
+        "compete-32-neurons",
+        "Nguyen et al. (2025), Theorem 3.2",
+        "GELU neurons without output weight, free masses, cells of one and two",
+        *(_neurons(), 3, "competition-L1"),
+        *((1e-3, 1e-6, 4), "bounded", _BOUNDED),
+    ),
+    Case(
+        "compete-32-neurons-order",
+        "Nguyen et al. (2025), Theorem 3.2",
+        "the same: order of the worst deviation",
+        *(_neurons(), 3, "competition-L1"),
         *((3e-2, 1e-3, 4), "falls", (1.8, 2.2)),
         deviations=True,
     ),

@@ -1,10 +1,11 @@
 """Explore the bounds of the papers without noise; write the table and draw local exponents.
 
-    python -m experiments.explorer.figure [FOLDER]
+    python -m experiments.explorer.figure [FOLDER] [--only CASE ...]
     python -m experiments.explorer.figure --redraw [FOLDER]
 
-writes theory_explorer with .json, .md, .png and .pdf into FOLDER; the second command explores
-nothing and draws the kept results.  Left: the
+writes theory_explorer with .json, .md, .png and .pdf into FOLDER; with --only the other cases are
+those that are kept there, and --redraw explores nothing and writes page and picture of the kept
+results.  Left: the
 ratio d / D against D; a theorem d >~ D says that it is bounded from below.  Right: local exponents
 of d against the largest deviations, whose limit is the order of the worst direction.
 """
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments.explorer.cases import CASES, run_case
+from experiments.explorer.cases import CASES, Case, run_case
 from experiments.explorer.report import HEAD, as_expected, details, row
 from experiments.folders import FIGURES
 from moestat.rates.plots import save_figure
@@ -50,7 +51,8 @@ decreasing values of D the least d was searched for; the exponent r is that of d
 A **case** is named after paper and theorem: mlmoe-1 is Theorem 1 of mlmoe, compete-32 Theorem 3.2
 and compete-J1 Theorem J.1 of compete, compete-v1-42 Theorem 4.2 of its first version, and
 softmax-m has m fitted atoms in a cell beside one of a single atom (softmax-22: two and two). What
-follows is the variant: a printed truth (table-2), masses as printed (unit), a part of the
+follows is the variant: a printed truth (table-2), masses as printed (unit), experts without output
+weight (neurons), which meet the condition of Theorem 3.2 where networks do not, a part of the
 parameters (identified), or D with all exponents 1 (order). `python -m experiments.explorer CASE`
 runs one.
 
@@ -67,14 +69,29 @@ The infimum is searched: a refutation is certain, a confirmation as good as the 
 """
 
 
-def result(found: Exploration) -> dict[str, Any]:
-    """What is kept of a case: D and d at each radius, the exponent, and whether d vanishes."""
+def result(case: Case, found: Exploration) -> dict[str, Any]:
+    """What is kept of a case: D and d at each radius, the exponent, whether d vanishes, and words.
+
+    Parameters
+    ----------
+    case : Case
+        The case.
+    found : Exploration
+        What the search found.
+
+    Returns
+    -------
+    dict
+        Its result, its row and its details on the page.
+    """
     exponent = None if math.isnan(found.exponent) else found.exponent
     return {
         "loss": [rung.loss for rung in found.rungs],
         "distance": [rung.distance for rung in found.rungs],
         "exponent": None if found.vanishes else exponent,
         "vanishes": found.vanishes,
+        "row": row(case, found),
+        "details": details(case, found),
     }
 
 
@@ -115,27 +132,37 @@ def _titled(name: str) -> str:
     return f"{CASES[name].source} ({name})"
 
 
+def page(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page of the kept results."""
+    rows, parts = ([each[key] for each in found.values()] for key in ("row", "details"))
+    return "\n\n".join([INTRODUCTION, "\n".join([HEAD, *rows]), *parts]) + "\n"
+
+
 def _save(folder: Path) -> None:
-    found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    found = _kept(folder)
+    (folder / "theory_explorer.md").write_text(page(found), encoding="utf-8")
     for suffix in ("png", "pdf"):
         save_figure(draw(found), folder / f"theory_explorer.{suffix}")
 
 
+def _kept(folder: Path) -> dict[str, dict[str, Any]]:
+    place = folder / RESULT
+    return json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Write the three files, the table anew after every case, or draw the present page."""
+    """Explore cases, keeping each as it ends, or none, and write page and picture."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--redraw", action="store_true")
     parser.add_argument("folder", type=Path, nargs="?", default=FIGURES)
+    parser.add_argument("--only", nargs="+", choices=CASES, metavar="CASE")
     given = parser.parse_args(arguments)
-    rows, parts, kept = [], [], {}
-    for name, case in () if given.redraw else CASES.items():
-        exploration = run_case(case)
-        rows.append(row(case, exploration))
-        parts.append(details(case, exploration))
-        kept[name] = result(exploration)
-        text = [INTRODUCTION, "\n".join([HEAD, *rows]), *parts]
-        (given.folder / "theory_explorer.md").write_text("\n\n".join(text) + "\n")
-        (given.folder / RESULT).write_text(json.dumps(kept, indent=1) + "\n")
+    kept = _kept(given.folder) if given.only or given.redraw else {}
+    for name in () if given.redraw else given.only or CASES:
+        case, exploration = CASES[name], run_case(CASES[name])
+        kept[name] = result(case, exploration)
+        kept = {each: kept[each] for each in CASES if each in kept}
+        (given.folder / RESULT).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         print(
             name, exploration.verdict, "" if as_expected(case, exploration) else "NOT AS EXPECTED"
         )

@@ -17,6 +17,13 @@ _MEASURED = (
     " is not stated either."
 )
 
+
+def _replay(gate: str, k: int) -> str:
+    """The experiment with the most replicates of a curve."""
+    most = (gate, k) == ("softmax", 4)
+    return "mlmoe_figure1_softmax_four" if most else "mlmoe_figure1"
+
+
 CLAIMS = (
     Claim(
         "mlmoe.abstract",
@@ -33,7 +40,8 @@ CLAIMS = (
         "A temperature makes parameters' rates slower than any power of n.",
         INNER,
         note="It adds one direction that nothing sees, the common scale of (alpha, beta, tau); at"
-        " tau = 1 the gate is that of Theorem 1 and its bound holds: mlmoe.theorem-2.repaired.",
+        " tau = 1 the gate is that of Theorem 1, whose bound is consistent there, see"
+        " mlmoe.theorem-2.repaired.",
         other=("temperature-scale",),
     ),
     Claim(
@@ -100,7 +108,7 @@ CLAIMS = (
             f"mlmoe.figure-1.{gate}.{k}",
             "Fig. 1 and Sec. 5",
             f"The Voronoi loss of {gate} fits with k = {k} falls like n^{slope}.",
-            checks=(Replayed("mlmoe_figure1", f"{short}, k = {k}, EM", Fraction(slope)),),
+            checks=(Replayed(_replay(short, k), f"{short}, k = {k}, EM", Fraction(slope)),),
             note=_MEASURED,
         )
         for gate, short, k, slope in (

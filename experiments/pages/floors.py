@@ -36,7 +36,7 @@ from moestat.sweep.kinds.fit.spec import Curve, Spec, as_fits
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import open_store
 
-__all__ = ["Cell", "draw", "late_quantile", "page", "read"]
+__all__ = ["Cell", "Panel", "beside_one", "draw", "late_quantile", "page", "read"]
 
 _NODES = 12
 """Nodes per input at which experts are evaluated."""
@@ -140,7 +140,7 @@ def _has_quiet(spec: Spec, curve: Curve, record: Record) -> bool:
 
 
 @dataclass(frozen=True)
-class _Panel:
+class Panel:
     """All cells of one size at one truth; `beside_one` if another cell has one atom."""
 
     truth: str
@@ -175,7 +175,7 @@ class _Panel:
         return np.array([n for n, _ in pairs]), np.array([value for _, value in pairs])
 
 
-def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str], list[str]]:
+def read(paths: Sequence[Path]) -> tuple[list[Panel], list[str], list[str]]:
     """The panels of several stores, a line of shares per curve, and the floors of weights."""
     panels, lines, floors = [], [], []
     for path in paths:
@@ -199,7 +199,7 @@ def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str], list[str]]:
                 loud = [each for each in own if not _has_quiet(spec, curve, each)]
                 groups[f"{curve.name}, no expert near 0"] = cells_of(spec, curve, loud)
             panels += [
-                _Panel(curve.truth, name, size, chosen, gate, _beside_one(spec, curve, size))
+                Panel(curve.truth, name, size, chosen, gate, beside_one(spec, curve, size))
                 for name, group in groups.items()
                 for size in _SIZES
                 if len(chosen := [cell for cell in group if cell.size == size]) >= FEWEST
@@ -208,7 +208,7 @@ def read(paths: Sequence[Path]) -> tuple[list[_Panel], list[str], list[str]]:
     return panels, lines, [told, ""] if floors else []
 
 
-def _beside_one(spec: Spec, curve: Curve, size: int) -> bool:
+def beside_one(spec: Spec, curve: Curve, size: int) -> bool:
     """Whether another cell has one atom, where one has `size`: all others if every atom is used."""
     others = spec.truths[curve.truth].family.n_experts - 1
     return others > 0 and curve.n_experts - size < 2 * others
@@ -255,13 +255,14 @@ def result(rows: Mapping[int, Sequence[QuantileSlope]]) -> str:
         )
     return (
         "**Result: intercepts b of Gaussian experts under softmax, slopes of the 90% quantile"
-        f" pooled over truths and fits: {'; '.join(told)}.**  Why the 90% quantile: in cells of two"
-        " errors fall faster than the theorem's rate in half of the data sets, so that medians have"
-        " no slope of their own and quantiles above 1/2 show the rate (docs/theory/limit_law.md)."
+        f" pooled over truths and fits: {'; '.join(told)}.**  Why the 90% quantile: errors of two"
+        " normal atoms without inputs fall faster than the theorem's rate in half of the data sets"
+        " (proved in docs/theory/limit_law.md), so that medians have no slope of their own and"
+        " quantiles above 1/2 show the rate; that cells of lines do alike is seen, not proved."
     )
 
 
-def draw(panels: Sequence[_Panel]) -> list[Figure]:
+def draw(panels: Sequence[Panel]) -> list[Figure]:
     """A picture of each block, a panel for each cell size."""
     shown = [panel for panel in panels if panel.gaussian]
     sizes = sorted({panel.size for panel in shown})
@@ -279,7 +280,7 @@ def draw(panels: Sequence[_Panel]) -> list[Figure]:
     return figures
 
 
-def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
+def _picture(ax: Any, panels: Sequence[Panel], block: str, size: int) -> None:
     ends, at = None, 1.0
     for index, panel in enumerate(panels):
         n, error = panel.series(block)
@@ -307,7 +308,7 @@ def _picture(ax: Any, panels: Sequence[_Panel], block: str, size: int) -> None:
               bbox_to_anchor=(0.0, 1.0), alignment="left", borderaxespad=0.2)  # fmt: skip
 
 
-def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str] = ()) -> str:
+def page(panels: Sequence[Panel], shares: Sequence[str], weights: Sequence[str] = ()) -> str:
     """The page: tables of slopes, of weighted powers and of shares."""
     lines = [
         "# The microscopes with floored masses",
@@ -359,7 +360,7 @@ def page(panels: Sequence[_Panel], shares: Sequence[str], weights: Sequence[str]
     return "\n".join(lines) + "\n"
 
 
-def _rows(panels: Sequence[_Panel]) -> tuple[list[str], list[str]]:
+def _rows(panels: Sequence[Panel]) -> tuple[list[str], list[str]]:
     """Rows of slopes of errors, and of weighted powers."""
     lines, powers = [], []
     for panel in panels:
@@ -383,7 +384,7 @@ def _rows(panels: Sequence[_Panel]) -> tuple[list[str], list[str]]:
     return lines, powers
 
 
-def _slopes_of_b(panels: Sequence[_Panel]) -> dict[int, list[QuantileSlope]]:
+def _slopes_of_b(panels: Sequence[Panel]) -> dict[int, list[QuantileSlope]]:
     """Cell size -> slopes of the intercepts at all truths of the Gaussian softmax."""
     out: dict[int, list[QuantileSlope]] = {}
     for panel in panels:
@@ -392,14 +393,14 @@ def _slopes_of_b(panels: Sequence[_Panel]) -> dict[int, list[QuantileSlope]]:
     return dict(sorted(out.items()))
 
 
-def _pictures(panels: Sequence[_Panel]) -> list[str]:
+def _pictures(panels: Sequence[Panel]) -> list[str]:
     """Links to the pictures of the other gates, four gates a picture."""
     gates = {panel.gate for panel in panels if not panel.gaussian and panel.size == 2}
     names = floors_gates.picture_names(-(-len(gates) // floors_gates.MOST_PANELS))
     return [f"![Errors of experts under the other gates](<{name}>)\n" for name in names]
 
 
-def _locals(panels: Sequence[_Panel]) -> list[str]:
+def _locals(panels: Sequence[Panel]) -> list[str]:
     """Slopes of the 90% quantile from each size to the next, for the block that errs the most."""
     shown = [(panel, "b" if panel.gaussian else "expert") for panel in panels]
     held = [(panel, block, *_quantiles(*panel.series(block), 0.9)) for panel, block in shown]
@@ -443,7 +444,7 @@ def _told(n: FloatArray, error: FloatArray, level: float) -> str:
     return f"{slope.slope:.3f} [{slope.low:.3f}, {slope.high:.3f}]"
 
 
-def _fall(panel: _Panel) -> floors_gates.Fall:
+def _fall(panel: Panel) -> floors_gates.Fall:
     n, quantile = _quantiles(*panel.series("expert"), 0.9)
     slope = _told(*panel.series("expert"), 0.9)
     return floors_gates.Fall(panel.curve, panel.gate, -1 / 4, slope, n, quantile)

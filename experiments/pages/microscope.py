@@ -218,7 +218,8 @@ def page(
     pictures: Iterable[str] = (),
 ) -> str:
     """What is seen over the last four decades, curve by curve, as Markdown with pictures."""
-    most = max((record.replicate + 1 for own in records.values() for record in own), default=0)
+    most = max((len({record.replicate for record in own}) for own in records.values()), default=0)
+    planned = as_fits(store.spec).replicates
     lines = [
         f"# {store.spec.title}",
         "",
@@ -228,7 +229,7 @@ def page(
         " and last are geometric means at the smallest and the largest n.  Masses of two kinds of"
         " cells that err alike, for they add up to one, are named once.",
         "",
-        f"{most} replicates per sample size.",
+        f"{most}{'' if most == planned else f' of {planned}'} replicates per sample size.",
     ]
     for name in pictures:
         lines += ["", f"![Local slopes]({name})"]

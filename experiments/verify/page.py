@@ -29,9 +29,9 @@ predicted exponent (with its log factor), lies below 0 and is at most {rules.WID
 with {rules.CERTIFIED:.0%} of the fits certified: an estimate that is no certified maximum says
 nothing on maximum likelihood, and one in ten is what a handful of fits on a bound amounts to.  The
 rate of cells of several atoms is read off the 90% quantile of errors with floored masses, since
-errors fall faster in half of the data sets (proved for cells of two, see the page on the limit
-law): it agrees if its interval is as narrow and holds the exponent, not 0.  A slope alone never
-refutes.
+errors fall faster in half of the data sets (proved for two normal atoms without inputs, see the
+page on the limit law): it agrees if its interval is as narrow and holds the exponent, not 0.  A
+slope alone never refutes.
 
 Masses: mlmoe's losses are printed with masses exp(gamma) as they are, and so are compete's; the
 pairs opposite-scores, constant-gate, common-factor and doubled-* take them so.  Everywhere else the

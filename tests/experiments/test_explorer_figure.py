@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.explorer.cases import CASES
-from experiments.explorer.figure import RESULT, draw, result
+from experiments.explorer.figure import RESULT, draw, page, result
 from experiments.folders import FIGURES
 from moestat.theory.explorer import Exploration
 
@@ -26,6 +26,7 @@ def test_every_case_is_kept_with_its_exponent():
     shown = " ".join(text.get_text() for text in left.get_legend().get_texts())
     assert "softmax-22" not in shown
     assert "Theorem 1 (mlmoe-1)" in shown
+    assert page(found) == (FIGURES / "theory_explorer.md").read_text(encoding="utf-8")
 
 
 def test_a_case_is_kept_as_it_was_found():
@@ -33,6 +34,6 @@ def test_a_case_is_kept_as_it_was_found():
 
     found = run_case("compete-J1-unit")
     assert isinstance(found, Exploration)
-    kept = result(found)
+    kept = result(CASES["compete-J1-unit"], found)
     assert (kept["vanishes"], kept["exponent"]) == (True, None)
     assert (kept["loss"][0], kept["distance"][0]) == (2.0, 0.0)

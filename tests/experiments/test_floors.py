@@ -9,9 +9,9 @@ import pytest
 
 from experiments.folders import FIGURES
 from experiments.pages.floors import (
-    _beside_one,
+    Panel,
     _has_quiet,
-    _Panel,
+    beside_one,
     draw,
     late_quantile,
     page,
@@ -95,8 +95,8 @@ def test_the_reference_of_a_block_depends_on_the_other_cells():
     spec = load_spec(find_spec("microscope_floors_gaussian"))
 
     def theory(curve, size, block):
-        beside = _beside_one(spec, spec.curve(curve), size)
-        return _Panel("t", curve, size, [], "gaussian, softmax", beside).theory(block)
+        beside = beside_one(spec, spec.curve(curve), size)
+        return Panel("t", curve, size, [], "gaussian, softmax", beside).theory(block)
 
     # Least distances: squares of slope deviations beside a cell of one, else the order 2 m.
     assert [theory("first, k = 4", 3, block) for block in ("a", "beta1", "b", "nu")] == [
