@@ -20,22 +20,17 @@ from moestat.base.warnings import (
 from moestat.estimation.data import Data
 from moestat.estimation.inference.identified import channel_metric, gap_places, identified_at
 from moestat.estimation.naming import Term, named_terms
+from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.estimation.standardise import Standardised, data_units
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.rules import ZERO_CURVATURE
 from moestat.solvers.solution import Solution
 
 __all__ = ["Doubt", "doubts"]
 
 Doubt = tuple[type[MoEWarning], str]
 """A kind of warning, and what it says."""
-
-_ALIASED, _PART = 1e-12, 1e-6
-"""Eigenvalues of a correlation matrix below this are 0; parts of an eigenvector above are not."""
-
-_FAR_OUT = 3.0
-_COST = 1e-2
-_FAR_UNITS = 10.0
 
 
 def doubts(standard: Standardised, solution: Solution, data: Data | None = None) -> list[Doubt]:
@@ -111,7 +106,7 @@ def _at_infinity(
         move, culprits = np.where(chosen, along, 0.0), chosen & ends
         double = move.copy()
         double[gaps] = np.minimum(move[gaps], np.log(2.0))
-        if move @ metric @ move >= _FAR_OUT**2 and _rises(problem, solution, double, move):
+        if move @ metric @ move >= DOUBT.far**2 and _rises(problem, solution, double, move):
             culprits |= chosen & lost
         if culprits.any():
             far |= culprits
@@ -136,7 +131,7 @@ def _rises(problem: Problem, solution: Solution, there: FloatArray, back: FloatA
     def height(at: FloatArray) -> float:
         return sum(problem.data.map_parts(partial(_height, problem, at)))
 
-    least = solution.log_likelihood - _COST
+    least = solution.log_likelihood - SAME_HEIGHT
     return height(solution.theta + there) > least > height(solution.theta - back)
 
 
@@ -221,7 +216,7 @@ def _dependent(standard: Standardised, used: IntArray) -> set[int]:
     covariance = standard.original.data.covariance[np.ix_(used, used)]
     deviation = np.sqrt(np.diag(covariance))
     values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
-    among = np.any(np.abs(vectors[:, values < _ALIASED]) > _PART, axis=1)
+    among = np.any(np.abs(vectors[:, values < ZERO_CURVATURE]) > DOUBT.part, axis=1)
     return {int(used[j]) for j in np.flatnonzero(among)}
 
 
@@ -242,17 +237,17 @@ def _unit_doubts(standard: Standardised) -> list[Doubt]:
     used = np.array(family.read, dtype=np.int64)
     far = []
     scale = inner.scale[used]
-    if np.any((scale > _FAR_UNITS) | (scale < 1.0 / _FAR_UNITS)):
+    if np.any((scale > DOUBT.units) | (scale < 1.0 / DOUBT.units)):
         far.append("inputs whose scales differ")
-    if np.any(np.abs(inner.centre[used]) > _FAR_UNITS * scale) and not family.given:
+    if np.any(np.abs(inner.centre[used]) > DOUBT.units * scale) and not family.given:
         far.append("inputs far from 0")
     ends = zip(family.likelihood.laws, np.ravel(inner.level), np.ravel(inner.unit), strict=True)
     for law, level, unit in ends:
         if law.support is not None or law.link is not None:
             continue
-        if not 1.0 / _FAR_UNITS <= unit <= _FAR_UNITS:
+        if not 1.0 / DOUBT.units <= unit <= DOUBT.units:
             far.append(f"a response of standard deviation {unit:.3g}")
-        if abs(level) > _FAR_UNITS * unit:
+        if abs(level) > DOUBT.units * unit:
             far.append("a response far from 0")
     if not far:
         return []

@@ -28,6 +28,7 @@ from moestat.estimation.priors import Prior, data_units
 from moestat.estimation.progress import LOG, answering, so_far
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
+from moestat.estimation.rules import SAME_HEIGHT
 from moestat.estimation.searching import Agreement, least_squares, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import StartRule, into_box
@@ -50,9 +51,6 @@ __all__ = [
     "end_fits",
     "fit_jobs",
 ]
-
-_SAME_OPTIMUM = 1e-2
-"""Log-likelihoods closer than this, in natural-log units, count as one optimum."""
 
 _SQUARES, _ROWS = 48, 6
 """Matrices of all parameters, and copies of the data, at the peak of a fit, as measured."""
@@ -152,13 +150,13 @@ def _best(
     if not eligible.any():
         eligible = np.ones_like(sound)
     top = float(heights[eligible].max())
-    near = eligible & (heights >= top - _SAME_OPTIMUM)
+    near = eligible & (heights >= top - SAME_HEIGHT)
     # An uncertified fit that is higher shows that no certified one is the maximum.
     pool = np.flatnonzero(near & certified if np.any(near & certified) else eligible)
     winner = int(pool[np.argmax(heights[pool])])
     runs = sum(counts)
     optima = np.sort(heights[certified])
-    n_optima = int(np.sum(np.diff(optima) > _SAME_OPTIMUM) + (optima.size > 0))
+    n_optima = int(np.sum(np.diff(optima) > SAME_HEIGHT) + (optima.size > 0))
     certificate = replace(
         solutions[winner].certificate,
         seconds=seconds,

@@ -117,7 +117,7 @@ def near_planes(family: Family) -> StartRule:
     """What looks for experts near planes: narrow ones of numbers, of classes the nearest."""
     if family.is_regression:  # sums of squares have no memberships
         return RandomStarts()
-    return PlaneStarts(steps=30) if family.likelihood.support is None else LineStarts(steps=3)
+    return PlaneStarts(steps=8) if family.likelihood.support is None else LineStarts(steps=3)
 
 
 def moves(

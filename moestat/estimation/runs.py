@@ -9,6 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.progress import keep
+from moestat.estimation.rules import SAME_HEIGHT, SEARCH
 from moestat.estimation.starts import into_box
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
@@ -19,10 +20,6 @@ from moestat.solvers.least_squares.base import LeastSquaresSolver
 from moestat.solvers.problem import Iteration, Objective, Problem
 from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.trust_region.newton_loop import newton_steps
-
-TO_THE_END = 300  # steps of a run that nothing cuts off
-SAME_HEIGHT = 1e-2  # in natural-log units
-_BFGS = 4  # steps of BFGS in place of one by a Hessian
 
 Ended = tuple[FloatArray, float]
 """Parameters (P,) of a run, and its log-likelihood; -inf with a collapsed atom."""
@@ -104,7 +101,7 @@ def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[End
         return solution.theta, solution.log_likelihood
     near = 0.1 * SAME_HEIGHT
     if family.n_params > MANY:
-        end, here, _ = yield from bfgs_steps(problem, start, -1, _BFGS * steps, near)
+        end, here, _ = yield from bfgs_steps(problem, start, -1, SEARCH.bfgs * steps, near)
         return end, -here.value
     end, here, *_ = yield from Newton(near, steps).climb(problem, start)
     return end, -here.value

@@ -17,7 +17,7 @@ until its ends, which are independent, leave little chance of a maximum that non
 | `Race.kept` | one in 3 | 2 to 4 | as of successive halving |
 | `Race.rows` | 30 a parameter, 1000 at least | 20 to 60 | fewer rank a race of classes wrongly |
 | `Moves.idle` | 2 rounds | 1 to 3 | after one in four the next one betters |
-| `Agreement.risk` | .2 | .1 to .4 | expected share of maxima unseen: of four equal ends .17 |
+| `Agreement.risk` | .1 | .05 to .2 | expected share of maxima unseen; that of five equal ends |
 | `Agreement.searches` | 8, less work | 2 to 16 | a budget of n P^2 = 9e7, some seconds |
 """
 
@@ -34,9 +34,8 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.estimation.neighbours import GrownStarts, SpringStarts, moves, near_planes
 from moestat.estimation.progress import LOG
+from moestat.estimation.rules import SAME_HEIGHT, SEARCH
 from moestat.estimation.runs import (
-    SAME_HEIGHT,
-    TO_THE_END,
     Ended,
     ended,
     heights,
@@ -62,11 +61,6 @@ __all__ = [
     "on_threads",
     "search_of",
 ]
-
-_LEAST, _IN_ALL = 1000, 20  # rows of a first rung at least, and all of a search in first rungs
-_WORK = 9e7  # rows times squared parameters, of all searches
-_FINALISTS, _RETURNED = 2, 3  # of a race; ends that start a fit to all rows
-_AGREEING = 3  # ends at the best height
 
 Rule = TypeVar("Rule")
 
@@ -153,7 +147,7 @@ class Race:
 
     def part(self, problem: Problem, rng: np.random.Generator, times: int = 1) -> Problem:
         """The problem on the rows of a rung, or on so many times as many."""
-        rows = max(_LEAST, self.rows * problem.family.n_params)
+        rows = max(SEARCH.least, self.rows * problem.family.n_params)
         return some_rows(problem, rng, times * rows)
 
     def begun(self, problem: Problem, rng: np.random.Generator, longer: int = 1) -> list[Ended]:
@@ -164,13 +158,14 @@ class Race:
     def won(self, problem: Problem, ends: list[Ended], rng: np.random.Generator) -> list[Ended]:
         """The finalists, the winner first, from where a first rung has ended."""
         times = 1
-        while len(ends) > _FINALISTS * self.kept:
+        while len(ends) > SEARCH.finalists * self.kept:
             times *= self.kept
             points = np.array([theta for theta, _ in ends[: -(-len(ends) // self.kept)]])
             ends = ended(self.part(problem, rng, times), points, self.steps, self.threads)
         while True:
-            points, ends = np.array([theta for theta, _ in ends[:_FINALISTS]]), ends[_FINALISTS:]
-            final = ended(problem, points, TO_THE_END, self.threads)
+            first, ends = ends[: SEARCH.finalists], ends[SEARCH.finalists :]
+            points = np.array([theta for theta, _ in first])
+            final = ended(problem, points, SEARCH.to_the_end, self.threads)
             # Where ties draw the leaders to spikes a sound end may be among those behind them.
             if np.isfinite(final[0][1]) or not ends:
                 return final
@@ -267,7 +262,7 @@ class Agreement:
     """
 
     search: Moves = field(default_factory=Moves)
-    risk: float = 0.2
+    risk: float = 0.1
     searches: int = 8
     time_limit: float = np.inf
     name: str = "search"
@@ -285,18 +280,18 @@ class Agreement:
 
     def rows(self, problem: Problem) -> int:
         """How many of the rows its starts have been fitted to."""
-        return _IN_ALL * max(_LEAST, self.search.race.rows * problem.family.n_params)
+        return SEARCH.in_all * max(SEARCH.least, self.search.race.rows * problem.family.n_params)
 
     def find(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, list[int]]:
         """The highest ends (count, P), and how many have come to each height, the highest first."""
         deadline, race = time.monotonic() + self.time_limit, self.search.race
-        whole = race.part(problem, rng, _IN_ALL)
+        whole = race.part(problem, rng, SEARCH.in_all)
         begun = self._begun(whole, rng)
         found = self._looked(whole, begun, rng)
         if found is not None:
             return found
         work, ends = whole.data.size * problem.family.n_params**2, list[Ended]()
-        most = int(np.clip(_WORK / work, 1, self.searches))
+        most = int(np.clip(SEARCH.work / work, 1, self.searches))
         while len(ends) < most and not self._agree(ends):
             LOG.info("search %d of %d at most", len(ends) + 1, most)
             finalists = self.search.searched(whole, rng, None if ends else begun)
@@ -305,7 +300,7 @@ class Agreement:
             if time.monotonic() > deadline:
                 break
         kept, counts = heights(ends)
-        return np.array(kept[:_RETURNED]), counts
+        return np.array(kept[: SEARCH.returned]), counts
 
     def _begun(self, problem: Problem, rng: np.random.Generator) -> list[Ended]:
         """Starts of a pool, and of more while most of them are at the best height, best first."""
@@ -331,7 +326,7 @@ class Agreement:
 
     def _agree(self, ends: Sequence[Ended]) -> bool:
         """Whether some have come to the best height, and few heights are left unseen."""
-        return unseen(ends) <= self.risk and heights(ends)[1][0] >= _AGREEING
+        return unseen(ends) <= self.risk and heights(ends)[1][0] >= SEARCH.agreeing
 
 
 def search_of(

@@ -342,7 +342,7 @@ def test_ratios_are_of_fits_to_the_same_data():
 def test_required_rows_are_those_of_a_regression(monkeypatch):
     import moestat.estimation.inference.required as module
 
-    monkeypatch.setattr(module, "_BATCHES", 1)
+    monkeypatch.setattr(module, "REQUIRED", module.REQUIRED._replace(batches=1))
     F = moestat.family("gaussian", gate="softmax", n_experts=1)
     truth = F.pack({"beta0": [0], "beta1": [0], "a": [3], "b": [1], "nu": [2]})
     # The variance of a slope is that of the errors over n times that of the inputs, 1 / 12.
@@ -367,10 +367,10 @@ def test_required_rows_are_those_of_a_regression(monkeypatch):
     assert need.n > 2 * one.n
     counts = moestat.family("poisson", gate="softmax", n_experts=2)
     same = counts.pack({"beta0": [0, 0], "beta1": [0, 0], "a": [1, 1], "b": [1, 1]})
-    monkeypatch.setattr(module, "_DRAWN", 300.0)
+    monkeypatch.setattr(module, "REQUIRED", module.REQUIRED._replace(drawn=300.0))
     with pytest.raises(ValueError, match="a lattice is for classes and normal responses"):
         moestat.required_n(counts, same, error=0.5, what="a[0,0]", replicates=10)
-    monkeypatch.setattr(module, "_FIRST", 200.0)
+    monkeypatch.setattr(module, "REQUIRED", module.REQUIRED._replace(first=200.0))
     spaced = Equispaced(0, 1)
     few = moestat.required_n(counts, same, spaced, error=1.5, what="a[0,0]", replicates=10)
     assert few.n < 300

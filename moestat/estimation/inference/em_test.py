@@ -13,14 +13,9 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in, short
 from moestat.estimation.progress import reported
+from moestat.estimation.rules import EM_TEST
 
 __all__ = ["KERNELS", "EMTest", "Kernel", "em_test", "make_kernel"]
-
-_SHARES = (0.1, 0.3, 0.5)
-_STEPS = 3
-"""EM steps after the constrained maximum."""
-_TOLERANCE = 1e-7
-_MOST_STEPS = 5000
 
 
 @dataclass(frozen=True)
@@ -255,7 +250,7 @@ def _test(y: Any, n_components: int, law: Kernel, verbose: bool) -> EMTest:
         tilt = 5.0 - 10.6 * correlation - 123.0 / response.size
         penalty = 0.5 / (1.0 + np.exp(-tilt))
     edges = [response.min(), *(0.5 * (means[1:] + means[:-1])), response.max()]
-    splits, heights = list(product(_SHARES, repeat=n_components)), []
+    splits, heights = list(product(EM_TEST.shares, repeat=n_components)), []
     with reported("em_test", verbose, len(splits), "shares") as report:
         for shares in map(np.array, splits):
             heights.append(_height(law, response, masses, np.array(edges), shares, penalty))
@@ -294,9 +289,9 @@ def _null_fit(law: Kernel, y: FloatArray, count: int) -> tuple[FloatArray, Float
             means = np.maximum(means, 1e-3 * y.mean())
         masses = np.array([share, 1.0 - share])
         before = height = -np.inf
-        for _ in range(_MOST_STEPS):
+        for _ in range(EM_TEST.most):
             tau, height = _posterior(law, y, masses, means)
-            if height - before < _TOLERANCE:
+            if height - before < EM_TEST.tolerance:
                 break
             before, masses, means = height, tau.mean(axis=1), _averages(tau, y, means)
         if best is None or height > best[0]:
@@ -321,10 +316,10 @@ def _height(
         width = upper - lower
         means = np.concatenate([lower + low * width, lower + high * width])
         own, before, height = masses, -np.inf, -np.inf
-        for _ in range(_MOST_STEPS):
+        for _ in range(EM_TEST.most):
             split = np.concatenate([own * shares, own * (1.0 - shares)])
             tau, height = _posterior(law, y, split, means)
-            if height - before < _TOLERANCE:
+            if height - before < EM_TEST.tolerance:
                 break
             before = height
             own = tau.mean(axis=1).reshape(2, -1).sum(axis=0)
@@ -333,7 +328,7 @@ def _height(
             best = (height, own, means)
     assert best is not None
     _, own, means = best
-    for _ in range(_STEPS):
+    for _ in range(EM_TEST.steps):
         split = np.concatenate([own * shares, own * (1.0 - shares)])
         tau, _ = _posterior(law, y, split, means)
         first, second = tau.sum(axis=1).reshape(2, -1)

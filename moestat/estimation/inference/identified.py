@@ -12,6 +12,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.rules import ZERO_CURVATURE
 from moestat.solvers.solution import Solution
 
 __all__ = [
@@ -22,9 +23,6 @@ __all__ = [
     "identified_at",
     "shortest",
 ]
-
-_NULL = 1e-12
-"""Eigenvalues of a matrix of unit diagonal below this are 0 but for rounding."""
 
 _FLAT = 1e-4
 """Information along a direction that moves the predictors by 1: a standard error above 100."""
@@ -262,7 +260,7 @@ def _basis(
     size[size == 0.0] = 1.0
     values, vectors = np.linalg.eigh(metric / np.outer(size, size))
     full = columns @ (vectors / size[:, None])
-    null = values <= _NULL
+    null = values <= ZERO_CURVATURE
     return columns @ (1.0 / size), full[:, null], full[:, ~null] / np.sqrt(values[~null])
 
 
@@ -279,7 +277,7 @@ def _sorted(
         return basis[:, :0], basis[:, :0], basis, False
     values, vectors = np.linalg.eigh(basis.T @ information @ basis)
     basis = basis @ vectors
-    least = max(flat, _NULL * float(np.abs(values).max(initial=0.0)))
+    least = max(flat, ZERO_CURVATURE * float(np.abs(values).max(initial=0.0)))
     told = values > least
     scaled = basis[:, told] / np.sqrt(values[told])
     return basis[:, np.abs(values) <= least], scaled, basis, bool(np.all(values >= -least))

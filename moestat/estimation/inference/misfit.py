@@ -20,6 +20,7 @@ from moestat.base.warnings import (
 from moestat.estimation.data import Data
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.relabel import mean_weights
+from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
 
@@ -27,28 +28,6 @@ __all__ = ["Misfit", "misfits"]
 
 Misfit = tuple[type[MoEWarning], str]
 """A kind of warning, and what it says."""
-
-_LEVEL = 1e-3
-"""Probability of each alarm where the model is true, by its test's law for large n."""
-
-_ROWS = 50_000
-"""Of more rows this many are looked at, drawn at random."""
-
-_ENOUGH = 5.0
-"""Rows for each parameter of an expert, below which its normal 95% intervals hold less than 90%.
-
-Of a regression with normal errors: an error from the maximum-likelihood variance is smaller by
-the root of 1 - 1/5, and t with four degrees of freedom a parameter has heavier tails than z.
-"""
-
-_COARSE = 10
-"""Real responses with so few values are levels."""
-
-_SPIKE = 3.0
-"""A value is a spike if it has so many times as many ties as its five neighbours on each side."""
-
-_SHARE = 0.05
-"""Share of the rows from which on copies are spoken of."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +127,8 @@ def misfits(result: Any) -> list[Misfit]:
     if np.ndim(rows.y) == 2:
         return list(_of_experts(result))
     few = np.flatnonzero(rows.weight > 0)
-    if few.size > _ROWS:
-        few = np.sort(np.random.default_rng(0).choice(few, _ROWS, replace=False))
+    if few.size > ALARM.rows:
+        few = np.sort(np.random.default_rng(0).choice(few, ALARM.rows, replace=False))
     if few.size < len(rows.y):
         rows = _at(rows, few)
     scales = result.family.likelihood.scales
@@ -177,7 +156,7 @@ def _of_responses(own: _Checked) -> Iterator[Misfit]:
         return
     if own.is_real:
         values, _ = np.unique(own.y, return_counts=True)
-        if values.size <= _COARSE < len(own.y) / _ENOUGH:
+        if values.size <= ALARM.coarse < len(own.y) / ALARM.enough:
             yield (
                 MisfitWarning,
                 f"y takes {values.size} values only, which no law of real numbers describes:"
@@ -189,7 +168,7 @@ def _of_responses(own: _Checked) -> Iterator[Misfit]:
         if spikes:
             return
     r, n = own.residuals, float(own.weight.sum())
-    limit = -special.ndtri(_LEVEL / (2.0 * max(n, 1.0)))
+    limit = -special.ndtri(ALARM.level / (2.0 * max(n, 1.0)))
     far = ~(np.abs(r) <= limit)
     near, weight = r[~far], own.weight[~far]
     if own.family.likelihood.link is not None:
@@ -205,7 +184,7 @@ def _of_responses(own: _Checked) -> Iterator[Misfit]:
     much = f"residuals have the kurtosis {_kurtosis(near):.1f} in place of 3"
     if rows.size:
         lie = "lie" if rows.size > 1 else "lies"
-        much = f"{own.named(rows)} of {n:.10g} {lie} where it has one in {n / _LEVEL:.2g}"
+        much = f"{own.named(rows)} of {n:.10g} {lie} where it has one in {n / ALARM.level:.2g}"
     student = own.family.likelihood.name in ("gaussian", "least-squares")
     other = "; likelihood 'student-t' follows them less" if student else ""
     yield (
@@ -226,7 +205,7 @@ def _long_tails(r: FloatArray) -> bool:
     x = (_kurtosis(r) - mean) / np.sqrt(variance)
     cube = (1.0 - 2.0 / a) / (1.0 + x * np.sqrt(2.0 / (a - 4.0)))
     z = (1.0 - 2.0 / (9.0 * a) - np.cbrt(cube)) / np.sqrt(2.0 / (9.0 * a))
-    return bool(z > -special.ndtri(_LEVEL))
+    return bool(z > -special.ndtri(ALARM.level))
 
 
 def _kurtosis(r: FloatArray) -> float:
@@ -243,10 +222,10 @@ def _spikes(own: _Checked) -> Iterator[Misfit]:
     ties, others = np.round(counts[top] - 1.0), np.maximum(beside - 1.0, 0.0).sum()
     if not beside.size or ties < 1.0:
         return
-    share = _SPIKE / (_SPIKE + beside.size)
+    share = ALARM.spike / (ALARM.spike + beside.size)
     # The chance that so many of all ties or more are at one place, a binomial one.
     chance = special.betainc(ties, np.round(others) + 1.0, share)
-    if chance < _LEVEL:
+    if chance < ALARM.level:
         end = top in (0, values.size - 1)
         other = " If they were cut off there, y of two columns says so, as bounds" if end else ""
         yield (
@@ -264,14 +243,16 @@ def _spread(own: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Mis
     if likelihood.counts and likelihood.ends[0] < 0.0:
         p = own.chance_of_zero
         expected, zeros = own.weight @ p, float(own.weight[own.y == 0].sum())
-        if zeros - expected > -special.ndtri(_LEVEL) * np.sqrt(own.weight**2 @ (p * (1.0 - p))):
+        if zeros - expected > -special.ndtri(ALARM.level) * np.sqrt(
+            own.weight**2 @ (p * (1.0 - p))
+        ):
             said.append(f"are 0 in {zeros:.10g} rows where the fit has {expected:.1f}")
             small = True
             others.append(f"zero-inflated-{name}")
     if not any(channel.log for channel in likelihood.channels):
         left = weight.sum() - own.family.n_free_params
         z = (weight @ near**2 - left) / np.sqrt(2.0 * float(weight @ weight))
-        if abs(z) > -special.ndtri(_LEVEL / 2.0):
+        if abs(z) > -special.ndtri(ALARM.level / 2.0):
             said.append(f"vary {weight @ near**2 / left:.2f} times as much as the fitted law")
             small |= z > 0.0
             free = name.replace("poisson", "negative-binomial").replace("exponential", "weibull")
@@ -317,7 +298,7 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
         if groups < 2 or size[several].mean() < 2.0 or groups > n / 2:
             continue
         statistic = float(np.sum(sums[several] / size[several]))
-        if special.chdtrc(groups, statistic) * len(places) < _LEVEL:
+        if special.chdtrc(groups, statistic) * len(places) < ALARM.level:
             names = own.data.features
             of = "inputs" if column is None else f"column {names[column] if names else column}"
             yield (
@@ -331,7 +312,7 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
     steps = np.diff(own.y)
     ordered = np.all(steps >= 0) or np.all(steps <= 0)
     z = float(r[1:] @ r[:-1] / np.sqrt(max(float(r[1:] ** 2 @ r[:-1] ** 2), 1e-300)))
-    if not ordered and z > -special.ndtri(_LEVEL):
+    if not ordered and z > -special.ndtri(ALARM.level):
         correlation = float(r[1:] @ r[:-1] / (r @ r))
         yield (
             DependentRowsWarning,
@@ -350,16 +331,15 @@ def _copies(own: _Checked, lead: IntArray) -> int:
     """Rows that repeat the response of the first row with their inputs, where chance does not."""
     later = lead != np.arange(lead.size)
     copies = int(np.sum(own.y[later] == own.y[lead[later]]))
-    if copies < _SHARE * lead.size:
+    if copies < ALARM.share * lead.size:
         return 0
     step = float(np.diff(np.unique(own.y)).min(initial=np.inf)) if own.is_real else 1.0
     chance = np.nan_to_num(own.densities[lead[later]] * step, nan=1.0)
     share = float(np.minimum(chance, 1.0).mean())
     # Halfway to always: a law that misses levels of discrete inputs makes no copies.
     certain = copies > 0.5 * (1.0 + share) * later.sum()
-    return (
-        copies if certain and special.bdtrc(copies - 1.0, int(later.sum()), share) < _LEVEL else 0
-    )
+    chance = special.bdtrc(copies - 1.0, int(later.sum()), share)
+    return copies if certain and chance < ALARM.level else 0
 
 
 def _sizes(result: Any) -> FloatArray:
@@ -371,8 +351,8 @@ def _sizes(result: Any) -> FloatArray:
     if family.is_regression:
         return rows.weight.sum() * mean_weights(result)
     sizes = np.zeros(family.n_experts)
-    for at in range(0, len(rows.y), _ROWS):
-        part = slice(at, at + _ROWS)
+    for at in range(0, len(rows.y), ALARM.rows):
+        part = slice(at, at + ALARM.rows)
         y = family.likelihood.encode(rows.y[part], family.n_classes)
         X = np.ascontiguousarray(rows.X[part].T)
         sizes += family.rowwise(result.theta, X, y)[1] @ rows.weight[part]
@@ -391,7 +371,7 @@ def _of_experts(result: Any) -> Iterator[Misfit]:
             if not family.channels[c].shared:
                 first = int(family.index[i, c])
                 own += int(free[first : first + int(family.width[c])].sum())
-        if size < _ENOUGH * own:
+        if size < ALARM.enough * own:
             yield (
                 FewRowsWarning,
                 f"expert {i + 1} has {size:.1f} rows for {own} parameters: it describes these rows,"
@@ -400,7 +380,7 @@ def _of_experts(result: Any) -> Iterator[Misfit]:
     used = [j for j in family.read if j not in family.held]
     if not used or family.gate.n_active is not None:
         return
-    X = rows.X[:: len(rows.X) // _ROWS + 1, used]
+    X = rows.X[:: len(rows.X) // ALARM.rows + 1, used]
     distinct = np.unique(_as_one(X)).size
     inputs = family.gate_inputs, family.expert_inputs
     read_by_both = all(part is None or set(used) <= set(part) for part in inputs)

@@ -14,6 +14,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.delta import gradients
 from moestat.model.family import Family
+from moestat.solvers.rules import ZERO_CURVATURE
 
 __all__ = [
     "Prediction",
@@ -30,9 +31,8 @@ _TELLING = (-100.0, 300.0)
 _LARGE = 1e250
 """Means and deviations beyond this count as this."""
 
-_UNTOLD, _OUT_OF_SPAN = 1e-12, 1e-5
-"""Eigenvalue, over the largest, of a direction that the data do not tell, and how far along it an
-input is outside of them, in standard deviations."""
+_OUT_OF_SPAN = 1e-5
+"""How far an input is outside of the data where they do not tell, in deviations."""
 
 _HALVINGS = 2000
 """More than bisection needs from one end of float64 to the other."""
@@ -269,7 +269,7 @@ def extrapolation(
     own, new = np.zeros(len(rows)), np.zeros(len(X))
     for share, elsewhere in zip(chance.T, family.gate_probabilities(theta, X).T, strict=True):
         values, vectors = np.linalg.eigh(here.T @ (here * (weight * share)[:, None]))
-        known = values > _UNTOLD * max(float(values[-1]), _TINY)
+        known = values > ZERO_CURVATURE * max(float(values[-1]), _TINY)
         root = vectors[:, known] / np.sqrt(values[known])
         own += share * np.sum((here @ root) ** 2, axis=1)
         leverage = np.sum((there @ root) ** 2, axis=1)

@@ -18,6 +18,7 @@ from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.covariance import AtInputs
 from moestat.estimation.jobs import FitJob, fit_jobs
 from moestat.estimation.results import MoEResults
+from moestat.estimation.rules import REQUIRED
 from moestat.estimation.starts import MeasureStarts
 from moestat.metrics.information import expected_information
 from moestat.model.designs import Design, Lattice, Uniform, design_of
@@ -28,25 +29,6 @@ from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Sample
 
 __all__ = ["RequiredN", "required_n"]
-
-_NULL = 1e-10
-"""Eigenvalues of the information, scaled to unit diagonal, below this are 0."""
-
-_SAME = 1e-9
-"""Experts whose parameters differ by no more are one."""
-
-_NODES, _STARTS, _NARROW = 24, 4, 0.3
-"""Inputs of the lattice, starts of a fit there, and its least variance in that of the truth."""
-
-_MOST = 1e50
-_FIRST, _LEAST, _LARGEST, _LOOKS = 1e3, 1e2, 1e14, 12
-"""Numbers of rows: the first, between which others are, and how many are tried at most."""
-
-_DRAWN = 1e4
-"""So many rows are drawn one by one, from any law of the inputs; more are counts on a lattice."""
-
-_BATCHES = 8
-"""So many times the replicates there are at most, until the answer is known within a factor 2."""
 
 
 @dataclass(frozen=True)
@@ -217,8 +199,8 @@ def required_n(
     variance = _variance(family, information, row)
     if variance is not None and variance > 0.0:
         unit = float(np.sqrt(variance))
-        if unit / target > _MOST:
-            raise ValueError(f"error: {target:g} takes more than {_MOST:g} ** 2 rows")
+        if unit / target > REQUIRED.most:
+            raise ValueError(f"error: {target:g} takes more than {REQUIRED.most:g} ** 2 rows")
         count = max(1, int(np.ceil((unit / target) ** 2 * (1.0 - 1e-12))))
         return RequiredN(what, count, target, unit, interval=(count, count))
     if variance is not None or all(len(group) == 1 for group in groups):
@@ -239,7 +221,7 @@ def _variance(family: Family, information: FloatArray, row: FloatArray) -> float
     size = np.sqrt(np.maximum(np.diag(block), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(block / np.outer(size, size))
     along = vectors.T @ (row[free] / size)
-    null = values <= _NULL * values[-1]
+    null = values <= REQUIRED.null * values[-1]
     if np.linalg.norm(along[null]) > 1e-6 * np.linalg.norm(along):
         return None
     return float(np.sum(along[~null] ** 2 / values[~null]))
@@ -250,7 +232,7 @@ def equal_experts(family: Family, theta: FloatArray) -> list[IntArray]:
     atoms, _ = family.split(theta)
     if family.mass_column is not None:
         atoms = np.delete(atoms, family.mass_column, axis=1)
-    gap = np.abs(atoms[:, None] - atoms[None]).max(axis=2) <= _SAME
+    gap = np.abs(atoms[:, None] - atoms[None]).max(axis=2) <= REQUIRED.same
     return [np.flatnonzero(gap[i]) for i in range(len(gap)) if not gap[i, :i].any()]
 
 
@@ -308,16 +290,20 @@ class Merged:
             return law
         if not isinstance(law, Uniform):
             raise ValueError(
-                f"design: more than {_DRAWN:.0f} rows are drawn of inputs that are uniform or on a"
-                f" moestat.Lattice, got {type(law).__name__}; a larger error= needs fewer"
+                f"design: more than {REQUIRED.drawn:.0f} rows are drawn of inputs that are uniform"
+                f" or on a moestat.Lattice, got {type(law).__name__}; a larger error= needs fewer"
             )
-        return Lattice(law.low, law.high, nodes=max(_NODES, 2 * self.family.n_free_params))
+        return Lattice(law.low, law.high, nodes=max(REQUIRED.nodes, 2 * self.family.n_free_params))
 
     def search(self, target: float, what: str, rng: np.random.Generator) -> RequiredN:
         """Follow the error until it is found on both sides of the target."""
-        sizes, squares = [_FIRST], [self.squares(_FIRST, rng)]
+        sizes, squares = [REQUIRED.first], [self.squares(REQUIRED.first, rng)]
         above = [squares[0].mean() > target**2]
-        while len(set(above)) < 2 and len(sizes) < _LOOKS and _LEAST < sizes[-1] < _LARGEST:
+        while (
+            len(set(above)) < 2
+            and len(sizes) < REQUIRED.looks
+            and REQUIRED.least < sizes[-1] < REQUIRED.largest
+        ):
             sizes.append(sizes[-1] * (10.0 if above[-1] else 0.1))
             squares.append(self.squares(sizes[-1], rng))
             above.append(squares[-1].mean() > target**2)
@@ -330,7 +316,7 @@ class Merged:
         order = np.argsort(sizes)
         sizes, squares = np.array(sizes)[order], [squares[i] for i in order]
         law = _power_law(sizes, squares, target, rng)
-        for _ in range(_BATCHES - 1):
+        for _ in range(REQUIRED.batches - 1):
             if np.max(np.abs(np.log(np.divide(law.interval, law.n)))) <= np.log(2.0):
                 break
             for i in law.near:
@@ -351,16 +337,18 @@ class Merged:
         family, collapse = self.family, self.family.likelihood.collapse
         if collapse is None:
             return family
-        least = _NARROW * float(np.min(family.unpack(self.theta)[collapse]))
+        least = REQUIRED.narrow * float(np.min(family.unpack(self.theta)[collapse]))
         return replace(family, box={**family.box, collapse: (least, family.box[collapse][1])})
 
     def squares(self, n: float, rng: np.random.Generator) -> FloatArray:
         """Squared errors (r,) of fits to r data sets of n rows."""
         small, truth = self.smaller()
-        starts = [MeasureStarts(small, truth, count=_STARTS, noise=noise) for noise in (0.1, 1.0)]
+        starts = [
+            MeasureStarts(small, truth, count=REQUIRED.starts, noise=noise) for noise in (0.1, 1.0)
+        ]
         jobs, family = [], self.bounded()
         for child in rng.spawn(self.replicates):
-            design = self.law if n <= _DRAWN else self.lattice
+            design = self.law if n <= REQUIRED.drawn else self.lattice
             X, y, weight = sample_weighted(small, truth, round(n), child, design)
             jobs.append(FitJob(family, X, y, MomentNewton(), starts, weight, child))
         with warnings.catch_warnings():
@@ -384,7 +372,7 @@ class Merged:
         Which of the truth's experts one too many is next to is a matter of chance.
         """
         family = self.family
-        nodes, share = self.law.quadrature(family.n_features, _NODES)
+        nodes, share = self.law.quadrature(family.n_features, REQUIRED.nodes)
         small, truth = self.smaller()
         here, there = family.predictors(end.theta, nodes), small.predictors(truth, nodes)
         gaps = np.sum((here[:, None] - there[None]) ** 2 @ share, axis=2)

@@ -11,13 +11,12 @@ import numpy as np
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int
+from moestat.estimation.rules import SEARCH
 from moestat.estimation.starts.scale import MOST_STARTS, Scale
 from moestat.model.family import Family
 from moestat.solvers.driver import drive
 from moestat.solvers.problem import Objective, Problem, Sample
 from moestat.solvers.trust_region.newton_loop import newton_steps
-
-_CLUSTERED, _STEPS = 2000, 15
 
 
 @doors
@@ -41,7 +40,7 @@ class ClusterStarts:
     """
 
     count: int = 1
-    steps: int = _STEPS
+    steps: int = 15
     threads: int | None = 1
     name: str = "cluster"
     in_user_units: ClassVar[bool] = False
@@ -62,11 +61,11 @@ class ClusterStarts:
         """The samples that are looked at, of weight 1, and where they are (q, n)."""
         family, data = problem.family, problem.data
         if data.begin is not None:
-            at = np.flatnonzero(data.owner <= data.owner[:_CLUSTERED].max())
+            at = np.flatnonzero(data.owner <= data.owner[: SEARCH.clustered].max())
         elif np.ptp(data.weight) == 0.0:
-            at = rng.permutation(data.size)[:_CLUSTERED]
+            at = rng.permutation(data.size)[: SEARCH.clustered]
         else:
-            at = rng.choice(data.size, _CLUSTERED, p=data.weight / data.weight.sum())
+            at = rng.choice(data.size, SEARCH.clustered, p=data.weight / data.weight.sum())
         some = Problem(family, Sample(data.X[:, at].copy(), data.y[at].copy(), np.ones(at.size)))
         scale = Scale(some)
         points = self.places(scale)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.estimation.rules import SEARCH
 from moestat.estimation.starts.clusters import ClusterStarts
 from moestat.estimation.starts.scale import Scale
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
 
-_PLANES, _SCORED = 10, 200  # planes that are tried, and rows by which they are judged
 _WIDTHS: FloatArray = np.geomspace(1.0, 3.0**-5, 6)  # in standard deviations about the plane of all
 
 
@@ -137,14 +137,14 @@ def _near_a_plane(
     chance, q = weight / weight.sum(), response.shape[1]
     squares = np.sum((response - inputs @ common) ** 2, axis=1)
     level = max(float(chance @ squares) / q, np.finfo(float).tiny)
-    drawn = rng.choice(len(inputs), (_PLANES, inputs.shape[1]), p=chance)
+    drawn = rng.choice(len(inputs), (SEARCH.planes, inputs.shape[1]), p=chance)
     planes = np.linalg.pinv(inputs[drawn]) @ response[drawn]
 
     def odds(distance: FloatArray, width: Any, squares: FloatArray) -> FloatArray:
         bent = 0.5 * (squares - distance / width**2) / level
         return bent - q * np.log(width) + np.log(share / (1.0 - share))
 
-    few, widths = slice(_SCORED), _WIDTHS[:, None, None]
+    few, widths = slice(SEARCH.scored), _WIDTHS[:, None, None]
     distance = np.sum((response[few] - inputs[few] @ planes) ** 2, axis=2)
     near = np.maximum(0.0, odds(distance, widths, squares[few]))
     inside = (near > 0.0) * weight[few]

@@ -1,0 +1,156 @@
+"""Numbers that searches, warnings and answers of estimation go by, in records.
+
+`python -m tests.mutations` shows what notices those of the search; the alarms' are measured in
+`benchmarks/alarms.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SAME_HEIGHT = 1e-2
+"""Log-likelihoods that are closer, in natural-log units, are those of one maximum."""
+
+
+class SearchRules(NamedTuple):
+    """What a search takes for granted, beside the fields of its parts.
+
+    Parameters
+    ----------
+    least, in_all : int
+        Rows of a first rung at least, and all rows of a search in units of those of a first rung.
+    work : float
+        Rows times squared parameters, of all searches together.
+    finalists, returned : int
+        Of a race, and ends that start a fit to all rows.
+    agreeing : int
+        Ends at the best height at least.
+    to_the_end : int
+        Steps of a run that nothing cuts off.
+    bfgs : int
+        Steps of BFGS in place of one by a Hessian.
+    clustered : int
+        Rows at most that memberships are drawn for.
+    planes, scored : int
+        Planes that are tried for an expert, and rows by which they are judged.
+    """
+
+    least: int = 1000
+    in_all: int = 20
+    work: float = 9e7
+    finalists: int = 2
+    returned: int = 3
+    agreeing: int = 3
+    to_the_end: int = 300
+    bfgs: int = 4
+    clustered: int = 2000
+    planes: int = 10
+    scored: int = 200
+
+
+class DoubtRules(NamedTuple):
+    """When a fit is said to be doubtful.
+
+    Parameters
+    ----------
+    part : float
+        Part of a unit direction that a parameter has in it, if more.
+    far : float
+        Standard errors beyond which a rise counts as one to infinity.
+    units : float
+        Typical sizes of inputs, or a response, that another box was made for.
+    """
+
+    part: float = 1e-6
+    far: float = 3.0
+    units: float = 10.0
+
+
+class AlarmRules(NamedTuple):
+    """When data are said not to be those of the model.
+
+    Parameters
+    ----------
+    level : float
+        Probability of each alarm where the model is true, by its test's law for large n.
+    rows : int
+        Of more rows this many are looked at, drawn at random.
+    enough : float
+        Rows for each parameter of an expert, below which its normal 95% intervals hold less than
+        90%.  Of a regression with normal errors: an error from the maximum-likelihood variance is
+        smaller by the root of 1 - 1/5, and t with four degrees of freedom a parameter has heavier
+        tails than z.
+    coarse : int
+        Real responses with so few values are levels.
+    spike : float
+        A value is a spike if it has so many times as many ties as its five neighbours on each side.
+    share : float
+        Share of the rows from which on copies are spoken of.
+    """
+
+    level: float = 1e-3
+    rows: int = 50_000
+    enough: float = 5.0
+    coarse: int = 10
+    spike: float = 3.0
+    share: float = 0.05
+
+
+class EMTestRules(NamedTuple):
+    """The EM test of Li and Chen (2010), and its EM.
+
+    Parameters
+    ----------
+    shares : tuple of float
+        Of a component that is split, with one of its halves.
+    steps : int
+        EM steps after the constrained maximum.
+    tolerance : float
+        Gain below which EM ends, in natural-log units.
+    most : int
+        Its steps at most.
+    """
+
+    shares: tuple[float, ...] = (0.1, 0.3, 0.5)
+    steps: int = 3
+    tolerance: float = 1e-7
+    most: int = 5000
+
+
+class RequiredRules(NamedTuple):
+    """How the answer of `required_n` is sought.
+
+    Parameters
+    ----------
+    null : float
+        Eigenvalues of the information, scaled to unit diagonal, that are smaller are 0.
+    same : float
+        Experts whose parameters differ by no more are one.
+    nodes, starts, narrow : int, int, float
+        Inputs of the lattice, starts of a fit there, and its least variance in that of the truth.
+    most : float
+        Root of the largest answer.
+    first, least, largest, looks : float, float, float, int
+        Numbers of rows: the first, between which others are, and how many are tried at most.
+    drawn : float
+        So many rows are drawn one by one, from any law of the inputs; more are counts on a lattice.
+    batches : int
+        So many times the replicates there are at most, until the answer is known within a factor 2.
+    """
+
+    null: float = 1e-10
+    same: float = 1e-9
+    nodes: int = 24
+    starts: int = 4
+    narrow: float = 0.3
+    most: float = 1e50
+    first: float = 1e3
+    least: float = 1e2
+    largest: float = 1e14
+    looks: int = 12
+    drawn: float = 1e4
+    batches: int = 8
+
+
+SEARCH = SearchRules()
+DOUBT, ALARM, EM_TEST, REQUIRED = DoubtRules(), AlarmRules(), EMTestRules(), RequiredRules()
