@@ -1,6 +1,7 @@
 """Errors at the numbers of rows of `moestat.required_n`, by simulation.
 
-``python benchmarks/required_rows.py`` writes results/required_rows.json.  Regular: at twenty random
+``python benchmarks/required_rows.py`` writes results/required_rows.json; with numbers it prints
+what it finds at these merging truths.  Regular: at twenty random
 truths of two experts the mean squared error of 40 fits, started at the truth, over the one asked
 for, which is the ratio of the rows that it takes to those predicted.  Merging: at ten random truths
 in which two experts are equal, the root mean squared error of 200 other fits at the number of rows
@@ -10,6 +11,7 @@ found, and the ratio of rows by the power law, with its 95% interval by the boot
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,10 @@ def curve(what: str, fits: int = 20) -> dict[str, Any]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    for case in sys.argv[1:]:
+        print(case, merging(int(case)), flush=True)
+    if sys.argv[1:]:
+        sys.exit()
     path = Path(__file__).with_name("results") / "required_rows.json"
     record: dict[str, Any] = {"curves": [], "regular": [], "merging": []}
     parts = (

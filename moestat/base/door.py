@@ -41,11 +41,15 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "bool": ((bool, np.bool_), "True or False"),
     "Mapping": (Mapping, "a mapping"),
     "Sequence": ((Sequence, np.ndarray), "a list"),
+    "list": ((Sequence, np.ndarray), "a list"),
     "Iterable": (Iterable, "a list"),
     "Callable": (Callable, "callable"),
 }
 
-_PLAIN = {"builtins", "collections", "datetime", "decimal", "fractions", "numpy"}
+_PLAIN = {
+    *("builtins", "collections", "datetime", "decimal", "fractions", "pathlib"),
+    *("numpy", "pandas", "scipy"),
+}
 """Homes of types that are none of this package's, nor stand for one."""
 
 

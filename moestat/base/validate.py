@@ -252,7 +252,8 @@ def as_generator(rng: Any) -> np.random.Generator:
             return rng
         rng = rng.integers(2**32, size=4, dtype=np.uint32)
     try:
-        return np.random.default_rng(rng)
+        # NumPy descends into matrices without end, and dies.
+        return np.random.default_rng(np.asarray(rng) if type(rng).__name__ == "matrix" else rng)
     except (TypeError, ValueError):
         raise ValueError(
             f"rng must be a numpy.random.Generator, a seed or None, got {short(rng)}"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from moestat.base.door import doors
-from moestat.base.validate import as_path, check_kind, positive_int
+from moestat.base.validate import as_path, check_kind, positive_int, short
 from moestat.estimation.reading.table import check_aligned
 
 __all__ = ["Blocks"]
@@ -181,13 +181,14 @@ class Blocks:
             raise ValueError("Parquet files need pyarrow: pip install 'moestat[parquet]'") from None
         path = as_path("path", path)
         if isinstance(X, str) or not all(isinstance(name, str) for name in X):
-            raise ValueError(f"X must be a list of names of columns, got {X!r}")
+            raise ValueError(f"X must be a list of names of columns, got {short(X)}")
         with parquet.ParquetFile(path) as file:
             there, count = file.schema_arrow.names, file.num_row_groups
         columns = [*X, y, *([sample_weight] if sample_weight is not None else [])]
         missing = [name for name in columns if name not in there]
         if missing:
-            raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(there)}")
+            known = ", ".join(there)
+            raise ValueError(f"{path} has no column {short(missing[0])}; it has {known}")
         return cls(partial(_row_group, path, columns, len(X)), count, tuple(X), y)
 
     @classmethod

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from moestat.base.door import door
 from moestat.estimation.data import read_inputs
 from moestat.estimation.fitting import fit
 from moestat.estimation.priors import Prior
@@ -247,6 +248,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         self.results_ = self._fitted(self.likelihood, given, response, sample_weight)
         return self
 
+    @door()
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Conditional mean of y at each row of X (n, d), and its standard deviation if asked for.
 

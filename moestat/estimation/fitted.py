@@ -204,6 +204,13 @@ class Fitted:
             variance = np.einsum("qp,pr,qr->q", rows, self.robust, rows, optimize=True)
         return self.identified.errors(rows @ self._matrix, variance)
 
+    def _open(self, rows: FloatArray) -> np.ndarray:
+        """Whether functions with derivatives (q, P) have their maxima at infinity, shape (q,)."""
+        known, inward = self.identified, rows @ self._matrix
+        # Nor does a derivative that is 0 in float64 say that there is nothing to know.
+        none = np.linalg.norm(inward @ known.whitened, axis=1) == 0.0
+        return known.open(inward) | (none & (known.flat.shape[1] > 0))
+
     @property
     def _errors(self) -> FloatArray:
         return np.sqrt(np.diag(self._covariance))

@@ -119,7 +119,7 @@ def fit_formula(
     if not (isinstance(family, str) or is_mapping(family) or is_sequence(family)):
         raise ValueError(
             'family must be the name of a likelihood such as "gaussian", got'
-            f" {family!r}; sizes are those of the formula"
+            f" {short(family)}; sizes are those of the formula"
         )
     check_missing(missing)
     columns_by_name: list[tuple[str, Any]] = [("weights", weights), ("groups", groups)]

@@ -77,6 +77,12 @@ class OneResponse(Pictures):
     def _spread(self, rows: FloatArray) -> FloatArray:
         return self.of._spread(self._on_all(rows))
 
+    def _open(self, rows: FloatArray) -> np.ndarray:
+        return self.of._open(self._on_all(rows))
+
+    def _intervals_of_means(self, alpha: float, X: FloatArray) -> None:
+        """None: the profile of a mean is that of the fit of all responses."""
+
     def influence(self) -> Any:
         """What leaving out each row would do to the fit of all responses."""
         return self.of.influence()

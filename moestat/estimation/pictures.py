@@ -63,7 +63,7 @@ class Pictures(Criteria):
         if self._responses:
             return self._by_response("plot", ax, feature=feature, at=at)
         j, name, X = self._along(feature, at)
-        axes = ax or new_axes()
+        axes = new_axes() if ax is None else ax
         family, x = self.family, X[:, j]
         if family.likelihood.support is not None:
             for label, column in zip(self._class_names(), self._chances(X).T, strict=True):
@@ -127,7 +127,7 @@ class Pictures(Criteria):
         2
         """
         j, name, X = self._along(feature, at)
-        axes = ax or new_axes()
+        axes = new_axes() if ax is None else ax
         for i, column in enumerate(self.family.gate_probabilities(self.theta, X).T):
             axes.plot(X[:, j], column, color=f"C{i % 10}", label=f"expert {i + 1}")
         axes.set_ylim(0, 1)
@@ -290,7 +290,7 @@ class Pictures(Criteria):
         if self.family.likelihood.support is not None:
             # Classes are places; rows of one are spread out, by their order, to be seen.
             y = y + 0.3 * (np.arange(y.size) * 0.618 % 1.0 - 0.5)
-        axes = ax or new_axes()
+        axes = new_axes() if ax is None else ax
         size = 4.0 + 90.0 * doubt
         axes.scatter(self.rows.X[:, j], y, s=size, c=colours[self._most_probable()], alpha=0.5)
         if self.family.likelihood.support is not None:
@@ -438,7 +438,7 @@ class Pictures(Criteria):
         if self._responses:
             return self._by_response("plot_qq", ax, rng=rng)
         residual = np.sort(self.quantile_residuals(rng))
-        axes = ax or new_axes()
+        axes = new_axes() if ax is None else ax
         n = residual.size
         rank = np.arange(1, n + 1)
         normal = ndtri((rank - 0.375) / (n + 0.25))
@@ -482,7 +482,7 @@ class Pictures(Criteria):
         if self.family.likelihood.support is None:
             raise ValueError("calibration is of classes; plot_qq is for a continuous response")
         chances, y = self._chances(self.rows.X), self.rows.y
-        axes = ax or new_axes()
+        axes = new_axes() if ax is None else ax
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8)
         label = self.family.likelihood.encode(y, self.family.n_classes)
         for s, name in enumerate(self._class_names()):
@@ -521,7 +521,7 @@ class Pictures(Criteria):
         2
         """
         height = self.influence().displacement
-        axes = ax or new_axes()
+        axes = new_axes() if ax is None else ax
         axes.vlines(np.arange(height.size), 0, height, linewidth=1)
         for t in np.argsort(height)[::-1][:named]:
             axes.annotate(str(t), (t, height[t]), fontsize="small")

@@ -27,6 +27,7 @@ from moestat.estimation.inference.prediction import (
     quantile,
     variance,
 )
+from moestat.estimation.inference.profile import intervals_of_means
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
 from moestat.estimation.reading.table import Table, as_column, check_aligned, no_missing
@@ -463,10 +464,15 @@ class Predicting(Fitted):
             inputs.index,
             self._labels,
             self._extrapolation(inputs.matrix),
+            self._open,
+            self._intervals_of_means,
         )
         if X is not None:
             self._warn_of_wild(prediction.predicted, inputs)
         return prediction
+
+    def _intervals_of_means(self, alpha: float, X: FloatArray) -> FloatArray | None:
+        return intervals_of_means(self, alpha, X)
 
     def _check_one(self, method: str) -> None:
         """Raise where there are several responses."""

@@ -15,6 +15,9 @@ from moestat.model.responses import draws
 __all__ = ["Altered", "altered_limits", "with_zero"]
 
 
+_BELOW_ONE = float(np.nextafter(1.0, 0.0))
+
+
 @dataclass(frozen=True)
 class Altered:
     """A law of counts that has 0 by itself and a multiple of another law.
@@ -47,7 +50,7 @@ class Altered:
 
     def cdf(self, y: Any) -> FloatArray:
         """Probabilities of counts up to y."""
-        return np.where(np.asarray(y) < 0, 0.0, self.alone + self.share * self.law.cdf(y))
+        return 1.0 - self.sf(y)  # shares of a law that is seldom positive are large, and cancel
 
     def sf(self, y: Any) -> FloatArray:
         """Probabilities of counts above y."""
@@ -56,7 +59,7 @@ class Altered:
     def ppf(self, q: Any) -> FloatArray:
         """The least counts that are not exceeded with probability q."""
         own = (q - self.alone) / self.share
-        rest = self.law.ppf(np.clip(own, 0.0, 1.0))
+        rest = self.law.ppf(np.clip(own, 0.0, np.where(np.asarray(q) < 1.0, _BELOW_ONE, 1.0)))
         return np.where(own <= 0.0, self.least, np.maximum(rest, self.least))
 
     def mean(self) -> FloatArray:
@@ -66,7 +69,7 @@ class Altered:
     def std(self) -> FloatArray:
         """Standard deviations."""
         square = self.share * (self.law.var() + self.law.mean() ** 2)
-        return np.sqrt(square - self.mean() ** 2)
+        return np.sqrt(np.maximum(square - self.mean() ** 2, 0.0))
 
     def support(self) -> tuple[Any, Any]:
         """The least and the largest count."""

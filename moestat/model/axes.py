@@ -282,5 +282,5 @@ def _positions(name: str, value: Iterable[int] | None, d: int) -> tuple[int, ...
     check_kind(name, value, Iterable, "positions of inputs, from 0")
     found: list[Any] = list(value)
     if not all(isinstance(f, (int, np.integer)) and 0 <= f < d for f in found):
-        raise ValueError(f"{name} must hold positions of inputs in 0..{d - 1}, got {found}")
+        raise ValueError(f"{name} must hold positions of inputs in 0..{d - 1}, got {short(found)}")
     return tuple(sorted({int(f) for f in found}))

@@ -140,6 +140,7 @@ def exponent_name(exponent: float) -> str:
     >>> exponent_name(-0.125), exponent_name(-0.3)
     ('-1/8', '-0.30')
     """
+    exponent = float(exponent)
     for value, name in zip(EXPONENTS, _NAMES, strict=True):
         if math.isclose(value, exponent, abs_tol=1e-12):
             return name

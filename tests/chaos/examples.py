@@ -36,6 +36,10 @@ _MORE = """
 >>> from moestat import datasets, estimation, networks, solvers, starts, sweep
 >>> from moestat.networks import smoe
 >>> from moestat.networks.smoe.metrics import expert_change_rate, observe_routing, swapped_top
+>>> from moestat.networks.smoe.attention import RMSNorm
+>>> from moestat.networks.smoe.training import Settings, run_training
+>>> from moestat.networks.smoe.training.decoder import LanguageModel
+>>> from moestat.networks.smoe.training.tasks import make_task
 >>> rng = np.random.default_rng(0)
 >>> x = rng.uniform(-2, 2, (80, 1))
 >>> y = np.where(x[:, 0] > 0, 2 * x[:, 0], -x[:, 0]) + 0.3 * rng.normal(size=80)
@@ -111,6 +115,60 @@ _MORE = """
 >>> merged = sweep.merge("merged.sqlite", ["more.sqlite"])
 >>> curves = pd.Series([10, 10, 100, 100, 1000, 1000])
 >>> rate = moestat.fit_rate(n=curves, loss=curves**-0.5, theory=-0.5, n_bootstrap=20, rng=0)
+>>> counts = np.minimum(np.round(y**2), 9)
+>>> both_y = pd.DataFrame({"pay": y, "trips": counts})
+>>> both = moestat.fit(["gaussian", "poisson"], frame[["age"]], both_y, n_experts=2, rng=0,
+...     n_starts=2)
+>>> shown = str(both.summary()), both.simulate(rng=0)
+>>> ends = both.response("trips").get_prediction(frame[["age"]][:3]).conf_int()
+>>> new = both.predict(frame[["age"]][:3], which="mean"), both.score_samples(frame[["age"]], both_y)
+>>> fits = [moestat.fit({"name": "binomial", "trials": 9, "link": link}, x, counts, n_experts=1,
+...     rng=0) for link in ("probit", "cloglog")]
+>>> p = fits[0].get_prediction(x[:3])
+>>> ends = p.conf_int(), p.prediction_interval()
+>>> rows = moestat.fit("binomial", x, np.column_stack([counts, np.full(80, 9)]), n_experts=1,
+...     rng=0, prior=moestat.Prior())
+>>> hurdle = moestat.fit("hurdle-poisson", np.c_[x, x**0], counts, n_experts=1, rng=0,
+...     offset=1)
+>>> p = hurdle.get_prediction(np.c_[x, x][:3])
+>>> held = one.fit_constrained("a[0,0] = 1"), one.wald_test("a[0,0] = 1, b[0] = 0")
+>>> cov = held[0].cov_params()
+>>> ids = np.repeat(range(20), 4)
+>>> frame = frame.assign(w=1.0, id=ids)
+>>> again = moestat.fit_formula(formula="pay ~ age + C(sex)", data=frame, n_experts=1, rng=0,
+...     weights="w", groups="id")
+>>> robust = one.get_robustcov_results("HC0"), one.bootstrap(n_resamples=5, groups=ids, rng=0)
+>>> bl = moestat.fit_blocks(moestat.family("gaussian", n_experts=1),
+...     moestat.Blocks.from_arrays(X=x, y=y, sample_weight=np.ones(80)), rng=0, threads=1)
+>>> sel = moestat.select("gaussian", x, y, [1], rng=0, folds=2, sample_weight=np.ones(80))
+>>> F = moestat.family("gaussian", n_experts=2, gate="softmax", gate_inputs=[0],
+...     bounds={"a": [-9, 9]})
+>>> drawn = moestat.sample(F, F.pack(r.blocks), n=20, rng=0, design=moestat.Uniform(0, 1))
+>>> need = moestat.required_n(r, what="a[0,0]", error=0.5)
+>>> close = need.error_at(1000)
+>>> from torch import nn
+>>> dense = smoe.DenseBlock(smoe.MLPExperts(1, 8, 4, 8))
+>>> out = dense(tokens)
+>>> sparse = smoe.SMoE(smoe.MLPExperts(3, 8, 4, 8), smoe.SoftmaxRouter(8, 3), top_k=1)
+>>> smoe.upcycle(nn.Sequential(dense), nn.Sequential(sparse))
+>>> gated = smoe.SMoE(smoe.GatedExperts(3, 8, 4, 8), smoe.SoftmaxRouter(8, 3), top_k=2)
+>>> maps = [nn.Linear(8, 4, bias=False), nn.Linear(8, 4, bias=False), nn.Linear(4, 8, bias=False)]
+>>> smoe.copy_gated(gated, *maps)
+>>> hashed = smoe.SMoE(smoe.MLPExperts(3, 8, 4, 8), smoe.HashRouter(8, 3, n_tokens=5), top_k=1)
+>>> out = hashed(tokens, ids=torch.tensor([0, 1, 2, 3, 4, 0]))
+>>> out = sparse(tokens, mask=torch.ones(6, dtype=torch.bool))
+>>> seen = [observe_routing(sparse, tokens) for _ in range(2)]
+>>> rate = expert_change_rate(*seen)
+>>> norm = RMSNorm(8)(tokens)
+>>> settings = Settings(task="clusters", method="smoe", n_steps=2, batch_size=4, n_hidden=2,
+...     n_test=8)
+>>> run = run_training(settings, data_seed=0, seed=0)
+>>> task = make_task(settings, 0)
+>>> drawn = task.batch(step=1), task.held_out(1), task.sample(n=3, rng=np.random.default_rng(0))
+>>> language = LanguageModel(Settings(task="language", method="hash", n_steps=2), n_tokens=7)
+>>> with sweep.open_store("more.sqlite") as store:
+...     curves = sweep.summarise(store)
+>>> series = moestat.required_n(F, F.pack(r.blocks), moestat.Uniform(-1, 1), error=0.5, what="b[0]")
 """
 """Calls of what has no example of its own, or only with few of its arguments."""
 
@@ -206,9 +264,12 @@ class _Recorder:
     def _keep(self, frame: Any) -> None:
         name = self.known[frame.f_code]
         calls = self.found.setdefault(name, [])
-        if len(calls) >= _PER_FUNCTION:
-            return
         given = inspect.getargvalues(frame)
+        told = {key for call in calls for key, value in call.arguments.items() if value is not None}
+        if len(calls) >= _PER_FUNCTION and not any(
+            given.locals[key] is not None for key in {*given.args} - told - {"self", "cls"}
+        ):
+            return
         arguments = {key: _copied(given.locals[key]) for key in given.args}
         extra = tuple(map(_copied, given.locals[given.varargs])) if given.varargs else ()
         if given.keywords:

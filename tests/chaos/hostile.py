@@ -21,12 +21,16 @@ import sys
 import traceback
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
 from moestat.base.warnings import MoEWarning
 from moestat.sweep import SweepError
@@ -35,6 +39,47 @@ from tests.chaos.examples import Example, examples, quick
 from tests.chaos.trials import HANGS, run_trials, tell
 
 FATES = ("clear error", "accepted")
+MORE = (
+    *("3", "1.5", "nan", "\ud800", "a" * 10**6, Decimal("1.5"), Fraction(1, 3), np.bool_(True)),
+    *(Ellipsis, slice(3), Path("nowhere"), ValueError, Exception("odd"), pd.NA, pd.NaT, pd.Series),
+    *([[1.0], [1.0, 2.0]], [[1.0, None]], ["1", "2"], np.array([1, None, "x"], object), [10**400]),
+    *(np.zeros((2, 2, 2)), np.zeros(3, [("a", float)]), np.matrix([[1.0, 2.0]]), b"\0" * 9),
+    *(np.array([], bool), np.full(3, np.nan), np.float64("nan"), np.uint8(255), np.int64(-1)),
+    *(pd.DataFrame(), pd.DataFrame({"a": [1.0, 2.0]}), pd.Series(["u", "v"], dtype="category")),
+    *(pd.Series([1.0, 2.0], index=[7, 7]), pd.date_range("2020", periods=3), sparse.eye(3)),
+    *({1: 2}, {"a": {"a": {}}}, {1.0, 2.0}, {"n": 10**9}.values(), memoryview(b"abc"), open),
+)
+
+
+def other_container(array: np.ndarray, pick: random.Random) -> Any:
+    """The numbers of an array in something else that holds numbers."""
+    flat = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
+    makers: tuple[Callable[[], Any], ...] = (
+        lambda: array.tolist(),
+        lambda: tuple(array.tolist()),
+        lambda: array[::-1][::-1],
+        lambda: np.broadcast_to(array.ravel()[:1], array.shape),
+        lambda: np.asfortranarray(array),
+        lambda: array.astype(pick.choice((object, str, np.float16, np.int8, bool, complex))),
+        lambda: np.ma.masked_less(array, np.median(array)),
+        lambda: np.matrix(flat),
+        lambda: sparse.csr_matrix(flat),
+        lambda: pd.DataFrame(flat, index=pick.choices(range(9), k=len(flat))),
+        lambda: pd.DataFrame(flat, columns=["same"] * flat.shape[1]),
+        lambda: pd.DataFrame(flat).astype(pick.choice(("category", "string", "Int64", "object"))),
+        lambda: pd.Series(flat[:, 0], index=pd.date_range("2020", periods=len(flat)), name=3),
+        lambda: pd.Series(flat[:, 0]).astype("datetime64[ns]"),
+        lambda: iter(array.ravel()),
+        lambda: memoryview(np.ascontiguousarray(array)),
+        lambda: np.vstack([flat, flat]),
+        lambda: np.hstack([flat, flat]),
+    )
+    try:
+        return pick.choice(makers)()
+    except (ValueError, TypeError):  # this array is none of that kind
+        return array
+
+
 _LONGEST = 1000
 _OWN = ("moestat", "sklearn")
 
@@ -43,9 +88,9 @@ def changed(value: Any, pick: random.Random) -> Any:
     """Something else in the place of a value, or a value with something else in it."""
     kind = type(value).__module__.partition(".")[0]
     if pick.random() < 0.35:
-        return pick.choice(VALUES)
+        return pick.choice(VALUES + MORE)
     if isinstance(value, np.ndarray) and value.size and value.dtype.kind in "biuf":
-        return other_numbers(value, pick)
+        return (other_container if pick.random() < 0.4 else other_numbers)(value, pick)
     if kind == "torch" and getattr(value, "numel", lambda: 0)() and not value.is_complex():
         import torch
 
@@ -86,7 +131,7 @@ def changed(value: Any, pick: random.Random) -> Any:
         sizes = (value * 10**6, -value, value + 1, value - 1, value + 0.5, float(value), 10**9)
         with contextlib.suppress(OverflowError):
             return pick.choice(sizes)
-    return pick.choice(VALUES)
+    return pick.choice(VALUES + MORE)
 
 
 def _is_own(error: BaseException) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy.stats import chi2
 
 import moestat
 from moestat.base.warnings import (
@@ -108,6 +109,22 @@ def test_an_empty_level_of_counts_leaves_the_others_their_errors(units):
     assert result.bse[names.index("a[0,1]")] == pytest.approx(other.bse[1], rel=1e-6)
     assert np.isnan(result.bse[names.index("a[0,0]")])
     assert "(no finite value)" in str(result.summary())
+    # The likelihood of 30 counts of 0 with mean m is exp(-30 m).
+    ends = frame[["mean_ci_lower", "mean_ci_upper"]].to_numpy()
+    np.testing.assert_allclose(ends[level == 1], [[0.0, chi2.ppf(0.95, 1) / 60]] * 30, atol=1e-6)
+
+
+def test_chances_beside_separated_classes_and_means_of_several_experts_are_not_told_exact():
+    level = np.repeat([0.0, 1.0], 30)
+    y = np.where(level == 1, "u", np.random.default_rng(0).choice(["u", "v"], 60))
+    two = moestat.fit("multinomial", level, y, n_experts=1, rng=0).get_prediction([1.0])
+    # 30 of 30: p^30 is above exp(-1.92).
+    least = np.exp(-chi2.ppf(0.95, 1) / 60)
+    np.testing.assert_allclose(two.conf_int()[0], [[least, 1], [0, 1 - least]], atol=1e-6)
+    counts = np.where(level == 1, 0, np.random.default_rng(0).poisson(3, 60))
+    several = moestat.fit("poisson", level, counts, n_experts=2, rng=0).get_prediction([0.0, 1.0])
+    assert several.conf_int()[1].tolist() == [0.0, np.inf]
+    assert 2.0 < several.conf_int()[0, 0] < several.conf_int()[0, 1] < 5.0
 
 
 def test_separated_regions_leave_experts_their_errors():

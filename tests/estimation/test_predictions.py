@@ -111,3 +111,17 @@ def test_far_from_the_data_intervals_are_numbers_and_quantiles_reach_the_ends_of
         assert ends.tolist() == [least, np.inf]
         with pytest.raises(ValueError, match="X holds values above"):
             result.predict([1e160])
+
+
+@pytest.mark.parametrize("log_mean", [-12.0, -40.0, -1e3, -1e8])
+@pytest.mark.parametrize(("name", "others"), [("poisson", []), ("negative-binomial", [-20.0])])
+def test_positive_counts_of_tiny_means_are_ones(name, others, log_mean):
+    eta = np.array([log_mean, *others])[:, None]
+    law = moestat.family(f"truncated-{name}", n_experts=1).likelihood.law(eta)
+    more = np.exp(log_mean) / 2  # the chance of 2, given a positive count
+    np.testing.assert_allclose(law.mean(), 1 + more, rtol=1e-9)
+    np.testing.assert_allclose(law.cdf(np.arange(3)), [0, 1 - more, 1], atol=1e-10)
+    assert law.ppf(np.array([0.01, 1 - 1e-4])).tolist() == [1, 1]
+    behind = moestat.family(f"hurdle-{name}", n_experts=1).likelihood
+    mean, deviation = behind.spread(np.vstack([eta, [[0.0]]]))
+    np.testing.assert_allclose([mean[0], deviation[0]], 0.5, rtol=1e-5)

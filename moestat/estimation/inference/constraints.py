@@ -89,7 +89,7 @@ def _linear(expression: str, names: Sequence[str], text: str) -> tuple[FloatArra
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
         row = _value(tree, len(names))
-    except (SyntaxError, KeyError, TypeError, ZeroDivisionError):
+    except (SyntaxError, UnicodeError, KeyError, TypeError, ZeroDivisionError):
         unknown = re.findall(_NAME, re.sub(r"_p\d+_", "0", expression))
         reason = f"unknown name {short(unknown[0])}" if unknown else "it is not linear"
         known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")

@@ -11,7 +11,7 @@ from moestat.base.types import FloatArray
 from moestat.model.family import Family
 from moestat.model.reference import log_sum_exp
 
-__all__ = ["gradients", "of_experts", "predictions"]
+__all__ = ["features", "gradients", "of_experts", "predictions"]
 
 _ROWS = 4096
 """Rows whose derivatives are in memory at a time."""
@@ -52,7 +52,7 @@ def of_experts(family: Family, theta: FloatArray, X: FloatArray) -> tuple[Any, A
     eta = np.concatenate([eta[:, None], extra], axis=1)
     mean = likelihood.spread(eta.real)[0]
     if np.iscomplexobj(eta):
-        side = _SIDE * (1.0 + np.abs(eta.real).max(axis=1))
+        side = _SIDE * (1.0 + np.abs(np.where(eta.imag != 0.0, eta.real, 0.0)).max(axis=1))
         step = side[:, None] * eta.imag / _STEP
         sides = (likelihood.spread(eta.real + sign * step)[0] for sign in (1.0, -1.0))
         mean = mean + 1j * _STEP * (next(sides) - next(sides)) / (2.0 * side)
@@ -80,6 +80,13 @@ def predictions(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
     """
     weight, value = of_experts(family, theta, X)
     return np.einsum("in,icn->cn", weight, value)
+
+
+def features(X: FloatArray) -> FloatArray:
+    """Factors of coefficients of channels, ``(1, x, products)``, one row each."""
+    x, pairs = X.T, np.triu_indices(X.shape[1])
+    products = x[pairs[0]] * x[pairs[1]] * np.where(pairs[0] == pairs[1], 1.0, 2**0.5)[:, None]
+    return np.vstack([np.ones_like(x[:1]), x, products])
 
 
 def gradients(
@@ -116,12 +123,9 @@ def gradients(
     >>> gradient[:, 0, 0].round(9).tolist()
     [0.0, 0.0, 1.0, 0.5, 0.0]
     """
-    pairs = np.triu_indices(family.n_features)
     for start in range(0, len(X), _ROWS):
         rows = slice(start, min(start + _ROWS, len(X)))
-        x = X[rows].T
-        products = x[pairs[0]] * x[pairs[1]] * np.where(pairs[0] == pairs[1], 1.0, 2**0.5)[:, None]
-        phi = np.vstack([np.ones_like(x[:1]), x, products])
+        phi = features(X[rows])
         value = predictions(family, theta, X[rows])
         gradient = np.zeros((theta.size, *value.shape))
         for (i, c), first in np.ndenumerate(family.index):

@@ -34,6 +34,9 @@ _LARGE = 1e250
 _OUT_OF_SPAN = 1e-5
 """How far an input is outside of the data where they do not tell, in deviations."""
 
+_AT_END = 1e-3
+"""Distance of a share or of a mean of counts from its least or largest value that is none."""
+
 _HALVINGS = 2000
 """More than bisection needs from one end of float64 to the other."""
 
@@ -63,6 +66,11 @@ class Prediction:
         Labels of the classes; their numbers from 1 by default.
     extrapolation : ndarray of shape (n,), optional
         How far outside of the data of the fit each row lies, see `extrapolation`.
+    untold : ndarray of bool of the shape of `predicted`, optional
+        What depends on parameters whose maximum lies at infinity, so that its error says nothing.
+    profiled : callable, optional
+        ``profiled(alpha, rows)``: intervals of that, of the shape of `predicted` at these rows and
+        2, or None where there are none.
     """
 
     family: Family = field(repr=False)
@@ -74,13 +82,38 @@ class Prediction:
     index: Any = field(default=None, repr=False)
     labels: Any = field(default=None, repr=False)
     extrapolation: FloatArray | None = field(default=None, repr=False)
+    untold: Any = field(default=None, repr=False)
+    profiled: Callable[[float, FloatArray], FloatArray | None] | None = field(
+        default=None, repr=False
+    )
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Intervals of level ``1 - alpha`` for the mean (n, 2) or the probabilities (n, K, 2).
 
         Those of probabilities and of means between two ends are made on the logit scale, those
         of positive means on the log scale: no end lies outside of the support.
+
+        Where the maximum lies at infinity, as at a level of a factor with counts of 0 alone, they
+        are profile likelihood intervals with one expert, ``[0, 1.92 / n]`` of n such counts.
+        With more, and of three or more classes, they are all that is possible where the estimate
+        is within 1e-3 of an end of the support: the data tell less, and how much is not known.
         """
+        found = self._by_errors(alpha)
+        if self.untold is None or not self.untold.any():
+            return found
+        rows = self.untold if self.untold.ndim == 1 else self.untold.any(axis=1)
+        other = None if self.profiled is None else self.profiled(alpha, self.X[rows])
+        if other is not None:
+            found[rows] = other
+            return found
+        low, high = _support(self.family, self.params, self.X)
+        found[self.untold & (np.minimum(self.predicted - low, high - self.predicted) < _AT_END)] = (
+            low,
+            high,
+        )
+        return found
+
+    def _by_errors(self, alpha: float) -> FloatArray:
         half = _normal_quantile(alpha) * self.se
         low, high = _support(self.family, self.params, self.X)
         sides = np.array([-1.0, 1.0])
@@ -162,6 +195,8 @@ def predict_with_errors(
     index: Any = None,
     labels: Any = None,
     outside: FloatArray | None = None,
+    open_: Callable[[FloatArray], Any] | None = None,
+    profiled: Callable[[float, FloatArray], FloatArray | None] | None = None,
 ) -> Prediction:
     """Conditional means or class probabilities with standard errors, in memory O(n).
 
@@ -179,6 +214,10 @@ def predict_with_errors(
         Variance of the errors of a regression function.
     index, labels, outside : optional
         Of `Prediction`, the last one its `extrapolation`.
+    open_ : callable, optional
+        ``open_(G)``: whether functions with derivatives G (q, P) have their maxima at infinity.
+    profiled : callable, optional
+        Of `Prediction`.
 
     Returns
     -------
@@ -213,15 +252,19 @@ def predict_with_errors(
                 f"X: the mean at row {wild[0]} is beyond the range of float64: it lies too far"
                 " outside of the data of the fit"
             )
-        se = np.empty_like(predicted)
+        se, untold = np.empty_like(predicted), np.zeros(predicted.shape, dtype=bool)
+        ends = classes or family.likelihood.counts
         for rows, _, gradient in gradients(family, theta, X):
             found = errors(gradient.reshape(theta.size, -1).T).reshape(gradient.shape[1:])
             se[rows] = found.T if classes else found[0]
+            if open_ is not None and ends:
+                lost = open_(gradient.reshape(theta.size, -1).T).reshape(gradient.shape[1:])
+                untold[rows] = (lost & np.isfinite(found)).T.reshape(untold[rows].shape)
     se[np.isnan(se)] = np.inf
     low, high = _support(family, theta, X)
     return Prediction(
         *(family, theta, X, predicted, np.minimum(se, (high - low) / 2)),
-        *(noise, index, labels, outside),
+        *(noise, index, labels, outside, untold, profiled),
     )
 
 

@@ -6,18 +6,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
+from moestat.estimation.inference.delta import features
 from moestat.estimation.inference.found import Found, check_likelihood, found
 from moestat.estimation.inference.restricted import minimise, negative_log_likelihood
 
-__all__ = ["Profile", "profile"]
+__all__ = ["Profile", "combination", "intervals_of_means", "profile"]
 
 _FARTHEST = 1e3
 """An end that is not met within so many units is at infinity: standard errors, or predictors'."""
+
+_MOST_ROWS = 200
+"""Means that an interval is sought for one by one."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +134,6 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     >>> [round(end, 3) for end in profile(result, "log nu[0]").interval]
     [-1.797, -0.915]
     """
-    from scipy.optimize import root_scalar
-    from scipy.stats import chi2
-
     level = real_in("alpha", alpha, 0.0, 0.999, open_low=True)
     check_likelihood("profile", result.family)
     names = result.param_names
@@ -140,8 +142,89 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     if not result.certificate.certified:
         raise ValueError("profile needs a certified fit: nothing is known about this one's height")
     j = names.index(name)
+    theta = float(result.theta[j])
     inner = found(result)
-    row, theta = inner.row(j), float(result.theta[j])
+    ends, visited, unit = _sought(inner, inner.row(j), theta, level, name)
+    order = sorted(visited)
+    return Profile(
+        name,
+        theta,
+        theta + unit * np.array(order),
+        np.array([visited[t] for t in order]),
+        ends,
+        level,
+    )
+
+
+def combination(result: Any, row: FloatArray, alpha: float) -> tuple[float, float]:
+    """The profile likelihood interval of a linear combination of parameters.
+
+    Parameters
+    ----------
+    result : MoEResults
+        A fit with its data.
+    row : ndarray of shape (P,)
+        The combination.
+    alpha : float
+        One minus the level.
+
+    Returns
+    -------
+    tuple of float
+        Its ends, infinite where the likelihood does not fall.
+    """
+    inner = found(result)
+    matrix = np.eye(row.size) if inner.coordinates is None else inner.coordinates.matrix
+    return _sought(inner, row @ matrix, float(row @ result.theta), alpha, "a mean")[0]
+
+
+@np.errstate(all="ignore")
+def intervals_of_means(result: Any, alpha: float, X: FloatArray) -> FloatArray | None:
+    """Profile likelihood intervals of means (n, 2), or chances (n, 2, 2), at inputs X (n, d).
+
+    Of one expert without groups, whose mean is a function of one predictor, a linear combination of
+    the parameters.  None of other models, of posterior modes, of fits without their data, and at
+    more than 200 rows.
+    """
+    family, two = result.family, result.family.likelihood.name == "multinomial"
+    one = family.n_experts == 1 and (family.n_classes == 2 if two else family.likelihood.counts)
+    plain = result.has_rows and result.prior is None and result.certificate.certified
+    if not (one and plain) or len(X) > _MOST_ROWS or family.expert.name != "linear":
+        return None
+    c, theta = family.first_expert_channel, result.theta
+    first, others = int(family.index[0, c]), np.arange(1, int(family.width[0 + c]))
+    phi, eta = features(X), family.predictors(theta, np.ascontiguousarray(X.T))
+    found = {}
+    for at, key in enumerate(map(bytes, np.ascontiguousarray(phi.T))):
+        if key not in found:
+            row = np.zeros(theta.size)
+            row[first] = 1.0
+            row[first + others] = phi[family.offset[c] + others - 1, at]
+            try:
+                ends = np.array(combination(result, row, alpha))
+            except ValueError:  # a higher maximum, or nothing of the predictor is told
+                ends = np.array([-np.inf, np.inf])
+            found[key] = eta[0, 0, at] + ends - row @ theta
+    ends = np.array([found[key] for key in map(bytes, np.ascontiguousarray(phi.T))])
+    if two:
+        chance = expit(ends)
+        return np.stack([chance, 1.0 - chance[:, ::-1]], axis=1)
+    assert family.likelihood.spread is not None
+    means = []
+    for side in ends.T:
+        moved = eta.copy()
+        moved[0, 0] = side
+        means.append(family.likelihood.spread(moved)[0][0])
+    return np.stack(means, axis=1)
+
+
+def _sought(
+    inner: Found, row: FloatArray, theta: float, level: float, name: str
+) -> tuple[tuple[float, float], dict[float, float], float]:
+    """Ends of the interval of a combination, heights by units away from it, and the unit."""
+    from scipy.optimize import root_scalar
+    from scipy.stats import chi2
+
     unit, direction = _scale(inner, row, name)
     objective = negative_log_likelihood(inner.problem)
     top = objective(inner.theta)[0]
@@ -183,16 +266,7 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
         ends = near[0], step
         return float(root_scalar(lambda at: root(at) - cut, bracket=ends, rtol=1e-7).root)
 
-    ends = theta - side(-1.0) * unit, theta + side(1.0) * unit
-    order = sorted(visited)
-    return Profile(
-        name,
-        theta,
-        theta + unit * np.array(order),
-        np.array([visited[t] for t in order]),
-        (float(ends[0]), float(ends[1])),
-        level,
-    )
+    return (theta - side(-1.0) * unit, theta + side(1.0) * unit), visited, unit
 
 
 def _scale(inner: Found, row: FloatArray, name: str) -> tuple[float, FloatArray]:

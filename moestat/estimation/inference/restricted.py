@@ -168,6 +168,7 @@ def _along(rows: FloatArray) -> FloatArray:
     return np.linalg.svd(scaled)[2][len(rows) :].T
 
 
+@np.errstate(over="ignore", invalid="ignore")  # steps where the likelihood is flat have no end
 def minimise(
     objective: Curve,
     start: FloatArray,

@@ -203,7 +203,7 @@ def used_names(
             elif name not in _FUNCTIONS and not hasattr(builtins, name):
                 shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
                 raise ValueError(
-                    f"formula: data has no column {name!r}, and there is no such function"
+                    f"formula: data has no column {short(name)}, and there is no such function"
                     f" of formulas; columns are {shown}"
                 )
     return sorted(names), taken
@@ -390,7 +390,7 @@ def table_of(data: Any, names: Sequence[str]) -> Table:
         if name not in known:
             shown = ", ".join(map(repr, known[:12])) + (", ..." if len(known) > 12 else "")
             raise ValueError(
-                f"formula: data has no column {name!r}, and there is no such function"
+                f"formula: data has no column {short(name)}, and there is no such function"
                 f" of formulas; columns are {shown}"
             )
     table = as_table("data", data, names)

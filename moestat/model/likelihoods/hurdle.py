@@ -25,6 +25,9 @@ from moestat.model.responses import draws
 _RAREST = -300.0
 """Log mean below which a count is positive with a probability that is its mean, in float64."""
 
+_ONES = -30.0
+"""Log mean below which positive counts are 1, but for a share of 5e-14."""
+
 
 def positive(
     count: Callable[..., None], zero: Callable[..., Any], own: int, hurdle: bool
@@ -92,10 +95,15 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
     own, source = 1 + len(base.channels), "Mullahy (1986), Sec. 2"
     of_counts = base.block
     counts = base.reference
-    law_of = base.law
+    law_of_counts = base.law
     assert of_counts is not None
     assert counts is not None
-    assert law_of is not None
+    assert law_of_counts is not None
+    least = np.array([_ONES] + [-np.inf] * (own - 1))[:, None]
+
+    def law_of(eta: FloatArray) -> Any:
+        """The law of counts, with means that float64 can tell a law given positive counts from."""
+        return law_of_counts(np.maximum(eta, least))
 
     def reference(predictors, blocks, y):
         """Log-probabilities (k, n) of positive counts y, from predictors (k, n)."""
@@ -124,7 +132,8 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
 
     behind = positive(of_counts, zero, own, True)
     ends = f"truncated-{base.name}", "a law of zeros only"
-    hurdle = with_zero(base, f"hurdle-{base.name}", behind, hurdle_reference, parts, source, ends)
+    name, rare = f"hurdle-{base.name}", replace(base, law=law_of)
+    hurdle = with_zero(rare, name, behind, hurdle_reference, parts, source, ends)
     truncated = replace(
         base,
         name=f"truncated-{base.name}",

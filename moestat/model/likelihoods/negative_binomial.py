@@ -80,7 +80,9 @@ def law(eta: FloatArray) -> Any:
     """The distribution at predictors (..., 2, n)."""
     from scipy.stats import nbinom
 
-    phi, mean = np.exp(eta[..., 1, :]), np.exp(eta[..., 0, :])
+    mean = np.exp(eta[..., 0, :])
+    # Where float64 cannot tell 1 + phi mean from 1, another phi moves shares by 1e-10 of them.
+    phi = np.maximum(np.exp(eta[..., 1, :]), 1e-10 / mean)
     return nbinom(1.0 / phi, 1.0 / (1.0 + phi * mean))
 
 

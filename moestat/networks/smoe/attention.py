@@ -28,6 +28,7 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.gain = nn.Parameter(torch.ones(positive_int("width", width)))
 
+    @door()
     def forward(self, x: Tensor) -> Tensor:
         """The normalised x."""
         return nn.functional.rms_norm(x, (x.shape[-1],), self.gain, eps=1e-6)

@@ -169,6 +169,10 @@ class SMoE(nn.Module):
         n_experts = self.experts.n_experts
         if positive_int("top_k", top_k) > n_experts:
             raise ValueError(f"top_k must be in 1..{n_experts}, the number of experts, got {top_k}")
+        if not isinstance(shared, nn.Module | None):
+            raise ValueError(f"shared must be a module or None, got {short(shared)}")
+        if not isinstance(router_dtype, torch.dtype | None):
+            raise ValueError(f"router_dtype must be one of PyTorch's, got {short(router_dtype)}")
         self.top_k, self.shared, self.router_dtype = top_k, shared, router_dtype
         self.balance, self.z = real_in("balance", balance, 0.0), real_in("z", z, 0.0)
         self.jitter = real_in("jitter", jitter, 0.0, 1.0)

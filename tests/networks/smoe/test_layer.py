@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch")
 
 from moestat.networks.smoe.compete import CompeteSMoE, CompetitionMoE
 from moestat.networks.smoe.compete_v1 import CompeteSMoEv1
+from moestat.networks.smoe.dense import DenseBlock
 from moestat.networks.smoe.experts import GatedExperts, LinearExperts, MLPExperts
 from moestat.networks.smoe.layer import SMoE, auxiliary_loss, before_step
 from moestat.networks.smoe.responses import RESPONSES
@@ -338,6 +339,11 @@ def test_schedule_says_who_competes():
             r"x must be of floats and of shape \(..., 5\), got",
         ),
         (lambda: auxiliary_loss(torch.nn.Linear(1, 1)), "no SMoE layer"),
+        (lambda: DenseBlock(3), "experts must be those of a layer, one of them, got 3"),
+        (lambda: DenseBlock(experts()), "experts must be those of a layer, one of them"),
+        (lambda: SMoE(D, N, shared=3), "shared must be a module or None, got 3"),
+        (lambda: SMoE(D, N, router_dtype="f"), "router_dtype must be one of PyTorch's, got 'f'"),
+        (lambda: MLPExperts(N, D, H, D, dtype="f"), "dtype must be one of PyTorch's, got 'f'"),
     ],
 )
 def test_bad_input_is_one_line(make, message):

@@ -58,12 +58,14 @@ def stacked_matrix(
 def _uniform(shape: tuple[int, ...], n_in: int, device: Any, dtype: Any) -> nn.Parameter:
     names = ("n_experts", "n_inputs", "n_outputs")
     for name, size in zip(names, shape, strict=True):
-        positive_int(f"{name}: a width of matrices {shape}", size)
+        positive_int(f"{name}: a width of matrices {short(shape)}", size)
     check_room(4.0 * math.prod(shape), f"n_experts, n_inputs, n_outputs: matrices {shape}")
     try:
         device = None if device is None else torch.device(device)
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         raise ValueError(f"device must be one that PyTorch knows, got {short(device)}") from None
+    if not isinstance(dtype, torch.dtype | None):
+        raise ValueError(f"dtype must be one of PyTorch's, got {short(dtype)}")
     bound = 1 / math.sqrt(n_in)
     return nn.Parameter(torch.empty(shape, device=device, dtype=dtype).uniform_(-bound, bound))
 

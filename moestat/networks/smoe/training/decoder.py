@@ -46,6 +46,7 @@ class LanguageModel(nn.Module):
     Positions enter by ALiBi alone; queries and keys are normalised; norms are `RMSNorm`.
     """
 
+    @door()
     def __init__(self, settings: Settings, n_tokens: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(positive_int("n_tokens", n_tokens), settings.width)

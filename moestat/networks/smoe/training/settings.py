@@ -167,7 +167,7 @@ def make_settings(given: Mapping[str, Any]) -> Settings:
 
 def _checked(name: str, value: Any) -> Any:
     if name in CHOICES:
-        if value not in CHOICES[name]:
+        if not isinstance(value, str) or value not in CHOICES[name]:
             raise ValueError(
                 f"{name} must be one of {', '.join(CHOICES[name])}, got {short(value)}"
             )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
+from moestat.base.validate import positive_int
 from moestat.networks.smoe.training.settings import Settings
 
 __all__ = ["Sample", "Task"]
@@ -35,7 +36,7 @@ class Task:
     """
 
     def __init__(self, settings: Settings, seed: int) -> None:
-        self.settings, self.seed = settings, seed
+        self.settings, self.seed = settings, positive_int("seed", seed, 0, None)
 
     def generator(self, *purpose: int) -> np.random.Generator:
         """A generator for one purpose."""
@@ -47,6 +48,7 @@ class Task:
 
     def batch(self, step: int) -> Sample:
         """The batch of a step."""
+        step = positive_int("step", step, 0, None)
         return self.sample(self.settings.batch_size, self.generator(1, step))
 
     def sample(self, n: int, rng: np.random.Generator) -> Sample:
@@ -55,7 +57,7 @@ class Task:
 
     def held_out(self, which: int) -> Sample:
         """The validation sample (0) or the test sample (1)."""
-        return self.sample(self.settings.n_test, self.generator(2, which))
+        return self.sample(self.settings.n_test, self.generator(2, positive_int("which", which, 0)))
 
     def loss(self, answers: Tensor, targets: Tensor) -> Tensor:
         """Mean loss of answers."""
