@@ -547,6 +547,8 @@ def write_likelihoods() -> None:
 
 def _responses_of(one: Likelihood) -> str:
     """What a likelihood takes, in words."""
+    if one.parts:
+        return "two real numbers or more, correlated within an expert"
     if one.support is not None:
         return "classes in an order" if one.chances is not None else "classes"
     words = {(0.0, 1.0): "numbers in (0, 1)", (0.0, math.inf): "positive numbers"}

@@ -39,7 +39,7 @@ CURVED = [
 OTHERS = [
     (name, "softmax", "linear")
     for name, likelihood in LIKELIHOODS.items()
-    if name not in {"gaussian", "multinomial"} and likelihood.block is not None
+    if name not in {"gaussian", "multinomial"} and likelihood.block and not likelihood.parts
 ]
 KINDS = [*MULTINOMIAL, *GAUSSIAN, *CURVED, *OTHERS]
 

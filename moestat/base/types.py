@@ -316,6 +316,11 @@ class Likelihood:
         ``configure(**options)``: another variant; None for a likelihood without options.
     parts : tuple of Part
         Of several responses each with its own likelihood; empty for one response.
+    tied : tuple of str
+        Blocks of several responses that are equal within an expert, so that these have one unit.
+    pairs : mapping
+        Block of the variance of a response -> those that tie it to earlier ones, which leave it
+        ``1 / (1 + sum of squares)`` of its variance.
     """
 
     name: str
@@ -347,6 +352,8 @@ class Likelihood:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     configure: Callable[..., Likelihood] | None = field(default=None, repr=False)
     parts: tuple[Part, ...] = ()
+    tied: tuple[str, ...] = ()
+    pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def level(self, y: Any) -> FloatArray:
         """Encoded responses (n,) as numbers: a bound of a censored one, a share of trials.

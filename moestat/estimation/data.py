@@ -26,7 +26,7 @@ from moestat.estimation.reading.table import (
 from moestat.model.axes import family
 from moestat.model.constraints import named
 from moestat.model.family import Family
-from moestat.model.joint import as_likelihood
+from moestat.model.joint import as_likelihood, likelihood_table
 from moestat.model.likelihoods import LIKELIHOODS
 
 __all__ = [
@@ -168,7 +168,11 @@ def read_data(
         if parts[name] is not None
     }
     names = [one.name for one in law.parts]
-    series = {"y": as_columns(y, names) if names else as_column("y", y)} | series
+    counted = bool(names) and by_name and not _has_count(own)
+    columns = as_columns(y, None if counted else names) if names else as_column("y", y)
+    series = {"y": columns} | series
+    if counted:
+        own = {**likelihood_table(law), "responses": len(series["y"].columns)}
     n = inputs.design.shape[1]
     if n == 0:
         raise ValueError("X has no rows")
@@ -219,6 +223,11 @@ def read_data(
         kept,
         n - len(values),
     )
+
+
+def _has_count(model: Any) -> bool:
+    """Whether a list or a table of a likelihood says how many responses there are."""
+    return is_sequence(model) or (is_mapping(model) and "responses" in model)
 
 
 def _plain(labels: np.ndarray) -> np.ndarray:

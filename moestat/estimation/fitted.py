@@ -16,6 +16,7 @@ from moestat.estimation.inference.identified import Identified, identified
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.priors import Prior
 from moestat.model.family import Family
+from moestat.model.likelihoods.multivariate_gaussian import covariances
 from moestat.model.measure import MixingMeasure
 from moestat.model.units import Coordinates
 from moestat.solvers import Certificate, Solution
@@ -98,6 +99,41 @@ class Fitted:
     def blocks(self) -> dict[str, FloatArray]:
         """Parameters by block."""
         return self.family.unpack(self.theta)
+
+    @property
+    def covariances(self) -> Any:
+        """Covariance matrices (k, q, q) of normal responses within each expert.
+
+        Of responses with names a table, one row per expert, from 0, and response.
+
+        Raises
+        ------
+        ValueError
+            If there is one response, or one that is not normal.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 50)
+        >>> y = np.column_stack([x + np.sin(7 * x), np.cos(7 * x) - x])
+        >>> moestat.fit("multivariate-gaussian", x, y, n_experts=1, rng=0).covariances.round(2)
+        array([[[ 0.49, -0.  ],
+                [-0.  ,  0.56]]])
+        """
+        parts, k = self.family.likelihood.parts, self.family.n_experts
+        if not parts or any(one.likelihood.name != "gaussian" for one in parts):
+            raise ValueError(
+                "covariances: are those of normal responses, of multivariate-gaussian or a list of"
+                f" gaussian; got {self.family.likelihood.name}"
+            )
+        found = covariances(parts, self.blocks, k)
+        if self.data is None or self.data.features is None:
+            return found
+        import pandas as pd
+
+        names = [one.name for one in parts]
+        rows = pd.MultiIndex.from_product([range(k), names], names=["expert", "response"])
+        return pd.DataFrame(found.reshape(-1, len(names)), index=rows, columns=names)
 
     @property
     def measure(self) -> MixingMeasure:

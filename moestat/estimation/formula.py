@@ -24,6 +24,7 @@ from moestat.estimation.reading.formula import (
 )
 from moestat.estimation.reading.table import Table, as_table, check_missing, column_names
 from moestat.estimation.results import MoEResults
+from moestat.model.joint import as_likelihood
 
 __all__ = ["fit_formula"]
 
@@ -143,8 +144,9 @@ def fit_formula(
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
     for design, whose in zip(designs, ("experts", "gate"), strict=False):
         _check_finite(design, whose)
+    several = is_sequence(family) or bool(as_likelihood(family).parts)
     if not read.has_intercept:
-        names = [f"b_{each}" for _, each in beside(read.response)] if is_sequence(family) else ["b"]
+        names = [f"b_{each}" for _, each in beside(read.response)] if several else ["b"]
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names)
     made = inputs.inputs_of(table, designs)
     assert made.features is not None
@@ -153,7 +155,7 @@ def fit_formula(
     result = fit(
         family,
         made,
-        (response_columns if is_sequence(family) else response_column)(read.response, table, scope),
+        (response_columns if several else response_column)(read.response, table, scope),
         n_experts=n_experts,
         sample_weight=weight,
         groups=None if groups is None else table[groups],

@@ -16,6 +16,7 @@ __all__ = ["Term", "named_terms", "parameter_names"]
 _MEANINGS = {
     **{"nu": "variance", "phi": "dispersion", "tau": "temperature", "sigma": "scale"},
     **{"dof": "degrees of freedom", "zero": "logit of zeros", "gap": "gap of thresholds"},
+    "w": "dependence",
 }
 """What the blocks without a slope are; another is called by its symbol."""
 
@@ -101,7 +102,7 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
             # A gap between thresholds is that of the class above the lower one.
             word = labels[r][channel.component + int(channel.log)]
             outcome = None if channel.log else word
-        own = family.likelihood.parts if part == "expert" else ()
+        own = family.likelihood.parts if part == "expert" and c < family.first_pair_channel else ()
         for atom in range(1 if channel.shared else family.n_experts):
             coefficients = _coefficients(family, c, inputs, shown)
             for step, (symbol, at, label) in enumerate(coefficients):

@@ -15,6 +15,9 @@ from moestat.kernels.views import part, row
 Layout = tuple[int, int, int, int]
 """Channels that the gate reads, position of the expert's first one, their number, active atoms."""
 
+WORK_ROWS: dict[Callable[..., None], int] = {}
+"""Likelihoods that take an array of so many scratch rows as their last argument."""
+
 
 @device
 def chain(p1, p2, e1, e2, before, n_mean, m, order, d1, d2):
@@ -82,7 +85,7 @@ def build_atom(
     Parameters
     ----------
     gate, likelihood : callable
-        Block functions of two axes.
+        Block functions of two axes; a likelihood may have `WORK_ROWS`.
     expert : callable or None
         Block function of a mean that is not linear.
     reads_response : bool
@@ -96,6 +99,20 @@ def build_atom(
     n_work : callable
         ``n_work(n_channels, n_mean)``: rows of `work`.
     """
+    rows = WORK_ROWS.get(likelihood, 0)
+    if expert is None and rows:
+
+        @device
+        def working(eta, layout, phi, y, m, order, work, a, da, d2a, density, dl, d2l):
+            gate(part(eta, 0, layout[0]), phi, m, order, a, da, d2a)
+            likelihood(part(eta, layout[1], eta.shape[0]), y, m, order, density, dl, d2l, work)
+
+        @device
+        def own_work(n_channels, n_mean):
+            return rows
+
+        return working, own_work
+
     if expert is None:
 
         @device

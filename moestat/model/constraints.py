@@ -233,7 +233,11 @@ def with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:
     """
     names, known = (
         list(equal),
-        [c.intercept for c in likelihood.channels if not c.shared and c.component is None],
+        [
+            c.intercept
+            for c in likelihood.channels
+            if c.component is None and c.intercept not in likelihood.known
+        ],
     )
     if not names:
         return likelihood
@@ -243,6 +247,8 @@ def with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:
                 f"equal: {name!r} is not a block of the {likelihood.name} likelihood that experts"
                 f" can share; those are {', '.join(known) or 'none'}"
             )
-    channels = tuple(replace(c, shared=c.intercept in names) for c in likelihood.channels)
+    channels = tuple(
+        replace(c, shared=c.shared or c.intercept in names) for c in likelihood.channels
+    )
     alone = None if likelihood.collapse in names else likelihood.collapse
     return replace(likelihood, channels=channels, collapse=alone)

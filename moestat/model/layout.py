@@ -79,7 +79,8 @@ class ParameterLayout:
     def channels(self) -> tuple[Channel, ...]:
         """Channels of one atom: the gate's own, the expert's, the likelihood's own.
 
-        Of several responses those of the expert and the likelihood follow response by response.
+        Of several responses those of the expert and the likelihood follow response by response,
+        and then those of two of them.
         """
         gate, expert, likelihood = self._axes
         for one in self.likelihood.parts:
@@ -90,16 +91,20 @@ class ParameterLayout:
 
     @cached_property
     def response_of(self) -> IntArray:
-        """Position of the response that each channel (C,) is of; 0 for the gate's."""
+        """Position of the response that each channel (C,) is of; 0 for one of none, or of two."""
         sizes = [one.n_channels for one in self.likelihood.parts]
-        own = np.repeat(np.arange(len(sizes)), sizes)
-        return np.concatenate([np.zeros(len(self.channels) - own.size, dtype=np.int64), own])
+        found = np.zeros(len(self.channels), dtype=np.int64)
+        first, last = self.first_expert_channel, self.first_pair_channel
+        found[first:last] = np.repeat(np.arange(len(sizes)), sizes)
+        return found
 
     def plain_name(self, c: int) -> str:
-        """The intercept's block of a channel, without the name of its response."""
+        """The intercept's block of a channel, without the names of its responses."""
         name = self.channels[c].intercept
         if not self.likelihood.parts or c < self.first_expert_channel:
             return name
+        if c >= self.first_pair_channel:
+            return name.partition("_")[0]
         return name.removesuffix(f"_{self.likelihood.parts[int(self.response_of[c])].name}")
 
     @cached_property
@@ -113,6 +118,11 @@ class ParameterLayout:
     def first_expert_channel(self) -> int:
         """Position of the expert's first channel."""
         return self.layout[1]
+
+    @property
+    def first_pair_channel(self) -> int:
+        """Position after the channels of each of several responses, of the first of two of them."""
+        return self.first_expert_channel + sum(one.n_channels for one in self.likelihood.parts)
 
     @cached_property
     def width(self) -> IntArray:
@@ -272,6 +282,9 @@ class ParameterLayout:
         for one in self.constraints:
             if one.value is None:
                 sets += list(self.meant(one).T)
+        if self.likelihood.tied:
+            tied = np.transpose([self.blocks[name] for name in self.likelihood.tied])
+            sets += list(np.atleast_2d(tied))
         return joined(sets)
 
     def single(self, constraint: Constraint) -> list[Constraint]:

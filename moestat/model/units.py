@@ -105,6 +105,9 @@ def closed_part(family: Family, units: DataUnits) -> DataUnits:
     ]
     level = _where(shifts, units.level, 0.0)
     unit = _where(scales, units.unit, 1.0)
+    if family.likelihood.tied:
+        own = _each(units.unit)
+        unit = np.full(own.size, np.sqrt(np.mean(own**2)))
     return DataUnits(centre, scale, level, unit)
 
 

@@ -24,7 +24,8 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
 
     An atom that merely has next to no mass has not collapsed: over-specified estimates are so.
     Neither has one whose variance is known.
-    Likelihoods without a scale have no collapsed atoms; of several responses each has its own.
+    Likelihoods without a scale have no collapsed atoms; of several responses each has its own,
+    which is its variance given the earlier ones where they are correlated.
 
     Parameters
     ----------
@@ -50,9 +51,15 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
     family, data = problem.family, problem.data
     scale = family.blocks[block]
     free = family.lower[scale] < family.upper[scale]
-    on_floor = free & (theta[scale] <= family.lower[scale])
+    on_floor, level = theta[scale] <= family.lower[scale], theta[scale].copy()
+    if names := family.likelihood.pairs.get(block, ()):
+        at = np.array([family.blocks[name] for name in names])
+        w = theta[at]
+        on_floor |= np.any((w <= family.lower[at]) | (w >= family.upper[at]), axis=0)
+        level -= np.log1p(np.sum(w**2, axis=0))
+    on_floor &= free
     least = EM_RULES.samples * family.n_atom_params
-    spread = float(np.ptp(theta[scale]))
+    spread = float(np.ptp(level))
     if (
         not on_floor.any()
         and spread <= -np.log(EM_RULES.narrow)
@@ -61,8 +68,8 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
         return ()  # one atom is fed at least, and none is narrow beside it
     share: FloatArray = sum(data.map_parts(partial(_shares, problem, theta)), np.zeros(len(scale)))
     starved = share < least
-    fed = np.min(theta[scale][~starved], initial=np.inf)
-    narrow = theta[scale] < fed + np.log(EM_RULES.narrow)
+    fed = np.min(level[~starved], initial=np.inf)
+    narrow = level < fed + np.log(EM_RULES.narrow)
     return tuple(
         int(i) for i in np.flatnonzero((share >= 1.0) & free & (on_floor | (starved & narrow)))
     )

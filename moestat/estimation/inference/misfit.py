@@ -359,23 +359,31 @@ def _sizes(result: Any) -> FloatArray:
     return sizes
 
 
+def _count_own(family: Any, i: int) -> int:
+    """Free parameters of expert i that no other expert shares; equal ones count once."""
+    own: set[int] = set()
+    for c in range(family.first_expert_channel, len(family.channels)):
+        if not family.channels[c].shared:
+            own |= {*range(first := int(family.index[i, c]), first + int(family.width[c]))}
+    own &= {*np.flatnonzero(family.lower < family.upper).tolist()}
+    ties = [{*tie.tolist()} for tie in family.ties]
+    return len(own.difference(*ties)) + sum(tie <= own for tie in ties)
+
+
 def _of_experts(result: Any) -> Iterator[Misfit]:
     """Experts of few rows, and inputs that do not tell experts apart."""
     family, rows = result.family, result.rows
     if family.n_experts == 1:
         return
-    free = family.lower < family.upper
+    what = "rows" if rows.groups is None else "groups"
     for i, size in enumerate(_sizes(result)):
-        own = 0
-        for c in range(family.first_expert_channel, len(family.channels)):
-            if not family.channels[c].shared:
-                first = int(family.index[i, c])
-                own += int(free[first : first + int(family.width[c])].sum())
+        own = _count_own(family, i)
         if size < ALARM.enough * own:
             yield (
                 FewRowsWarning,
-                f"expert {i + 1} has {size:.1f} rows for {own} parameters: it describes these rows,"
-                " and normal errors and intervals of its parameters are too small for so few",
+                f"expert {i + 1} has {size:.1f} {what} for {own} parameters: it describes these"
+                f" {what}, and normal errors and intervals of its parameters are too small for so"
+                " few",
             )
     used = [j for j in family.read if j not in family.held]
     if not used or family.gate.n_active is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, positive_int
+from moestat.base.validate import as_floats, is_mapping, positive_int
 from moestat.estimation.inference.covariance import information_at
 from moestat.estimation.inference.found import check_likelihood, check_maximum, found
 from moestat.estimation.inference.hypotheses import TestResult, likelihood_ratio, score_statistic
@@ -89,7 +89,8 @@ def check_same_data(small: Any, large: Any, names: tuple[str, str]) -> None:
         refuse("sample weights")
     if (one.groups is None) != (two.groups is None) or not np.array_equal(one.groups, two.groups):
         refuse("groups")
-    if likelihood_table(small.family.likelihood) != likelihood_table(large.family.likelihood):
+    laws = [likelihood_table(result.family.likelihood) for result in (small, large)]
+    if laws[0] != laws[1] and not _are_nested(*laws):
         refuse("likelihood")
     offsets = [_offset(result) for result in (small, large)]
     if not np.allclose(*offsets, rtol=_ALIKE, atol=0.0):
@@ -101,6 +102,18 @@ def check_same_data(small: Any, large: Any, names: tuple[str, str]) -> None:
     left = part - whole @ np.linalg.lstsq(whole, part)[0]
     if np.abs(left).max(initial=0.0) > _ALIKE:
         refuse(f"inputs, or {names[0]} to some of them")
+
+
+def _are_nested(small: Any, large: Any) -> bool:
+    """Whether the covariance matrices of one likelihood, by mclust's letters, are some of another.
+
+    Each letter says whether volume, shape or orientation is the identity, equal or variable.
+    """
+    if not (is_mapping(small) and "covariance" in small and is_mapping(large)):
+        return False
+    letters = zip(small["covariance"], large.get("covariance", ""), strict=False)
+    nested = all(one == two or one == "I" or two == "V" for one, two in letters)
+    return nested and {**small, "covariance": ""} == {**large, "covariance": ""}
 
 
 def _offset(result: Any) -> FloatArray:

@@ -12,7 +12,7 @@ from moestat.base.types import FloatArray, Likelihood
 from moestat.base.validate import as_plain_array, check_kind
 from moestat.estimation.reading.labels import positions_of, read_labels
 from moestat.estimation.reading.table import Column, as_column, as_table
-from moestat.model.joint import as_likelihood, joint
+from moestat.model.joint import as_likelihood, with_responses
 
 __all__ = ["Columns", "as_columns", "encoded", "read_responses"]
 
@@ -54,31 +54,32 @@ class Columns:
         return Columns(tuple(column.at(rows) for column in self.columns), self.named)
 
 
-def as_columns(given: Any, names: Sequence[str]) -> Columns:
+def as_columns(given: Any, names: Sequence[str] | None) -> Columns:
     """Columns of responses, by position; those of a table with all of these names, by name.
 
     Raises
     ------
     ValueError
-        If there are not as many as names.
+        If there are not as many as names; without any, if there are fewer than two.
     """
+    q = "q" if names is None else len(names)
     if isinstance(given, Columns):
         columns, named = given.columns, given.named
     elif (table := as_table("y", given)) is not None:
         columns, named = table.columns, table.named
-        if named and set(names) <= set(table.names):
+        if named and names is not None and set(names) <= set(table.names):
             columns = tuple(table[name] for name in names)
     else:
         values = as_plain_array("y", given)
         if values.ndim != 2:
             raise ValueError(
-                f"y must have shape (n, {len(names)}), one column per response, got {values.shape}"
+                f"y must have shape (n, {q}), one column per response, got {values.shape}"
             )
         columns, named = tuple(as_column("y", column) for column in values.T), False
-    if len(columns) != len(names):
-        raise ValueError(
-            f"y must have {len(names)} columns, one per likelihood; got {len(columns)}"
-        )
+    if names is None and len(columns) < 2:
+        raise ValueError("y must have two columns or more, one per response; got 1")
+    if names is not None and len(columns) != len(names):
+        raise ValueError(f"y must have {q} columns, one per likelihood; got {len(columns)}")
     return Columns(columns, named)
 
 
@@ -128,7 +129,7 @@ def read_responses(
         labels.append(own)
     if by_name:
         sizes = [None if own is None else len(own) for own in labels]
-        law = joint(model, names, sizes)
+        law = with_responses(model, names, sizes)
     return law, values, tuple(labels)
 
 

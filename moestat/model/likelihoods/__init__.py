@@ -13,6 +13,7 @@ from moestat.model.likelihoods import (
     least_squares,
     log_normal,
     multinomial,
+    multivariate_gaussian,
     negative_binomial,
     ordinal,
     poisson,
@@ -45,3 +46,4 @@ for _counts in (poisson, negative_binomial):
     ):
         LIKELIHOODS.register(_member)
 LIKELIHOODS.register(ordinal.LIKELIHOOD)
+LIKELIHOODS.register(multivariate_gaussian.member(gaussian.LIKELIHOOD))
