@@ -455,6 +455,7 @@ def _own_blocks(title: str, name: str, options: Mapping[str, Any]) -> str:
 _ORDER = (
     "first_fit",
     "patients",
+    "two_eyes",
     "too_many_zeros",
     "how_many_experts",
     "separation",

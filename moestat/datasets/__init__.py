@@ -1,4 +1,4 @@
-"""Seven small classical data sets, as data frames with what is known of them."""
+"""Eight small classical data sets, as data frames with what is known of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def names() -> tuple[str, ...]:
     --------
     >>> from moestat import datasets
     >>> datasets.names()
-    ('engel', 'nile', 'penguins', 'visits', 'strikes', 'election', 'travel')
+    ('engel', 'nile', 'penguins', 'visits', 'strikes', 'election', 'travel', 'retinopathy')
     """
     return tuple(_known())
 
