@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BLOCKS = re.findall(
-    r"```python\n(.*?)```", (ROOT / "docs" / "extending.md").read_text(), flags=re.DOTALL
-)
+PAGE = (ROOT / "docs" / "extending.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 # The members by the modules that the page shows, and its registrations.
 FILES = {
     Path(block.splitlines()[0].removeprefix("# ")).stem: block
@@ -24,6 +23,8 @@ FILES = {
 LINES = [block.splitlines()[1] for block in BLOCKS if "/__init__.py" in block]
 SNIPPETS = [block for block in BLOCKS if not block.startswith("# ")]
 (SCRIPT,) = [block for block in BLOCKS if block.startswith("# mysweep.py")]
+(KIND,) = [block for block in BLOCKS if block.startswith("# middles.py")]
+(KIND_SPEC,) = re.findall(r"```toml\n(# middles.toml\n.*?)```", PAGE, flags=re.DOTALL)
 
 
 GROUPS = {"hyperbolic": "gates", "rayleigh": "likelihoods", "mlmoe_quartic": "losses"}
@@ -54,9 +55,9 @@ def extended(tmp_path):
     )
 
 
-def run(environment, *arguments):
+def run(environment, *arguments, folder=ROOT):
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
@@ -148,15 +149,33 @@ def test_a_script_of_ones_own_runs_sweeps_and_reads_their_stores(tmp_path):
     (tmp_path / "spec.toml").write_text(SPEC.replace("D1-quartic", "D1"))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     for arguments in (["run", "spec.toml"], ["status", "spec.sqlite"], ["rates", "spec.sqlite"]):
-        done = subprocess.run(
-            [sys.executable, "mysweep.py", *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "own" in done.stdout
+        assert "own" in run(environment, "mysweep.py", *arguments, folder=tmp_path)
+
+
+def test_a_kind_of_sweep_of_ones_own(tmp_path):
+    """Run, shown, written, whatever the workers are; a wrong value is refused by its name."""
+    (tmp_path / "middles.py").write_text(KIND)
+    (tmp_path / "middles.toml").write_text(KIND_SPEC.replace("replicates = 50", "replicates = 3"))
+    (tmp_path / "wrong.toml").write_text(KIND_SPEC.replace('"median"\n', '"middle"\n'))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    def of(*arguments):
+        return run(environment, "middles.py", *arguments, folder=tmp_path)
+
+    told = json.loads(of("run", "middles.toml", "--workers", "2", "--json"))
+    assert [(each["done"], each["failed"]) for each in told["curves"]] == [(9, 0), (9, 0)]
+    of("run", "middles.toml", "--workers", "1", "--out", "again.sqlite")
+    shown = of("rates", "middles.sqlite")
+    assert "squared error" in shown
+    assert shown == of("rates", "again.sqlite")
+    of("report", "middles.sqlite")
+    assert "| 10 | 3 |" in (tmp_path / "middles.md").read_text()
+    command = [sys.executable, "middles.py", "run", "wrong.toml"]
+    wrong = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert "estimate must be one of 'mean', 'median', got 'middle'" in " ".join(
+        wrong.stderr.split()
+    )
 
 
 CONTRACTS = ["tests/test_contracts.py", "tests/kernels/test_derivatives.py"]

@@ -15,7 +15,7 @@ from experiments.expert_count.trials import TRIALS
 from experiments.verify.results import EVIDENCE
 from experiments.verify.verification import verify
 from moestat.sweep import create_store, parse_spec
-from moestat.sweep.kinds.network.analysis import METRICS
+from moestat.sweep.kinds.network.kind import METRICS
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.store.record import Record
 
@@ -73,7 +73,7 @@ def _store(path, accuracies):
             for replicate, value in enumerate(values):
                 key = f"{curve} | n_experts={M} | replicate={replicate}"
                 losses = {
-                    **dict.fromkeys(METRICS, 0.5),
+                    **dict.fromkeys(METRICS.words, 0.5),
                     "test_accuracy": value,
                     "entropy": 1 - value,
                 }
@@ -130,4 +130,4 @@ def test_contrasts_are_of_curves_and_places_of_the_shipped_experiment():
                 for curve, x in (check.larger, check.smaller):
                     assert x in spec.sizes
                     assert spec.curve(curve).name == curve
-                assert spec.kind != "network" or check.metric in METRICS
+                assert spec.kind != "network" or check.metric in METRICS.words

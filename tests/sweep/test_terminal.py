@@ -5,9 +5,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from moestat.sweep.kinds.network.analysis import METRICS as NETWORK_METRICS
-from moestat.sweep.kinds.network.analysis import Place
-from moestat.sweep.kinds.network.display import networks_table
+from moestat.sweep.kinds.network.kind import METRICS as NETWORKS
+from moestat.sweep.kinds.runs.places import Place
 from moestat.sweep.kinds.training.analysis import METRICS
 from moestat.sweep.report.listing import entries, entries_table
 from moestat.sweep.spec.experiments import shipped
@@ -49,10 +48,10 @@ def test_every_part_of_a_table_has_the_place_of_its_rows():
     summary = SimpleNamespace(
         axis="n_experts",
         curve=SimpleNamespace(name="gate"),
-        metrics=dict.fromkeys(NETWORK_METRICS, places),
+        metrics=dict.fromkeys(NETWORKS.words, places),
         failed=0,
     )
-    shown = printed(networks_table("", [summary], details=True), 60)
+    shown = printed(NETWORKS.table("", [summary], details=True), 60)
     rows = [line.split() for line in shown.splitlines() if "gate" in line]
     assert len(rows) > 2
     assert [row[1] for row in rows] == ["4", "8"] * (len(rows) // 2)

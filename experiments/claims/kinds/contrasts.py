@@ -58,7 +58,7 @@ class Contrast(Check):
     experiment : str
         Shipped experiment.
     metric : str
-        Name in `moestat.sweep.kinds.network.analysis.METRICS`.
+        Name in `moestat.sweep.kinds.network.kind.METRICS`.
     larger, smaller : (str, number)
         Curve and place on the x-axis of both.
     """

@@ -1,7 +1,8 @@
 """A kind of sweep as one record: what a cell is, and how its spec is read, run and shown.
 
 One engine (plans, executors, stores, the command line) serves all kinds.  A kind is a folder beside
-this module with a module ``kind`` whose ``KIND`` is imported when a spec first asks for it.
+this module with a module ``kind`` whose ``KIND`` is imported when a spec first asks for it, or a
+record of your own, registered here or offered by an entry point.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from moestat.base.registry import Registry
 from moestat.sweep.spec.protocol import SweepCurve, SweepSpec
 
 if TYPE_CHECKING:
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
     from moestat.sweep.spec.tables import Table
     from moestat.sweep.store.record import Record
     from moestat.sweep.store.store import Store
-
-KINDS = ("fit", "network", "training", "inference")
-"""Names of kinds, each a folder."""
 
 
 class Summary(Protocol):
@@ -61,6 +60,8 @@ class Kind(Generic[S, T]):
 
     Parameters
     ----------
+    name : str
+        What specs call it, ``kind = "..."``.
     keys : Keys
         Declarations of all keys of its specs.
     parse : callable
@@ -84,6 +85,7 @@ class Kind(Generic[S, T]):
         ``run_together(target, spec, cells)``: records of cells that are one batch on a device.
     """
 
+    name: str
     keys: Keys
     parse: Callable[[Table, str], S]
     run_cell: Callable[[S, Cell], Record]
@@ -96,6 +98,20 @@ class Kind(Generic[S, T]):
     run_together: Callable[[Target, S, Sequence[Cell]], list[Record]] | None = None
 
 
+@dataclass(frozen=True)
+class _Shipped:
+    """A kind of this folder, which is imported when it is asked for."""
+
+    name: str
+
+
+KINDS = Registry[Kind[Any, Any] | _Shipped]("kind of sweep", "moestat.kinds")
+"""Kinds by name; `register` takes a `Kind` of your own."""
+
+for _name in ("fit", "network", "training", "inference"):
+    KINDS.register(_Shipped(_name))
+
+
 def kind_of(name: str) -> Kind[Any, Any]:
     """The kind of sweep called `name`, a name in `KINDS`.
 
@@ -104,4 +120,7 @@ def kind_of(name: str) -> Kind[Any, Any]:
     >>> kind_of("fit").sizes
     ('screen', 'single', 'double')
     """
+    kind = KINDS[name]
+    if isinstance(kind, Kind):
+        return kind
     return import_module(f"moestat.sweep.kinds.{name}.kind").KIND

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from moestat.networks import Network, NormalisedGradientDescent, PatchLaw, evaluate, train
 from moestat.sweep import SweepError, create_store, open_store, parse_spec, plan_cells, run_cell
 from moestat.sweep.cli import app
-from moestat.sweep.kinds.network.analysis import summarise_networks
+from moestat.sweep.kinds.network.kind import METRICS
 from moestat.sweep.store.export import export
 
 SPEC = """
@@ -190,7 +190,7 @@ def _settled(store):
 
 def test_summaries_are_means_deviations_and_quantiles(folder):
     with open_store(folder / "s.sqlite") as store:
-        summaries = summarise_networks(store)
+        summaries = METRICS.summarise(store)
         records = [r for r in store.records() if r.curve == "MLP" and r.n == 5]
     accuracies = [record.losses["test_accuracy"] for record in records]
     place = summaries[0].metrics["test_accuracy"][5]

@@ -13,6 +13,7 @@ from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.kinds.kind import Kind
 
 KIND = Kind[Spec, CurveSummary](
+    name="fit",
     keys=KEYS,
     parse=parse_fits,
     run_cell=run_fit,

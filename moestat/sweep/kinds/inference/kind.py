@@ -11,6 +11,7 @@ from moestat.sweep.kinds.runs.cell import measured
 from moestat.sweep.kinds.runs.pages import page_writer
 
 KIND = Kind[InferenceSpec, InferenceSummary](
+    name="inference",
     keys=KEYS,
     parse=parse_inference,
     run_cell=measured(measure_trial),

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import math
+
 from moestat.sweep.kinds.kind import Kind
-from moestat.sweep.kinds.network.analysis import NetworkSummary, summarise_networks
 from moestat.sweep.kinds.network.cell import measure_network
-from moestat.sweep.kinds.network.display import draw_networks, network_page, networks_table
 from moestat.sweep.kinds.network.spec import KEYS, NetworkSpec, parse_networks
 from moestat.sweep.kinds.runs.cell import measured
 from moestat.sweep.kinds.runs.pages import page_writer
+from moestat.sweep.kinds.runs.places import Metrics, PlacesSummary
 
-KIND = Kind[NetworkSpec, NetworkSummary](
+METRICS = Metrics(
+    words={
+        "test_accuracy": "test accuracy",
+        "entropy": "dispatch entropy",
+        "specialist_share": "share routed to a specialist",
+        "experts_in_use": "experts in use",
+        "train_accuracy": "training accuracy",
+        "test_loss": "test loss",
+    },
+    shown=("test_accuracy", "entropy"),
+    limits={"test_accuracy": (0.0, 1.0), "entropy": (0.0, math.inf)},
+    cut=", cut where an accuracy would be above 1 or an entropy below 0",
+    note="; accuracy and entropy are those of a test sample, routed without noise",
+)
+
+KIND = Kind[NetworkSpec, PlacesSummary](
+    name="network",
     keys=KEYS,
     parse=parse_networks,
     run_cell=measured(measure_network),
-    summarise=summarise_networks,
-    table=networks_table,
-    draw=draw_networks,
-    page=network_page,
-    write_report=page_writer(summarise_networks, draw_networks, network_page),
+    summarise=METRICS.summarise,
+    table=METRICS.table,
+    draw=METRICS.draw,
+    page=METRICS.page,
+    write_report=page_writer(METRICS.summarise, METRICS.draw, METRICS.page),
 )

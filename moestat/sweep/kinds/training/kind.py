@@ -11,6 +11,7 @@ from moestat.sweep.kinds.training.display import draw_trainings, training_page, 
 from moestat.sweep.kinds.training.spec import KEYS, TrainingSpec, parse_trainings
 
 KIND = Kind[TrainingSpec, TrainingSummary](
+    name="training",
     keys=KEYS,
     parse=parse_trainings,
     run_cell=measured(measure_training),

@@ -1,0 +1,119 @@
+"""A kind of sweep from one function of fields and random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.sweep.kinds.kind import Kind
+from moestat.sweep.kinds.runs.cell import measured
+from moestat.sweep.kinds.runs.pages import page_writer
+from moestat.sweep.kinds.runs.places import Metrics, PlacesSummary
+from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
+from moestat.sweep.spec.identity import digest, seed_from
+from moestat.sweep.spec.keys import Key
+from moestat.sweep.spec.plan import Cell
+
+__all__ = ["kind_of_numbers"]
+
+Fields = Mapping[str, Any]
+Measure = Callable[[Fields, np.random.Generator, np.random.Generator], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class NumbersSpec(RunsSpec[dict[str, Any]]):
+    """A sweep whose cells are fields and random numbers; see `RunsSpec`."""
+
+    keys: tuple[Key, ...] = ()
+
+    def made(self, fields: Fields) -> dict[str, Any]:
+        """The fields, defaults filled in."""
+        for key in self.keys:
+            if key.required and key.name not in fields:
+                raise ValueError(f"{key.name} is missing")
+        made = {key.name: fields.get(key.name, key.default) for key in self.keys}
+        for key in self.keys:
+            if key.choices and made[key.name] not in key.choices:
+                known = ", ".join(map(repr, key.choices))
+                raise ValueError(f"{key.name} must be one of {known}, got {made[key.name]!r}")
+        return made
+
+    def bytes_of(self, run: Fields) -> float:
+        """Nothing is known."""
+        return 0.0
+
+    def stamped(self, run: Fields, fields: Fields, replicate: int) -> tuple[int, int, str]:
+        """Curves share the seed of the data at a place, and replicates the other one."""
+        data = {self.axis: run[self.axis]}
+        return (
+            seed_from("data", self.seed, data, replicate),
+            seed_from("fit", self.seed, replicate),
+            digest([self.kind, self.seed, dict(run), replicate]),
+        )
+
+
+def kind_of_numbers(
+    name: str,
+    what: str,
+    keys: Sequence[Key],
+    measure: Measure,
+    metrics: Metrics,
+) -> Kind[NumbersSpec, PlacesSummary]:
+    """A kind of sweep whose cells are named numbers; `moestat.sweep.KINDS` registers it.
+
+    Parameters
+    ----------
+    name : str
+        What specs call it, ``kind = "..."``.
+    what : str
+        What a cell is, in words: for the page of keys.
+    keys : sequence of Key
+        Declarations of its fields; one of them, a number, is on the x-axis of a spec.
+    measure : callable
+        ``measure(fields, data_rng, rng)``: numbers by name, those of `metrics` at least.  What it
+        raises fails the cell.  Cells of one place and replicate have equal `data_rng`, whatever
+        their curve, so that curves are compared on the same data.
+    metrics : Metrics
+        What the numbers are called, and which of them are shown.
+
+    Returns
+    -------
+    Kind
+        The kind: plans, stores, executors, resumption, tables, figures and pages as for all.
+
+    Examples
+    --------
+    >>> keys = [Key("n", "integer", "Rows.", True, 1, 10_000)]
+    >>> def measure(fields, data_rng, rng):
+    ...     return {"error": float(data_rng.normal(size=fields["n"]).mean() ** 2)}
+    >>> metrics = Metrics({"error": "squared error"}, shown=("error",))
+    >>> kind_of_numbers("mean", "a mean", keys, measure, metrics).name
+    'mean'
+    """
+
+    def parse(top: Any, text: str) -> NumbersSpec:
+        def build(*head: Any) -> NumbersSpec:
+            return NumbersSpec(*head, kind=name, keys=tuple(keys))
+
+        return parse_runs(top, text, keys, build)
+
+    def of_cell(spec: NumbersSpec, cell: Cell) -> dict[str, Any]:
+        fields = spec.run(spec.curve(cell.curve), cell.n)
+        seeds = cell.data_seed, cell.fit_seed
+        found = dict(measure(fields, *(np.random.default_rng(seed) for seed in seeds)))
+        return {"loss": found[metrics.shown[0]], "losses": found}
+
+    return Kind(
+        name=name,
+        keys=keys_of(what, keys),
+        parse=parse,
+        run_cell=measured(of_cell),
+        summarise=metrics.summarise,
+        table=metrics.table,
+        draw=metrics.draw,
+        page=metrics.page,
+        write_report=page_writer(metrics.summarise, metrics.draw, metrics.page),
+    )
