@@ -167,7 +167,11 @@ STARTS = [{"truth": 1, "noise": 0.2}, {"truth": 2, "noise": 0.1}]
 FAR = {"truth": 3, "noise": 0.1}
 SHARED = {"measure": 8, "noise": [0.1, 1.0]}
 APART = {"truth": 4, "noise": [0.1, 1.0]}
-COST = "d = 8, N* = 8, N = 9: about a quarter of an hour on two cores, most of it the largest n."
+COST = (
+    "d = 8, N* = 8, N = 9: about a quarter of an hour on two cores, most of it the largest n.\n"
+    "No theorem line is drawn: Theorems 1 and 3, which have -1/2, are vacuous as printed\n"
+    "(figures/theory_claims.md)."
+)
 
 
 def figure1_curves(kind: str) -> list[tuple[str, dict]]:
