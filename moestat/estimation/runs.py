@@ -81,12 +81,13 @@ def some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
     if standing:
         return problem.replace_data(standing[-1])
     units = data.units
-    count, weight = max(1, most * units.size // data.size), np.zeros(units.size)
+    count = max(1, most * units.size // data.size)
     if np.ptp(units) == 0.0:
-        weight[rng.choice(units.size, count, replace=False)] = 1.0
-    else:
-        np.add.at(weight, rng.choice(units.size, count, p=units / units.sum()), 1.0)
-    return problem.replace_data(data.reweighted(weight))
+        drawn = np.sort(rng.choice(units.size, count, replace=False))
+        return problem.replace_data(data.taken(drawn, np.ones(count)))
+    chosen = rng.choice(units.size, count, p=units / units.sum())
+    drawn, times = np.unique(chosen, return_counts=True)
+    return problem.replace_data(data.taken(drawn, times.astype(np.float64)))
 
 
 def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[Ended]:

@@ -77,13 +77,17 @@ class Sample:
 
     def reweighted(self, units: FloatArray) -> Sample:
         """The rows with other weights of rows, or of groups of rows; those of weight 0 are left."""
-        used = units > 0.0
-        at, begin = np.flatnonzero(used[self.owner]), None
+        used = np.flatnonzero(units > 0.0)
+        return self.taken(used, units[used])
+
+    def taken(self, used: IntArray, weight: FloatArray) -> Sample:
+        """Some rows, or groups of rows, in increasing order, with these weights."""
+        at, begin = used, None
         if self.begin is not None:
             sizes = np.bincount(self.owner)[used]
-            begin = np.cumsum(sizes) - sizes
-        X = np.ascontiguousarray(self.X[:, at])
-        return Sample(X, self.y[at], units[self.owner[at]], begin=begin)
+            at = np.flatnonzero(np.isin(self.owner, used))
+            begin, weight = np.cumsum(sizes) - sizes, np.repeat(weight, sizes)
+        return Sample(np.ascontiguousarray(self.X[:, at]), self.y[at], weight, begin=begin)
 
     @property
     def gram(self) -> FloatArray:
