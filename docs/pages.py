@@ -205,6 +205,8 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "The number of experts": (
         "select",
         "stepwise",
+        "lasso_path",
+        "estimation.inference.lasso.LassoPath",
         "estimation.inference.selection.Selection",
         "bootstrap_lrt",
         "estimation.inference.order.OrderTest",

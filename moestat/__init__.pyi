@@ -11,6 +11,7 @@ from .estimation.formula import fit_formula as fit_formula
 from .estimation.inference.bootstrap import bootstrap as bootstrap
 from .estimation.inference.dendrogram import dendrogram as dendrogram
 from .estimation.inference.em_test import em_test as em_test
+from .estimation.inference.lasso import lasso_path as lasso_path
 from .estimation.inference.nested import lr_test as lr_test, score_test as score_test
 from .estimation.inference.order import bootstrap_lrt as bootstrap_lrt
 from .estimation.inference.profile import profile as profile

@@ -83,7 +83,7 @@ SOLVERS = [
     {"needs", "groups", "metric", "spring", "squares"},
     {"sample"},
     {"problem"},
-    {"penalised"},
+    {"penalised", "proximal"},
     {"driver", "collapse", "trust_region", "targets"},
     {"certificate", "line_search"},
     {"solution", "bfgs"},

@@ -113,10 +113,33 @@ def fit_formula(
     >>> result.predict({"age": [30.0], "region": ["S"]}).round().tolist()
     [23.0]
     """
+    check_options(options, fit_formula, fit)
+    how = weights, offset, groups, missing, scope
+    made, y, given, own = read_formula(formula, data, family, *how, options)
+    result = fit(family, made, y, n_experts=n_experts, **given)
+    assert result.data is not None
+    return replace(result, data=replace(result.data, **own))
+
+
+def read_formula(
+    formula: str,
+    data: Any,
+    family: Any,
+    weights: str | None,
+    offset: str | None,
+    groups: str | None,
+    missing: str,
+    scope: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> tuple[Any, Any, dict[str, Any], dict[str, Any]]:
+    """Inputs, response and further arguments of `moestat.fit`, and what its data have besides.
+
+    Arguments are as of `fit_formula`.
+    """
+    options = dict(options)
     for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
         if name in options:
             raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")
-    check_options(options, fit_formula, fit)
     if not (isinstance(family, str) or is_mapping(family) or is_sequence(family)):
         raise ValueError(
             'family must be the name of a likelihood such as "gaussian", got'
@@ -152,22 +175,17 @@ def fit_formula(
     assert made.features is not None
     if len(designs) > 2:
         options["offset"] = made.features.index(_offset_name(designs))
-    result = fit(
-        family,
-        made,
-        (response_columns if several else response_column)(read.response, table, scope),
-        n_experts=n_experts,
-        sample_weight=weight,
-        groups=None if groups is None else table[groups],
-        expert_inputs=[made.features.index(name) for name in designs[0].columns],
-        gate_inputs=[made.features.index(name) for name in designs[1].columns],
-        **options,
-    )
-    assert result.data is not None
+    options |= {
+        "sample_weight": weight,
+        "groups": None if groups is None else table[groups],
+        "expert_inputs": [made.features.index(name) for name in designs[0].columns],
+        "gate_inputs": [made.features.index(name) for name in designs[1].columns],
+    }
+    responses = response_columns if several else response_column
     own: dict[str, Any] = {"columns": inputs.plain_columns(table)}
     if kept is not None:
         own |= {"kept": np.flatnonzero(kept), "dropped": kept.size - int(kept.sum())}
-    return replace(result, data=replace(result.data, **own))
+    return made, responses(read.response, table, scope), options, own
 
 
 def _scope_of_caller() -> Mapping[str, Any]:

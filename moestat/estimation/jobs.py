@@ -46,6 +46,7 @@ __all__ = [
     "FitJob",
     "begin",
     "check_response",
+    "checked_problem",
     "checked_starts",
     "default_solver",
     "end_fits",
@@ -56,7 +57,7 @@ _SQUARES, _ROWS = 48, 6
 """Matrices of all parameters, and copies of the data, at the peak of a fit, as measured."""
 
 
-def _checked_problem(job: FitJob, whole: bool = False) -> Problem:
+def checked_problem(job: FitJob, whole: bool = False) -> Problem:
     """Data as the loops read it, after every check that does not depend on the solver."""
     family, read = job.family, job.data is not None
     design = job.X.T if read else as_design(job.X, family.n_features)
@@ -355,7 +356,7 @@ def begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
             f" module makes of a name, got {short(solver)}"
         )
     solver.needs.check(solver.name, family)
-    problem = _checked_problem(job, target.whole)
+    problem = checked_problem(job, target.whole)
     P, (d, n) = family.n_params, problem.data.X.shape
     check_room(
         8.0 * (_SQUARES * P**2 + _ROWS * n * (d + 2)),

@@ -112,6 +112,9 @@ def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
     return found
 
 
+_ZERO = "0 by the penalty"
+
+
 def _statuses(result: Any) -> list[str]:
     """What keeps each parameter (P,) from being estimated with an error, in words."""
     family, errors = result.family, result._errors
@@ -122,6 +125,7 @@ def _statuses(result: Any) -> list[str]:
     found[~np.isfinite(errors)] = "not identified"
     found[~np.isfinite(errors) & result._at_infinity] = "no finite value"
     found[~result.free] = "on a bound"
+    found[list(getattr(result.prior, "zeros", ()))] = _ZERO
     found[lower == upper] = "fixed: sets the scale"
     found[family.lower == family.upper] = "fixed"
     found[np.concatenate([np.empty(0, dtype=np.int64), *references])] = "reference"
@@ -166,7 +170,7 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
             rows.append(
                 Row((_heading(result, members[0].term, weights, bool(pinned)),), heading=True)
             )
-            rows += [Row(_cells(each)) for each in members]
+            rows += [Row(_cells(each)) for each in members if each.status != _ZERO]
     return Summary(title, _facts(result), head, tuple(rows), _notes(result), tuple(found))
 
 
@@ -298,6 +302,17 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
     return tuple(facts)
 
 
+def _sparse_notes(result: Any) -> list[str]:
+    """What a sparse fit leaves out."""
+    zeros = len(getattr(result.prior, "zeros", ()))
+    if not zeros:
+        return []
+    return [
+        f"{zeros} coefficients are 0 by the penalty and not shown. Errors and p-values of the"
+        " others do not know that the data chose them, and shrunk them"
+    ]
+
+
 def _notes(result: Any) -> tuple[str, ...]:
     """Sentences below the tables."""
     said = tuple(filter(None, (*result.notes, result.identified.why, result._order_doubt)))
@@ -307,6 +322,7 @@ def _notes(result: Any) -> tuple[str, ...]:
             " the likelihood. The log-likelihood is that of the data at the mode; AIC and BIC count"
             " effective parameters and are no comparison with unpenalised fits. "
             + _MODE_ERRORS.get(result.cov_type, "Errors are of the mode over repeated samples"),
+            *_sparse_notes(result),
             *said,
         )
     return tuple(f"Note: {note}." for note in said)

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.solvers.problem import Evaluation, Problem, Request, Run, ValueGradient
+from moestat.model.family import Family
+from moestat.solvers.problem import Evaluation, Problem, Request, Run, Sample, ValueGradient
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,17 @@ class PenalisedProblem(Problem):
         theta = request.theta
         own = self.penalty
         return _added(found, own.value(theta), own.gradient(theta), own.hessian(theta))
+
+    def prior_of(self, theta: FloatArray) -> float:
+        """The penalty of parameters (P,)."""
+        return self.penalty.value(theta)
+
+    def restricted(self, family: Family, data: Sample, places: IntArray) -> Problem:
+        """The problem of a family whose parameters are those at some places, and of its data."""
+        own = self.penalty
+        quadratic = own.quadratic[np.ix_(places, places)]
+        own = replace(own, quadratic=quadratic, logs=np.searchsorted(places, own.logs))
+        return PenalisedProblem(family, data, penalty=own)
 
 
 @dataclass

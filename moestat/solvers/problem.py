@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.records import NO_SUMS, Data, Sums
 from moestat.model.constraints import along, averaged
 from moestat.model.family import Family
@@ -192,6 +192,14 @@ class Problem:
     def replace_data(self, data: Sample) -> Self:
         """The same problem with other data."""
         return replace(self.restart(), data=data)
+
+    def prior_of(self, theta: FloatArray) -> float:
+        """Minus the log prior density of parameters (P,), 0 without one."""
+        return 0.0
+
+    def restricted(self, family: Family, data: Sample, places: IntArray) -> Problem:
+        """The problem of a family whose parameters are those at some places, and of its data."""
+        return Problem(family, data)
 
     def detail(self) -> list[tuple[int, Sample]]:
         """Levels of the data, with their numbers, that show more than the start has seen."""

@@ -27,7 +27,16 @@ from moestat.estimation.searching import GrownStarts, search_of
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
 
-__all__ = ["CRITERIA", "Selection", "classification_entropy", "select"]
+__all__ = [
+    "CRITERIA",
+    "SOLVING",
+    "Selection",
+    "classification_entropy",
+    "fold_labels",
+    "log_density_of",
+    "rows_of",
+    "select",
+]
 
 CRITERIA = ("aic", "bic", "hq", "icl", "cv")
 """Akaike, Schwarz, Hannan and Quinn, integrated completed likelihood, cross-validation."""
@@ -38,7 +47,7 @@ _GROWN, _SEARCHES = 6, 2
 _READING = ("groups", "classes", "missing")
 """Arguments of `moestat.fit` that say how data are read."""
 
-_SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "compress", "prior")
+SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "compress", "prior")
 """Those that do not say what the model is."""
 
 
@@ -292,7 +301,7 @@ def select(
         raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {short(criterion)}")
     parts = 5 if folds is None and criterion == "cv" else folds
     generator = as_generator(rng)
-    solving = {name: options.pop(name) for name in list(options) if name in _SOLVING}
+    solving = {name: options.pop(name) for name in list(options) if name in SOLVING}
     formulas = _formulas_of(X)
     prior = solving.get("prior")
     priors = list(prior) if isinstance(prior, list | tuple) else [prior]
@@ -325,7 +334,7 @@ def select(
                 result = made(way, before, size, own)
                 check_likelihood("select", result.family)
                 if parts is not None and labels is None:
-                    labels = _labels(result.rows, parts, generator)
+                    labels = fold_labels(result.rows, parts, generator)
                 cv = np.nan if labels is None else _held_out(result, labels, own, way)
                 entries.append(_entries(result, size, cv))
                 results[key] = result
@@ -396,7 +405,7 @@ def _by_data(
     return fit_data(model.with_experts(size), read, rng=rng, by_weight=by_name, **solving)
 
 
-def _labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
+def fold_labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
     """The fold (n,) of each row; rows of a group are in one."""
     owner = np.arange(len(rows.y)) if rows.groups is None else Grouping(rows.groups).index
     return _folds(int(owner.max()) + 1, parts, rng)[owner]
@@ -416,24 +425,26 @@ def _held_out(
 
     Columns that a formula's transforms have learnt are those of all rows.
     """
-    total = count = 0.0
+    total = 0.0
     model, data = result.family, result.rows
-    groups = data.groups
     for fold in np.unique(labels):
         LOG.info("%d experts, fold %d of %d", model.n_experts, fold + 1, labels.max() + 1)
-        held = labels == fold
-        seen = read_data(
-            model,
-            data.X[~held],
-            data.y[~held],
-            data.weight[~held],
-            {},
-            groups=None if groups is None else groups[~held],
-        )
-        fitted = fit_data(*seen, rng=rng, **solving)
-        X, own = np.ascontiguousarray(data.X[held].T), None if groups is None else groups[held]
-        response = model.likelihood.encode(data.y[held], model.n_classes)
-        rows = arranged(X, response, data.weight[held], own)
-        total += float(Problem(model, rows).rowwise(fitted.theta)[2] @ rows.weight)
-        count += float(data.weight[held].sum())
-    return total / count
+        fitted = fit_data(*rows_of(model, data, labels != fold), rng=rng, **solving)
+        total += log_density_of(model, data, labels == fold, fitted.theta)
+    return total / float(data.weight.sum())
+
+
+def rows_of(model: Family, data: Data, which: np.ndarray) -> tuple[Family, Data]:
+    """The model and the data of the rows (n,) that are marked."""
+    groups = None if data.groups is None else data.groups[which]
+    at = data.X[which], data.y[which], data.weight[which]
+    return read_data(model, *at, {}, groups=groups)
+
+
+def log_density_of(model: Family, data: Data, which: np.ndarray, theta: FloatArray) -> float:
+    """The log-density of the rows (n,) that are marked, at parameters (P,)."""
+    X = np.ascontiguousarray(data.X[which].T)
+    response = model.likelihood.encode(data.y[which], model.n_classes)
+    groups = None if data.groups is None else data.groups[which]
+    rows = arranged(X, response, data.weight[which], groups)
+    return float(Problem(model, rows).rowwise(theta)[2] @ rows.weight)

@@ -1,0 +1,395 @@
+"""Sparse fits over a path of penalties: which inputs gate and experts need, of many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moestat.base.door import door, doors
+from moestat.base.figures import new_axes
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_generator, as_numbers, positive_int, real_in, short
+from moestat.estimation.data import Data, check_options, read_data
+from moestat.estimation.fitting import fit
+from moestat.estimation.formula import fit_formula, read_formula
+from moestat.estimation.inference.selection import SOLVING, fold_labels, log_density_of, rows_of
+from moestat.estimation.inference.sparse import SparseData
+from moestat.estimation.naming import parameter_names
+from moestat.estimation.progress import LOG, reported
+from moestat.estimation.results import MoEResults
+from moestat.model.family import Family
+from moestat.solvers.driver import ONE_THREAD
+from moestat.solvers.proximal import Stationary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LassoPath", "lasso_path"]
+
+_CRITERIA = ("aic", "bic", "cv")
+
+_TOGETHER = ("coefficients", "experts", "inputs")
+
+_SMALLEST = 0.01, 0.05
+"""Smallest penalty over the largest one, with more and with fewer rows than parameters."""
+
+_NAMED = 12
+"""Coefficients in the legend of a picture."""
+
+_WHOLE = ("df", "nonzero", "inputs", "certified")
+
+
+@doors
+@dataclass(frozen=True, repr=False)
+class LassoPath:
+    """Sparse fits from the largest penalty, at which all slopes are 0, downwards.
+
+    Parameters
+    ----------
+    table : mapping of str to ndarray
+        Columns by name, one entry per penalty: ``penalty``, ``llf``, ``df``, ``aic``, ``bic``,
+        ``cv`` (mean log-density of held-out rows, NaN without folds), ``nonzero`` penalised
+        coefficients, ``inputs`` with any, ``residual`` (largest violation of the conditions of
+        Karush, Kuhn and Tucker, in the units of the penalty) and ``certified``.
+    theta : ndarray of shape (m, P)
+        Parameters in the units of the data.
+    param_names : list of str
+        What they are called.
+    criterion : str
+        The one that chooses.
+    """
+
+    table: dict[str, FloatArray] = field(repr=False)
+    theta: FloatArray = field(repr=False)
+    param_names: list[str] = field(repr=False)
+    criterion: str
+    _ends: tuple[Stationary, ...] = field(repr=False)
+    _sparse: SparseData = field(repr=False)
+
+    @property
+    def penalties(self) -> FloatArray:
+        """The penalties (m,), descending."""
+        return self.table["penalty"]
+
+    def chosen(self, criterion: str | None = None) -> int:
+        """The place on the path that a criterion chooses, of certified fits where there are any."""
+        name = criterion or self.criterion
+        if name not in _CRITERIA:
+            raise ValueError(f"criterion must be one of {', '.join(_CRITERIA)}, got {short(name)}")
+        column = self.table[name]
+        if not np.any(np.isfinite(column)):
+            raise ValueError(f"criterion {name!r} was not computed; pass folds=5 to lasso_path")
+        sound = (self.table["certified"] > 0.0) & np.isfinite(column)
+        column = np.where(sound, column, np.nan) if sound.any() else column
+        return int(np.nanargmax(column) if name == "cv" else np.nanargmin(column))
+
+    def best(self, criterion: str | None = None) -> MoEResults:
+        """The fit that a criterion chooses, see `at`."""
+        return self.at(self.chosen(criterion))
+
+    def at(self, place: int) -> MoEResults:
+        """The fit at a place on the path, from 0.
+
+        Coefficients that are 0 are taken as known, and left out of the summary.  Standard errors
+        are of the curvature in the others; they do not know that these were chosen and shrunk.
+        """
+        if not -len(self._ends) <= place < len(self._ends):
+            raise ValueError(f"place must be on the path of {len(self._ends)} fits, got {place}")
+        return self._sparse.result(self._ends[place], float(self.penalties[place]))
+
+    def selected(self, criterion: str | None = None) -> list[str]:
+        """Names of the penalised coefficients that are not 0 where a criterion chooses."""
+        chosen = self._sparse.penalised & (self.theta[self.chosen(criterion)] != 0.0)
+        return [self.param_names[j] for j in np.flatnonzero(chosen)]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a data frame, one row per penalty."""
+        import pandas as pd
+
+        return pd.DataFrame(self.table)
+
+    @property
+    def coefficients(self) -> pd.DataFrame:
+        """Penalised coefficients in the units of the data, one row per penalty."""
+        import pandas as pd
+
+        own = np.flatnonzero(self._sparse.penalised)
+        index = pd.Index(self.penalties, name="penalty")
+        return pd.DataFrame(self.theta[:, own], index, [self.param_names[j] for j in own])
+
+    def __repr__(self) -> str:
+        place = self.chosen()
+        return (
+            f"<LassoPath: {self.criterion} chooses penalty {self.penalties[place]:.4g}, place"
+            f" {place} of {len(self._ends)}, with {self.table['nonzero'][place]:.0f} coefficients"
+            f" of {self.table['inputs'][place]:.0f} inputs>"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p><pre>{escape(str(self))}</pre>"
+
+    def __str__(self) -> str:
+        shown = [name for name in self.table if np.any(np.isfinite(self.table[name]))]
+        width = {name: 10 if name in _WHOLE else 9 for name in shown}
+        width |= {"nonzero": 8, "inputs": 7, "df": 5}
+        lines = ["".join(f"{name:>{width[name]}s}" for name in shown)]
+        for i in range(len(self._ends)):
+            cells = [_cell(name, self.table[name][i], width[name]) for name in shown]
+            lines.append("".join(cells) + " *" * (i == self.chosen()))
+        return "\n".join([*lines, f"* chosen by {self.criterion}"])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Coefficients, in standardised coordinates, against the penalty.
+
+        Names are of the largest ones where the criterion chooses, at the dashed line.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
+        if ax is None:
+            ax = new_axes()
+        inner, place = np.array([end.theta for end in self._ends]), self.chosen()
+        own = np.flatnonzero(self._sparse.penalised & np.any(inner != 0.0, axis=0))
+        largest = own[np.argsort(-np.abs(inner[place, own]))][:_NAMED]
+        for j in own:
+            named = j in largest and inner[place, j] != 0.0
+            style = {"linestyle": ":" if self._sparse.in_gate[j] else "-"}
+            label = self.param_names[j] if named else None
+            width = 1.6 if named else 0.7
+            ax.plot(self.penalties, inner[:, j], label=label, linewidth=width, **style)
+        ax.axvline(self.penalties[place], color="0.4", linestyle="--", linewidth=0.8)
+        ax.set_xscale("log")
+        ax.invert_xaxis()
+        ax.set_xlabel("penalty per row")
+        ax.set_ylabel("standardised coefficient (of the gate: dotted)")
+        if np.any(inner[place, own] != 0.0):
+            ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+        return ax
+
+
+def _cell(name: str, value: float, width: int) -> str:
+    if name in _WHOLE:
+        return f"{value:{width}.0f}"
+    return f"{value:{width}.1e}" if name == "residual" else f"{value:{width}.4g}"
+
+
+@door()
+def lasso_path(
+    family: Family | str | Mapping[str, Any] | Sequence[Any],
+    X: Any,
+    y: Any = None,
+    *,
+    l1_ratio: float = 1.0,
+    together: str = "coefficients",
+    gate_factor: float = 1.0,
+    variance: float | None = 3.0,
+    penalties: Any = None,
+    n_penalties: int = 40,
+    smallest: float | None = None,
+    criterion: str = "bic",
+    folds: int | None = None,
+    sample_weight: Any = None,
+    data: Any = None,
+    rng: Any = None,
+    verbose: bool = False,
+    **options: Any,
+) -> LassoPath:
+    """Lasso and elastic-net paths of a mixture of experts, also with more inputs than rows.
+
+    Slopes of gate and experts are penalised; intercepts, scales and what else there is are not.
+
+    Parameters
+    ----------
+    family, X, y, sample_weight
+        As in `moestat.fit`.  X may be a formula, of columns of `data`: then y is left out.
+    l1_ratio : float
+        Share of norms in the penalty, from 0 (ridge) to 1 (lasso).
+    together : {"coefficients", "experts", "inputs"}
+        What is 0 together: each coefficient by itself; those of an input in all experts (and all
+        classes), and those in the gate; all those of an input.
+    gate_factor : float
+        Factor of the gate's norms; 0 leaves its slopes without penalty.
+    variance : float or None
+        Degrees of freedom of the law of variances of normal experts, as of `moestat.Prior`; with
+        None an expert may shrink onto a few rows, which the penalty does not hinder.
+    penalties : array_like of shape (m,), optional
+        Penalties per row; by default `n_penalties` from the largest that has an effect.
+    n_penalties : int
+        Their number.
+    smallest : float, optional
+        The smallest one over the largest; .01, and .05 with fewer rows than parameters.
+    criterion : {"bic", "aic", "cv"}
+        What chooses among the fits.
+    folds : int, optional
+        Folds of cross-validation over rows, or groups; 5 where it is the criterion, else none.
+    data : table, optional
+        Columns of a formula.
+    rng : numpy.random.Generator, int or None
+        Source of starts and folds.
+    verbose : bool
+        Whether to say on standard error how far it is.
+    **options
+        ``n_experts`` and further arguments of `moestat.family`; ``groups``, ``classes`` and
+        ``missing`` as in `moestat.fit`; ``weights`` and ``offset`` of a formula.
+
+    Returns
+    -------
+    LassoPath
+        ``best()`` is the fit that the criterion chooses, ``selected()`` what is in it, ``plot()``
+        the path.
+
+    Raises
+    ------
+    ValueError
+        If the likelihood jumps or is none, or gate or experts are not linear in the inputs; as
+        `moestat.fit` for data that cannot be read.
+
+    Notes
+    -----
+    A fit minimises, per row, ``-log L / n + penalty * sum_g w_g (r |u_g| + (1 - r) |u_g|^2 / (2
+    sqrt(m_g)))`` with r the `l1_ratio`, the coefficients u_g of a group (m_g of them), and ``w_g =
+    sqrt(m_g)`` (Yuan and Lin 2006).  Coefficients are those of inputs in
+    standard deviations: the path does not depend on units.  Slopes of a softmax gate are those
+    of all experts, so that none is the reference; of classes they are contrasts to the last one.
+    This is the penalised likelihood of Khalili and Chen (2007) and Khalili (2010) with the
+    lasso, without their factor of an expert's weight, as in Chamroukhi and Huynh (2019), and with
+    an expert's slopes in its own standard deviations, as in Staedler, Buehlmann and van de Geer
+    (2010): a deviation that shrinks costs what its slopes then are.
+
+    The log-likelihood is not concave: fits are stationary points, and ``residual`` says how well;
+    ``certified`` those with no negative curvature and no expert on the floor of its variance.  A
+    path begins with the best fit without slopes.  The inputs that BIC chooses are searched by
+    `moestat.fit` without penalty, the path is followed from what is found, too, up and down, and
+    the lower of two fits stays.  ``df`` counts coefficients that are not 0 (Zou, Hastie and
+    Tibshirani 2007), of a gate's input at most k - 1, and what is not penalised; with squares in
+    the penalty it is too large.
+
+    Interrupted (Ctrl-C), it raises `KeyboardInterrupt`.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 120))
+    >>> y = np.where(X[:, 0] > 0, 4.0 * X[:, 1], 4.0 - 4.0 * X[:, 2]) + 0.3 * rng.normal(size=100)
+    >>> path = moestat.lasso_path("gaussian", X, y, n_experts=2, n_penalties=10, rng=0)
+    >>> result = path.best()
+    >>> {"beta1[0,0]", "a[0,1]", "a[1,2]"} <= set(path.selected()), result.certificate.certified
+    (True, True)
+    """
+    how = _checked(l1_ratio, together, gate_factor, variance)
+    count = positive_int("n_penalties", n_penalties)
+    if criterion not in _CRITERIA:
+        raise ValueError(f"criterion must be one of {', '.join(_CRITERIA)}, got {short(criterion)}")
+    parts = 5 if folds is None and criterion == "cv" else folds
+    own, read = _read(family, X, y, data, sample_weight, options)
+    generator = as_generator(rng)
+    with reported("lasso_path", verbose) as report, ONE_THREAD:
+        made = SparseData(own, read, *how)
+        least = smallest if smallest is not None else _SMALLEST[int(made.is_wide)]
+        grid: Any = count, real_in("smallest", least, 1e-6, 1.0)
+        if penalties is not None:
+            grid = np.unique(as_numbers("penalties", penalties).ravel())[::-1]
+            if not grid.size or not 0.0 <= grid[-1] <= grid[0] < np.inf:
+                raise ValueError(f"penalties must be numbers from 0 on, got {short(penalties)}")
+        values, ends = made.path(grid, generator, report.count)
+        table = _table(made, values, ends)
+        if parts is not None:
+            labels = fold_labels(read, parts, generator)
+            table["cv"] = _held_out(made, how, values, labels, generator)
+    theta = np.array([made.outward(end.theta) for end in ends])
+    return LassoPath(table, theta, parameter_names(own, read), criterion, tuple(ends), made)
+
+
+_How = tuple[float, str, float, float | None]
+"""What `SparseData` takes besides the data."""
+
+
+def _checked(l1_ratio: Any, together: Any, gate_factor: Any, variance: Any) -> _How:
+    if together not in _TOGETHER:
+        raise ValueError(f"together must be one of {', '.join(_TOGETHER)}, got {short(together)}")
+    return (
+        real_in("l1_ratio", l1_ratio, 0.0, 1.0),
+        together,
+        real_in("gate_factor", gate_factor, 0.0, 1e6),
+        variance,
+    )
+
+
+def _read(
+    family: Any, X: Any, y: Any, data: Any, sample_weight: Any, options: Mapping[str, Any]
+) -> tuple[Family, Data]:
+    """The model and the data of the rows, by formula or as they stand."""
+    check_options(options, lasso_path, fit, fit_formula)
+    if solving := [name for name in SOLVING if name in options]:
+        raise ValueError(f"{', '.join(solving)}: for moestat.fit; a path has a solver of its own")
+    given, extra = dict(options), {}
+    if isinstance(X, str):
+        if data is None or y is not None or sample_weight is not None:
+            raise ValueError(f"data: {X!r} needs a table, data=, and no y or sample_weight besides")
+        given = {"n_experts": 2, **given}
+        words = [given.pop(name, None) for name in ("weights", "offset", "groups")]
+        where: tuple[str, Any] = given.pop("missing", "raise"), given.pop("scope", None)
+        columns = words[0], words[1], words[2]
+        X, y, given, extra = read_formula(X, data, family, *columns, *where, given)
+        sample_weight = given.pop("sample_weight")
+    elif data is not None:
+        raise ValueError(
+            "data: is for formulas, such as lasso_path('gaussian', 'y ~ .', data=data)"
+        )
+    reading = {n: given.pop(n) for n in ("groups", "classes", "missing") if n in given}
+    own, read = read_data(family, X, y, sample_weight, given, **reading)
+    return own, replace(read, **extra)
+
+
+def _table(
+    made: SparseData, penalties: FloatArray, ends: Sequence[Stationary]
+) -> dict[str, FloatArray]:
+    """Columns of a path."""
+    llf = np.array([made.log_likelihood(end) for end in ends])
+    df = np.array([made.degrees(end.theta) for end in ends], dtype=np.float64)
+    inputs = [len(made.sparse.inputs_of((end.theta != 0.0) & made.penalised)) for end in ends]
+    sound = [made.is_certified(*pair) for pair in zip(ends, penalties, strict=True)]
+    return {
+        "penalty": penalties,
+        "llf": llf,
+        "df": df,
+        "aic": 2.0 * df - 2.0 * llf,
+        "bic": np.log(made.rows) * df - 2.0 * llf,
+        "cv": np.full(llf.size, np.nan),
+        "nonzero": np.array([made.count(end.theta) for end in ends], dtype=np.float64),
+        "inputs": np.array(inputs, dtype=np.float64),
+        "residual": np.array([end.residual for end in ends]),
+        "certified": np.array(sound, dtype=np.float64),
+    }
+
+
+def _held_out(
+    made: SparseData,
+    how: _How,
+    penalties: FloatArray,
+    labels: Any,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Mean log-density (m,) of rows that paths over the others have not seen."""
+    total = np.zeros(penalties.size)
+    for fold in np.unique(labels):
+        LOG.info("fold %d of %d", fold + 1, labels.max() + 1)
+        own, seen = rows_of(made.own, made.read, labels != fold)
+        part = SparseData(own, seen, *how)
+        _, ends = part.path(penalties, rng)
+        total += [
+            log_density_of(own, made.read, labels == fold, part.outward(end.theta)) for end in ends
+        ]
+    return total / float(made.read.weight.sum())

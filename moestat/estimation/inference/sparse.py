@@ -1,0 +1,439 @@
+"""A data set whose slopes are penalised, and its fits along a path of penalties."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.memory import check_room
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.warnings import MoEWarning
+from moestat.estimation.data import Data
+from moestat.estimation.fitting import fit_data
+from moestat.estimation.groups import check_groups, grouped
+from moestat.estimation.jobs import FitJob, checked_problem
+from moestat.estimation.priors import Prior, data_units
+from moestat.estimation.progress import LOG
+from moestat.estimation.results import MoEResults
+from moestat.estimation.standardise import standardise
+from moestat.model.constraints import Constraint
+from moestat.model.family import Family
+from moestat.solvers import Certificate, Solution
+from moestat.solvers.certificate import spectrum
+from moestat.solvers.penalised import PenalisedProblem, Penalty
+from moestat.solvers.problem import Objective, Request
+from moestat.solvers.proximal import Groups, SparseProblem, Stationary, slopes_of
+
+__all__ = ["Lasso", "SparseData"]
+
+_STATIONARY = 1e-6
+"""Violation of the conditions of a minimum, in units of the penalty, that is as good as none."""
+
+_FLOOR = 1e-6
+"""Least variance of an atom, in variances of y, where inputs are as many as rows."""
+
+_CHOSEN, _ADDED, _FOLLOWED, _GAIN = 6, 3, 3, 1e-2
+"""Sets of inputs of a path that are searched, inputs that each search adds, best searches whose
+paths are followed, and the gain in BIC that calls for more."""
+
+_ALL_ZERO = 1e9
+"""A penalty that no coefficient is worth."""
+
+_MATRICES = 12
+"""Matrices of all parameters that a path holds at its peak."""
+
+
+@dataclass(frozen=True, repr=False)
+class Lasso:
+    """The penalty of a sparse fit, in the place of a `moestat.Prior`.
+
+    Parameters
+    ----------
+    penalty_per_row : float
+        The factor of all norms.
+    l1_ratio : float
+        Share of the norms; squares have the rest.
+    together : str
+        Which coefficients are 0 together.
+    zeros : tuple of int
+        Places of the coefficients that are 0.
+    """
+
+    penalty_per_row: float
+    l1_ratio: float
+    together: str
+    zeros: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        words = f"{self.penalty_per_row:.4g}, l1_ratio={self.l1_ratio:g}, {self.together!r}"
+        return f"Lasso({words}, zeros={len(self.zeros)})"
+
+    def penalty(self, family: Family, units: Any) -> Penalty:
+        """Refuse: the penalty has corners, and only `moestat.lasso_path` fits with it."""
+        raise ValueError(
+            "prior: a sparse fit has no smooth density that other fits could take; call lasso_path"
+            " on the other data, or fit without penalty the inputs that it has chosen"
+        )
+
+
+class SparseData:
+    """One data set whose slopes are penalised; parameters are in standardised coordinates.
+
+    Parameters
+    ----------
+    own : Family
+        The model.
+    read : Data
+        The data.
+    l1_ratio, together, gate_factor, variance
+        As of `moestat.lasso_path`.
+    """
+
+    def __init__(
+        self,
+        own: Family,
+        read: Data,
+        l1_ratio: float,
+        together: str,
+        gate_factor: float,
+        variance: float | None,
+    ) -> None:
+        _check(own)
+        self.own, self.read, self.l1_ratio, self.together = own, read, l1_ratio, together
+        self.prior = Prior(None, None, variance)
+        check_room(8.0 * _MATRICES * own.n_params**2, f"X: a path of {own.n_params:,} parameters")
+        if read.groups is not None:
+            check_groups(own, *grouped(read), read.features)
+        job = FitJob(own, read.X, read.y, sample_weight=read.weight, prior=self.prior)
+        self.standard = standardise(checked_problem(replace(job, groups=read.groups, data=read)))
+        inner = self.standard.problem
+        if len(inner.data.X) >= inner.data.size - 1:
+            inner = replace(inner, family=_with_floor(inner.family, own))
+        law = self.prior.penalty(inner.family, data_units(inner.data))
+        inner = PenalisedProblem(inner.family, inner.data, penalty=law)
+        self.problem = inner
+        nothing = Groups(np.full(own.n_params, -1), np.ones(0))
+        of, weight = _grouping(SparseProblem(inner, nothing), together, gate_factor)
+        self.sparse = SparseProblem(inner, Groups(of, weight, l1_ratio))
+        self.penalised = of >= 0
+        self.in_gate = np.zeros(own.n_params, dtype=bool)
+        for name in {c.slope for c in own.gate.channels(own.n_features) if c.slope}:
+            self.in_gate[own.blocks[name]] = True
+        if not weight.size:
+            raise ValueError("X: the model has no slopes that a penalty could make 0")
+
+    @property
+    def rows(self) -> float:
+        """Sum of the weights of what is independent, the n of BIC."""
+        return float(self.sparse.problem.data.units.sum())
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are fewer rows than parameters."""
+        return self.rows < self.sparse.single.sum()
+
+    def plain(self, theta: FloatArray) -> FloatArray:
+        """Parameters (P,) of the family: slopes as they are, with references at 0."""
+        return self.own.pin(self.sparse.scaled.outward(theta))
+
+    def outward(self, theta: FloatArray) -> FloatArray:
+        """Parameters (P,) in the units of the data."""
+        return self.standard.coordinates.outward(self.plain(theta))
+
+    def log_likelihood(self, end: Stationary) -> float:
+        """That of the data in the user's units."""
+        unit = self.standard.coordinates.units.unit
+        return end.log_likelihood - self.sparse.size * float(np.sum(np.log(unit)))
+
+    def count(self, theta: FloatArray) -> int:
+        """Penalised coefficients (P,) that are not 0; of a gate's input at most k - 1."""
+        family, nonzero = self.own, (theta != 0.0) & self.sparse.single & self.penalised
+        total = int(nonzero.sum())
+        for name in family.gate.translations:
+            at = family.blocks[name]
+            if at.ndim > 1:
+                total -= int(np.all(nonzero[at], axis=0).sum())
+        return total
+
+    def degrees(self, theta: FloatArray) -> int:
+        """Penalised coefficients (P,) that are not 0, and all that are not penalised."""
+        return self.count(theta) + int((self.sparse.single & ~self.penalised).sum())
+
+    def bic(self, end: Stationary) -> float:
+        """Schwarz's criterion, but for a constant."""
+        return np.log(self.rows) * self.degrees(end.theta) - 2.0 * end.log_likelihood
+
+    def collapsed(self, theta: FloatArray) -> tuple[int, ...]:
+        """Experts whose scale is on its floor."""
+        family = self.sparse.family
+        own = [family.blocks[name] for name in family.likelihood.scales]
+        low = [
+            (theta[at] <= family.lower[at]) & (family.lower[at] < family.upper[at]) for at in own
+        ]
+        return tuple(np.flatnonzero(np.any(low, axis=0)).tolist()) if low else ()
+
+    def is_certified(self, end: Stationary, penalty: float) -> bool:
+        """Whether a fit is a local minimum of the penalised objective, and no expert a spike."""
+        stationary = (
+            end.residual <= _STATIONARY * penalty
+            and end.curvatures.min(initial=0.0) >= -_STATIONARY
+        )
+        return stationary and not self.collapsed(end.theta)
+
+    def search(self, inputs: Sequence[int], rng: np.random.Generator) -> FloatArray:
+        """Parameters (P,) of the best fit without penalty that reads some of the inputs only."""
+        own, read = self.own, self.read
+        kept = sorted({*inputs, *(() if own.offset_input is None else (own.offset_input[0],))})
+        X = read.X[:, kept] if kept else np.zeros((len(read.y), 1))
+        small = _reading(own, kept)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MoEWarning)  # of a fit that nobody sees
+            own_rows = replace(read, X=np.ascontiguousarray(X), features=None, formula=None)
+            found = fit_data(small, own_rows, rng=rng, prior=self.prior).standard
+        assert found is not None
+        theta = np.zeros(own.n_params)
+        used = (slopes_of(small) < 0) | bool(kept)
+        theta[np.isin(self.sparse.input_of, [-1, *kept])] = found.solution.theta[used]
+        return self.sparse.scaled.inward(theta)
+
+    def path(
+        self,
+        penalties: FloatArray | tuple[int, float],
+        rng: np.random.Generator,
+        said: Callable[[int], None] = lambda done: None,
+    ) -> tuple[FloatArray, list[Stationary]]:
+        """Penalties (m,), or so many down to a share of the largest, and a fit for each.
+
+        Fits of so many penalties end where half as many coefficients as rows are not 0.
+
+        A path that begins at slopes of 0 follows one local minimum.  Searches without penalty of
+        the few inputs that it has chosen, at several places, may find others: their paths are
+        followed upwards from the smallest penalty, and of each penalty the better fit stays.
+        """
+        theta = self.sparse.solve(self.search((), rng), _ALL_ZERO).theta
+        most = np.inf
+        if isinstance(penalties, tuple):
+            count, smallest = penalties
+            penalties = self.sparse.largest(theta) * np.geomspace(1.0, smallest, count)
+            most = self.rows / 2.0
+        ends: list[Stationary] = []
+        searched: set[tuple[int, ...]] = set()
+        best = np.inf
+        while True:
+            for penalty in penalties[len(ends) :]:
+                if ends and self.degrees(ends[-1].theta) > most:
+                    break
+                ends.append(self.sparse.solve(ends[-1].theta if ends else theta, float(penalty)))
+                said(len(ends))
+            height = min(self.bic(end) for end in ends)
+            if self.own.n_experts == 1 or not height < best - _GAIN:
+                return penalties[: len(ends)], self._in_order(ends)
+            best = height
+            found = [
+                start
+                for inputs in self._candidates(ends)
+                for start in self._grown(inputs, searched, rng)
+            ]
+            for _, theta in sorted(found, key=lambda each: each[0])[:_FOLLOWED]:
+                for j in range(len(ends) - 1, -1, -1):
+                    end = self.sparse.solve(theta, float(penalties[j]))
+                    theta = end.theta
+                    ends[j] = min(ends[j], end, key=lambda each: each.value)
+
+    def _in_order(self, ends: Sequence[Stationary]) -> list[Stationary]:
+        """The fits with experts in descending order of their mean weight in the last one.
+
+        Those of the others are in the order in which they are next to the one before.
+        """
+        from scipy.optimize import linear_sum_assignment
+
+        family, data = self.sparse.family, self.sparse.problem.data
+        if family.n_experts == 1 or family.constraints:
+            return list(ends)
+        weight = data.weight @ self.sparse.problem.rowwise(self.plain(ends[-1].theta))[0].T
+        order, found = np.argsort(-weight), list[Stationary]()
+        for end in reversed(ends):
+            atoms, shared = family.split(end.theta)
+            if found:
+                other = family.split(found[-1].theta)[0]
+                far = np.sum((other[:, None] - atoms[None]) ** 2, axis=2)
+                order = linear_sum_assignment(far)[1]
+            theta = family.join(atoms[order], shared)
+            for name in family.gate.translations:
+                if family.blocks[name].ndim == 1:
+                    theta[family.blocks[name]] -= theta[family.blocks[name][-1]]
+            found.append(replace(end, theta=theta))
+        return found[::-1]
+
+    def _grown(
+        self, inputs: tuple[int, ...], searched: set[tuple[int, ...]], rng: np.random.Generator
+    ) -> Iterator[tuple[float, FloatArray]]:
+        """BIC and parameters (P,) of fits without penalty of inputs, and of some more of them.
+
+        Those with the steepest scores are added, as long as half as many parameters as rows stay.
+        """
+        while inputs not in searched and self._n_parameters(inputs) <= self.rows / 2.0:
+            searched.add(inputs)
+            theta = self.search(inputs, rng)
+            value, gradient = self.sparse.scores(theta)
+            LOG.info("a search of %d inputs", len(inputs))
+            size = np.log(self.rows) * self._n_parameters(inputs)
+            yield size + 2.0 * self.sparse.size * value, theta
+            steep = np.where(np.isin(self.sparse.input_of, [-1, *inputs]), 0.0, np.abs(gradient))
+            steep[~(self.sparse.single & self.penalised)] = 0.0
+            order = self.sparse.input_of[np.argsort(-steep)]
+            new = list(dict.fromkeys(f for f in order.tolist() if f >= 0 and f not in inputs))
+            inputs = tuple(sorted({*inputs, *new[:_ADDED]}))
+
+    def _candidates(self, ends: Sequence[Stationary]) -> set[tuple[int, ...]]:
+        """Sets of inputs that fits have chosen, some of those small enough to be searched."""
+        known = {self.sparse.inputs_of(end.theta != 0.0): end for end in ends}
+        small = [own for own in known if self._n_parameters(own) <= self.rows / 2.0]
+        at = np.linspace(0, len(small) - 1, min(_CHOSEN, len(small)))
+        return {small[int(j)] for j in at}
+
+    def _n_parameters(self, inputs: Sequence[int]) -> int:
+        """Number of parameters of a fit that reads some inputs."""
+        return int((self.sparse.single & np.isin(self.sparse.input_of, [-1, *inputs])).sum())
+
+    def result(self, end: Stationary, penalty: float) -> MoEResults:
+        """A fit of the path, with all that fits have."""
+        family, sparse, standard = self.own, self.sparse, self.standard
+        theta = self.plain(end.theta)
+        zero = self.penalised & (theta == 0.0) & (sparse.family.lower < sparse.family.upper)
+        inner = replace(self.problem, family=_pinned(sparse.family, end.theta, zero))
+        square = np.where(sparse.single & self.penalised & ~zero, 1.0 - self.l1_ratio, 0.0)
+        square *= penalty * sparse.size * np.append(sparse.groups.square, 0.0)[sparse.groups.of]
+        law = replace(inner.penalty, quadratic=inner.penalty.quadratic + np.diag(square))
+        inner = replace(inner, penalty=law)
+        found = inner.evaluate(Request(Objective.OBSERVED, theta))
+        certificate = Certificate(
+            status="converged",
+            certified=self.is_certified(end, penalty),
+            gradient=end.residual,
+            gain=end.gain * sparse.size,
+            inertia=spectrum(end.curvatures).inertia,
+            condition=spectrum(end.curvatures).condition,
+            active=(),
+            iterations=end.iterations,
+            passes=0.0,
+            start="path",
+            collapsed=self.collapsed(theta),
+        )
+        solution = Solution(theta, end.log_likelihood, found.hessian, certificate)
+        made = replace(standard, problem=inner)
+        lasso = Lasso(penalty, self.l1_ratio, self.together, tuple(np.flatnonzero(zero).tolist()))
+        y = standard.original.data
+        continuous = y.covariance.shape[0] == family.n_features + 1
+        return MoEResults(
+            family,
+            made.outward(solution),
+            "proximal Newton",
+            y.weight,
+            float(y.covariance[-1, -1]) if continuous else float("nan"),
+            # Degrees of freedom are counted, as those of the path are.
+            standard=replace(made.fitted(solution), penalty=None),
+            prior=lasso,  # type: ignore[arg-type]
+            data=self.read,
+        )
+
+
+def _check(own: Family) -> None:
+    """Refuse families in which a slope of 0 is not the absence of an input."""
+    bent = any(c.axis is not None or c.products is not None for c in own.channels)
+    if own.is_regression or own.has_jumps:
+        raise ValueError("family: a path is of a likelihood that has no jumps")
+    if bent or own.gate.scaling:
+        raise ValueError(
+            f"gate: a slope of {own.gate.name!r} has no size of its own that could be penalised;"
+            " take a gate that is linear in the inputs, such as 'softmax'"
+        )
+    if own.likelihood.name.startswith("multivariate"):
+        raise ValueError("family: a path is of responses with scales of their own; take a list")
+    if own.expert.block is not None:
+        raise ValueError(f"expert: a path is of linear experts, got {own.expert.name!r}")
+    bounded = {c.slope for c in own.channels if c.slope} & own.given
+    if bounded:
+        raise ValueError(f"bounds: {', '.join(sorted(bounded))} are penalised; leave bounds out")
+
+
+def _with_floor(inner: Family, own: Family) -> Family:
+    """The family with floors of variances where residuals of regression say nothing."""
+    box = dict(inner.box)
+    for name in set(own.likelihood.scales) - own.given:
+        low, high = box[name]
+        box[name] = np.maximum(low, _FLOOR * high / own.box[name][1]), high
+    return replace(inner, box=box)
+
+
+def _grouping(
+    sparse: SparseProblem, together: str, gate_factor: float
+) -> tuple[IntArray, FloatArray]:
+    """Group of each parameter (P,), -1 for none, and the factors (G,) of their norms."""
+    family = sparse.family
+    label, factor = np.full((2, family.n_params), -1.0)
+    for c in sparse.sloped:
+        in_gate = c < family.first_expert_channel
+        if in_gate and gate_factor == 0.0:
+            continue
+        names = [family.channels[other].slope for other in sparse.sloped]
+        block = names.index(family.channels[c].slope)  # one for all classes
+        at = family.index[:, c, None] + 1 + np.arange(family.n_features)
+        own = {
+            "coefficients": at,
+            "experts": block * family.n_features + np.arange(family.n_features),
+            "inputs": np.arange(family.n_features),
+        }
+        label[at] = own[together]
+        factor[at] = gate_factor if in_gate else 1.0
+    label[~sparse.single] = -1
+    of = np.full(family.n_params, -1)
+    at = np.flatnonzero(label >= 0)
+    _, of[at] = np.unique(label[at], return_inverse=True)
+    size = np.bincount(of[at]).astype(np.float64) if at.size else np.empty(0)
+    mean = np.bincount(of[at], factor[at]) / size
+    return of, np.sqrt(size) * mean
+
+
+def _reading(own: Family, kept: Sequence[int]) -> Family:
+    """The family of some of the inputs; of one that is held at 0 where there are none."""
+    place = {f: j for j, f in enumerate(kept)}
+
+    def those(inputs: Sequence[int] | None) -> tuple[int, ...] | None:
+        return None if inputs is None else tuple(place[f] for f in inputs if f in place)
+
+    offset = own.offset_input
+    constraints = [replace(one, inputs=those(one.inputs)) for one in own.constraints]
+    return replace(
+        own,
+        n_features=max(len(kept), 1),
+        held=() if kept else (0,),
+        gate_inputs=those(own.gate_inputs) if kept else None,
+        expert_inputs=those(own.expert_inputs) if kept else None,
+        offset_input=None if offset is None else (place[offset[0]], offset[1]),
+        constraints=tuple(one for one in constraints if one.inputs is None or one.inputs),
+    )
+
+
+def _pinned(inner: Family, theta: FloatArray, zero: np.ndarray) -> Family:
+    """The family with zeros pinned, and a gate's coefficients that no other than one differs from.
+
+    `theta` (P,) has the slopes of all atoms of a gate: those that are 0 are equal.
+    """
+    box, constraints = dict(inner.box), list(inner.constraints)
+    for c in inner.channels:
+        if c.slope is None or c.slope not in inner.blocks:
+            continue
+        at = inner.blocks[c.slope]
+        low, high = inner.lower[at], inner.upper[at]
+        box[c.slope] = np.where(zero[at], 0.0, low), np.where(zero[at], 0.0, high)
+        if c.slope in inner.gate.translations:
+            for f in np.flatnonzero(theta[at[-1]] != 0.0):
+                same = tuple(np.flatnonzero(theta[at[:, f]] == 0.0).tolist())
+                if len(same) > 1:
+                    constraints.append(Constraint(c.slope, (int(f),), same))
+    return replace(inner, box=box, constraints=tuple(constraints))

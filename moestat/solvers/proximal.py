@@ -1,0 +1,479 @@
+"""Sparse fits: a smooth objective with norms of coefficients, whose minimiser has zeros.
+
+The objective per row is ``f(u) + penalty * sum_g w_g (r |u_g| + (1 - r) |u_g|^2 / (2 w_g))`` with f
+minus the mean log-likelihood, Euclidean norms over groups g of coefficients, and r between 1
+(lasso, of single coefficients or of groups) and 0 (ridge).  A step minimises the quadratic model of
+f with the penalty as it is, by descent over groups (Tseng and Yun 2009): a proximal Newton method,
+whose steps are Newton's once the zeros are known.  Where f is not convex the model has the absolute
+curvatures, and where it is trusted too far a multiple of 1 besides.
+
+Slopes of an expert with a scale are measured in that scale, ``b = u sigma``, as the scale itself is
+estimated: else an expert with more inputs than rows would fit these with a scale of 0, at a finite
+penalty (Staedler, Buehlmann and van de Geer 2010).
+
+Inputs whose coefficients are all 0 are not in the model: they enter with the gradient, which is
+computed over all inputs, so that a Hessian is as large as the inputs that are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.compiler.jit import compile_loop
+from moestat.model.family import Family
+from moestat.solvers.problem import Objective, Problem, Request, Sample
+
+__all__ = ["Groups", "SparseProblem", "Stationary", "slopes_of"]
+
+_ITERATIONS = 200
+"""Steps of one fit at most; a path that is warm takes three to ten."""
+
+_STATIONARY = 1e-9
+"""Gradient per row, in standardised coordinates, that counts as 0."""
+
+_POWERS = {"nu": 2.0, "phi": 2.0, "sigma": 1.0}
+"""Scales of likelihoods by their blocks' names: power of the scale."""
+
+_SWEEPS = 1000
+"""Sweeps of descent over groups at most; short of the minimum of its model a step is one, too."""
+
+_LARGEST, _ROUNDING = 1e12, 1e-14
+"""Multiple of 1 that no step needs, and gains that are rounding."""
+
+_FLAT = 1e-8
+"""Curvatures below this share of the largest are taken as this, so that models have a minimum."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which coefficients are 0 together.
+
+    Parameters
+    ----------
+    of : ndarray of shape (P,)
+        Group of each packed parameter, -1 for those without penalty.
+    weight : ndarray of shape (G,)
+        Factor of each group's norm.
+    ratio : float
+        Share r of norms in the penalty; squares have the rest.
+    """
+
+    of: IntArray
+    weight: FloatArray
+    ratio: float = 1.0
+
+    @cached_property
+    def square(self) -> FloatArray:
+        """Factor (G,) of each group's square: that of a single coefficient."""
+        return self.weight / np.sqrt(np.bincount(self.of[self.of >= 0], minlength=self.weight.size))
+
+    def norms(self, values: FloatArray, of: IntArray) -> FloatArray:
+        """Norm (G,) of each group of values, which are of groups `of`."""
+        own = of >= 0
+        return np.sqrt(np.bincount(of[own], values[own] ** 2, self.weight.size))
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """Where a fit has ended.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (P,)
+        Packed parameters, with all of a gate's slopes.
+    value : float
+        The penalised objective per row.
+    log_likelihood : float
+        Total log-likelihood.
+    residual : float
+        Largest violation of the conditions of Karush, Kuhn and Tucker over all coefficients, in
+        the units of the penalty.
+    curvatures : ndarray of shape (F,)
+        Eigenvalues of the Hessian per row over the coefficients that are not 0, ascending.
+    gain : float
+        What the model says that a last step would gain, per row.
+    iterations : int
+        Steps.
+    """
+
+    theta: FloatArray
+    value: float
+    log_likelihood: float
+    residual: float
+    curvatures: FloatArray
+    gain: float
+    iterations: int
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Coefficients in units of a scale, ``theta_j = u_j exp(u_(at j) / power_j)``.
+
+    Parameters
+    ----------
+    at : ndarray of shape (m,)
+        Place of the logarithm of each one's scale, -1 for those that have none.
+    power : ndarray of shape (m,)
+        Power of the scale whose logarithm it is: 2 of a variance.
+    """
+
+    at: IntArray
+    power: FloatArray
+
+    @cached_property
+    def own(self) -> IntArray:
+        """Those with a scale."""
+        return np.flatnonzero(self.at >= 0)
+
+    def _sizes(self, theta: FloatArray) -> FloatArray:
+        return np.exp(theta[self.at[self.own]] / self.power[self.own])
+
+    def outward(self, u: FloatArray) -> FloatArray:
+        """Theta (m,) of u (m,)."""
+        theta = u.copy()
+        theta[self.own] *= self._sizes(u)
+        return theta
+
+    def inward(self, theta: FloatArray) -> FloatArray:
+        """U (m,) of theta (m,)."""
+        u = theta.copy()
+        u[self.own] /= self._sizes(theta)
+        return u
+
+    def gradient(self, theta: FloatArray, gradient: FloatArray) -> FloatArray:
+        """The gradient in u at theta, of that in theta."""
+        own, found = self.own, gradient.copy()
+        found[own] *= self._sizes(theta)
+        np.add.at(found, self.at[own], gradient[own] * theta[own] / self.power[own])
+        return found
+
+    def hessian(self, theta: FloatArray, gradient: FloatArray, hessian: FloatArray) -> FloatArray:
+        """The Hessian in u at theta, of gradient and Hessian in theta."""
+        own, at, power, size = self.own, self.at[self.own], self.power, self._sizes(theta)
+        along = np.eye(theta.size)
+        along[own, own] = size
+        along[own, at] = theta[own] / power[own]
+        found = along.T @ hessian @ along
+        mixed = gradient[own] * size / power[own]
+        found[own, at] += mixed
+        found[at, own] += mixed
+        np.add.at(found, (at, at), gradient[own] * theta[own] / power[own] ** 2)
+        return found
+
+
+def slopes_of(family: Family) -> IntArray:
+    """The input that each parameter (P,) is a slope of, -1 for others."""
+    own = np.full(family.n_params, -1)
+    for c, channel in enumerate(family.channels):
+        if channel.slope is not None:
+            at = family.index[:, c, None] + 1 + np.arange(family.n_features)
+            own[at] = np.arange(family.n_features)
+    return own
+
+
+@compile_loop
+def descend(B, g, u, v, begin, steep, norm, square, lower, upper, tolerance, sweeps):
+    """Minimise ``g's + s'Bs / 2`` with penalties over groups of ``v = u + s``, group by group.
+
+    Coordinates are sorted by groups, which begin at `begin` (G + 1,); `steep` (G,) is the largest
+    eigenvalue of each block of B, `norm` and `square` (G,) its penalty.  Writes v (m,).
+    """
+    r = g.copy()
+    for j in range(u.size):
+        if v[j] != u[j]:
+            for i in range(u.size):
+                r[i] += B[i, j] * (v[j] - u[j])
+    for _ in range(sweeps):
+        largest = 0.0
+        for group in range(begin.size - 1):
+            size = 0.0
+            L = steep[group]
+            for j in range(begin[group], begin[group + 1]):
+                size += (L * v[j] - r[j]) ** 2
+            size = np.sqrt(size)
+            shrink = 0.0
+            if size > norm[group]:
+                shrink = (1.0 - norm[group] / size) / (L + square[group])
+            for j in range(begin[group], begin[group + 1]):
+                new = min(max((L * v[j] - r[j]) * shrink, lower[j]), upper[j])
+                move = new - v[j]
+                if move != 0.0:
+                    v[j] = new
+                    for i in range(u.size):
+                        r[i] += B[i, j] * move
+                    largest = max(largest, L * abs(move))
+        if largest <= tolerance:
+            break
+
+
+@dataclass
+class SparseProblem:
+    """Data and family in standardised coordinates, with groups of coefficients.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data and family.
+    groups : Groups
+        What is penalised.
+    """
+
+    problem: Problem
+    groups: Groups
+    _restricted: tuple[tuple[int, ...], _Restricted] | None = field(default=None, repr=False)
+
+    @property
+    def family(self) -> Family:
+        """The family of all inputs."""
+        return self.problem.family
+
+    @cached_property
+    def size(self) -> float:
+        """Sum of the weights of the rows."""
+        return float(self.problem.data.weight.sum())
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Parameters (P,) that are estimated: of a penalised gate slope those of all atoms."""
+        family = self.family
+        free = family.lower < family.upper
+        touched = {one.block for one in family.constraints}
+        for c in self.sloped:
+            name = family.channels[c].slope
+            if name in family.gate.translations and name not in touched and family.n_experts > 1:
+                free[family.blocks[name][-1]] = True
+        free[family.held_positions] = free[family.unread_positions] = False
+        free[family.offset_positions] = False
+        return free
+
+    @property
+    def sloped(self) -> list[int]:
+        """Channels with slopes."""
+        return [c for c, channel in enumerate(self.family.channels) if channel.slope is not None]
+
+    @cached_property
+    def input_of(self) -> IntArray:
+        """`slopes_of` the family."""
+        return slopes_of(self.family)
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """The coordinate of each parameter (P,): those that are equal have one."""
+        own = np.arange(self.family.n_params)
+        for tied in self.family.ties:
+            own[tied] = tied[0]
+        return own
+
+    @cached_property
+    def scaled(self) -> Scaled:
+        """The scale of each parameter (P,)."""
+        family = self.family
+        at, power = np.full(family.n_params, -1), np.ones(family.n_params)
+        scales = {
+            int(family.response_of[c]): c
+            for c in range(family.first_expert_channel, len(family.channels))
+            if family.plain_name(c) in _POWERS and not self._counted(c)
+        }
+        for c in self.sloped:
+            scale = scales.get(int(family.response_of[c]))
+            if c >= family.first_expert_channel and scale is not None:
+                places = family.index[:, c, None] + 1 + np.arange(family.n_features)
+                at[places] = family.index[:, scale, None]
+                power[places] = _POWERS[family.plain_name(scale)]
+        for tied in family.ties:
+            if np.ptp(at[tied]) > 0:
+                at[tied] = -1  # equal in their own units
+        return Scaled(np.where(self.free & (self.input_of >= 0), at, -1), power)
+
+    def _counted(self, c: int) -> bool:
+        return self.family.likelihood.laws[self.family.response_of[c]].counts
+
+    def scores(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the mean log-likelihood, and its gradient (P,) in the coordinates."""
+        plain = self.scaled.outward(theta)
+        found = self.problem.evaluate(Request(Objective.SCORE, plain))
+        gradient = self.scaled.gradient(plain, found.gradient)
+        gradient = np.bincount(self.owner, gradient, self.owner.size) / self.size
+        return found.value / self.size, gradient
+
+    @cached_property
+    def single(self) -> np.ndarray:
+        """Parameters (P,) that stand for a free coordinate."""
+        return self.free & (self.owner == np.arange(self.owner.size))
+
+    def residuals(self, theta: FloatArray, gradient: FloatArray, penalty: float) -> FloatArray:
+        """Violations of stationarity: one of each coordinate without penalty, and of each group."""
+        groups, single = self.groups, self.single
+        lower, upper = self.family.lower, self.family.upper
+        alone = single & (groups.of < 0)
+        slope = gradient[alone]
+        held = (theta[alone] <= lower[alone]) & (slope > 0.0)
+        held |= (theta[alone] >= upper[alone]) & (slope < 0.0)
+        own = np.flatnonzero(single & (groups.of >= 0))
+        of, u, g = groups.of[own], theta[own], gradient[own]
+        size = groups.norms(u, of)
+        inner = np.maximum(groups.norms(g, of) - penalty * groups.ratio * groups.weight, 0.0)
+        where = np.where(size > 0.0, size, 1.0)
+        pull = groups.ratio * groups.weight / where + (1.0 - groups.ratio) * groups.square
+        outer = groups.norms(g + penalty * pull[of] * u, of)
+        return np.append(np.where(held, 0.0, np.abs(slope)), np.where(size > 0.0, outer, inner))
+
+    def penalty(self, theta: FloatArray, penalty: float) -> float:
+        """The penalty of parameters (P,), per row."""
+        groups = self.groups
+        size = groups.norms(theta, np.where(self.single, groups.of, -1))
+        norms = groups.ratio * groups.weight @ size
+        return penalty * float(norms + 0.5 * (1.0 - groups.ratio) * groups.square @ size**2)
+
+    def largest(self, theta: FloatArray) -> float:
+        """The least penalty at which all of the penalised coefficients are 0 near theta (P,)."""
+        groups = self.groups
+        norms = groups.norms(self.scores(theta)[1], np.where(self.single, groups.of, -1))
+        return float(np.max(norms / groups.weight, initial=0.0)) / max(groups.ratio, 1e-3)
+
+    def solve(self, theta: FloatArray, penalty: float) -> Stationary:
+        """A stationary point from theta (P,): inputs enter until none violates its condition."""
+        inputs, n_iterations = self.inputs_of(theta != 0.0), 0
+        while True:
+            if self._restricted is None or self._restricted[0] != inputs:
+                self._restricted = inputs, _Restricted(self, inputs)
+            theta, curvatures, gain, iterations = self._restricted[1].solve(theta, penalty)
+            n_iterations += iterations
+            value, gradient = self.scores(theta)
+            left = self.residuals(theta, gradient, penalty)
+            violating = left[left.size - self.groups.weight.size :] > _STATIONARY
+            entering = (self.groups.of >= 0) & np.append(violating, False)[self.groups.of]
+            more = self.inputs_of((theta != 0.0) | entering)
+            if set(more) <= set(inputs):
+                break
+            inputs = tuple(sorted({*inputs, *more}))
+        total = value + self.penalty(theta, penalty)
+        worst = float(left.max(initial=0.0))
+        height = self.problem.prior_of(self.scaled.outward(theta)) - self.size * value
+        return Stationary(theta, total, height, worst, curvatures, gain, n_iterations)
+
+    def inputs_of(self, which: np.ndarray) -> tuple[int, ...]:
+        """Inputs of the parameters (P,) that are marked, and those that no penalty keeps out."""
+        own = which | (self.free & (self.groups.of < 0))
+        own[self.family.offset_positions] = True
+        return tuple(np.unique(self.input_of[own & (self.input_of >= 0)]).tolist())
+
+
+class _Restricted:
+    """The problem with some of the inputs; the coefficients of the others are 0."""
+
+    def __init__(self, whole: SparseProblem, inputs: Sequence[int]) -> None:
+        self.whole = whole
+        family, data, groups = whole.family, whole.problem.data, whole.groups
+        read = list(inputs) or [0]  # a family has one input at least
+        small = replace(
+            family,
+            n_features=len(read),
+            **{"held": (), "gate_inputs": None, "expert_inputs": None},
+            **{"offset_input": None, "constraints": ()},
+        )
+        X = np.ascontiguousarray(data.X[read])
+        self.at = np.flatnonzero(np.isin(whole.input_of, [-1, *read]))
+        at = whole.scaled.at[self.at]
+        places = np.where(at < 0, -1, np.searchsorted(self.at, at))
+        self.scaled = Scaled(places, whole.scaled.power[self.at])
+        sample = Sample(X, data.y, data.weight, begin=data.begin)
+        self.problem = whole.problem.restricted(small, sample, self.at)
+        single = whole.single[self.at] & np.isin(whole.input_of[self.at], [-1, *inputs])
+        own = self.at[single]
+        # Those without penalty are groups of their own.
+        group = np.where(
+            groups.of[own] < 0, groups.weight.size + np.arange(own.size), groups.of[own]
+        )
+        order = np.argsort(group, kind="stable")
+        self.own, self.group = own[order], group[order]
+        self.alone = self.group >= groups.weight.size
+        of = np.where(self.alone, groups.weight.size, self.group)
+        weight, self.ridge = (np.append(a, 0.0)[of] for a in (groups.weight, groups.square))
+        self.norm, self.ridge = groups.ratio * weight, (1.0 - groups.ratio) * self.ridge
+        self.spread = (whole.owner[self.at][:, None] == self.own[None, :]).astype(np.float64)
+        self.moving = self.spread.any(axis=1)
+        self.lower = np.where(self.alone, family.lower[self.own], -np.inf)
+        self.upper = np.where(self.alone, family.upper[self.own], np.inf)
+
+    def solve(self, theta: FloatArray, penalty: float) -> tuple[FloatArray, FloatArray, float, int]:
+        """As `Stationary` has them: parameters, curvatures, gain and number of steps."""
+        n, damping, here, gain = self.whole.size, 0.0, theta.copy(), 0.0
+        u, H, steps = here[self.own], np.empty((0, 0)), 0
+        while steps < _ITERATIONS:
+            plain = self.scaled.outward(here[self.at])
+            found = self.problem.evaluate(Request(Objective.OBSERVED, plain))
+            g = self.spread.T @ self.scaled.gradient(plain, found.gradient) / n
+            H = self.scaled.hessian(plain, found.gradient, found.hessian)
+            H = self.spread.T @ H @ self.spread / n
+            left, live = self._live(here, g, penalty)
+            if left <= _STATIONARY:
+                break
+            values, vectors = np.linalg.eigh(H[np.ix_(live, live)])
+            values = np.maximum(np.abs(values), _FLAT * np.abs(values).max(initial=_FLAT))
+            value = found.value / n + self.whole.penalty(here, penalty)
+            while damping < _LARGEST:
+                B = (vectors * (values + damping)) @ vectors.T
+                v = u.copy()
+                v[live] = self._minimum(B, g, u, live, penalty, 0.1 * min(left, 1e-3) * left**0.5)
+                trial, s = here.copy(), (v - u)[live]
+                trial[self.at] = np.where(self.moving, self.spread @ v, here[self.at])
+                cost = self.whole.penalty(trial, penalty)
+                change = g[live] @ s + 0.5 * s @ B @ s + cost - self.whole.penalty(here, penalty)
+                plain = self.scaled.outward(trial[self.at])
+                found = self.problem.evaluate(Request(Objective.VALUE, plain))
+                gained = value - found.value / n - cost
+                if gained >= -0.1 * change or abs(change) <= _ROUNDING * max(1.0, abs(value)):
+                    break
+                damping = max(4.0 * damping, 1e-3)
+            else:
+                break
+            here, u, gain, steps = trial, v, float(-change), steps + 1
+            damping = damping / 8.0 if damping > 1e-6 else 0.0
+        inside = self.alone & (u > self.lower) & (u < self.upper)
+        at = np.flatnonzero(inside | ((u != 0.0) & ~self.alone))
+        bent = H[np.ix_(at, at)] + np.diag(penalty * self.ridge[at])
+        return here, np.asarray(np.linalg.eigvalsh(bent), float), gain, steps
+
+    def _live(self, here: FloatArray, g: FloatArray, penalty: float) -> tuple[float, IntArray]:
+        """Largest violation of stationarity, and the coordinates that a step moves.
+
+        These are the ones that are not 0, and the groups that violate their condition more than
+        these do.  With groups that are only about to enter, the Hessian would not be positive, and
+        steps not Newton's.
+        """
+        gradient = np.zeros(here.size)
+        gradient[self.own] = g
+        left = self.whole.residuals(here, gradient, penalty)
+        of_groups = left[left.size - self.whole.groups.weight.size :]
+        size = self.whole.groups.norms(here[self.own], np.where(self.alone, -1, self.group))
+        moving = np.append(left[: left.size - of_groups.size], of_groups[size > 0.0])
+        live = (size > 0.0) | (of_groups > max(_STATIONARY, moving.max(initial=0.0)))
+        at = self.alone | np.append(live, False)[np.minimum(self.group, live.size)]
+        return float(left.max(initial=0.0)), np.flatnonzero(at)
+
+    def _minimum(
+        self,
+        B: FloatArray,
+        g: FloatArray,
+        u: FloatArray,
+        live: IntArray,
+        penalty: float,
+        tolerance: float,
+    ) -> FloatArray:
+        """The minimiser of the model with the penalty at the coordinates that move."""
+        begin = np.append(np.flatnonzero(np.diff(self.group[live], prepend=-1)), live.size)
+        steep = np.diag(B)[begin[:-1]].copy()
+        for j in np.flatnonzero(np.diff(begin) > 1):
+            own = slice(begin[j], begin[j + 1])
+            steep[j] = np.linalg.norm(B[own, own], 2)
+        first, v = live[begin[:-1]], u[live]
+        penalties = penalty * self.norm[first], penalty * self.ridge[first]
+        bounds = self.lower[live], self.upper[live]
+        descend(B, g[live], u[live], v, begin, steep, *penalties, *bounds, tolerance, _SWEEPS)
+        return v
