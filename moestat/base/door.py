@@ -97,8 +97,10 @@ def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def doors(cls: type[T]) -> type[T]:
     """Decorator of a class: `door` for its constructor and public methods."""
     for name, member in list(vars(cls).items()):
-        if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
-            setattr(cls, name, door()(member))
+        own = member.__func__ if isinstance(member, classmethod) else member
+        if inspect.isfunction(own) and (name == "__init__" or not name.startswith("_")):
+            wrapped = door()(own)
+            setattr(cls, name, wrapped if own is member else classmethod(wrapped))
     return cls
 
 
@@ -157,6 +159,7 @@ def _kind(place: str, value: Any) -> tuple[bool, str]:
         types, words = _KINDS[name]
         fits = isinstance(value, types) and (name == "bool" or not isinstance(value, bool))
         fits = fits and (isinstance(value, np.generic) or getattr(value, "shape", None) != ())
+        fits = fits and not (words == "a list" and isinstance(value, (str, bytes)))
         if fits and isinstance(value, int) and abs(value) >= 2**63:
             return False, f"{words} below 2**63"
         if fits and words == "a list" and inner and is_sequence(value):

@@ -128,7 +128,7 @@ class Blocks:
             if not np.shape(part):
                 raise ValueError(f"{name} must be an array of one row or more, got a number")
         check_aligned({"X": X, "y": y, "sample_weight": sample_weight})
-        lengths = [len(part) for part in parts]
+        lengths = [part.shape[0] for part in parts]
         if min(lengths) != max(lengths):
             raise ValueError(f"X, y and sample_weight must have the same length, got {lengths}")
         if not lengths[0]:

@@ -30,6 +30,10 @@ def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
         return validate_data(estimator, *data, **options, **_NUMBERS)
     except OverflowError:
         raise ValueError("X, y must hold numbers within the range of float64") from None
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(f"X, y must hold numbers: {error}") from None
 
 
 class _MoEEstimator(BaseEstimator):

@@ -563,7 +563,7 @@ class Pictures(Criteria):
         if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
             raise ValueError(f"feature must be one of {', '.join(names)}, got {short(feature)}")
         if not 0 <= feature < len(names):
-            raise ValueError(f"feature must be in 0..{len(names) - 1}, got {feature}")
+            raise ValueError(f"feature must be in 0..{len(names) - 1}, got {short(feature)}")
         X = self.rows.X
         middle = np.average(X, axis=0, weights=self.weight)
         point = middle if at is None else as_floats("at", at, (len(names),))

@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_generator, as_weights, did_you_mean, real_in, short
+from moestat.base.validate import as_generator, as_numbers, as_weights, did_you_mean, real_in, short
 from moestat.base.warnings import ExtrapolationWarning, warn_caller
 from moestat.estimation.data import read_new, read_new_response
 from moestat.estimation.fitted import Fitted
@@ -263,7 +263,7 @@ class Predicting(Fitted):
         family, theta, matrix = self.family, self.theta, inputs.matrix
         if kind == "variance":
             return inputs.like(variance(family, theta, matrix, self._noise))
-        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        levels = np.atleast_1d(as_numbers("q", q))
         for level in levels:
             real_in("q", float(level), 0.0, 1.0)
         sides = [quantile(family, theta, matrix, float(each), self._noise) for each in levels]

@@ -322,7 +322,9 @@ class MoEResults(Pictures):
                 return own
         known = ", ".join(repr(own.name) for own in self._responses)
         raise ValueError(
-            f"name must be one of {known}, got {name!r}" if known else "the fit has one response"
+            f"name must be one of {known}, got {short(name)}"
+            if known
+            else "the fit has one response"
         )
 
     def relabel(self, order: Sequence[int]) -> MoEResults:

@@ -11,7 +11,7 @@ from numpy.polynomial import legendre
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats
+from moestat.base.validate import as_floats, short
 from moestat.metrics.quadrature import ORDER, ResponseRule, log_densities, response_rules
 from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
@@ -263,7 +263,7 @@ def distances(
     {'hellinger': 0.336424, 'total_variation': 0.462117}
     """
     if not set(names) <= set(DISTANCES):
-        raise ValueError(f"names must be some of {', '.join(DISTANCES)}, got {list(names)!r}")
+        raise ValueError(f"names must be some of {', '.join(DISTANCES)}, got {short(list(names))}")
     if not names:
         return {}
     pointwise = [_POINTWISE[name] for name in names]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.registry import UnknownNameError
+from moestat.base.validate import short
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, decay_less_one, exp, log1p_inverse
 from moestat.model.reference import log1p_exp, log_sigmoid
@@ -127,5 +128,5 @@ def activation(name: str) -> Callable[..., Any]:
     """
     if name not in ACTIVATIONS:
         known = ", ".join(map(repr, ACTIVATIONS))
-        raise UnknownNameError(f"unknown activation {name!r}; known: {known}")
+        raise UnknownNameError(f"unknown activation {short(name)}; known: {known}")
     return ACTIVATIONS[name]

@@ -193,7 +193,7 @@ def _box_of(
     logs = {channel.intercept for channel in chosen[2].channels if channel.log}
     for name, pair in bounds.items():
         if name not in box:
-            raise ValueError(f"bounds: unknown block {name!r}; known: {', '.join(box)}")
+            raise ValueError(f"bounds: unknown block {short(name)}; known: {', '.join(box)}")
         low, high = as_floats(f"bounds of {name!r}", pair, (2,))
         if not low < high:
             raise ValueError(f"bounds of {name!r} must increase, got ({low:g}, {high:g})")

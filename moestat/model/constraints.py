@@ -149,7 +149,7 @@ def _sets(block: str, sets: Any) -> list[Any]:
 
 def _inputs_of(what: str, block: str, known: Mapping[str, int | None]) -> int | None:
     if block not in known:
-        raise ValueError(f"{what}: unknown block {block!r}; known: {', '.join(known)}")
+        raise ValueError(f"{what}: unknown block {short(block)}; known: {', '.join(known)}")
     return known[block]
 
 
@@ -163,7 +163,7 @@ def _numbers(
     values = sorted(given) if all(isinstance(v, (int, np.integer)) for v in given) else []
     if not values or values[0] < 0 or values[-1] >= count:
         raise ValueError(
-            f"{what}: {kind} of {block!r} must be in 0..{count - 1}, got {list(given)}"
+            f"{what}: {kind} of {block!r} must be in 0..{count - 1}, got {short(list(given))}"
         )
     return tuple(int(v) for v in values)
 
@@ -198,7 +198,7 @@ def named(given: Any, features: Any) -> Any:
             return name
         if features is None or name not in features:
             known = ", ".join(features) if features is not None else "none by name"
-            raise ValueError(f"equal, fixed: unknown input {name!r}; the inputs are {known}")
+            raise ValueError(f"equal, fixed: unknown input {short(name)}; the inputs are {known}")
         return list(features).index(name)
 
     def of_set(own: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.base.validate import short
 from moestat.model.layout import ParameterLayout
 from moestat.model.measure import MixingMeasure
 
@@ -51,11 +52,13 @@ def parameters_of(layout: ParameterLayout, measure: MixingMeasure) -> FloatArray
     elif np.any(measure.masses != gate.fixed_mass(layout.n_experts)):
         raise ValueError(
             f"gate {gate.name!r} gives every atom the mass"
-            f" {gate.fixed_mass(layout.n_experts):g}, got {measure.masses}"
+            f" {gate.fixed_mass(layout.n_experts):g}, got {short(measure.masses)}"
         )
     for name, positions in layout.blocks.items():
         if positions.ndim == 0 and name in blocks:
             if np.ptp(blocks[name]) > 0:
-                raise ValueError(f"block {name!r} is shared by all atoms, got {blocks[name]}")
+                raise ValueError(
+                    f"block {name!r} is shared by all atoms, got {short(blocks[name])}"
+                )
             blocks[name] = blocks[name][0]
     return layout.pack(blocks)

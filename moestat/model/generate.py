@@ -113,7 +113,9 @@ def check_noise(family: Family, noise: float | None) -> float | None:
             raise ValueError("noise: the least-squares likelihood needs the errors' variance")
         return real_in("noise", noise, 0.0)
     if noise is not None:
-        raise ValueError(f"noise: the {family.likelihood.name} likelihood has its own, got {noise}")
+        raise ValueError(
+            f"noise: the {family.likelihood.name} likelihood has its own, got {short(noise)}"
+        )
     return None
 
 

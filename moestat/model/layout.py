@@ -452,7 +452,9 @@ class ParameterLayout:
             values = self._block_values(name, blocks[name], positions.shape)
             if name in self.logged:
                 if np.any(values <= 0.0):
-                    raise ValueError(f"block {name!r} must be positive, got {values.tolist()}")
+                    raise ValueError(
+                        f"block {name!r} must be positive, got {short(values.tolist())}"
+                    )
                 values = np.log(values)
             theta[positions] = values
         return theta

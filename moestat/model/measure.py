@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray, Symmetry
-from moestat.base.validate import as_numbers, check_kind
+from moestat.base.validate import as_numbers, check_kind, short
 
 __all__ = ["MixingMeasure"]
 
@@ -59,7 +59,7 @@ class MixingMeasure:
         if masses.ndim != 1 or masses.size == 0:
             raise ValueError(f"masses must have shape (k,) with k >= 1, got {masses.shape}")
         if not np.all(np.isfinite(masses)) or np.any(masses <= 0):
-            raise ValueError(f"masses must be positive and finite, got {masses}")
+            raise ValueError(f"masses must be positive and finite, got {short(masses)}")
         object.__setattr__(self, "masses", masses)
         atoms = {
             name: as_numbers(f"atoms: block {name!r}", block) for name, block in self.atoms.items()

@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.door import door, doors
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_floats, as_generator, positive_int, real_in
+from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
 from moestat.rates.regression import (
     bootstrap,
     least_squares,
@@ -370,7 +370,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     given = np.array(p_values, dtype=float)
     tested = ~np.isnan(given)
     if np.any((given[tested] < 0) | (given[tested] > 1)):
-        raise ValueError(f"p_values must lie in [0, 1], got {list(p_values)}")
+        raise ValueError(f"p_values must lie in [0, 1], got {short(list(p_values))}")
     order = np.argsort(given[tested])
     stepped = np.sort(given[tested]) * np.arange(order.size, 0, -1)
     adjusted = np.empty(order.size)

@@ -22,6 +22,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int
 from moestat.solvers.problem import (
     Answer,
     Iteration,
@@ -71,6 +72,10 @@ class Cores:
 
     threads: int | None = None
     whole = False
+
+    def __post_init__(self) -> None:
+        if self.threads is not None:
+            positive_int("threads", self.threads)
 
     def groups(self, problems: Sequence[Problem]) -> list[range]:
         """All of them at once."""

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -311,17 +312,15 @@ def examples(names: list[str] | None = None) -> list[Example]:
     return [call for calls in recorder.found.values() for call in calls]
 
 
-def quick(found: list[Example]) -> list[Example]:
-    """Those that work again, and not for long."""
-    kept = []
+def quick(found: list[Example]) -> Iterator[tuple[Example, Any]]:
+    """Those that work again, and not for long, with their results."""
     for call in found:
         began = time.process_time()
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             try:
-                call.function(*call.extra, **call.fresh())
+                result = call.function(*call.extra, **call.fresh())
             except Exception:
                 continue
         if time.process_time() - began < _SLOW:
-            kept.append(call)
-    return kept
+            yield call, result

@@ -61,7 +61,8 @@ def _child(trial: Callable[[int], str], numbers: list[int]) -> tuple[int, int]:
 
 def _lines(pid: int, pipe: int) -> Iterable[str]:
     """Lines of a child until it ends; it is killed where it says nothing for too long."""
-    rest, patience = b"", 3 * HANGS
+    # A trial ends by its own processor time; of that a busy machine may give it a twentieth.
+    rest, patience = b"", 20 * HANGS
     while True:
         if not select.select([pipe], [], [], patience)[0]:
             os.kill(pid, signal.SIGKILL)

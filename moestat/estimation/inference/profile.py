@@ -11,7 +11,7 @@ from scipy.special import expit
 from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
-from moestat.base.validate import real_in
+from moestat.base.validate import real_in, short
 from moestat.estimation.inference.delta import features
 from moestat.estimation.inference.found import Found, check_likelihood, found
 from moestat.estimation.inference.restricted import minimise, negative_log_likelihood
@@ -138,7 +138,7 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     check_likelihood("profile", result.family)
     names = result.param_names
     if name not in names:
-        raise ValueError(f"name: unknown parameter {name!r}; known: {', '.join(names)}")
+        raise ValueError(f"name: unknown parameter {short(name)}; known: {', '.join(names)}")
     if not result.certificate.certified:
         raise ValueError("profile needs a certified fit: nothing is known about this one's height")
     j = names.index(name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import IntArray
-from moestat.base.validate import check_kind
+from moestat.base.validate import check_kind, short
 from moestat.estimation.reading.table import Column, as_column
 
 __all__ = ["plain_labels", "positions_of", "read_labels"]
@@ -59,8 +59,8 @@ def read_labels(
         unknown = [label for label in found.tolist() if label not in declared.tolist()]
         if unknown or len(set(declared.tolist())) < len(declared):
             raise ValueError(
-                f"classes must hold every label of y once, got {declared.tolist()}"
-                + (f" without {unknown[0]!r}" if unknown else "")
+                f"classes must hold every label of y once, got {short(declared.tolist())}"
+                + (f" without {short(unknown[0])}" if unknown else "")
             )
     elif (
         n_classes is not None

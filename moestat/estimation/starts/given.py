@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_floats, positive_int, real_in
+from moestat.base.validate import as_floats, positive_int, real_in, short
 from moestat.estimation.starts.scale import MOST_STARTS
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
@@ -100,7 +100,7 @@ def _by_block(key: str, value: Any, family: Family) -> FloatArray:
     for name, each in value.items():
         if name not in family.blocks:
             known = ", ".join(family.blocks)
-            raise ValueError(f"starts: {key}: unknown block {name!r}; known: {known}")
+            raise ValueError(f"starts: {key}: unknown block {short(name)}; known: {known}")
         spread[family.blocks[name]] = each
     return spread
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import short
 from moestat.metrics.losses._gaps import pair_gaps
 from moestat.metrics.losses._loss import MASS_LEVELS, BlockTerm, VoronoiLoss, VoronoiResult
 from moestat.metrics.losses._problem import Translations
@@ -44,7 +45,7 @@ def check_measures(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeas
             if values.ndim != 1 or not values[0] > 0.0 or np.any(values != values[0]):
                 raise ValueError(
                     f"loss {loss.name!r}: block {name!r} must hold one positive value that all "
-                    f"atoms share, got {values.tolist()} in {role}"
+                    f"atoms share, got {short(values.tolist())} in {role}"
                 )
     if estimate.symmetry != truth.symmetry or (
         loss.joint and set(estimate.expert_blocks) != set(truth.expert_blocks)

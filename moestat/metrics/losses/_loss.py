@@ -142,7 +142,9 @@ class VoronoiLoss:
         if self.masses not in ("normalised", "given", None):
             raise ValueError(f"masses must be 'normalised' or 'given', got {short(self.masses)}")
         if self.mass_cells not in MASS_LEVELS:
-            raise ValueError(f"mass_cells must be one of {list(MASS_LEVELS)}: {self.mass_cells!r}")
+            raise ValueError(
+                f"mass_cells must be one of {list(MASS_LEVELS)}: {short(self.mass_cells)}"
+            )
         if self.active is not None:
             positive_int("active", self.active)
         moves = self.translated or self.scaling is not None

@@ -11,6 +11,7 @@ from typing import Any
 
 from moestat.base.door import door
 from moestat.base.registry import UnknownNameError
+from moestat.base.validate import short
 from moestat.compiler.jit import device
 from moestat.model import activations
 
@@ -38,5 +39,5 @@ def activation(name: str) -> Callable[..., Any]:
     """
     if name not in ACTIVATIONS:
         known = ", ".join(map(repr, ACTIVATIONS))
-        raise UnknownNameError(f"unknown activation {name!r}; known: {known}")
+        raise UnknownNameError(f"unknown activation {short(name)}; known: {known}")
     return ACTIVATIONS[name]

@@ -119,6 +119,7 @@ class SelfAttention(nn.Module):
             scores = scores.masked_fill(distance < 0, -torch.inf)
         return self.weights(scores) @ values
 
+    @door()
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (B, n, d) of tokens (B, n, d)."""
         mixed = self.heads(x).transpose(1, 2).reshape(x.shape)

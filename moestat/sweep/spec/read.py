@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from moestat.base.door import door
-from moestat.base.validate import as_path, check_kind
+from moestat.base.validate import as_path, check_kind, short
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.spec.tables import Table, check_values
@@ -88,5 +88,5 @@ def _parsed(text: str) -> AnySpec:
     kind = top.text("kind", "fit")
     if kind not in kinds.KINDS:
         known = ", ".join(map(repr, kinds.KINDS))
-        raise top.error("kind", f"must be one of {known}, got {kind!r}")
+        raise top.error("kind", f"must be one of {known}, got {short(kind)}")
     return kinds.kind_of(kind).parse(top, text)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import is_mapping, is_sequence
+from moestat.base.validate import is_mapping, is_sequence, short
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.tables import Table, shown
 
@@ -38,7 +38,7 @@ def read_sizes(top: Table) -> tuple[int, ...]:
         spacing = grid.text("spacing", "log")
         if spacing not in _SPACINGS:
             known = ", ".join(map(repr, _SPACINGS))
-            raise grid.error("spacing", f"must be one of {known}, got {spacing!r}")
+            raise grid.error("spacing", f"must be one of {known}, got {short(spacing)}")
         grid.finish()
         if not 1 <= start <= stop <= _LARGEST_SIZE:
             raise SweepError(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from moestat.base.validate import short
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.kinds.inference.trial import Trial, make_trial
 from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
@@ -41,7 +42,7 @@ class InferenceSpec(RunsSpec[Trial]):
         names = fields.get("procedures")
         if not isinstance(names, list) or not names or not set(map(str, names)) <= set(PROCEDURES):
             known = ", ".join(map(repr, PROCEDURES))
-            raise ValueError(f"procedures must be a list of some of {known}, got {names!r}")
+            raise ValueError(f"procedures must be a list of some of {known}, got {short(names)}")
         return make_trial(fields)
 
     def bytes_of(self, run: Trial) -> float:
