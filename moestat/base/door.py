@@ -96,11 +96,12 @@ def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def doors(cls: type[T]) -> type[T]:
     """Decorator of a class: `door` for its constructor and public methods."""
-    for name, member in list(vars(cls).items()):
-        own = member.__func__ if isinstance(member, classmethod) else member
+    members: list[tuple[str, Any]] = list(vars(cls).items())
+    for name, member in members:
+        bound = type(member).__name__ == "classmethod"
+        own = member.__func__ if bound else member
         if inspect.isfunction(own) and (name == "__init__" or not name.startswith("_")):
-            wrapped = door()(own)
-            setattr(cls, name, wrapped if own is member else classmethod(wrapped))
+            setattr(cls, name, classmethod(door()(own)) if bound else door()(own))
     return cls
 
 

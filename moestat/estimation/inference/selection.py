@@ -316,6 +316,10 @@ def select(
         given = options if isinstance(family, Family) else {**options, "n_experts": 1}
         model, read = read_data(family, X, y, sample_weight, given, **reading)
         check_likelihood("select", model)
+        if prior is None and sizes[-1] > len(read.weight):
+            raise ValueError(
+                f"k must be at most the number of rows {len(read.weight)}, got {sizes[-1]}"
+            )
         by_name = not isinstance(family, Family) and "starts" not in solving
         fits = [partial(_by_data, model, read, by_name)]
     steps = [(made, way, size) for made in fits for way in ways for size in sizes]
