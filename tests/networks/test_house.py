@@ -44,7 +44,7 @@ def test_pickles_of_older_versions_open():
 
 CELLS = {
     "attention_language": "be40fc929abd",
-    "compete_clusters": "ad3be0f0696e",
+    "compete_clusters": "21a7c2850f0f",
     "compete_gaussian": "527de3bec87e",
     "compete_schedules": "34e60f1305a5",
     "expert_count_figure1": "15ffee80733f",
