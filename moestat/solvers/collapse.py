@@ -15,8 +15,8 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     """Atoms that fit a few samples instead of a part of the population.
 
     The likelihood of a Gaussian mixture is unbounded where an atom shrinks onto samples, so a
-    maximum there says nothing about the truth.  An atom has collapsed when it fits at least one
-    sample, by the sum of its responsibilities, and
+    maximum there says nothing about the truth.  An atom has collapsed when it fits half a
+    sample or more, by the sum of its responsibilities, and
 
     - its variance is on the lower bound of the parameter space, or
     - it fits fewer than two samples per parameter of its own, with a variance below a tenth of
@@ -71,7 +71,7 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
     fed = np.min(level[~starved], initial=np.inf)
     narrow = level < fed + np.log(EM_RULES.narrow)
     return tuple(
-        int(i) for i in np.flatnonzero((share >= 1.0) & free & (on_floor | (starved & narrow)))
+        int(i) for i in np.flatnonzero((share >= 0.5) & free & (on_floor | (starved & narrow)))
     )
 
 

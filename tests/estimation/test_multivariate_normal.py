@@ -200,3 +200,11 @@ def test_an_expert_on_a_plane_has_collapsed():
 def test_messages(model, y, message):
     with pytest.raises(ValueError, match=message):
         moestat.fit(model, np.arange(9.0), y, n_experts=1)
+
+
+def test_an_expert_on_one_row_is_no_maximum(iris):
+    """Its responsibility is a little below one, and it is higher than all sound ends."""
+    model = "cbind(length, width) ~ petal | 1"
+    fitted = moestat.fit_formula(model, iris, law("VVV"), n_experts=2, rng=0)
+    assert not fitted.certificate.collapsed
+    assert fitted.predict(which="gate").min().min() > 0.1

@@ -172,9 +172,11 @@ class LassoPath:
         ax.set_xscale("log")
         ax.invert_xaxis()
         ax.set_xlabel("penalty per row")
-        ax.set_ylabel("standardised coefficient (of the gate: dotted)")
+        ax.set_ylabel("standardised coefficient")
         if np.any(inner[place, own] != 0.0):
-            ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+            dotted = "dotted: of the gate" if np.any(self._sparse.in_gate[own]) else None
+            style = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small"}
+            ax.legend(frameon=False, title=dotted, title_fontsize="small", **style)
         return ax
 
 
