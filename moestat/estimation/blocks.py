@@ -180,7 +180,8 @@ class Blocks:
         except ImportError:
             raise ValueError("Parquet files need pyarrow: pip install 'moestat[parquet]'") from None
         path = as_path("path", path)
-        if isinstance(X, str) or not all(isinstance(name, str) for name in X):
+        names = np.asarray(X, dtype=object).tolist()
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"X must be a list of names of columns, got {short(X)}")
         with parquet.ParquetFile(path) as file:
             there, count = file.schema_arrow.names, file.num_row_groups

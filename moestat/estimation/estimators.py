@@ -33,7 +33,7 @@ def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
     except ValueError as error:
         if "could not convert" not in str(error):
             raise
-        raise ValueError(f"X, y must hold numbers: {error}") from None
+        raise ValueError(f"X, y must hold numbers: {str(error)[:100]}") from None
 
 
 class _MoEEstimator(BaseEstimator):

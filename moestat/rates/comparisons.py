@@ -167,7 +167,11 @@ def compare_rates(
     if paired:
         if not np.array_equal(as_floats("n", n, (None,)), as_floats("other_n", other_n, (None,))):
             raise ValueError("pairs must have the same n: n and other_n differ")
-        ratio = fit_rate(n, first / second, theory=0.0, n_bootstrap=n_bootstrap, rng=generator)
+        with np.errstate(over="ignore"):
+            ratio = first / second
+        if not np.all(np.isfinite(ratio)):
+            raise ValueError("loss, other_loss: their ratios are beyond the range of float64")
+        ratio = fit_rate(n, ratio, theory=0.0, n_bootstrap=n_bootstrap, rng=generator)
         return _difference(
             one,
             two,

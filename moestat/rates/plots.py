@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_floats, short
+from moestat.base.validate import as_floats, check_kind, short
 from moestat.rates.rate import RateCurve
 from moestat.rates.style import COLOURS, INK, MARKERS, plain_axes, wrapped
 
@@ -160,6 +160,7 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
         raise ValueError("curves must hold at least one RateCurve")
     points = [_points(curve) for curve in curves]
     ax = new_axes(6.4, 4.4 + 0.2 * len(curves)) if ax is None else ax
+    check_kind("ax", ax, "has_data", "axes of matplotlib")
     if not ax.has_data():
         _widen(ax.set_xlim, [sizes for sizes, _, _ in points])
         _widen(ax.set_ylim, [np.concatenate([mean, mean + bars[1]]) for _, mean, bars in points])

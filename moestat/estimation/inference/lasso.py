@@ -37,7 +37,7 @@ _TOGETHER = ("coefficients", "experts", "inputs")
 _SMALLEST = 0.01, 0.05
 """Smallest penalty over the largest one, with more and with fewer rows than parameters."""
 
-_NAMED = 12
+_NAMED = 10
 """Coefficients in the legend of a picture."""
 
 _WHOLE = ("df", "nonzero", "inputs", "certified")
@@ -164,7 +164,9 @@ class LassoPath:
         largest = own[np.argsort(-np.abs(inner[place, own]))][:_NAMED]
         for j in own:
             named = j in largest and inner[place, j] != 0.0
-            style = {"linestyle": ":" if self._sparse.in_gate[j] else "-"}
+            style: dict[str, Any] = {"linestyle": ":" if self._sparse.in_gate[j] else "-"}
+            if not named:
+                style |= {"color": "0.75", "zorder": 1}
             label = self.param_names[j] if named else None
             width = 1.6 if named else 0.7
             ax.plot(self.penalties, inner[:, j], label=label, linewidth=width, **style)

@@ -272,6 +272,8 @@ def as_column(where: str, given: Any, name: Any = None) -> Column:
     elif table is not None:
         raise ValueError(f"{where} must be one column, got {len(table.columns)}")
     values = as_plain_array(where, given)
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64, copy=False)  # of float128, too
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim == 2 and values.shape[1] == 2 and bounds:

@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
-from moestat.base.validate import positive_int
+from moestat.base.validate import check_kind, positive_int
 from moestat.estimation.rules import SEARCH
 from moestat.estimation.starts.scale import MOST_STARTS, Scale
 from moestat.model.family import Family
@@ -46,6 +46,7 @@ class ClusterStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        check_kind("starts: name", self.name, str, "a name")
         positive_int(f"starts: {self.name}", self.count, maximum=MOST_STARTS)
         positive_int("steps", self.steps)
         if self.threads is not None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
+from moestat.base.validate import check_kind
 from moestat.networks.smoe.layer import layers_of, top_experts
 
 __all__ = [
@@ -150,6 +151,9 @@ def expert_change_rate(before: list[Routing], after: list[Routing]) -> float:
     Nguyen et al. (2025), Sec. 5.2.2 (b).  A mismatch is read as an expert that is absent from the
     row's earlier set; the order within a set does not count.
     """
+    for name, side in (("before", before), ("after", after)):
+        for routing in side:
+            check_kind(name, routing, Routing, "a Routing of each layer")
     shapes = [[tuple(routing.chosen.shape) for routing in side] for side in (before, after)]
     if shapes[0] != shapes[1] or not shapes[0]:
         raise ValueError(

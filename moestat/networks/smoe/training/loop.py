@@ -67,7 +67,7 @@ def learning_rate(settings: Settings, step: int) -> float:
 @contextmanager
 def _seeded(seed: int) -> Any:
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed % 2**63)
+        torch.manual_seed(int(seed) % 2**63)
         yield
 
 

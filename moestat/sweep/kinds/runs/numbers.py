@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.door import door
+from moestat.base.validate import check_kind
 from moestat.sweep.kinds.kind import Kind
 from moestat.sweep.kinds.runs.cell import measured
 from moestat.sweep.kinds.runs.pages import page_writer
@@ -55,6 +57,7 @@ class NumbersSpec(RunsSpec[dict[str, Any]]):
         )
 
 
+@door()
 def kind_of_numbers(
     name: str,
     what: str,
@@ -93,6 +96,11 @@ def kind_of_numbers(
     >>> kind_of_numbers("mean", "a mean", keys, measure, metrics).name
     'mean'
     """
+    check_kind("name", name, str, "a name")
+    check_kind("what", what, str, "words")
+    for key in keys:
+        check_kind("keys", key, Key, "declarations moestat.sweep.Key")
+    check_kind("metrics", metrics, Metrics, "moestat.sweep.Metrics")
 
     def parse(top: Any, text: str) -> NumbersSpec:
         def build(*head: Any) -> NumbersSpec:
