@@ -341,7 +341,8 @@ def test_every_prediction_is_about_a_quantity_of_a_shipped_curve():
 def test_shipped_microscopes_run_at_their_largest_n(path):
     text = path.read_text()
     spec = parse_spec(text)
-    floored = path.stem.startswith("microscope_floors")
-    assert spec.sizes == tuple(10**e for e in (range(4, 15, 2) if floored else range(3, 15)))
-    assert spec.replicates == (100 if floored else 20)
+    decades = {"floors": range(4, 15, 2), "neurons": range(6, 15, 2)}
+    kind = path.stem.split("_")[1]
+    assert spec.sizes == tuple(10**e for e in decades.get(kind, range(3, 15)))
+    assert spec.replicates == (100 if kind in decades else 20)
     assert spec.design.counted

@@ -50,7 +50,7 @@ def test_shipped_experiments_are_valid_by_the_schema_of_their_kind():
         branch["title"]: jsonschema.Draft202012Validator(branch)
         for branch in json_schema()["anyOf"]
     }
-    assert tuple(validators) == KINDS
+    assert tuple(validators) == tuple(KINDS)
     seen = set()
     for path in shipped().values():
         values = tomllib.loads(path.read_text())
@@ -62,7 +62,7 @@ def test_shipped_experiments_are_valid_by_the_schema_of_their_kind():
     assert seen == set(KINDS)
 
 
-@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("kind", [*KINDS][1:])
 def test_the_fields_of_runs_are_those_that_the_reader_takes(kind):
     keys = kind_of(kind).keys.tables
     with pytest.raises(SweepError, match=r"^x: must be one of (.*), got") as raised:
