@@ -48,6 +48,36 @@ class SearchRules(NamedTuple):
     scored: int = 200
 
 
+class PathRules(NamedTuple):
+    """How a path of penalised fits is sought.
+
+    Parameters
+    ----------
+    stationary : float
+        Violation of the conditions of a minimum, in units of the penalty, that is as good as none.
+    floor : float
+        Least variance of an atom, in variances of y, where inputs are as many as rows.
+    chosen, added, followed : int
+        Sets of inputs of a path that are searched, inputs that each search adds, and best searches
+        whose paths are followed.
+    gain : float
+        Gain in BIC that calls for more searches.
+    all_zero : float
+        A penalty that no coefficient is worth.
+    matrices : int
+        Matrices of all parameters that a path holds at its peak.
+    """
+
+    stationary: float = 1e-6
+    floor: float = 1e-6
+    chosen: int = 6
+    added: int = 3
+    followed: int = 3
+    gain: float = 1e-2
+    all_zero: float = 1e9
+    matrices: int = 12
+
+
 class DoubtRules(NamedTuple):
     """When a fit is said to be doubtful.
 
@@ -152,5 +182,5 @@ class RequiredRules(NamedTuple):
     batches: int = 8
 
 
-SEARCH = SearchRules()
+SEARCH, PATH = SearchRules(), PathRules()
 DOUBT, ALARM, EM_TEST, REQUIRED = DoubtRules(), AlarmRules(), EMTestRules(), RequiredRules()

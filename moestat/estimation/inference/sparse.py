@@ -19,6 +19,7 @@ from moestat.estimation.jobs import FitJob, checked_problem
 from moestat.estimation.priors import Prior, data_units
 from moestat.estimation.progress import LOG
 from moestat.estimation.results import MoEResults
+from moestat.estimation.rules import PATH
 from moestat.estimation.standardise import standardise
 from moestat.model.constraints import Constraint
 from moestat.model.family import Family
@@ -29,22 +30,6 @@ from moestat.solvers.problem import Objective, Request
 from moestat.solvers.proximal import Groups, SparseProblem, Stationary, slopes_of
 
 __all__ = ["Lasso", "SparseData"]
-
-_STATIONARY = 1e-6
-"""Violation of the conditions of a minimum, in units of the penalty, that is as good as none."""
-
-_FLOOR = 1e-6
-"""Least variance of an atom, in variances of y, where inputs are as many as rows."""
-
-_CHOSEN, _ADDED, _FOLLOWED, _GAIN = 6, 3, 3, 1e-2
-"""Sets of inputs of a path that are searched, inputs that each search adds, best searches whose
-paths are followed, and the gain in BIC that calls for more."""
-
-_ALL_ZERO = 1e9
-"""A penalty that no coefficient is worth."""
-
-_MATRICES = 12
-"""Matrices of all parameters that a path holds at its peak."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +90,9 @@ class SparseData:
         _check(own)
         self.own, self.read, self.l1_ratio, self.together = own, read, l1_ratio, together
         self.prior = Prior(None, None, variance)
-        check_room(8.0 * _MATRICES * own.n_params**2, f"X: a path of {own.n_params:,} parameters")
+        check_room(
+            8.0 * PATH.matrices * own.n_params**2, f"X: a path of {own.n_params:,} parameters"
+        )
         if read.groups is not None:
             check_groups(own, *grouped(read), read.features)
         job = FitJob(own, read.X, read.y, sample_weight=read.weight, prior=self.prior)
@@ -179,8 +166,8 @@ class SparseData:
     def is_certified(self, end: Stationary, penalty: float) -> bool:
         """Whether a fit is a local minimum of the penalised objective, and no expert a spike."""
         stationary = (
-            end.residual <= _STATIONARY * penalty
-            and end.curvatures.min(initial=0.0) >= -_STATIONARY
+            end.residual <= PATH.stationary * penalty
+            and end.curvatures.min(initial=0.0) >= -PATH.stationary
         )
         return stationary and not self.collapsed(end.theta)
 
@@ -214,7 +201,7 @@ class SparseData:
         the few inputs that it has chosen, at several places, may find others: their paths are
         followed upwards from the smallest penalty, and of each penalty the better fit stays.
         """
-        theta = self.sparse.solve(self.search((), rng), _ALL_ZERO).theta
+        theta = self.sparse.solve(self.search((), rng), PATH.all_zero).theta
         most = np.inf
         if isinstance(penalties, tuple):
             count, smallest = penalties
@@ -230,7 +217,7 @@ class SparseData:
                 ends.append(self.sparse.solve(ends[-1].theta if ends else theta, float(penalty)))
                 said(len(ends))
             height = min(self.bic(end) for end in ends)
-            if self.own.n_experts == 1 or not height < best - _GAIN:
+            if self.own.n_experts == 1 or not height < best - PATH.gain:
                 return penalties[: len(ends)], self._in_order(ends)
             best = height
             found = [
@@ -238,7 +225,7 @@ class SparseData:
                 for inputs in self._candidates(ends)
                 for start in self._grown(inputs, searched, rng)
             ]
-            for _, theta in sorted(found, key=lambda each: each[0])[:_FOLLOWED]:
+            for _, theta in sorted(found, key=lambda each: each[0])[: PATH.followed]:
                 for j in range(len(ends) - 1, -1, -1):
                     end = self.sparse.solve(theta, float(penalties[j]))
                     theta = end.theta
@@ -287,13 +274,13 @@ class SparseData:
             steep[~(self.sparse.single & self.penalised)] = 0.0
             order = self.sparse.input_of[np.argsort(-steep)]
             new = list(dict.fromkeys(f for f in order.tolist() if f >= 0 and f not in inputs))
-            inputs = tuple(sorted({*inputs, *new[:_ADDED]}))
+            inputs = tuple(sorted({*inputs, *new[: PATH.added]}))
 
     def _candidates(self, ends: Sequence[Stationary]) -> set[tuple[int, ...]]:
         """Sets of inputs that fits have chosen, some of those small enough to be searched."""
         known = {self.sparse.inputs_of(end.theta != 0.0): end for end in ends}
         small = [own for own in known if self._n_parameters(own) <= self.rows / 2.0]
-        at = np.linspace(0, len(small) - 1, min(_CHOSEN, len(small)))
+        at = np.linspace(0, len(small) - 1, min(PATH.chosen, len(small)))
         return {small[int(j)] for j in at}
 
     def _n_parameters(self, inputs: Sequence[int]) -> int:
@@ -366,7 +353,7 @@ def _with_floor(inner: Family, own: Family) -> Family:
     box = dict(inner.box)
     for name in set(own.likelihood.scales) - own.given:
         low, high = box[name]
-        box[name] = np.maximum(low, _FLOOR * high / own.box[name][1]), high
+        box[name] = np.maximum(low, PATH.floor * high / own.box[name][1]), high
     return replace(inner, box=box)
 
 
