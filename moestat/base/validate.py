@@ -68,9 +68,13 @@ def real_in(
     return number
 
 
+_HALVES = range(0xD800, 0xDC80)
+
+
 def as_path(name: str, value: Any) -> Path:
     """`value` as a path."""
-    if not isinstance(value, (str, Path)) or "\0" in str(value):
+    # No name of a file holds a zero, or half of a pair of UTF-16.
+    if not isinstance(value, (str, Path)) or set(str(value)) & {"\0", *map(chr, _HALVES)}:
         raise ValueError(f"{name} must be a str or a pathlib.Path, got {short(value)}")
     return Path(value)
 

@@ -81,6 +81,7 @@ def other_container(array: np.ndarray, pick: random.Random) -> Any:
 
 
 _LONGEST = 1000
+_STEPS = 10_000
 _OWN = ("moestat", "sklearn")
 
 
@@ -233,6 +234,9 @@ class Generator:
                 extra = tuple(changed(list(extra), pick)) if extra else extra
             else:
                 arguments[name] = changed(arguments[name], pick)
+        steps = arguments.get("n_steps")
+        if isinstance(steps, int) and steps > _STEPS:  # a right call, which takes its time
+            arguments["n_steps"] = _STEPS
         return Hostile(call, names, arguments, extra, nan)
 
     def trial(self, number: int) -> str:

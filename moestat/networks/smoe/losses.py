@@ -62,7 +62,7 @@ def distillation_loss(routed: Tensor, competed: Tensor, winners: Tensor, alpha: 
     0.275
     """
     errors = (_whole(routed) - _whole(competed)).square()
-    return _mean(errors) + alpha * _mean(errors.gather(1, winners))
+    return _mean(errors) + float(alpha) * _mean(errors.gather(1, winners))
 
 
 @door()
