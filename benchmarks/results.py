@@ -86,6 +86,7 @@ def write_table(record: dict[str, Any]) -> None:
         "fits": "Fits of one data set, n = 100,000, seconds of processor time",
         "peers": "Default calls beside other tools, seconds of processor time on one thread",
         "default calls": "Default calls beyond the easy sizes, processor time on one thread",
+        "in proportion": "Calls that people make often, or on much, seconds of processor time",
         "fits to blocks": "Default calls on a file of rows, on all cores",
         "two cores": "Fits on two threads, seconds of processor time and ratios",
         "cold start": "Cold start, seconds of processor time",
