@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -68,13 +69,10 @@ def real_in(
     return number
 
 
-_HALVES = range(0xD800, 0xDC80)
-
-
 def as_path(name: str, value: Any) -> Path:
     """`value` as a path."""
     # No name of a file holds a zero, or half of a pair of UTF-16.
-    if not isinstance(value, (str, Path)) or set(str(value)) & {"\0", *map(chr, _HALVES)}:
+    if not isinstance(value, (str, Path)) or re.search("[\0\ud800-\udc7f]", str(value)):
         raise ValueError(f"{name} must be a str or a pathlib.Path, got {short(value)}")
     return Path(value)
 

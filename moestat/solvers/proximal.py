@@ -319,8 +319,8 @@ class SparseProblem:
         size = groups.norms(u, of)
         inner = np.maximum(groups.norms(g, of) - penalty * groups.ratio * groups.weight, 0.0)
         where = np.where(size > 0.0, size, 1.0)
-        pull = groups.ratio * groups.weight / where + (1.0 - groups.ratio) * groups.square
-        outer = groups.norms(g + penalty * pull[of] * u, of)
+        factor = groups.ratio * groups.weight / where + (1.0 - groups.ratio) * groups.square
+        outer = groups.norms(g + penalty * factor[of] * u, of)
         return np.append(np.where(held, 0.0, np.abs(slope)), np.where(size > 0.0, outer, inner))
 
     def penalty(self, theta: FloatArray, penalty: float) -> float:

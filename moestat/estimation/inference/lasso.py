@@ -77,9 +77,7 @@ class LassoPath:
 
     def chosen(self, criterion: str | None = None) -> int:
         """The place on the path that a criterion chooses, of certified fits where there are any."""
-        name = criterion or self.criterion
-        if name not in _CRITERIA:
-            raise ValueError(f"criterion must be one of {', '.join(_CRITERIA)}, got {short(name)}")
+        name = _criterion(criterion or self.criterion)
         column = self.table[name]
         if not np.any(np.isfinite(column)):
             raise ValueError(f"criterion {name!r} was not computed; pass folds=5 to lasso_path")
@@ -177,9 +175,15 @@ class LassoPath:
         ax.set_ylabel("standardised coefficient")
         if np.any(inner[place, own] != 0.0):
             dotted = "dotted: of the gate" if np.any(self._sparse.in_gate[own]) else None
-            style = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small"}
-            ax.legend(frameon=False, title=dotted, title_fontsize="small", **style)
+            aside: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small"}
+            ax.legend(frameon=False, title=dotted, title_fontsize="small", **aside)
         return ax
+
+
+def _criterion(name: Any) -> str:
+    if name not in _CRITERIA:
+        raise ValueError(f"criterion must be one of {', '.join(_CRITERIA)}, got {short(name)}")
+    return name
 
 
 def _cell(name: str, value: float, width: int) -> str:
@@ -272,7 +276,7 @@ def lasso_path(
     (2010): a deviation that shrinks costs what its slopes then are.
 
     The log-likelihood is not concave: fits are stationary points, and ``residual`` says how well;
-    ``certified`` those with no negative curvature and no expert on the floor of its variance.  A
+    ``certified`` those with no negative curvature and no variance on its lower bound.  A
     path begins with the best fit without slopes.  The inputs that BIC chooses are searched by
     `moestat.fit` without penalty, the path is followed from what is found, too, up and down, and
     the lower of two fits stays.  ``df`` counts coefficients that are not 0 (Zou, Hastie and
@@ -294,9 +298,7 @@ def lasso_path(
     """
     how = _checked(l1_ratio, together, gate_factor, variance)
     count = positive_int("n_penalties", n_penalties)
-    if criterion not in _CRITERIA:
-        raise ValueError(f"criterion must be one of {', '.join(_CRITERIA)}, got {short(criterion)}")
-    parts = 5 if folds is None and criterion == "cv" else folds
+    parts = 5 if _criterion(criterion) == "cv" and folds is None else folds
     own, read = _read(family, X, y, data, sample_weight, options)
     generator = as_generator(rng)
     with reported("lasso_path", verbose) as report, ONE_THREAD:

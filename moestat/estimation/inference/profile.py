@@ -192,20 +192,20 @@ def intervals_of_means(result: Any, alpha: float, X: FloatArray) -> FloatArray |
     if not (one and plain) or len(X) > _MOST_ROWS or family.expert.name != "linear":
         return None
     c, theta = family.first_expert_channel, result.theta
-    first, others = int(family.index[0, c]), np.arange(1, int(family.width[0 + c]))
+    first, others = int(family.index[0, c]), np.arange(1, int(family.width[c]))
     phi, eta = features(X), family.predictors(theta, np.ascontiguousarray(X.T))
-    found = {}
-    for at, key in enumerate(map(bytes, np.ascontiguousarray(phi.T))):
-        if key not in found:
-            row = np.zeros(theta.size)
-            row[first] = 1.0
-            row[first + others] = phi[family.offset[c] + others - 1, at]
-            try:
-                ends = np.array(combination(result, row, alpha))
-            except ValueError:  # a higher maximum, or nothing of the predictor is told
-                ends = np.array([-np.inf, np.inf])
-            found[key] = eta[0, 0, at] + ends - row @ theta
-    ends = np.array([found[key] for key in map(bytes, np.ascontiguousarray(phi.T))])
+    _, places, back = np.unique(phi, axis=1, return_index=True, return_inverse=True)
+    ends = np.empty((places.size, 2))
+    for i, at in enumerate(places):
+        row = np.zeros(theta.size)
+        row[first] = 1.0
+        row[first + others] = phi[family.offset[c] + others - 1, at]
+        try:
+            ends[i] = combination(result, row, alpha)
+        except ValueError:  # a higher maximum, or nothing of the predictor is told
+            ends[i] = -np.inf, np.inf
+        ends[i] += eta[0, 0, at] - row @ theta
+    ends = ends[back.ravel()]
     if two:
         chance = expit(ends)
         return np.stack([chance, 1.0 - chance[:, ::-1]], axis=1)

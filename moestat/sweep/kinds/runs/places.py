@@ -14,7 +14,7 @@ from moestat.rates.style import caption, marks, plain_axes
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, markdown_text
 from moestat.sweep.kinds.fit.figure import panel_label
-from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve
+from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve, spec_of
 from moestat.sweep.kinds.runs.pages import markdown_table, page_head
 from moestat.sweep.kinds.runs.single_runs import runs_of_records, runs_section
 from moestat.sweep.kinds.runs.spec import RunCurve, RunsSpec
@@ -99,7 +99,7 @@ class Metrics:
 
     def summarise(self, store: Store) -> list[PlacesSummary]:
         """One summary per curve of the store's spec, in its order; it need not be complete."""
-        spec, by_curve = _spec(store), records_by_curve(store)
+        spec, by_curve = spec_of(store, RunsSpec), records_by_curve(store)
         return [self._summary(spec, curve, by_curve[curve.name]) for curve in spec.curves]
 
     def _summary(
@@ -187,7 +187,7 @@ class Metrics:
         self, store: Store, summaries: Sequence[PlacesSummary], figure: str | None = None
     ) -> str:
         """The report in Markdown, with the figure of that file name if there is one."""
-        spec = _spec(store)
+        spec = spec_of(store, RunsSpec)
         planned = f"Planned: {spec.replicates} runs per curve and place"
         numbers = f"mean {_PLUS_MINUS} standard deviation over runs{self.note}"
         parts = page_head(spec, summaries, planned, numbers)
@@ -206,12 +206,6 @@ class Metrics:
             parts.append(markdown_table(head, list(_rows(summary, tuple(self.words)))))
         parts.append(runs_section(runs_of_records(store.records(), self.shown), spec.axis))
         return "\n\n".join(parts) + "\n"
-
-
-def _spec(store: Store) -> RunsSpec[Any]:
-    spec = store.spec
-    assert isinstance(spec, RunsSpec)
-    return spec
 
 
 def _place(values: Sequence[float]) -> Place:
