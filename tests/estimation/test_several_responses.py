@@ -200,3 +200,15 @@ def test_the_influence_on_one_response_is_that_on_the_fit_of_all():
     result = moestat.fit(["gaussian", "poisson"], x, y, n_experts=1, rng=0)
     lines = result.response("y1").plot_influence().collections[0].get_segments()
     assert [line[1][1] for line in lines] == pytest.approx(result.influence().displacement)
+
+
+def test_names_in_back_ticks(data, result):
+    """Of responses, also within functions, and of inputs; new data by name."""
+    named = data.rename(columns={"height": "height (cm)", "x": "my x"})
+    other = moestat.fit_formula("cbind(`height (cm)`, visits) ~ `my x`", named, TWO, rng=0)
+    assert other.llf == result.llf
+    assert "b_height (cm)[0]" in other.param_names
+    turned = named[named.columns[::-1]].iloc[:5]
+    assert np.array_equal(other.predict(turned), result.predict(data.iloc[:5]))
+    shifted = moestat.fit_formula("cbind(`height (cm)` + 1, visits) ~ `my x`", named, TWO, rng=0)
+    assert shifted.llf == pytest.approx(result.llf, abs=1e-6)

@@ -434,10 +434,17 @@ def beside(factor: tuple[str, str]) -> list[tuple[str, str]]:
     method, text = factor
     if method == "lookup" or not text.startswith("cbind("):
         return [factor]
+    # Python knows no back-ticks: names in them have others while it reads.
+    quoted = re.findall("`[^`]*`", text)
+    for j, name in enumerate(quoted):
+        text = text.replace(name, f"_quoted_{j}_", 1)
     found = []
     for each in ast.parse(text, mode="eval").body.args:  # type: ignore[attr-defined]
+        own = ast.unparse(each)
+        for j, name in enumerate(quoted):
+            own = own.replace(f"_quoted_{j}_", name)
         plain = isinstance(each, ast.Name)
-        found.append(("lookup" if plain else "python", ast.unparse(each)))
+        found.append(("lookup", own.strip("`")) if plain else ("python", own))
     return found
 
 
