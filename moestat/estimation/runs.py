@@ -46,7 +46,8 @@ def heights(ends: Sequence[Ended]) -> tuple[list[FloatArray], list[int]]:
 
 def unseen(ends: Sequence[Ended]) -> float:
     """Expected share of maxima that none has seen, Boender and Rinnooy Kan (1987)."""
-    runs, several = len(ends), len(heights(ends)[0])
+    sound = [end for end in ends if np.isfinite(end[1])]
+    runs, several = len(sound), len(heights(sound)[0])
     return several * (several + 1) / (runs * (runs - 1)) if runs > 1 else 1.0
 
 

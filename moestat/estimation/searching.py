@@ -143,16 +143,15 @@ class Race:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The winner, shape (1, P)."""
-        return self.won(problem, self.begun(problem, rng), rng)[0][0][None]
+        return self.won(problem, self.begun(self.part(problem, rng), rng), rng)[0][0][None]
 
     def part(self, problem: Problem, rng: np.random.Generator, times: int = 1) -> Problem:
         """The problem on the rows of a rung, or on so many times as many."""
         rows = max(SEARCH.least, self.rows * problem.family.n_params)
         return some_rows(problem, rng, times * rows)
 
-    def begun(self, problem: Problem, rng: np.random.Generator, longer: int = 1) -> list[Ended]:
-        """The starts after the first rung, of so many times its steps, best first."""
-        part = self.part(problem, rng)
+    def begun(self, part: Problem, rng: np.random.Generator, longer: int = 1) -> list[Ended]:
+        """The starts after a rung on its part, of so many times its steps, best first."""
         return ended(part, self.pool.draw(part, rng), longer * self.steps, self.threads)
 
     def won(self, problem: Problem, ends: list[Ended], rng: np.random.Generator) -> list[Ended]:
@@ -214,7 +213,8 @@ class Moves:
         self, problem: Problem, rng: np.random.Generator, begun: list[Ended] | None = None
     ) -> list[Ended]:
         """The finalists of the last race that bettered something, the winner first."""
-        best, idle = self.race.won(problem, begun or self.race.begun(problem, rng), rng), 0
+        begun = begun or self.race.begun(self.race.part(problem, rng), rng)
+        best, idle = self.race.won(problem, begun, rng), 0
         while problem.family.n_experts > 1 and idle < self.idle:
             ends = self.moved(problem, best[0][0], rng)
             better = ends[0][1] > best[0][1] + SAME_HEIGHT
@@ -304,9 +304,9 @@ class Agreement:
 
     def _begun(self, problem: Problem, rng: np.random.Generator) -> list[Ended]:
         """Starts of a pool, and of more while most of them are at the best height, best first."""
-        begun: list[Ended] = []
+        begun, part = list[Ended](), self.search.race.part(problem, rng)
         for _ in range(self.searches):
-            begun += self.search.race.begun(problem, rng, 2)
+            begun += self.search.race.begun(part, rng, 2)
             most = 2 * heights(begun)[1][0] >= len(begun) > 1
             if not most or unseen(begun) <= self.risk:
                 break

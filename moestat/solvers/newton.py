@@ -117,7 +117,8 @@ class Newton:
             return (
                 yield from kinked_steps(problem, level, theta, metric, tolerance, max_iterations)
             )
+        bounds = metric, *problem.family.box_at(theta)
         ran = yield from newton_steps(
-            problem, Objective.OBSERVED, theta, tolerance, max_iterations, level
+            problem, Objective.OBSERVED, theta, tolerance, max_iterations, level, bounds
         )
         return ran.theta, ran, ran.status, ran.iterations, 1.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.compiler.jit import compact, compile_loop
 
 TIE = 1e-12  # squared distances this close, relative to the largest, are ties
 SIDE = 1e-9  # step to either side of a boundary between cells, relative to the largest distance
@@ -36,6 +38,55 @@ def halved(points: FloatArray, weight: FloatArray, power: FloatArray) -> FloatAr
         slope = np.sum(weight * np.sign(gap) * np.abs(gap) ** (power - 1.0), axis=1)
         low, high = np.where(slope < 0.0, middle, low), np.where(slope < 0.0, high, middle)
     return high
+
+
+@compile_loop
+@compact
+def _reweighted_means(points, power, weight, ends, lengths, centres):
+    """Weiszfeld's iteration for points (S, k, q) into centres (S, q); blocks stop at ends.
+
+    Powers and weights are (S, k, blocks); lengths are the scale and the step, 0 for mixed powers.
+    """
+    scale, step = lengths
+    count, k, q = points.shape
+    logs, moves = np.empty(k), np.empty(q)
+    for s in range(count):
+        for sweep in range(-1, _SWEEPS):
+            # From a smoothing that nothing is far from: the weighted mean.
+            width = scale * max(10.0 ** (-2.0 - sweep / 6.0), 1e-14)
+            first, total, curved, farthest = 0, 0.0, 0.0, 0.0
+            for block in range(ends.size):
+                last, most = ends[block], -math.inf
+                for i in range(k):
+                    square = width * width
+                    for j in range(first, last):
+                        gap = points[s, i, j] - centres[s, j]
+                        square += gap * gap
+                    logs[i] = math.log(weight[s, i, block])
+                    if sweep >= 0:
+                        logs[i] += 0.5 * (power[s, i, block] - 2.0) * math.log(square)
+                    most = max(most, logs[i])
+                moves[first:last] = 0.0
+                share = 0.0
+                for i in range(k):
+                    own = math.exp(logs[i] - most)
+                    share += own
+                    total += (last - first) * own
+                    curved += (last - first) * own * max(1.0, power[s, i, block] - 1.0)
+                    for j in range(first, last):
+                        moves[j] += own * points[s, i, j]
+                for j in range(first, last):
+                    moves[j] = moves[j] / share - (centres[s, j] if sweep >= 0 else 0.0)
+                first = last
+            if sweep < 0:
+                centres[s] = moves
+                continue
+            length = step if step > 0.0 else total / curved
+            for j in range(q):
+                centres[s, j] += length * moves[j]
+                farthest = max(farthest, abs(length * moves[j]))
+            if farthest <= 1e-15 * scale:
+                break
 
 
 @dataclass(frozen=True)
@@ -128,35 +179,18 @@ class Translations(Problem):
         the mean of such steps where powers differ; in one dimension, halving is exact then.
         """
         atom = np.arange(self.masses.size)
-        points = self.moving[atom, cells]
+        points = np.ascontiguousarray(self.moving[atom, cells])
         power = self.exponents[self.level(cells)]
+        weight = self.weights[:, None] * power
         largest = float(np.max(self.exponents))
         mixed = largest > 2.0 and largest > np.min(self.exponents)
-        step = 1.0 / max(1.0, largest - 1.0)
-        block_of = np.repeat(np.arange(self.starts.size), np.diff([*self.starts, points.shape[-1]]))
-        weight = self.weights[:, None] * power
         if mixed and points.shape[-1] == 1:
             return halved(points, weight, power)
-        t = np.sum(weight[..., block_of] * points, axis=1)
-        t = t / np.sum(weight, axis=1)[..., block_of]
-        for sweep in range(_SWEEPS):
-            smoothing = self.scale * max(10.0 ** (-2.0 - sweep / 6.0), 1e-14)
-            distance = np.hypot(self.norms(points - t[:, None, :]), smoothing)
-            log_weight = np.log(weight) + (power - 2.0) * np.log(distance)
-            reweighted = np.exp(log_weight - np.max(log_weight, axis=1, keepdims=True))[
-                ..., block_of
-            ]
-            move = np.sum(reweighted * points, axis=1) / np.sum(reweighted, axis=1) - t
-            if mixed:
-                curvature = np.sum(
-                    reweighted * np.maximum(1.0, power[..., block_of] - 1.0), axis=(1, 2)
-                )
-                step = (np.sum(reweighted, axis=(1, 2)) / curvature)[:, None]
-            move = step * move
-            t = t + move
-            if np.max(np.abs(move)) <= 1e-15 * self.scale:
-                break
-        return t
+        centres = np.empty((len(cells), points.shape[-1]))
+        ends = np.array([*self.starts[1:], points.shape[-1]])
+        step = 0.0 if mixed else 1.0 / max(1.0, largest - 1.0)
+        _reweighted_means(points, power, weight, ends, (self.scale, step), centres)
+        return centres
 
     def boundaries(self, t: FloatArray) -> FloatArray:
         """Both sides of every boundary between cells, at the foot of each translation (S, q).
