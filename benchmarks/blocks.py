@@ -89,9 +89,9 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7, 1e8])
     parser.add_argument("--folder", type=Path, help="Where the file is made, and removed.")
     options = parser.parse_args()
-    rows = {row["rows"]: row for row in rows_of("fits to blocks")}
+    rows = {row["rows"]: row for row in rows_of("blocks")}
     for n in map(int, options.rows):
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             rows[n] = measure(n, Path(folder) / "rows")
         print(rows[n], flush=True)
-        save("fits to blocks", [rows[each] for each in sorted(rows)])
+        save("blocks", [rows[each] for each in sorted(rows)])

@@ -262,7 +262,7 @@ def main() -> None:
             for row in make():
                 print(json.dumps(row), flush=True)
         return
-    known = {row["call"]: row for row in rows_of("in proportion")}
+    known = {row["call"]: row for row in rows_of("proportion")}
     for make in chosen:
         own = [sys.executable, __file__, make.__name__, "--alone"]
         one = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")}
@@ -272,7 +272,7 @@ def main() -> None:
                 row = json.loads(line)
                 known[row["call"]] = row
                 print(row, flush=True)
-        save("in proportion", list(known.values()))
+        save("proportion", list(known.values()))
 
 
 if __name__ == "__main__":

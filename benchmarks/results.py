@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from llvmlite.binding import get_host_cpu_features
 
 __all__ = ["machine", "markdown", "rows_of", "save", "write_table"]
 
-FOLDER = Path(__file__).with_name("results")
+FOLDER = Path(os.environ.get("BENCHMARK_RESULTS", Path(__file__).with_name("results")))
+CONFIG: dict[str, Any] = tomllib.loads(Path(__file__).with_name("benchmarks.toml").read_text())
+"""What each benchmark is, by its name."""
 
 
 def machine() -> dict[str, Any]:
@@ -45,6 +48,11 @@ def vectors() -> str:
 
 def _named(section: str) -> str:
     return section + (" (AVX2)" if "BENCHMARK_VECTORS" in os.environ else "")
+
+
+def section_of(name: str) -> str:
+    """The section of results/cpu.json that a benchmark saves."""
+    return name.replace("_", " ")
 
 
 def rows_of(section: str) -> list[dict[str, Any]]:
@@ -81,22 +89,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 def write_table(record: dict[str, Any]) -> None:
     """results/cpu.md and results/cpu.png."""
-    titles = {
-        "kernels": "Passes over the data, nanoseconds of processor time per sample",
-        "fits": "Fits of one data set, n = 100,000, seconds of processor time",
-        "peers": "Default calls beside other tools, seconds of processor time on one thread",
-        "default calls": "Default calls beyond the easy sizes, processor time on one thread",
-        "in proportion": "Calls that people make often, or on much, seconds of processor time",
-        "fits to blocks": "Default calls on a file of rows, on all cores",
-        "two cores": "Fits on two threads, seconds of processor time and ratios",
-        "cold start": "Cold start, seconds of processor time",
-        "microscope": "A cell of a microscope, seconds of processor time",
-        "start_distance": "Over-specified fits at n = 1e14, by the distance of their starts",
-        "least squares": "One Levenberg-Marquardt step, d = 8, N = 9, n = 100,000, seconds",
-        "compression": "Points in place of 1e6 rows of two classes, seconds of processor time",
-        "large sweeps": "Sweeps of many cells, processor time and memory of whole commands",
-        "networks": "One full-batch step of a network, n = 16,000, milliseconds of processor time",
-    }
+    titles = {section_of(n): one["title"] for n, one in CONFIG.items() if "title" in one}
     parts = ["# Benchmarks on one core\n"]
     for name, title in titles.items():
         for section in (name, f"{name} (AVX2)"):

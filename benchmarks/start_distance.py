@@ -69,4 +69,4 @@ if __name__ == "__main__":
     options = arguments.parse_args()
     with threadpool_limits(1):
         rows = [measure(name, options.replicates) for name in options.specs]
-    save("start_distance", [row for own in rows for row in own])
+    save("start distance", [row for own in rows for row in own])
