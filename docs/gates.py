@@ -19,7 +19,7 @@ COLUMNS = 3
 def draw() -> Figure:
     """The weights of two experts along x under each gate, at a typical truth."""
     grid = np.linspace(-3, 3, 300)
-    figure = Figure(figsize=(9.0, 10.5), layout="constrained")
+    figure = Figure(figsize=(9.0, 12.6), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(-(-len(GATES) // COLUMNS), COLUMNS, sharex=True, sharey=True).flat
     for gate in GATES:

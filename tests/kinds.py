@@ -21,7 +21,13 @@ def goes_with(likelihood, gate, expert):
 
 QUADRATIC = [name for name, g in GATES.items() if any(c.products for c in g.channels(1))]
 MIXING = [name for name in GATES if goes_with("gaussian", name, "linear")]
-MULTINOMIAL = [k for gate in GATES if goes_with(*(k := ("multinomial", gate, "linear")))]
+# Gates that meet normal responses alone: compiling is what a kind costs.
+NORMAL_ONLY = {"laplace", "dense-to-sparse", "perturbed-cosine"}
+MULTINOMIAL = [
+    k
+    for gate in GATES
+    if gate not in NORMAL_ONLY and goes_with(*(k := ("multinomial", gate, "linear")))
+]
 GAUSSIAN = [("gaussian", gate, "linear") for gate in MIXING]
 # Compiling is what these cost, so an expert that is not linear meets one gate of each sort, and a
 # likelihood besides the first two one gate.
@@ -71,7 +77,7 @@ REGRESSION = [
     *(
         ("least-squares", gate, "linear")
         for gate in GATES
-        if gate not in QUADRATIC and goes_with("least-squares", gate, "linear")
+        if gate not in {*QUADRATIC, *NORMAL_ONLY} and goes_with("least-squares", gate, "linear")
     ),
     *(
         ("least-squares", "sigmoid-quadratic", name)

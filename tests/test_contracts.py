@@ -34,6 +34,7 @@ from tests.kinds import (
     GAUSSIAN,
     KINDS,
     MULTINOMIAL,
+    NORMAL_ONLY,
     OTHERS,
     REGRESSION,
     kind_id,
@@ -249,7 +250,9 @@ SOLVED = [
     *(
         kind
         for kind in GAUSSIAN
-        if GATES[kind[1]].reads_response or GATES[kind[1]].n_active or kind[1] == "softmax"
+        if GATES[kind[1]].reads_response
+        or GATES[kind[1]].n_active
+        or kind[1] in {"softmax", *NORMAL_ONLY}
     ),
     *OTHERS,
 ]

@@ -147,9 +147,9 @@ class Gate:
     normalised : bool
         Whether the weights ``exp(a_i)`` are divided by their sum, so that they are probabilities.
         Only a regression function can have others.
-    kink : tuple of (str, str) or None
-        A block and its offset, when moving the block across a sample x turns the sign of its
-        derivative: the log-score is then a function of ``||block - x|| + offset`` there.
+    kink : str or None
+        A block of places in the space of x, when moving it across a sample x turns the sign of its
+        derivative: the log-score is then a function of ``||block - x||``.
     """
 
     name: str
@@ -169,7 +169,7 @@ class Gate:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     configure: Callable[..., Gate] | None = field(default=None, repr=False)
     normalised: bool = True
-    kink: tuple[str, str] | None = None
+    kink: str | None = None
 
 
 @dataclass(frozen=True)

@@ -179,10 +179,15 @@ def family(
         if discrete
         else 1,
         box=box,
-        given=frozenset(bounds or ()),
+        given=frozenset(bounds or ()) | _known(chosen[0]),
         **_inputs_of(chosen, d, gate_inputs, expert_inputs, offset),
     )
     return _constrained(made, sets, fixed)
+
+
+def _known(gate: Gate) -> set[str]:
+    """Blocks whose values a gate gives, in the units of the data."""
+    return {name for name, (low, high) in gate.bounds.items() if low == high}
 
 
 def _box_of(

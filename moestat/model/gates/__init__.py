@@ -4,6 +4,9 @@ from moestat.base.registry import Registry
 from moestat.base.types import Gate
 from moestat.model.gates import (
     competition,
+    dense_to_sparse,
+    laplace,
+    perturbed_cosine,
     quadratic,
     sigmoid,
     sigmoid_euclidean,
@@ -25,5 +28,9 @@ GATES.register(competition.FREE)
 GATES.register(competition.TOP)
 GATES.register(quadratic.SIGMOID)
 GATES.register(quadratic.SIGMOID_PARTIAL)
+GATES.register(quadratic.RAW)
 GATES.register(quadratic.SOFTMAX)
 GATES.register(quadratic.SOFTMAX_PARTIAL)
+GATES.register(laplace.GATE)
+GATES.register(dense_to_sparse.GATE)
+GATES.register(perturbed_cosine.GATE)

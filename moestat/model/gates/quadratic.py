@@ -1,12 +1,13 @@
-"""Gates with quadratic scores, as self-attention has them.
+"""Gates with quadratic scores, as self-attention has them, and the raw sigmoid of a linear one.
 
-The full score is ``s = x'Ax + b'x + c``, the partial one ``s = x'Ax + c``.  The sigmoid gates are
-raw: ``w_i(x) = sigma(s_i(x))``, each atom by itself, so that the weights have no fixed sum.  The
-softmax gates are normalised, and a common (A, b, c) may be added to all atoms.  A is symmetric
-and packed as in `moestat.base.symmetric`: the norm of its block is the Frobenius norm.
+The full score is ``s = x'Ax + b'x + c``, the partial one ``s = x'Ax + c``, and `sigmoid-raw` has
+``s = b'x + c``.  The sigmoid gates are raw: ``w_i(x) = sigma(s_i(x))``, each atom by itself, so
+that the weights have no fixed sum.  The softmax gates are normalised, and a common (A, b, c) may
+be added to all atoms.  A is symmetric and packed as in `moestat.base.symmetric`: the norm of its
+block is the Frobenius norm.
 
 Source: Yan et al. (2025), Sec. 3, the two types of affinity scores; App. C, eq. (49) for the
-partial one.
+partial one; Nguyen, Ho and Rinaldo (2024) for the linear one.
 """
 
 from __future__ import annotations
@@ -51,11 +52,12 @@ def softmax_block(eta, phi, m, order, a, da, d2a):
 
 def softmax_reference(blocks, X, means):
     """Scores (k, n) at X (n, d) from packed matrices: sqrt(2) times what is off the diagonal."""
-    d = X.shape[1]
-    first, second = np.triu_indices(d)
+    first, second = np.triu_indices(X.shape[1])
     products = X[:, first] * X[:, second] * np.where(first == second, 1.0, np.sqrt(2.0))
-    s = blocks["A"] @ products.T + blocks["c"][:, None]
-    return s + blocks["b"] @ X.T if "b" in blocks else s
+    s = blocks["c"][:, None]
+    for name, features in (("A", products), ("b", X)):
+        s = s + blocks[name] @ features.T if name in blocks else s
+    return s
 
 
 def sigmoid_reference(blocks, X, means):
@@ -106,6 +108,20 @@ SIGMOID_PARTIAL = Gate(
     bounds={"A": _BOUND, "c": _BOUND},
     source="Yan et al. (2025), App. C, eq. (49)",
     units=Units(shift_inputs=False, shift_response=False),
+    normalised=False,
+)
+
+RAW = Gate(
+    name="sigmoid-raw",
+    channels=lambda n_features: (Channel("c", "b"),),
+    block=sigmoid_block,
+    reference=sigmoid_reference,
+    typical=_typical(("b", "c")),
+    mass="c",
+    translations=(),
+    bounds={"b": _BOUND, "c": _BOUND},
+    source="Nguyen, Ho and Rinaldo (2024)",
+    units=Units(shift_response=False),
     normalised=False,
 )
 

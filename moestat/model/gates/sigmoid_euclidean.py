@@ -120,5 +120,5 @@ GATE = Gate(
     },
     source="Pham et al. (2026), eq. (10)",
     units=Units(common_scale=True, lengths=("beta", "tau")),
-    kink=("alpha", "beta"),
+    kink="alpha",
 )

@@ -1,8 +1,8 @@
 """Newton's method across kinks: gates whose log-score has a corner where a location meets a sample.
 
 Where the location alpha of an atom passes a sample x_t, the derivative of the log-likelihood in
-alpha jumps by ``2 S_t``, S_t the score of the gate's offset in that sample.  Between neighbouring
-samples the log-likelihood is smooth, so its model around theta is
+alpha jumps by ``2 S_t``, S_t the score of the distance ``|alpha - x_t|`` at 0.  Between
+neighbouring samples the log-likelihood is smooth, so its model around theta is
 
     quadratic(step) + sum over i, and over the samples that alpha_i passes, of
                       2 S_t |alpha_i + step_i - x_t|,
@@ -55,6 +55,9 @@ from moestat.solvers.trust_region.region import (
     region_arrays,
 )
 
+_LEAST_GAP = 1e-150
+"""A distance whose square is a number still."""
+
 
 def has_kinks(family: Family) -> bool:
     """Whether the likelihood has kinks: with several inputs they are points, hit by no step."""
@@ -64,7 +67,7 @@ def has_kinks(family: Family) -> bool:
 def kink_locations(family: Family) -> IntArray:
     """Where the locations (k,) are that have kinks."""
     assert family.gate.kink is not None
-    return family.blocks[family.gate.kink[0]].ravel()
+    return family.blocks[family.gate.kink].ravel()
 
 
 @compile_loop
@@ -205,7 +208,7 @@ class KinkModel:
         prior, posterior, _ = family.rowwise(self.theta, X, sample.y[rows])
         problem.passes += X.shape[1] / problem.data.size
         half = sample.weight[rows] * (posterior[i] - prior[i])
-        half *= _offset_slope(problem, self.theta, i, origin)
+        half *= _slope_beside(problem, self.theta, i)
         return Corners(origin, low, high, X[0], half)
 
     def step(self, radius: float, reach: float, jumps: bool = True) -> KinkStep:
@@ -295,19 +298,20 @@ def _slopes_loop(block: Callable[..., None]) -> Callable[..., None]:
     return loop
 
 
-def _offset_slope(problem: Problem, theta: FloatArray, i: int, x: float) -> float:
-    """Derivative of atom i's log-score in the offset, at the input x."""
+def _slope_beside(problem: Problem, theta: FloatArray, i: int) -> float:
+    """Derivative of atom i's log-score in its location, just above a sample."""
     family = problem.family
-    assert family.gate.kink is not None
-    channels = family.gate.channels(family.n_features)
+    at = int(kink_locations(family)[i])
+    channels = len(family.gate.channels(family.n_features))
+    x = theta[at] - max(np.spacing(abs(theta[at])), _LEAST_GAP)
     phi = np.array([[1.0], [x]])
-    eta = np.empty((len(channels), 1))
+    eta = np.empty((channels, 1))
     for c, (first, width) in enumerate(zip(family.index[i], family.width, strict=True)):
-        if c < len(channels):
+        if c < channels:
             eta[c] = theta[first : first + width] @ phi[:width]
     da = np.empty_like(eta)
     _slopes_loop(family.gate.block)(eta, phi, da)
-    return float(da[[channel.intercept for channel in channels].index(family.gate.kink[1]), 0])
+    return float(da[family.index[i, :channels].tolist().index(at), 0])
 
 
 def _damped_root(

@@ -102,7 +102,7 @@ def _kinks(family: Family, theta: FloatArray, low: float, high: float) -> FloatA
     """Places inside the interval where the gate has a kink that moves with a parameter."""
     if family.gate.kink is None:
         return np.empty(0)
-    at = np.unique(theta[family.blocks[family.gate.kink[0]]])
+    at = np.unique(theta[family.blocks[family.gate.kink]])
     return at[(at > low) & (at < high)]
 
 
