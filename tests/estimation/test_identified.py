@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from scipy.optimize import minimize as scipy_minimise
 from scipy.stats import chi2
 
 import moestat
@@ -287,6 +288,49 @@ def test_profiles_end_at_infinity_after_a_bounded_search(monkeypatch):
     intervals = {name: zeros.profile(name).interval for name in ("b[0]", "a[0,0]", "b[1]")}
     assert all(high < 1e3 for _, high in intervals.values())
     assert len(calls) < 300
+
+
+def test_profiles_of_all_that_grows_together_end_at_infinity():
+    x = np.r_[np.linspace(-2, -0.1, 20), np.linspace(0.1, 2, 20)]
+    y = np.digitize(x, [-0.8, 0.8])
+    three = moestat.fit("multinomial", x, y, n_experts=1, rng=0)
+    ends = {name: three.profile(name).interval for name in three.param_names[2:]}
+    assert ends["b[0,0]"] == (-np.inf, np.inf)
+    assert ends["b[0,1]"][1] == np.inf
+    assert ends["a[0,0,0]"][0] == ends["a[0,1,0]"][0] == -np.inf
+
+    def lost(rest, slope):
+        eta = np.c_[rest[0] + slope * x, rest[1] + rest[2] * x, 0 * x]
+        return np.sum(np.logaddexp.reduce(eta, axis=1) - eta[np.arange(40), y])
+
+    best = scipy_minimise(lost, [-20, 5, -10], args=(ends["a[0,0,0]"][1],)).fun
+    assert best == pytest.approx(chi2.ppf(0.95, 1) / 2, rel=1e-6)
+    order = moestat.fit("ordinal", x, y, n_experts=1, rng=0)
+    for name in ("b[0]", "a[0,0]", "log gap[0,1]"):
+        low, high = order.profile(name).interval
+        assert 0 < low < high == np.inf
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "name", "end"),
+    [("negative-binomial", "log phi[0]", -np.inf), ("student-t", "log dof[0]", np.inf)],
+)
+def test_profiles_of_limits_of_a_law_are_infinite_there(likelihood, name, end):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1, 1, 300)
+    y = rng.binomial(6, 0.5 + 0.1 * x) if end < 0 else 2 * x + rng.uniform(-1, 1, 300)
+    ends = moestat.fit(likelihood, x, y, n_experts=1, rng=0).profile(name).interval
+    assert end in ends
+    assert np.isfinite(ends).sum() == 1
+
+
+def test_contrasts_with_an_empty_level_have_no_error_and_others_do():
+    level = np.repeat([0, 1, 2], 40)
+    y = np.where(level == 2, 0, np.random.default_rng(0).poisson(3 + level))
+    fit = moestat.fit("poisson", np.eye(3)[level], y, n_experts=1, rng=0)
+    tests = fit.t_test("a[0,1] - a[0,0] = 0; a[0,2] - a[0,0] = 0; b[0] + a[0,0] = 0")
+    error = np.sqrt([1 / y[level == 0].sum() + 1 / y[level == 1].sum(), 1 / y[level == 0].sum()])
+    np.testing.assert_allclose(tests.sd, [error[0], np.nan, error[1]], rtol=1e-6)
 
 
 def test_intervals_stay_inside_the_support_and_are_never_nan():

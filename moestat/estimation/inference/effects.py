@@ -80,7 +80,7 @@ class Effects:
 def t_test(result: Any, constraints: str) -> Effects:
     """Tests of linear functions of parameters one by one, see `MoEResults.t_test`."""
     matrix, value = linear_constraints(constraints, result.param_names)
-    error = result._errors_of(matrix)
+    error = np.sqrt(np.diag(result._spread(matrix)))
     names = [part.strip() for part in constraints.replace(";", ",").split(",")]
     if len(names) != len(value):  # names of parameters have commas, too
         names = [f"c{row}" for row in range(len(value))]

@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.groups import arranged
-from moestat.estimation.inference.identified import Identified
+from moestat.estimation.inference.identified import Identified, channel_metric, gap_places
 from moestat.estimation.priors import data_units
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
@@ -58,6 +58,24 @@ class Found:
         """Positions of the coordinates neither pinned nor on a bound."""
         lower, upper = self.family.box_at(self.theta)
         return np.flatnonzero((self.theta > lower) & (self.theta < upper))
+
+    @property
+    def open_box(self) -> tuple[FloatArray, FloatArray]:
+        """Bounds (P,) and (P,) without the default ones of what grows as predictors do."""
+        family = self.family
+        lower, upper = family.box_at(self.theta)
+        names = [n for n in family.blocks if n not in family.given and n not in family.logged]
+        grow = [np.ravel(family.blocks[name]) for name in names] + [gap_places(family)]
+        at = np.concatenate(grow)
+        at = at[lower[at] < upper[at]]
+        lower[at], upper[at] = -np.inf, np.inf
+        return lower, upper
+
+    @property
+    def far_out(self) -> FloatArray:
+        """What the estimate (P,) has of the flat directions."""
+        flat = self.known.flat
+        return flat @ (flat.T @ (channel_metric(self.problem, self.theta) @ self.theta))
 
     @property
     def covariance(self) -> FloatArray:

@@ -14,6 +14,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import real_in, short
 from moestat.estimation.inference.delta import features
 from moestat.estimation.inference.found import Found, check_likelihood, found
+from moestat.estimation.inference.identified import gap_places
 from moestat.estimation.inference.restricted import minimise, negative_log_likelihood
 
 __all__ = ["Profile", "combination", "intervals_of_means", "profile"]
@@ -226,6 +227,8 @@ def _sought(
     from scipy.stats import chi2
 
     unit, direction = _scale(inner, row, name)
+    lower, upper = inner.open_box
+    free = np.flatnonzero((lower < upper) & ((row != 0.0) | np.isin(range(row.size), inner.free)))
     objective = negative_log_likelihood(inner.problem)
     top = objective(inner.theta)[0]
     cut = float(np.sqrt(chi2.isf(level, 1)))
@@ -239,11 +242,15 @@ def _sought(
         def root(step: float) -> float:
             """Root of twice the loss, with the parameter held so many units away."""
             nonlocal near
-            begin = near[2] + sign * (step - near[0]) * unit * direction
-            lower, upper = inner.family.lower, inner.family.upper
-            if abs(row @ (np.clip(begin, lower, upper) - begin)) > 1e-6 * unit:
+            held = row @ inner.theta + sign * step * unit
+            moves = _begins(inner, row, held, direction, near[2])
+            inside = [np.clip(move, lower, upper) for move in moves]
+            pairs = zip(moves, inside, strict=True)
+            begins = [there for move, there in pairs if abs(row @ (there - move)) <= 1e-6 * unit]
+            if not begins:
                 return -1.0  # the box ends before the likelihood falls
-            end, value, _ = minimise(objective, begin, inner.free, row[None], lower, upper)
+            begin = min(begins, key=lambda at: objective(at)[0])
+            end, value, _ = minimise(objective, begin, free, row[None], lower, upper)
             loss = value - top
             if loss < -1e-3:
                 raise ValueError(
@@ -257,16 +264,40 @@ def _sought(
                 near = step, found, end
             return found
 
-        step = cut
+        used = np.flatnonzero(row)
+        edge = np.where(sign * row > 0.0, upper, lower)[used]
+        most = min(float(sign * row[used] @ (edge - inner.theta[used])) / unit, farthest)
+        step = min(cut, most)
         while (far := root(step)) < cut:
-            if step > farthest or far < 0.0:
+            if step >= most or far < 0.0:
                 return np.inf
             # The signed root is nearly linear in the parameter.
-            step *= min(max(1.01 * cut / max(far, 1e-3 * cut), 1.01), 3.0)
+            step = min(step * min(max(1.01 * cut / max(far, 1e-3 * cut), 1.01), 3.0), most)
         ends = near[0], step
         return float(root_scalar(lambda at: root(at) - cut, bracket=ends, rtol=1e-7).root)
 
     return (theta - side(-1.0) * unit, theta + side(1.0) * unit), visited, unit
+
+
+def _begins(
+    inner: Found, row: FloatArray, held: float, direction: FloatArray, near: FloatArray
+) -> list[FloatArray]:
+    """Where to begin (P,) with a combination held at a value: next to a maximum with another one.
+
+    Far on the wrong side the likelihood has slopes and no curvature.  So beside the nearest place
+    there is one from where nothing is far out, and one where all that is grows alike: predictors
+    by a factor, logarithms of distances between thresholds by its logarithm.
+    """
+    rest = inner.theta - inner.far_out
+    moves = [at + (held - row @ at) * direction for at in (near, rest)]
+    gaps, ray = gap_places(inner.family), near - rest
+    ray[gaps] = 0.0
+    with np.errstate(all="ignore"):
+        one = held - row @ near
+        factor = np.exp(one) if np.any(row[gaps]) else 1.0 + one / (row @ ray)
+        grown = near + (factor - 1.0) * ray
+        grown[gaps] += np.log(factor)
+    return [*moves, grown] if np.isfinite(grown).all() else moves
 
 
 def _scale(inner: Found, row: FloatArray, name: str) -> tuple[float, FloatArray]:
