@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.solvers.collapse import collapsed_atoms
+from moestat.solvers.metric import without_relations
 from moestat.solvers.problem import Evaluation, Problem
 from moestat.solvers.rules import GAIN_LIMIT, ZERO_CURVATURE
 from moestat.solvers.trust_region.kinks import has_kinks, one_sided
@@ -212,17 +213,15 @@ def certify(
     at = np.flatnonzero(free_coordinates(theta, slopes, lower, upper))
     slope = 0.0
     values: FloatArray = np.empty(0)
+    hessian, curvatures = without_relations(here.hessian, metric, at)
     if at.size:
         # In coordinates where the metric is the identity; scipy's solver would do the same, but
         # importing it takes longer than most fits.
         factor = np.linalg.cholesky(metric[np.ix_(at, at)])
         slope = float(np.linalg.norm(np.linalg.solve(factor, slopes[at])))
-        half = np.linalg.solve(factor, here.hessian[np.ix_(at, at)])
-        values = np.asarray(np.linalg.eigvalsh(np.linalg.solve(factor, half.T)), float)
-        # Along dependent columns both matrices are rounding, and so is the quotient's sign.
-        noise = np.finfo(np.float64).eps * np.abs(here.hessian).max() / np.diag(factor).min() ** 2
-        values[np.abs(values) <= noise] = 0.0
-    smooth = box_step(theta, slopes, here.hessian, metric, lower, upper, radius=1.0).decrease
+        half = np.linalg.solve(factor, hessian[np.ix_(at, at)])
+        values = curvatures(np.linalg.eigvalsh(np.linalg.solve(factor, half.T)))
+    smooth = box_step(theta, slopes, hessian, metric, lower, upper, radius=1.0).decrease
     gain = max(predicted, smooth, 0.0)
     doubt = family.has_jumps or not np.isfinite(here.value)
     found = problem, theta, values, slope, gain, status, iterations, doubt

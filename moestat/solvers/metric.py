@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
@@ -24,3 +26,37 @@ def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: 
         w = int(width[c])
         metric[first : first + w, first : first + w] = gram[:w, :w]
     return metric
+
+
+def without_relations(
+    hessian: FloatArray, metric: FloatArray, at: IntArray
+) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+    """A Hessian (P, P) without what rounding makes of it along linear relations among inputs.
+
+    There it has no curvature, unless a prior density has, and the metric only its ridge: what is
+    left of sums over the rows comes out a hundred million times as large in the metric, with any
+    sign. In its place stands the largest curvature of all.  With it comes a function of the
+    Hessian's eigenvalues (F,) in the metric at the coordinates `at` that has those of such
+    directions as 0.
+    """
+    free = np.ix_(at, at)
+    inside, size = metric[free], np.sqrt(np.diag(metric)[at])
+    values, vectors = np.linalg.eigh(inside / np.outer(size, size))
+    null = values <= 2.0 * DETAIL.ridge
+    if not null.any():
+        return hessian, lambda found: found
+    stiff = float(np.max(np.abs(np.diag(hessian)[at]) / size**2))
+    relations = vectors[:, null] / (size[:, None] * np.sqrt(values[null]))
+    bent, turned = np.linalg.eigh(relations.T @ hessian[free] @ relations)
+    relations = relations @ turned[:, np.abs(bent) <= 1e4 * DETAIL.ridge * stiff]
+    images = inside @ relations
+    others = np.eye(at.size) - relations @ images.T
+    made = hessian.copy()
+    made[free] = others.T @ hessian[free] @ others + stiff * images @ images.T
+
+    def curvatures(found: FloatArray) -> FloatArray:
+        known = found.copy()
+        known[np.argsort(np.abs(found - stiff))[: relations.shape[1]]] = 0.0
+        return known
+
+    return made, curvatures

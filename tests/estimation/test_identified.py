@@ -54,6 +54,19 @@ def test_a_column_too_many_is_not_counted(dummies):
     assert np.abs(full.theta).max() < 50.0
 
 
+@pytest.mark.parametrize("likelihood", ["poisson", "gamma", "least-squares"])
+def test_maxima_with_a_column_too_many_are_certified(likelihood):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        level = rng.integers(0, 3, 300)
+        X = np.column_stack([rng.normal(size=300), np.eye(3)[level]])
+        mean = np.exp(0.5 + 0.6 * (level == 1) + 0.5 * X[:, 0])
+        y = rng.gamma(2, mean / 2) if likelihood != "poisson" else rng.poisson(mean)
+        certificate = moestat.fit(likelihood, X, y, n_experts=1, rng=0).certificate
+        assert certificate.certified
+        assert certificate.inertia[2] == 0
+
+
 def test_contrasts_of_aliased_columns_have_errors(dummies):
     X, y = dummies
     full = moestat.fit("gaussian", X, y, rng=0)
@@ -89,6 +102,9 @@ def test_narrow_bounds_are_not_parameters():
     constant = moestat.fit("gaussian", X, y, gate_inputs=[], rng=0)
     assert narrow.llf == pytest.approx(constant.llf, abs=1e-4)
     assert narrow.bic == pytest.approx(constant.bic, abs=1e-3)
+    close = {"beta1": (-0.02, 0.02)}  # no standard error of 200 rows is below .07
+    close = moestat.family("gaussian", gate="softmax", n_features=4, bounds=close)
+    assert moestat.fit(close, X, y, rng=0).df_resid == constant.df_resid
     wide = moestat.family("gaussian", gate="softmax", n_features=4, bounds={"beta1": (-5, 5)})
     assert moestat.fit(wide, X, y, rng=0).bic > constant.bic
 

@@ -27,9 +27,6 @@ __all__ = [
 _FLAT = 1e-4
 """Information along a direction that moves the predictors by 1: a standard error above 100."""
 
-_NARROW = 1e-2
-"""Squared width of bounds, in the least standard errors that the data allow, of a constant."""
-
 _PART, _SEEN = 1e-6, 1e-3
 """Parts of a unit vector along null directions, and along flat ones, that are not rounding."""
 
@@ -41,8 +38,8 @@ class Identified:
     Parameters
     ----------
     estimated : ndarray of shape (P,)
-        Coordinates that are estimated: not references, nor between bounds so close that no data
-        of this size tell them apart.
+        Coordinates that are estimated: not references, nor between bounds of the model that are
+        closer than the least standard error that data of this size can have.
     held : ndarray of shape (P,)
         Coordinates that a bound holds.
     unit : ndarray of shape (P,)
@@ -125,15 +122,12 @@ class Identified:
     def why(self) -> str:
         """Why the rank is less than the number of parameters with names; "" where it is not."""
         lost = self.aliased.shape[1]
-        parts = [f"{lost} by linear relations among the inputs"] * bool(lost)
-        parts += [f"{self.pinned} by bounds that leave no room"] * bool(self.pinned)
+        parts = [f"linear relations among the inputs take {lost}"] * bool(lost)
+        parts += [f"bounds that leave no room take {self.pinned}"] * bool(self.pinned)
         if not parts:
             return ""
         count = self.rank + lost + self.pinned
-        return (
-            f"{self.rank} of {count} free parameters are degrees of freedom: the others are taken"
-            f" {' and '.join(parts)}"
-        )
+        return f"{self.rank} of {count} free parameters are degrees of freedom: " + ", ".join(parts)
 
     def spread(self, rows: FloatArray) -> FloatArray:
         """Covariance (q, q) of functions with derivatives (q, P); NaN for those not told."""
@@ -224,7 +218,7 @@ def identified(
     own = np.zeros(family.n_params, dtype=bool)
     for name in family.given:
         own[family.blocks[name]] = True
-    wide = (upper - lower) ** 2 * n * np.diag(metric) >= _NARROW
+    wide = (upper - lower) ** 2 * n * np.diag(metric) >= 1.0
     estimated = (lower < upper) & (wide | ~own)
     ties = [own for own in family.ties if estimated[own].all()]
     unit, null, _ = _basis(metric, estimated, ties)

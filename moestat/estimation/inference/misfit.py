@@ -19,6 +19,7 @@ from moestat.base.warnings import (
 )
 from moestat.estimation.data import Data
 from moestat.estimation.inference.diagnostics import quantile_residuals
+from moestat.estimation.inference.identified import Identified
 from moestat.estimation.relabel import mean_weights
 from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
@@ -38,6 +39,7 @@ class _Checked:
     theta: FloatArray
     data: Data = field(repr=False)
     noise: float | None
+    edf: float
 
     @property
     def y(self) -> Any:
@@ -135,7 +137,7 @@ def misfits(result: Any) -> list[Misfit]:
     if any(scale in name for scale in scales for name in result.certificate.active):
         return list(_of_experts(result))
     noise = result.residual_variance if result.family.is_regression else None
-    checked = _Checked(result.family, result.theta, rows, noise)
+    checked = _Checked(result.family, result.theta, rows, noise, result.edf)
     with np.errstate(all="ignore"):
         found = [*_of_responses(checked), *_of_experts(result)]
         if rows.groups is None:
@@ -250,7 +252,7 @@ def _spread(own: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Mis
             small = True
             others.append(f"zero-inflated-{name}")
     if not any(channel.log for channel in likelihood.channels):
-        left = weight.sum() - own.family.n_free_params
+        left = weight.sum() - own.edf
         z = (weight @ near**2 - left) / np.sqrt(2.0 * float(weight @ weight))
         if abs(z) > -special.ndtri(ALARM.level / 2.0):
             said.append(f"vary {weight @ near**2 / left:.2f} times as much as the fitted law")
@@ -359,15 +361,16 @@ def _sizes(result: Any) -> FloatArray:
     return sizes
 
 
-def _count_own(family: Any, i: int) -> int:
-    """Free parameters of expert i that no other expert shares; equal ones count once."""
+def _count_own(family: Any, known: Identified, i: int) -> int:
+    """Degrees of freedom of expert i that no other expert shares; equal ones count once."""
     own: set[int] = set()
     for c in range(family.first_expert_channel, len(family.channels)):
         if not family.channels[c].shared:
             own |= {*range(first := int(family.index[i, c]), first + int(family.width[c]))}
-    own &= {*np.flatnonzero(family.lower < family.upper).tolist()}
+    own &= {*np.flatnonzero(known.estimated).tolist()}
+    related = np.linalg.matrix_rank(known.aliased[sorted(own)]) if known.aliased.size else 0
     ties = [{*tie.tolist()} for tie in family.ties]
-    return len(own.difference(*ties)) + sum(tie <= own for tie in ties)
+    return len(own.difference(*ties)) + sum(tie <= own for tie in ties) - int(related)
 
 
 def _of_experts(result: Any) -> Iterator[Misfit]:
@@ -377,7 +380,7 @@ def _of_experts(result: Any) -> Iterator[Misfit]:
         return
     what = "rows" if rows.groups is None else "groups"
     for i, size in enumerate(_sizes(result)):
-        own = _count_own(family, i)
+        own = _count_own(family, result.identified, i)
         if size < ALARM.enough * own:
             yield (
                 FewRowsWarning,

@@ -11,7 +11,7 @@ import scipy
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.solvers.certificate import certificate_of
-from moestat.solvers.metric import with_ridge
+from moestat.solvers.metric import with_ridge, without_relations
 from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
 from moestat.solvers.rules import GAIN_LIMIT, SQUARES, WORK, ZERO_CURVATURE
 from moestat.solvers.solution import Solution
@@ -120,7 +120,8 @@ def least_squares_solution(
     reach = 1.0
     if at.size and np.isfinite(here.value):
         metric = feature_metric(problem)
-        curvature, free = here.hessian / variance, np.ix_(at, at)
+        curvature, judged = without_relations(here.hessian / variance, metric, at)
+        free = np.ix_(at, at)
         values, vectors = scipy.linalg.eigh(curvature[free], metric[free])
         slope = vectors.T @ here.gradient[at] / variance
         largest = float(np.abs(values).max())
@@ -145,6 +146,7 @@ def least_squares_solution(
                     break
         else:
             gain = predicted(here.gradient[at])
+        values = judged(values)
         gain = 0.0 if here.value <= nothing else gain
     size_of_slope, doubt = float(np.linalg.norm(slope)), not np.isfinite(here.value)
     known = problem, theta, values, size_of_slope, gain, status, iterations, doubt
