@@ -92,8 +92,9 @@ CLAIMS = (
         SOFTMAX,
         "softmax-D2r",
         {"exact": SLOW},
-        note="Not slow but not at all, at truths with two experts without slopes under one gate:"
-        " two measures have one density, and differ in cells of one.",
+        note="As a bound over the regime: not slow but not at all, at truths with two experts"
+        " without slopes under one gate, where two measures have one density and differ in cells"
+        " of one.",
         proved=("shared-gate",),
     ),
     Claim(

@@ -28,10 +28,12 @@ least {rules.STEEP:g}.  A slope agrees if its 95% interval over the last four de
 predicted exponent (with its log factor), lies below 0 and is at most {rules.WIDE:g} to either side,
 with {rules.CERTIFIED:.0%} of the fits certified: an estimate that is no certified maximum says
 nothing on maximum likelihood, and one in ten is what a handful of fits on a bound amounts to.  The
-rate of cells of several atoms is read off the 90% quantile of errors with floored masses, since
-errors fall faster in half of the data sets (proved for two normal atoms without inputs, see the
-page on the limit law): it agrees if its interval is as narrow and holds the exponent, not 0.  A
-slope alone never refutes.
+rate of cells of several atoms is read off the 90% quantile of errors with floored masses, since in
+cells of two errors may fall faster in half of the data sets (proved for two normal atoms without
+inputs, and not so for three, see the page on the limit law): it agrees if its interval is as narrow
+and holds the exponent, not 0.  A slope alone never refutes.  *Agrees here* stands beside
+measurements and searches of claims that fail or are vacuous: the truths that were tried are not
+those of the facts, or the fits do not come near their witness, and nothing is said for the claim.
 
 Masses: mlmoe's losses are printed with masses exp(gamma) as they are, and so are compete's; the
 pairs opposite-scores, constant-gate, common-factor and doubled-* take them so.  Everywhere else the
@@ -275,6 +277,8 @@ def _evidence(result: ClaimResult) -> list[str]:
         outcome = NOT_RUN if each.text.startswith(NOT_RUN) else each.outcome
         if claim.outside and outcome == rules.SUPPORTS:
             outcome = "agrees, outside the claim's class"
+        elif outcome == rules.SUPPORTS and result.verdict in _REFUTED:
+            outcome = "agrees here"
         if outcome != NOT_RUN and each.check.required and each.shortfall not in ("", each.text):
             outcome += f", {_plain(each.shortfall)}"
         source = f" [{each.source}]" if each.source not in ("", "computed") else ""
@@ -284,6 +288,8 @@ def _evidence(result: ClaimResult) -> list[str]:
     return lines
 
 
+_REFUTED = (rules.SPECIAL, rules.EVERYWHERE, rules.VACUOUS)
+"""Verdicts beside which a check that agrees must not read as support."""
 _SEEN = {rules.SUPPORTS: "seen", rules.REFUTES: "not so", rules.OPEN: "not seen"}
 """Outcomes of a fact's checks: that a refuting fact is seen supports no claim."""
 
