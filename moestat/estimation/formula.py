@@ -16,12 +16,12 @@ from moestat.estimation.fitting import fit
 from moestat.estimation.reading.formula import (
     FormulaInputs,
     beside,
-    parsed,
     response_column,
     response_columns,
     table_of,
     used_names,
 )
+from moestat.estimation.reading.parse import parsed
 from moestat.estimation.reading.table import Table, as_table, check_missing, column_names
 from moestat.estimation.results import MoEResults
 from moestat.model.joint import as_likelihood

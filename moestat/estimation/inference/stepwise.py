@@ -10,7 +10,7 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.validate import as_generator, positive_int, short
 from moestat.estimation.inference.selection import CRITERIA, Selection, select
-from moestat.estimation.reading.formula import Parsed, Term, parsed
+from moestat.estimation.reading.parse import Parsed, Term, parsed
 from moestat.estimation.reading.table import column_names
 from moestat.estimation.results import MoEResults
 

@@ -22,148 +22,16 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import short
 from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.parse import Parsed
 from moestat.estimation.reading.responses import Columns
 from moestat.estimation.reading.table import Column, Table, as_table, column_names, no_missing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FormulaInputs", "Parsed", "parsed", "used_names"]
+__all__ = ["FormulaInputs", "used_names"]
 
 _INTERCEPT = "Intercept"
-
-Term = tuple[tuple[str, str], ...]
-"""Factors, each with the way it is evaluated, "lookup", "python" or "literal", and its text."""
-
-_ONE: Term = (("literal", "1"),)
-
-_FORM = (
-    'must be text such as "wage ~ age + C(region) | age": a response, terms of the experts and,'
-    " after a bar, those of the gate if they are others"
-)
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """A formula as formulaic reads it: the response and the right-hand sides, as terms.
-
-    Parameters
-    ----------
-    response : (str, str)
-        One factor.
-    parts : tuple of tuple of Term
-        Of the experts, of the gate, and of the offset where there is one.
-    groups : str or None
-        Column of labels of groups, a third right-hand side.
-    """
-
-    response: tuple[str, str]
-    parts: tuple[tuple[Term, ...], ...]
-    groups: str | None = None
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether the experts have one: not after ``0 +`` or ``- 1``."""
-        return _ONE in self.parts[0]
-
-
-def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> Parsed:
-    """The terms of a formula.
-
-    Parameters
-    ----------
-    formula : str
-        The formula.
-    columns : sequence of str
-        Columns that a dot stands for, but for the response.
-    offset : str, optional
-        A column or function of columns that is an offset.
-
-    Raises
-    ------
-    ValueError
-        If it is not of the form "response ~ terms of the experts | terms of the gate".
-    """
-    if not isinstance(formula, str) or not formula.strip():
-        raise ValueError(f"formula {_FORM}; got {short(formula)}")
-    read = _read(formula, columns, f"formula {_FORM}; got {short(formula)}")
-    left, right = getattr(read, "lhs", None), getattr(read, "rhs", None)
-    response = [] if left is None or isinstance(left, tuple) else [*map(_plain_term, left)]
-    if right is None or len(response) != 1 or len(response[0]) != 1:
-        raise ValueError(f"formula {_FORM}; got {short(formula)}, without one response before '~'")
-    sides = list(right) if isinstance(right, tuple) else [right, right]
-    groups = None
-    if len(sides) == 3:
-        third = [term for term in map(_plain_term, sides.pop()) if term != _ONE]
-        if len(third) != 1 or len(third[0]) != 1 or third[0][0][0] != "lookup":
-            raise ValueError(f"formula: its third part must be one column, got {short(formula)}")
-        groups = third[0][0][1]
-    if len(sides) > 2:
-        raise ValueError(f"formula {_FORM}; got {short(formula)}, with {len(sides) - 1} bars")
-    parts = [tuple(map(_plain_term, side)) for side in sides]
-    offsets = [inner for term in parts[0] if (inner := _offset(term)) is not None]
-    if isinstance(right, tuple) and any(_offset(term) is not None for term in parts[1]):
-        raise ValueError(
-            f"formula: only experts have an offset, not the gate, got {short(formula)}"
-        )
-    parts = [tuple(term for term in part if _offset(term) is None) for part in parts]
-    if _ONE not in parts[1]:
-        if isinstance(right, tuple):
-            raise ValueError(
-                "formula: the part of the gate always has an intercept; leave out '0 +' or '- 1'"
-                f" in {formula!r}"
-            )
-        parts[1] = (_ONE, *parts[1])
-    if offset is not None:
-        offsets.append(("lookup", offset) if offset in columns else _offset_of(offset))
-    if len(offsets) > 1:
-        texts = [f"`{text}`" if how == "lookup" else text for how, text in offsets]
-        offsets = [("python", " + ".join(texts))]
-    if offsets:
-        parts.append(((offsets[0],),))
-    return Parsed(response[0][0], tuple(parts), groups)
-
-
-def _read(text: str, columns: Sequence[str], refusal: str) -> Any:
-    from formulaic import Formula
-    from formulaic.errors import FormulaicError
-
-    # R's power, also within functions; what stands in quotes is left as it is.
-    quoted = r"""(`[^`]*`|'[^']*'|"[^"]*")|\^"""
-    text = re.sub(quoted, lambda found: found[1] or "**", text)
-    try:
-        known = {"__formulaic_variables_available__": list(columns)}
-        return Formula.from_spec(text, context=known)
-    except (FormulaicError, SyntaxError, ValueError, IndexError) as error:
-        # Further lines are a drawing for terminals.
-        raise ValueError(f"{refusal}: {str(error).splitlines()[0]}") from None
-
-
-def _plain_term(term: Any) -> Term:
-    return tuple((factor.eval_method.value, factor.expr) for factor in term.factors)
-
-
-def _offset(term: Term) -> tuple[str, str] | None:
-    """What is in ``offset(...)``, None of another term."""
-    method, text = term[0] if len(term) == 1 else ("", "")
-    if method != "python" or not re.fullmatch(r"offset\(.*\)", text, re.S):
-        return None
-    return "python", text[len("offset") :]
-
-
-def _offset_of(text: Any) -> tuple[str, str]:
-    """An offset that is given by itself."""
-    refusal = (
-        f'offset must be one column or function of columns, such as "log(t)", got {short(text)}'
-    )
-    read = _read(text, (), refusal) if isinstance(text, str) else ()
-    try:
-        terms = [term for term in map(_plain_term, read) if term != _ONE]
-    except AttributeError:
-        terms = []
-    if len(terms) != 1 or len(terms[0]) != 1:
-        raise ValueError(refusal)
-    return terms[0][0]
 
 
 def used_names(
