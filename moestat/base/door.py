@@ -46,6 +46,8 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "Callable": (Callable, "callable"),
 }
 
+_FLAGS = ("bool", "bool | None")
+
 _PLAIN = {
     *("builtins", "collections", "datetime", "decimal", "fractions", "pathlib"),
     *("numpy", "pandas", "scipy"),
@@ -58,7 +60,8 @@ def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     A right call costs nothing: only after an exception that this package does not raise itself are
     arguments compared with annotations, and what does not fit is named.  Where NumPy or PyTorch
-    refuses, the arrays are named with their shapes.  Any other exception stays as it is.
+    refuses, the arrays are named with their shapes.  Any other exception stays as it is.  Flags are
+    looked at before, since any value is true or false.
 
     Parameters
     ----------
@@ -74,10 +77,19 @@ def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     Traceback (most recent call last):
     ValueError: n must be an integer, got 'word'
     """
-    foreign, refusals = _FOREIGN, _refusals
+    foreign, refusals, check = _FOREIGN, _refusals, _check_flags
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        known = {**inspect.get_annotations(function), **kinds}
+        flags = {
+            name: (at, str(known[name]))
+            for at, name in enumerate(inspect.signature(function).parameters)
+            if known.get(name) in _FLAGS
+        }
+
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            if flags:
+                check(flags, args, kwargs)
             try:
                 return function(*args, **kwargs)
             except foreign as error:
@@ -103,6 +115,15 @@ def doors(cls: type[T]) -> type[T]:
         if inspect.isfunction(own) and (name == "__init__" or not name.startswith("_")):
             setattr(cls, name, classmethod(door()(own)) if bound else door()(own))
     return cls
+
+
+def _check_flags(flags: Mapping[str, tuple[int, str]], args: Any, kwargs: Any) -> None:
+    """Refuse a flag, given by its place and kind, that is neither True nor False."""
+    for name, (at, kind) in flags.items():
+        value = kwargs.get(name, args[at] if at < len(args) else False)
+        fits, words = _fits(kind, value)
+        if not fits:
+            raise ValueError(f"{name} must be {words}, got {short(value)}")
 
 
 def _refusals(
