@@ -1,11 +1,12 @@
 """Errors at the numbers of rows of `moestat.required_n`, by simulation.
 
-``python benchmarks/required_rows.py`` writes results/required_rows.json; with numbers it prints
-what it finds at these merging truths.  Regular: at twenty random
+``python benchmarks/required_rows.py`` writes results/required_rows.json; with numbers it runs
+these merging truths alone.  Regular: at twenty random
 truths of two experts the mean squared error of 40 fits, started at the truth, over the one asked
 for, which is the ratio of the rows that it takes to those predicted.  Merging: at ten random truths
-in which two experts are equal, the root mean squared error of 200 other fits at the number of rows
-found, and the ratio of rows by the power law, with its 95% interval by the bootstrap.
+in which two experts are equal, the root mean squared error of 400 other fits at the number of rows
+found, half and twice as many, and the ratio at which a power law through these three has the error
+asked for, with its 95% interval by the bootstrap.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def regular(seed: int, fits: int = 40) -> dict[str, Any]:
     return {"likelihood": name, "experts": "2", "error": error, "n": need.n, "ratio": ratio}
 
 
-def merging(seed: int, fits: int = 200) -> dict[str, Any]:
+def merging(seed: int, fits: int = 400) -> dict[str, Any]:
     """The same at a truth with two equal experts, alone or beside another one."""
     rng, k = np.random.default_rng(100 + seed), 2 + seed % 2
     family = moestat.family("gaussian", gate="softmax", n_experts=k)
@@ -69,19 +70,23 @@ def merging(seed: int, fits: int = 200) -> dict[str, Any]:
     need = moestat.required_n(family, truth, DESIGN, error=error, what="a[0,0]", rng=seed)
     row = np.array([name == "a[0,0]" for name in family.param_names], dtype=float)
     merged = Merged(family, truth, equal_experts(family, truth), row, DESIGN, fits)
-    squares = merged.squares(need.n, rng)
-    draws = np.sqrt(np.mean(rng.choice(squares, (400, squares.size)), axis=1))
-    root, *ends = np.sqrt(squares.mean()), *np.quantile(draws, [0.025, 0.975])
+    factors = np.array([0.5, 1.0, 2.0])
+    squares = [merged.squares(need.n * factor, rng) for factor in factors]
+    draws = np.array([np.mean(rng.choice(each, (400, each.size)), axis=1) for each in squares])
+    means = np.column_stack([[each.mean() for each in squares], draws])
+    slopes, levels = np.polyfit(np.log(factors), 0.5 * np.log(means), 1)
+    ratios = np.exp((np.log(error) - levels) / slopes)
     return {
+        "truth": seed,
         "likelihood": "gaussian",
         "experts": f"{k}, two of them equal",
         "error": error,
         "n": need.n,
         "interval": need.interval,
         "exponent": need.exponent,
-        "root mean squared error": float(root),
-        "ratio": float((root / error) ** (-1.0 / need.exponent)),
-        "ratio, 95%": [float((end / error) ** (-1.0 / need.exponent)) for end in ends],
+        "root mean squared errors": np.sqrt(means[:, 0]).tolist(),
+        "ratio": float(ratios[0]),
+        "ratio, 95%": np.quantile(ratios[1:], [0.025, 0.975]).tolist(),
     }
 
 
@@ -102,16 +107,16 @@ def curve(what: str, fits: int = 20) -> dict[str, Any]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for case in sys.argv[1:]:
-        print(case, merging(int(case)), flush=True)
-    if sys.argv[1:]:
-        sys.exit()
     path = Path(__file__).with_name("results") / "required_rows.json"
+    alone = [int(case) for case in sys.argv[1:]]
     record: dict[str, Any] = {"curves": [], "regular": [], "merging": []}
+    if alone:
+        record = json.loads(path.read_text("utf-8"))
+        record["merging"] = [row for row in record["merging"] if row.get("truth") not in alone]
     parts = (
-        ("curves", curve, ("a[0,0]", "b[0]")),
-        ("regular", regular, range(20)),
-        ("merging", merging, range(10)),
+        ("curves", curve, () if alone else ("a[0,0]", "b[0]")),
+        ("regular", regular, () if alone else range(20)),
+        ("merging", merging, alone or range(10)),
     )
     for kind, simulate, cases in parts:
         for case in cases:

@@ -18,13 +18,17 @@ from moestat.base.warnings import (
     UnitsWarning,
 )
 from moestat.estimation.data import Data
-from moestat.estimation.inference.identified import channel_metric, gap_places, identified_at
+from moestat.estimation.inference.identified import (
+    channel_metric,
+    gap_places,
+    identified_at,
+    related_columns,
+)
 from moestat.estimation.naming import Term, named_terms
 from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.estimation.standardise import Standardised, data_units
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem, Sample
-from moestat.solvers.rules import ZERO_CURVATURE
 from moestat.solvers.solution import Solution
 
 __all__ = ["Doubt", "doubts"]
@@ -193,7 +197,8 @@ def _aliased(standard: Standardised, solution: Solution, data: Data | None) -> l
     among: set[int] = set()
     for part in (family.gate_inputs, family.expert_inputs):
         read = range(family.n_features) if part is None else part
-        among |= _dependent(standard, np.setdiff1d(read, [*family.held, *offset]).astype(int))
+        used = np.setdiff1d(read, [*family.held, *offset]).astype(int)
+        among |= related_columns(standard.original.data, used)[0]
     if not among:
         return []
     # Fixed coefficients may tell apart what the inputs do not, as without an intercept.
@@ -207,17 +212,6 @@ def _aliased(standard: Standardised, solution: Solution, data: Data | None) -> l
         " out"
     )
     return [(AliasedWarning, message)]
-
-
-def _dependent(standard: Standardised, used: IntArray) -> set[int]:
-    """The columns of these that are in a linear relation."""
-    if used.size < 2:
-        return set()
-    covariance = standard.original.data.covariance[np.ix_(used, used)]
-    deviation = np.sqrt(np.diag(covariance))
-    values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
-    among = np.any(np.abs(vectors[:, values < ZERO_CURVATURE]) > DOUBT.part, axis=1)
-    return {int(used[j]) for j in np.flatnonzero(among)}
 
 
 def _block(name: str) -> str:

@@ -23,7 +23,7 @@ from moestat.base.warnings import InterruptedWarning, SeparationWarning, warn_ca
 from moestat.estimation.data import Data, check_size, spans
 from moestat.estimation.doubts import doubts
 from moestat.estimation.groups import arranged
-from moestat.estimation.inference.identified import shortest
+from moestat.estimation.inference.identified import shortest, without_spare_columns
 from moestat.estimation.priors import Prior, data_units
 from moestat.estimation.progress import LOG, answering, so_far
 from moestat.estimation.relabel import by_weight
@@ -254,7 +254,7 @@ class BegunFit:
     def search(self, rule: Agreement, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The starts (m, P) of a search; those so far if it is interrupted."""
         try:
-            points, counts = rule.find(problem, rng)
+            points, counts = rule.find(without_spare_columns(problem), rng)
         except KeyboardInterrupt:
             self.interrupted, points = True, so_far()
             counts = [1] * len(points)

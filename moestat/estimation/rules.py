@@ -165,7 +165,10 @@ class RequiredRules(NamedTuple):
     drawn : float
         So many rows are drawn one by one, from any law of the inputs; more are counts on a lattice.
     batches : int
-        So many times the replicates there are at most, until the answer is known within a factor 2.
+        So many times there are more data sets on both sides of the answer, until it is known.
+    known, near, rounds : float, float, int
+        To what factor it is to be known, that of the numbers of rows that its law goes through, and
+        Fisher's steps of the fit of that law.
     """
 
     null: float = 1e-10
@@ -179,7 +182,10 @@ class RequiredRules(NamedTuple):
     largest: float = 1e14
     looks: int = 12
     drawn: float = 1e4
-    batches: int = 8
+    batches: int = 16
+    known: float = 1.25
+    near: float = 5.0
+    rounds: int = 25
 
 
 SEARCH, PATH = SearchRules(), PathRules()

@@ -220,7 +220,7 @@ def certify(
         factor = np.linalg.cholesky(metric[np.ix_(at, at)])
         slope = float(np.linalg.norm(np.linalg.solve(factor, slopes[at])))
         half = np.linalg.solve(factor, hessian[np.ix_(at, at)])
-        values = curvatures(np.linalg.eigvalsh(np.linalg.solve(factor, half.T)))
+        values = curvatures(np.asarray(np.linalg.eigvalsh(np.linalg.solve(factor, half.T)), float))
     smooth = box_step(theta, slopes, hessian, metric, lower, upper, radius=1.0).decrease
     gain = max(predicted, smooth, 0.0)
     doubt = family.has_jumps or not np.isfinite(here.value)

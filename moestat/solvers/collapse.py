@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.solvers.metric import related
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.rules import EM_RULES
 
@@ -66,6 +67,11 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
         and data.weight.sum() >= least * len(scale)
     ):
         return ()  # one atom is fed at least, and none is narrow beside it
+    # Coefficients of held inputs, and linear relations among the others, are no parameters.
+    own = np.setdiff1d(np.arange(family.n_atom_params), family.held_positions)
+    spare = family.n_atom_params - own.size
+    spare += related(problem.metric(theta)[np.ix_(own, own)]).shape[1]
+    least -= EM_RULES.samples * spare
     share: FloatArray = sum(data.map_parts(partial(_shares, problem, theta)), np.zeros(len(scale)))
     starved = share < least
     fed = np.min(level[~starved], initial=np.inf)

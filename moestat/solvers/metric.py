@@ -28,6 +28,14 @@ def region_metric(gram: FloatArray, index: IntArray, width: IntArray, n_params: 
     return metric
 
 
+def related(metric: FloatArray) -> FloatArray:
+    """Directions (F, r) of length 1 along which a metric (F, F) is its ridge alone."""
+    size = np.sqrt(np.diag(metric))
+    values, vectors = np.linalg.eigh(metric / np.outer(size, size))
+    null = values <= 2.0 * DETAIL.ridge
+    return vectors[:, null] / (size[:, None] * np.sqrt(values[null]))
+
+
 def without_relations(
     hessian: FloatArray, metric: FloatArray, at: IntArray
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
@@ -40,13 +48,11 @@ def without_relations(
     directions as 0.
     """
     free = np.ix_(at, at)
-    inside, size = metric[free], np.sqrt(np.diag(metric)[at])
-    values, vectors = np.linalg.eigh(inside / np.outer(size, size))
-    null = values <= 2.0 * DETAIL.ridge
-    if not null.any():
+    inside = metric[free]
+    relations = related(inside)
+    if not relations.size:
         return hessian, lambda found: found
-    stiff = float(np.max(np.abs(np.diag(hessian)[at]) / size**2))
-    relations = vectors[:, null] / (size[:, None] * np.sqrt(values[null]))
+    stiff = float(np.max(np.abs(np.diag(hessian)[at]) / np.diag(inside)))
     bent, turned = np.linalg.eigh(relations.T @ hessian[free] @ relations)
     relations = relations @ turned[:, np.abs(bent) <= 1e4 * DETAIL.ridge * stiff]
     images = inside @ relations

@@ -73,9 +73,11 @@ class Found:
 
     @property
     def far_out(self) -> FloatArray:
-        """What the estimate (P,) has of the flat directions."""
-        flat = self.known.flat
-        return flat @ (flat.T @ (channel_metric(self.problem, self.theta) @ self.theta))
+        """What the estimate (P,) has of the flat directions, 0 where a bound holds it."""
+        flat, far = self.known.flat, np.zeros(self.theta.size)
+        metric, free = channel_metric(self.problem, self.theta), self.free
+        far[free] = flat[free] @ (flat.T @ (metric @ self.theta))
+        return far
 
     @property
     def covariance(self) -> FloatArray:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.estimation.rules import DOUBT
 from moestat.model.family import Family
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Problem, Sample
@@ -21,7 +23,9 @@ __all__ = [
     "gap_places",
     "identified",
     "identified_at",
+    "related_columns",
     "shortest",
+    "without_spare_columns",
 ]
 
 _FLAT = 1e-4
@@ -225,14 +229,22 @@ def identified(
     related = np.any(np.abs(null) > _PART * unit[:, None], axis=1)
     on = estimated & ((theta <= lower) | (theta >= upper)) & ~related
     sort = partial(_sorted, information, metric, _FLAT if absolute else 0.0, ties)
-    held = on & own
-    found = sort(estimated & ~held)
-    if on.any() and not found[-1]:
-        held = on
-        found = sort(estimated & ~held)
+    held, ended = on & own, on & ~own & _limits(family)
+    flat, told, whitened, definite = sort(estimated & ~held & ~ended)
+    if on.any() and not definite:
+        held, ended = on, on & False
+        flat, told, whitened, definite = sort(estimated & ~held)
+    flat = np.column_stack([flat, np.diag(unit)[:, ended]])
     pinned = int(np.sum((lower < upper) & ~estimated))
     tied = sum(own.size - 1 for own in ties)
-    return Identified(estimated, held, unit, null, *found, pinned, tied)
+    known = unit, null, flat, told, whitened, definite
+    return Identified(estimated, held, *known, pinned, tied)
+
+
+def _limits(family: Family) -> np.ndarray:
+    """Parameters (P,) at whose end the law becomes a simpler one, whatever the others are."""
+    named = [np.ravel(family.blocks[block]) for block in family.likelihood.limits]
+    return np.isin(np.arange(family.n_params), np.concatenate([[], *named]))
 
 
 def identified_at(problem: Problem, solution: Solution) -> Identified:
@@ -298,3 +310,41 @@ def shortest(problem: Problem, solution: Solution) -> Solution:
     active = tuple(family.param_names[j] for j in on)
     certificate = replace(solution.certificate, active=active)
     return replace(solution, theta=moved, certificate=certificate)
+
+
+def related_columns(data: Sample, used: IntArray) -> tuple[set[int], set[int]]:
+    """The columns of these that are in a linear relation, and as many of them as are spare."""
+    if used.size < 2:
+        return set(), set()
+    covariance = data.covariance[np.ix_(used, used)]
+    deviation = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
+    null = vectors[:, values < ZERO_CURVATURE]
+    among = np.flatnonzero(np.any(np.abs(null) > DOUBT.part, axis=1))
+    if not among.size:
+        return set(), set()
+    # Without the columns at the pivots of the relations the others are independent.
+    from scipy.linalg import qr
+
+    made: Any = qr(null.T, pivoting=True)
+    spare = made[2][: null.shape[1]]
+    return {int(used[j]) for j in among}, {int(used[j]) for j in spare}
+
+
+def without_spare_columns(problem: Problem) -> Problem:
+    """The problem with columns held that are linear functions of others, for searches.
+
+    With all of them starts are as many dimensions too far, and climbs go along what nothing tells.
+    A gate and experts that read different columns keep theirs, as do coefficients with a prior
+    density or constraints of their own.
+    """
+    family = problem.family
+    inputs = family.gate_inputs, family.expert_inputs
+    parts = {family.read if part is None else tuple(part) for part in inputs} - {()}
+    bent = any(c.axis is not None or (c.products and not c.slope) for c in family.channels)
+    if len(parts) != 1 or bent or family.constraints or isinstance(problem, PenalisedProblem):
+        return problem
+    offset = () if family.offset_input is None else family.offset_input[:1]
+    used = np.setdiff1d(family.read, [*family.held, *offset]).astype(int)
+    _, spare = related_columns(problem.data, used)
+    return replace(problem, family=family.holding({*family.held, *spare})) if spare else problem

@@ -242,7 +242,7 @@ def _sought(
         def root(step: float) -> float:
             """Root of twice the loss, with the parameter held so many units away."""
             nonlocal near
-            held = row @ inner.theta + sign * step * unit
+            held = float(row @ inner.theta) + sign * step * unit
             moves = _begins(inner, row, held, direction, near[2])
             inside = [np.clip(move, lower, upper) for move in moves]
             pairs = zip(moves, inside, strict=True)

@@ -133,8 +133,8 @@ def required_n(
     what : str
         Name of a parameter, or a linear combination of them such as ``"a[1,0] - a[0,0]"``.
     replicates : int
-        Data sets at each number of rows, where experts merge; up to eight times as many about the
-        answer, until its interval lies within a factor 2 of it.
+        Data sets at each number of rows, where experts merge. As many more are drawn at powers of 4
+        on both sides of the answer until its interval lies within a factor 1.25 of it, or 16 times.
     rng : numpy.random.Generator, int or None
         Their source.
 
@@ -237,9 +237,8 @@ def equal_experts(family: Family, theta: FloatArray) -> list[IntArray]:
 
 
 class _PowerLaw(NamedTuple):
-    """Errors through four sizes about an answer, with NaN where they do not fall."""
+    """Errors through sizes about an answer, with NaN where they do not fall."""
 
-    near: IntArray
     unit: float
     exponent: float
     n: float
@@ -248,17 +247,29 @@ class _PowerLaw(NamedTuple):
 
 
 def _power_law(
-    sizes: FloatArray, squares: list[FloatArray], target: float, rng: np.random.Generator
+    found: dict[float, FloatArray], centre: float, target: float, rng: np.random.Generator
 ) -> _PowerLaw:
-    """The power law through the sizes (m,) whose root mean squares are next to the target."""
-    draws = np.array(
-        [np.sqrt(np.mean(rng.choice(each, (400, each.size)), axis=1)) for each in squares]
-    )
-    roots = np.sqrt([each.mean() for each in squares])
-    near = np.sort(np.argsort(np.abs(np.log(roots / target)))[:4])
-    logs = np.log(sizes[near])
-    slope, level = np.polyfit(logs, np.log(roots[near]), 1)
-    slopes, levels = np.polyfit(logs, np.log(draws[near]), 1)
+    """The power law through the errors at the sizes about a first guess.
+
+    Squares have heavy tails, so that logarithms of their means would be too low, and means of small
+    spread too heavy: their expectation is fitted, by the equations of a gamma law with log link.
+    """
+    sizes = np.array(sorted(found))
+    squares = [found[n] for n in sizes]
+    draws = np.array([np.mean(rng.choice(each, (400, each.size)), axis=1) for each in squares])
+    means = np.array([each.mean() for each in squares])
+    ends = np.sqrt(np.quantile(draws, [0.025, 0.975], axis=1))
+    curve = np.column_stack([sizes, np.sqrt(means), *ends])
+    distance = np.abs(np.log(sizes / centre))
+    near = distance <= max(np.log(REQUIRED.near), np.sort(distance)[min(3, sizes.size - 1)])
+    logs, own = np.log(sizes[near]), np.column_stack([means, draws])[near]
+    count = np.sqrt([each.size for each in squares])[near]
+    lines = np.polyfit(logs, np.log(own), 1, w=count)
+    for _ in range(REQUIRED.rounds):
+        mean = np.exp(np.outer(logs, lines[0]) + lines[1])
+        lines = lines + np.polyfit(logs, np.clip(own / mean - 1.0, -1.0, 1.0), 1, w=count)
+    (slope, *slopes), (level, *levels) = 0.5 * lines
+    slopes, levels = np.array(slopes), np.array(levels)
     fall = slopes < 0.0
     n, interval = np.nan, (np.nan, np.nan)
     if slope < 0.0 and fall.mean() >= 0.8:
@@ -267,8 +278,7 @@ def _power_law(
             np.quantile((np.log(target) - levels[fall]) / slopes[fall], [0.025, 0.975])
         )
         interval = float(low), float(high)
-    curve = np.column_stack([sizes, roots, *np.quantile(draws, [0.025, 0.975], axis=1)])
-    return _PowerLaw(near, float(np.exp(level)), float(slope), n, interval, curve)
+    return _PowerLaw(float(np.exp(level)), float(slope), n, interval, curve)
 
 
 @dataclass(frozen=True)
@@ -297,34 +307,35 @@ class Merged:
 
     def search(self, target: float, what: str, rng: np.random.Generator) -> RequiredN:
         """Follow the error until it is found on both sides of the target."""
-        sizes, squares = [REQUIRED.first], [self.squares(REQUIRED.first, rng)]
-        above = [squares[0].mean() > target**2]
+        n = REQUIRED.first
+        found = {n: self.squares(n, rng)}
+        above = [found[n].mean() > target**2]
         while (
             len(set(above)) < 2
-            and len(sizes) < REQUIRED.looks
-            and REQUIRED.least < sizes[-1] < REQUIRED.largest
+            and len(found) < REQUIRED.looks
+            and REQUIRED.least < n < REQUIRED.largest
         ):
-            sizes.append(sizes[-1] * (10.0 if above[-1] else 0.1))
-            squares.append(self.squares(sizes[-1], rng))
-            above.append(squares[-1].mean() > target**2)
+            n *= 10.0 if above[-1] else 0.1
+            found[n] = self.squares(n, rng)
+            above.append(found[n].mean() > target**2)
         if not any(above):
-            raise ValueError(f"error: {sizes[-1]:.0f} rows have a smaller one than {target:g}")
-        # Between the last two, and beyond: a power law through four sizes about the answer.
-        for n in (np.sqrt(sizes[-1] * sizes[-2]), sizes[-1] * (sizes[-1] / sizes[-2]) ** 0.5):
-            sizes.append(float(n))
-            squares.append(self.squares(sizes[-1], rng))
-        order = np.argsort(sizes)
-        sizes, squares = np.array(sizes)[order], [squares[i] for i in order]
-        law = _power_law(sizes, squares, target, rng)
-        for _ in range(REQUIRED.batches - 1):
-            if np.max(np.abs(np.log(np.divide(law.interval, law.n)))) <= np.log(2.0):
+            raise ValueError(f"error: {n:.0f} rows have a smaller one than {target:g}")
+        ends = np.sort(list(found)[-2:])
+        centre = float(np.sqrt(np.prod(ends)))
+        one_sided, left = len(set(above)) < 2, REQUIRED.batches
+        while True:
+            below = float(4.0 ** np.floor(0.5 * np.log2(centre)))
+            for size in (below, 4.0 * below):
+                found[size] = np.append(found.get(size, ()), self.squares(size, rng))
+            law, left = _power_law(found, centre, target, rng), left - 1
+            away = np.max(np.abs(np.log(np.divide(law.interval, law.n))))
+            if one_sided or left == 0 or away <= np.log(REQUIRED.known):
                 break
-            for i in law.near:
-                squares[i] = np.append(squares[i], self.squares(float(sizes[i]), rng))
-            law = _power_law(sizes, squares, target, rng)
-        if len(set(above)) < 2 or not np.isfinite(law.n):
+            if np.isfinite(law.n):
+                centre = float(np.clip(law.n, *ends))
+        if one_sided or not np.isfinite(law.n):
             raise ValueError(
-                f"error: errors of {what!r} do not fall from {sizes[0]:.0e} to {sizes[-1]:.0e}"
+                f"error: errors of {what!r} do not fall from {min(found):.0e} to {max(found):.0e}"
                 f" rows: {', '.join(f'{root:.3g}' for root in law.curve[:, 1])}"
             )
         count = int(np.ceil(law.n))
