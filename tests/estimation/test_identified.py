@@ -106,6 +106,16 @@ def test_contrasts_of_aliased_columns_have_errors(dummies):
         assert np.isnan(robust.bse[names.index("b[0]")])
 
 
+def test_resamples_with_a_column_too_many_are_those_without_it(dummies):
+    X, y = dummies
+    full, small = (moestat.fit("gaussian", Z, y, rng=0) for Z in (X, X[:, :3]))
+    wide, narrow = (moestat.bootstrap(fit, 10, rng=0) for fit in (full, small))
+    at = [full.param_names.index(name) for name in ("a[0,0]", "a[1,0]", "beta1[0,0]")]
+    other = [small.param_names.index(name) for name in ("a[0,0]", "a[1,0]", "beta1[0,0]")]
+    np.testing.assert_allclose(wide.bse[at], narrow.bse[other], rtol=1e-3)
+    np.testing.assert_array_equal(np.isnan(wide.bse), np.isnan(full.bse))
+
+
 def test_narrow_bounds_are_not_parameters():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(200, 4))
@@ -363,6 +373,23 @@ def test_contrasts_with_an_empty_level_have_no_error_and_others_do():
     tests = fit.t_test("a[0,1] - a[0,0] = 0; a[0,2] - a[0,0] = 0; b[0] + a[0,0] = 0")
     error = np.sqrt([1 / y[level == 0].sum() + 1 / y[level == 1].sum(), 1 / y[level == 0].sum()])
     np.testing.assert_allclose(tests.sd, [error[0], np.nan, error[1]], rtol=1e-6)
+
+
+def test_effects_and_deletions_along_what_has_no_finite_value_are_nan():
+    level = np.repeat([0, 1, 2], 40)
+    y = np.where(level == 2, 0, np.random.default_rng(0).poisson(3 + level))
+    X = np.column_stack([level == 1, level == 2]).astype(float)
+    fit = moestat.fit("poisson", X, y, n_experts=1, rng=0)
+    assert np.isnan(fit.get_margeff().sd).tolist() == [False, True]
+    assert np.isnan(fit.influence().moves).any(axis=0).tolist() == np.isnan(fit.bse).tolist()
+    assert np.isfinite(fit.influence().displacement).all()
+    split = moestat.fit("multinomial", X[:, 0] - X[:, 1], level == 2, n_experts=1, rng=0)
+    assert np.isnan(split.get_margeff().sd).all()
+    by_level = {"y": y, "g": level.astype(str)}
+    factor = moestat.fit_formula("y ~ g", by_level, "poisson", n_experts=1, rng=0)
+    # The mean of the level of zeros is 0, and the error of the contrast that of the other mean.
+    own = np.sqrt(y[level == 0].sum()) / 40
+    assert factor.get_margeff().sd[-1] == pytest.approx(own, rel=1e-6)
 
 
 def test_intervals_stay_inside_the_support_and_are_never_nan():

@@ -46,7 +46,7 @@ class BootstrapResult:
         Names of the parameters.
     replicates : ndarray of shape (B, P)
         Estimates of the resamples, labels aligned with the estimate's; those without a certified
-        fit are left out.
+        fit are left out. NaN for parameters that the data do not tell.
     margin : ndarray of shape (B,)
         How clear the labels of each are, from 0, arbitrary, to 1; see
         `moestat.estimation.inference.alignment.align`.
@@ -231,13 +231,17 @@ def bootstrap(
     with reported("bootstrap", verbose, count, "resamples") as report:
         refits = refit(inner.problem, samples, theta, threads, report)
     entered = np.all(np.isfinite(refits.params), axis=1)
-    scale = np.sqrt(np.diag(inner.covariance))
+    known, scale = result.identified, np.sqrt(np.diag(inner.covariance))
+    # What the data do not tell wanders, and neither has an error nor says which expert is which.
+    scale[known.untold(np.eye(scale.size))] = np.nan
     aligned = [align(model, params, theta, scale) for params in refits.params[entered]]
     replicates = np.array([inner.outward(params) for params, _ in aligned])
+    replicates = replicates.reshape(-1, model.n_params)
+    replicates[:, known.untold(result._matrix)] = np.nan
     return BootstrapResult(
         estimate=result.theta,
         names=result.param_names,
-        replicates=replicates.reshape(-1, model.n_params),
+        replicates=replicates,
         margin=np.array([margin for _, margin in aligned]),
         n_resamples=count,
         n_failed=refits.n_failed,

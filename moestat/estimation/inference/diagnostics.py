@@ -195,7 +195,8 @@ class Influence:
     Parameters
     ----------
     moves : ndarray of shape (n, P)
-        Estimate without the row less the estimate, by one Newton step.
+        Estimate without the row less the estimate, by one Newton step. NaN for parameters that
+        the data do not tell.
     displacement : ndarray of shape (n,)
         Likelihood displacement ``d' I d`` of each move d with the information I: about twice the
         loss of the log-likelihood of all rows (Cook and Weisberg 1982).
@@ -250,6 +251,7 @@ def influence(result: Any) -> Influence:
     displacement = np.sum(moves[:, free] @ whole * moves[:, free], axis=1)
     if inner.coordinates is not None:
         moves = moves @ inner.coordinates.matrix.T
+    moves[:, inner.known.untold(result._matrix)] = np.nan
     return Influence(moves, displacement)
 
 

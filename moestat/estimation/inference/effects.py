@@ -102,7 +102,9 @@ def marginal_effects(result: Any, dummy: bool = False) -> Effects:
                 total = total + value @ share
                 slope = slope + gradient @ share
         effects.append(total)
-        errors.append(result._errors_of(slope.T))
+        error = result._errors_of(slope.T)
+        error[result._open(slope.T) | ~np.isfinite(error)] = np.nan
+        errors.append(error)
         names += [f"{name}, {label}" for label in result._labels] if classes else [name]
     estimate = np.concatenate(effects)
     return Effects(names, estimate, np.concatenate(errors), np.zeros(estimate.size))

@@ -96,11 +96,15 @@ class Identified:
     def seen(self, rows: FloatArray) -> np.ndarray:
         """Whether derivatives (q, P) have no part along what the data do not tell, shape (q,)."""
         bound = np.any(np.abs(rows[:, self.held]) > _PART * _norm(rows), axis=1)
-        return self.definite & ~(bound | self.related(rows) | self.open(rows))
+        return self.definite & ~(bound | self.untold(rows))
 
     def open(self, rows: FloatArray) -> np.ndarray:
         """Whether derivatives (q, P) have a part along flat directions, shape (q,)."""
         return (_norm(rows @ self.flat) > _SEEN * _norm(rows @ self.whitened))[:, 0]
+
+    def untold(self, rows: FloatArray) -> np.ndarray:
+        """Whether functions with derivatives (q, P) have no finite value, or no one value, (q,)."""
+        return self.related(rows) | self.open(rows)
 
     def errors(self, rows: FloatArray, variance: FloatArray | None = None) -> FloatArray:
         """Standard errors (q,) of functions with derivatives (q, P), by the delta method.

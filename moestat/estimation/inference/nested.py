@@ -64,7 +64,10 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
     check_same_data(restricted, full, ("restricted", "full"))
     df = full.identified.rank - restricted.identified.rank
     if df < 1:
-        raise ValueError(f"restricted must have fewer free parameters than full, got {-df} more")
+        raise ValueError(
+            "restricted must have fewer free parameters than full, got"
+            f" {f'{-df} more' if df else 'as many'}"
+        )
     for name, result in (("restricted", restricted), ("full", full)):
         if not result.certificate.certified:
             raise ValueError(f"{name} is not certified: its log-likelihood is not a maximum")
