@@ -11,13 +11,14 @@ import numpy as np
 
 from experiments.floors_search.pool import KINDS
 from experiments.floors_search.search import FIRST, MOST, SAME, SHARE
-from experiments.pages.floors import Panel, beside_one
-from experiments.pages.quantiles import QuantileSlope, pooled, quantile_slope
-from moestat.sweep.kinds.fit.spec import Spec
+from experiments.pages.floors import DRAWN, Cell, Panel, beside_one, draw
+from experiments.pages.quantiles import FEWEST, QuantileSlope, pooled, quantile_slope
+from moestat.sweep.kinds.fit.spec import Curve, Spec
 
 __all__ = ["RESULT", "markdown", "read", "result", "write"]
 
 RESULT, _PAGE = "microscope_floors_search.json", "microscope_floors_search.md"
+_GATE = "gaussian, softmax"
 _BLOCKS = ("beta1", "a", "b", "nu")
 _BEFORE, _AFTER = "shipped", "found"
 _HIGHER = 0.1
@@ -44,10 +45,12 @@ def result(found: Sequence[Mapping[str, Any]], specs: Iterable[Spec]) -> dict[st
     -------
     dict
         ``searches``, a row for each curve and size, ``slopes``, one for each curve, cell size and
-        block, and ``pooled``, the slopes of b by cell size.
+        block, ``pooled``, the slopes of b by cell size, and ``errors`` after the search by curve
+        and cell size.
     """
     searches: list[dict[str, Any]] = []
     slopes: list[dict[str, Any]] = []
+    errors: list[dict[str, Any]] = []
     of_b: dict[int, list[tuple[QuantileSlope, QuantileSlope]]] = {}
     for spec in specs:
         for curve in spec.curves:
@@ -55,7 +58,9 @@ def result(found: Sequence[Mapping[str, Any]], specs: Iterable[Spec]) -> dict[st
             searches += [_search(curve.name, n, own) for n in sorted({each["n"] for each in own})]
             for size in (2, 3, 4):
                 beside = beside_one(spec, curve, size)
-                panel = Panel(curve.truth, curve.name, size, [], "gaussian, softmax", beside)
+                panel = Panel(curve.truth, curve.name, size, [], _GATE, beside)
+                kept = _errors(curve, own, size, beside)
+                errors += [] if kept is None else [kept]
                 for block in _BLOCKS:
                     before = _slope(own, _BEFORE, size, block)
                     after = _slope(own, _AFTER, size, block)
@@ -83,7 +88,30 @@ def result(found: Sequence[Mapping[str, Any]], specs: Iterable[Spec]) -> dict[st
             size: [pooled([pair[which] for pair in pairs]) for which in (0, 1)]
             for size, pairs in of_b.items()
         },
+        "errors": errors,
     }
+
+
+def _errors(curve: Curve, own: Sequence[Mapping[str, Any]], size: int, beside: bool) -> Any:
+    """Errors after the search in a curve's cells of one size, or None where there are too few."""
+    cells = [(each["n"], cell) for each in own for cell in each[_AFTER] if cell["size"] == size]
+    if len(cells) < FEWEST:
+        return None
+    held = {name: [cell.get(name, 0.0) for _, cell in cells] for name in ("a", "b", "nu")}
+    return {
+        "curve": curve.name, "truth": curve.truth, "size": size, "beside_one": beside,
+        "n": [n for n, _ in cells], **held,
+    }  # fmt: skip
+
+
+def _panel(each: Mapping[str, Any]) -> Panel:
+    """Kept errors as `experiments.pages.floors` draws them."""
+    blocks = zip(each["a"], each["b"], each["nu"], strict=True)
+    cells = [
+        Cell(n, each["size"], dict(zip(("a", "b", "nu"), errors, strict=True)), {})
+        for n, errors in zip(each["n"], blocks, strict=True)
+    ]
+    return Panel(each["truth"], each["curve"], each["size"], cells, _GATE, each["beside_one"])
 
 
 def _search(curve: str, n: float, own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -121,7 +149,7 @@ def _slope(
 
 
 def write(held: Mapping[str, Any], folder: Path) -> None:
-    """Write the result and its page.
+    """Write the result, its page and its pictures.
 
     Parameters
     ----------
@@ -131,7 +159,10 @@ def write(held: Mapping[str, Any], folder: Path) -> None:
         Where.
     """
     plain = json.loads(json.dumps(held), parse_float=lambda text: float(f"{float(text):.4g}"))
-    (folder / RESULT).write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+    (folder / RESULT).write_text(json.dumps(plain, separators=(",", ":")) + "\n", encoding="utf-8")
+    panels = [_panel(each) for each in plain["errors"]]
+    for name, figure in zip(DRAWN.values(), draw(panels), strict=True):
+        figure.savefig(folder / f"{name}.png", dpi=110)
     (folder / _PAGE).write_text(markdown(plain), encoding="utf-8")
 
 
@@ -187,6 +218,7 @@ def markdown(held: Mapping[str, Any]) -> str:
             "|---|---|---|---|---|---|---|---|---|---|---|",
             *(_told(row) for row in rows),
             "",
+            *(f"![90% quantiles of errors of {b}](<{name}.png>)\n" for b, name in DRAWN.items()),
             "## Slopes",
             "",
             "Of the 90% quantile on log n over these sizes, with 95% bootstrap intervals, of the"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,46 +12,43 @@ import typer
 
 from experiments.folders import FIGURES
 from experiments.limit_law import page as pages
-from experiments.limit_law.fits import draw_counts, fit
-from experiments.limit_law.law import FLOOR
-
-SIZES = tuple(10.0**power for power in range(6, 21, 2))
-REPLICATES = 300
-"""The design, fixed before any run: at 1e20 rounding is of order 1e-8 of a score's own noise."""
+from experiments.limit_law.fits import REPLICATES, SIZES, draw_counts, fit
 
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
-def _one(size: float, replicate: int) -> dict[str, float]:
-    rng = np.random.default_rng([int(np.log10(size)), replicate])
-    return asdict(fit(size, draw_counts(size, rng), rng))
-
-
 @app.command("fit")
 def fits(
-    workers: Annotated[int, typer.Option(min=1)] = 1,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = FIGURES,
+    kept: Annotated[Path, typer.Argument(help="JSON lines; data sets that it has are not run.")],
+    atoms: Annotated[list[int] | None, typer.Option(help="Only so many atoms.")] = None,
 ) -> None:
-    """Fit all data sets and keep what the page needs."""
-    kept = {}
-    with ProcessPoolExecutor(workers) as pool:
-        for size in SIZES:
-            found = list(pool.map(partial(_one, size), range(REPLICATES), chunksize=10))
-            names = ("error", "variance_error", "mass", "fourth")
-            kept[f"{size:.0e}"] = {
-                **{name: [float(f"{each[name]:.5g}") for each in found] for name in names},
-                "agree": round(float(np.mean([each["agree"] for each in found])), 3),
-                "doubling": float(f"{max(each['doubling'] for each in found):.2g}"),
-            }
-            typer.echo(f"n = {size:.0e}: {len(found)} fits")
-    result = {"replicates": REPLICATES, "floor": FLOOR, "sizes": kept}
-    (out / pages.RESULT).write_text(json.dumps(result, separators=(",", ":")) + "\n")
+    """Fit all data sets, one line each, data set by data set."""
+    done = {(each["m"], each["n"], each["replicate"]) for each in pages.read(kept)}
+    for m in atoms or REPLICATES:
+        for replicate in range(REPLICATES[m]):
+            for n in SIZES:
+                if (m, n, replicate) in done:
+                    continue
+                rng = np.random.default_rng([m, int(np.log10(n)), replicate])
+                found = asdict(fit(n, draw_counts(n, rng), m, rng))
+                line = {name: float(f"{value:.5g}") for name, value in found.items()}
+                with kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"m": m, "n": n, "replicate": replicate, **line}) + "\n")
 
 
 @app.command("page")
-def page(out: Annotated[Path, typer.Option(help="Folder of the results.")] = FIGURES) -> None:
-    """Write the page and its picture beside the results."""
-    pages.write(json.loads((out / pages.RESULT).read_text()), out)
+def page(
+    kept: Annotated[
+        Path | None, typer.Argument(help="What `fit` has kept; else the result.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the result and its page.")] = FIGURES,
+) -> None:
+    """Write the result as JSON, its page and its pictures."""
+    if kept is not None:
+        result = pages.result(pages.read(kept))
+        text = json.dumps(result, separators=(",", ":")) + "\n"
+        (out / pages.RESULT).write_text(text, encoding="utf-8")
+    pages.write(json.loads((out / pages.RESULT).read_text(encoding="utf-8")), out)
 
 
 if __name__ == "__main__":

@@ -1,33 +1,43 @@
-"""Maximum likelihood of two normal atoms on counts of a standard normal sample, at any size.
+"""Maximum likelihood of m normal atoms on counts of a standard normal sample, at any size.
 
 Data are counts on a lattice: what a sample of any size n is up to the lattice's step, since sums
 over a lattice of half a standard deviation or finer are integrals of normal densities to rounding.
-The deviance is a sum of squares, its terms written in the relative difference of the density to
-the truth, which the means' own size does not cancel: rounding in it is of order n^(3/8) 1e-16.
+In the units of the limit (`experiments.limit_law.law`) the likelihood is a narrow valley: what the
+first 2 m coefficients miss of their scores are variables of their own, tied to the atoms by
+equations, so that the valley is walked along and its sides are never divided by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.optimize import OptimizeResult, minimize
 
-from experiments.limit_law.law import FLOOR, SCALES
+from experiments.limit_law.law import FLOOR, coefficients, scales
 from moestat.base.types import FloatArray
 
-__all__ = ["Fit", "draw_counts", "fit"]
+__all__ = ["REPLICATES", "SIZES", "Fit", "draw_counts", "fit"]
 
+SIZES = tuple(10.0**power for power in range(6, 21, 2))
+REPLICATES = {2: 300, 3: 300, 4: 100}
+"""The design, fixed before any run, by the number of atoms: an ascent of four atoms takes ten times
+as long as one of three."""
 _STEP, _REACH = 0.25, 9.0
 _NODES = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
 _MASSES = _STEP * np.exp(-0.5 * _NODES**2) / np.sqrt(2.0 * np.pi)
-_NARROW = -0.45
-"""Least half variance over the truth's; no fit ends there."""
+_NARROW, _WIDE, _FAR = -0.45, 4.5, 4.0
+"""Half variances less that of the truth, and means, of the compact set; no fit ends there."""
 _MANY = 1e9
 """Counts with a larger mean are drawn as normal."""
 _SAME = 0.01
 """Starts whose log-likelihoods differ by at most this agree."""
+_BEYOND = 8
+"""Coefficients after the first 2 m that enter one by one; later ones are below rounding."""
+_STARTS, _TRIED = 8, 40
+"""Ascents that end, and the most that are tried for them."""
+_TIED = 1e-8
+"""An ascent ends where its equations hold so well; what else it says of itself does not count."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +47,13 @@ class Fit:
     Parameters
     ----------
     error : float
-        The larger error of a mean.
+        The largest error of a mean.
     variance_error : float
-        The larger error of a variance.
+        The largest error of a variance.
     mass : float
-        The lighter atom's mass.
-    fourth : float
-        The fourth score of the data, standardised.
+        The lightest atom's mass.
+    score : float
+        The score of order 2 m of the data, standardised.
     gain : float
         Log-likelihood over that of the truth.
     agree : float
@@ -55,7 +65,7 @@ class Fit:
     error: float
     variance_error: float
     mass: float
-    fourth: float
+    score: float
     gain: float
     agree: float
     doubling: float
@@ -70,123 +80,105 @@ def draw_counts(n: float, rng: np.random.Generator) -> FloatArray:
     return deviations - _MASSES / _MASSES.sum() * deviations.sum()
 
 
-def _excess(x: FloatArray) -> FloatArray:
-    """(1 + x) log(1 + x) - x, without cancellation."""
-    small = np.abs(x) < 1e-3
-    near = np.where(small, x, 0.0)
-    series = near**2 * (0.5 - near / 6 + near**2 / 12 - near**3 / 20 + near**4 / 30)
-    far = np.where(small, 1.0, np.maximum(x, -1.0))
-    logs = np.log1p(np.where(far <= -1.0, 0.0, far))
-    return np.where(small, series, (1.0 + far) * logs - far)
-
-
-def _log_ratios(means: FloatArray, halves: FloatArray) -> FloatArray:
-    """Log N(y; mean, 1 + 2 half) / N(y; 0, 1) at the nodes, a row an atom."""
-    means, halves = means[:, None], halves[:, None]
-    top = _NODES * means - 0.5 * means**2 + halves * _NODES**2
-    # A trial step may be far out; it is rejected, and must not overflow.
-    return np.minimum(top / (1.0 + 2.0 * halves) - 0.5 * np.log1p(2.0 * halves), 100.0)
-
-
 class _Problem:
-    """The deviance in scaled coordinates (mean, b', d, beta', w)."""
+    """Masses, means and half variances in the units of the limit, and misses of 2 m scores."""
 
-    def __init__(self, n: float, deviations: FloatArray, powers: tuple[float, float]) -> None:
-        self.n, self.deviations = n, deviations
-        self.scales = n ** -np.array([0.5, 0.5, *powers, 0.0])
+    def __init__(self, n: float, deviations: FloatArray, m: int) -> None:
+        self.n, self.deviations, self.m = n, deviations, m
+        most = 2 * m + _BEYOND
+        order = np.arange(most + 1)
+        self.weights = n ** (0.5 - order / (4 * m)) * scales(most)
+        hermite = np.polynomial.hermite_e.hermevander(_NODES, most)
+        self.scores = deviations @ hermite / (np.sqrt(n) * scales(most))
+        first = slice(1, 2 * m + 1)
+        self._hermite = hermite[:, first] * n ** (-order[first] / (4 * m))
+        self._misses = np.diag(-1.0 / self.weights[: 2 * m + 1])[:, 1:]
+        self._last: tuple[FloatArray, tuple[FloatArray, FloatArray]] | None = None
+        self.units = np.repeat(n ** np.array([0.0, -1.0 / (4 * m), -1.0 / (2 * m)]), m)
 
-    def atoms(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Masses, means and half variances."""
-        mean, level, d, split, w = theta * self.scales
-        q = w * (1.0 - w)
-        beta = split - (1.0 - 2.0 * w) * d**2 / 6.0
-        masses = np.array([w, 1.0 - w])
-        means = mean + np.array([(1.0 - w) * d, -w * d])
-        halves = level - 0.5 * q * d**2 + np.array([(1.0 - w) * beta, -w * beta])
-        return masses, means, np.maximum(halves, _NARROW)
+    def _series(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients and slopes, which all functions of one iteration share."""
+        if self._last is None or not np.array_equal(self._last[0], v):
+            self._last = (v.copy(), coefficients(v[: 3 * self.m], self.weights.size - 1))
+        return self._last[1]
 
-    def relative(self, theta: FloatArray) -> FloatArray:
-        """The density over the truth's, less 1."""
-        masses, means, halves = self.atoms(theta)
-        return np.maximum(masses @ np.expm1(_log_ratios(means, halves)), -1.0 + 1e-12)
+    def mean_loss(self, v: FloatArray) -> tuple[float, FloatArray]:
+        """Half the sum of squares of the normal limit, and its slopes."""
+        c, slopes = self._series(v)
+        missed, late = v[3 * self.m :], slice(2 * self.m + 1, None)
+        after = self.weights[late] * c[late] - self.scores[late]
+        turned = (self.weights[late] * after) @ slopes[late]
+        return 0.5 * float(missed @ missed + after @ after), np.concatenate([turned, missed])
 
-    def slopes(self, theta: FloatArray) -> FloatArray:
-        """Derivatives of `relative` in the scaled coordinates."""
-        masses, means, halves = self.atoms(theta)
-        _, _, d, split, w = theta * self.scales
-        logs = _log_ratios(means, halves)
-        p = masses[:, None] * np.exp(logs)
-        means, variance = means[:, None], 1.0 + 2.0 * halves[:, None]
-        in_mean = (_NODES - means) / variance
-        in_half = in_mean**2 - 1.0 / variance
-        q, beta = w * (1.0 - w), split - (1.0 - 2.0 * w) * d**2 / 6.0
-        turn = 1.0 - 2.0 * w
-        # Rows: how means and half variances of the two atoms move with (d, beta', w).
-        moved = np.array([[1.0 - w, -w], [0.0, 0.0], [-d, -d]])
-        level = -0.5 * np.array([2.0 * q * d, 0.0, turn * d**2])
-        inner = np.array([-turn * d / 3.0, 1.0, d**2 / 3.0])
-        outer = inner[:, None] * np.array([1.0 - w, -w]) + np.outer([0.0, 0.0, -1.0], [beta] * 2)
-        outer += level[:, None]
-        columns = [np.sum(p * in_mean, axis=0), np.sum(p * in_half, axis=0)]
-        for mean, half in zip(moved, outer, strict=True):
-            columns.append(np.sum(p * (mean[:, None] * in_mean + half[:, None] * in_half), axis=0))
-        columns[-1] = columns[-1] + np.expm1(logs[0]) - np.expm1(logs[1])
-        return np.stack(columns, axis=1) * self.scales
+    def loss(self, v: FloatArray) -> tuple[float, FloatArray]:
+        """The negative log-likelihood but for a constant: the former less what is not quadratic."""
+        value, slopes = self.mean_loss(v)
+        rest, turned = self.cubic(v)
+        return value - rest, slopes - turned
 
-    def residuals(self, theta: FloatArray) -> FloatArray:
-        """Signed roots of the deviance's terms."""
-        relative = self.relative(theta)
-        means = self.n * _MASSES * (1.0 + relative)
-        x = np.maximum((self.deviations - self.n * _MASSES * relative) / means, -1.0)
-        return np.sign(x) * np.sqrt(np.maximum(2.0 * means * _excess(x), 0.0))
+    def cubic(self, v: FloatArray) -> tuple[float, FloatArray]:
+        """The log-likelihood's terms of third and higher order in the density, and slopes.
 
-    def jacobian(self, theta: FloatArray) -> FloatArray:
-        """Derivatives of `residuals`: -x / residual per unit of a cell's mean."""
-        relative, slopes = self.relative(theta), self.slopes(theta)
-        means = self.n * _MASSES * (1.0 + relative)
-        x = np.maximum((self.deviations - self.n * _MASSES * relative) / means, -1.0)
-        residuals = self.residuals(theta)
-        ratio = np.where(np.abs(x) < 1e-8, 1.0 / np.sqrt(means), x / np.where(x, residuals, 1.0))
-        return -(ratio * self.n * _MASSES)[:, None] * slopes
+        Where the equations do not hold yet the first 2 m coefficients are taken as they ask, so
+        that the density stays near the truth's.
+        """
+        masses, means, halves = np.split(v[: 3 * self.m] * self.units, 3)
+        variance = 1.0 + 2.0 * halves
+        y = _NODES[:, None]
+        top = y * means - 0.5 * means**2 + halves * y**2
+        logs = np.minimum(top / variance - 0.5 * np.log1p(2.0 * halves), 100.0)
+        r = np.expm1(logs) @ masses - self._hermite @ self.tied(v)[1:]
+        r = np.maximum(r, -1.0 + 1e-9)
+        small = np.abs(r) < 1e-4
+        log = np.where(small, -(r**2) / 2 + r**3 / 3 - r**4 / 4, np.log1p(r) - r)
+        cubed = np.where(small, r**3 / 3 - r**4 / 4, log + r**2 / 2)
+        value = float(self.n * (_MASSES @ cubed) + self.deviations @ log)
+        turned = r / (1.0 + r) * (self.n * _MASSES * r - self.deviations)
+        p, z = masses * np.exp(logs), (y - means) / variance
+        slopes = np.hstack([np.expm1(logs), p * z, p * (z**2 - 1.0 / variance)])
+        moved = np.concatenate([(turned @ slopes) * self.units, np.zeros(2 * self.m)])
+        return value, moved - turned @ self._hermite @ self.ties(v)[1:]
 
-    def gain(self, theta: FloatArray) -> float:
-        """Log-likelihood over that of the truth."""
-        r = self.relative(theta)
-        return float(self.deviations @ np.log1p(r) + self.n * (_MASSES @ (np.log1p(r) - r)))
+    def tied(self, v: FloatArray) -> FloatArray:
+        """Zero where masses add up to one and misses are those of the atoms."""
+        first = slice(1, 2 * self.m + 1)
+        wanted = (self.scores[first] + v[3 * self.m :]) / self.weights[first]
+        return self._series(v)[0][: 2 * self.m + 1] - np.concatenate([[1.0], wanted])
 
+    def ties(self, v: FloatArray) -> FloatArray:
+        """Derivatives of `tied`."""
+        return np.hstack([self._series(v)[1][: 2 * self.m + 1], self._misses])
 
-def _starts(
-    n: float, deviations: FloatArray, rng: np.random.Generator
-) -> Iterator[tuple[tuple[float, float], FloatArray]]:
-    """Powers of n for (d, beta') and a start in such units: both regimes, three masses each.
+    def start(self, rng: np.random.Generator) -> FloatArray:
+        """Atoms at random in the units of the limit, mean and mean variance as the truth's."""
+        masses = FLOOR + (1.0 - self.m * FLOOR) * rng.dirichlet(np.ones(self.m))
+        size = (np.abs(self.scores[2 * self.m]) / scales(2 * self.m)[-1]) ** (0.5 / self.m)
+        means = size * rng.uniform(1.0, 4.0) * rng.standard_normal(self.m)
+        means -= masses @ means
+        spread = 0.3 * np.mean(means**2) * rng.standard_normal(self.m)
+        halves = spread - 0.5 * masses @ means**2
+        return np.concatenate([masses, means, halves, np.zeros(2 * self.m)])
 
-    The second half is the first one moved at random, means and variances by their own size.
-    """
-    first, second, third, fourth = (_score(order, n, deviations) for order in (1, 2, 3, 4))
-    level = (first / SCALES[1], second / SCALES[2])
-    for scale in (0.0, 0.5):
-        for w in (FLOOR, 0.5, 1.0 - FLOOR):
-            q = w * (1.0 - w)
-            apart = (36.0 * abs(fourth) / SCALES[4] / (q * (1.0 - q))) ** 0.25
-            spread = np.sqrt(2.0 * abs(fourth) / SCALES[4] / q)
-            cubic = third / SCALES[3] / q
-            for powers, d, split in (
-                ((0.125, 0.375), apart, cubic / apart),
-                ((0.25, 0.25), cubic / spread, spread),
-            ):
-                start = np.array([*level, d, split, w])
-                start[:4] *= np.exp(scale * rng.standard_normal(4))
-                yield powers, start
+    def solved(self, v: FloatArray) -> OptimizeResult:
+        """An ascent of the normal limit, then of the likelihood from where it ends."""
+        m, (_, far, wide) = self.m, self.units.reshape(3, self.m)[:, 0]
+        bounds = [(FLOOR, 1.0)] * m + [(-_FAR / far, _FAR / far)] * m
+        bounds += [(_NARROW / wide, _WIDE / wide)] * m + [(None, None)] * (2 * m)
+        with np.errstate(over="ignore", invalid="ignore"):  # far trial points, never ends
+            for aim in (self.mean_loss, self.loss):
+                found = minimize(
+                    aim, v, jac=True, method="SLSQP", bounds=bounds,
+                    constraints={"type": "eq", "fun": self.tied, "jac": self.ties},
+                    options={"maxiter": 2000, "ftol": 1e-10},
+                )  # fmt: skip
+                v = found.x
+        if not np.abs(self.tied(v)).max() <= _TIED:
+            found.fun = np.inf
+        return found
 
 
-def _score(order: int, n: float, deviations: FloatArray) -> float:
-    """The standardised score of one Hermite polynomial."""
-    polynomial = np.polynomial.hermite_e.HermiteE.basis(order)(_NODES)
-    return float(polynomial @ deviations / (np.sqrt(n) * SCALES[order]))
-
-
-def fit(n: float, deviations: FloatArray, rng: np.random.Generator) -> Fit:
-    """The best of twelve ascents of the likelihood, masses at least `FLOOR`.
+def fit(n: float, deviations: FloatArray, m: int, rng: np.random.Generator) -> Fit:
+    """The best of eight ascents of the likelihood, masses at least `FLOOR`.
 
     Parameters
     ----------
@@ -194,42 +186,39 @@ def fit(n: float, deviations: FloatArray, rng: np.random.Generator) -> Fit:
         Sample size.
     deviations : ndarray
         As `draw_counts` gives them.
+    m : int
+        Atoms.
     rng : numpy.random.Generator
-        Moves the second half of the starts.
+        Draws the starts.
 
     Returns
     -------
     Fit
         The estimate.
+
+    Raises
+    ------
+    RuntimeError
+        If no start ends.
     """
-    low = np.array([-np.inf, -np.inf, -np.inf, -np.inf, FLOOR])
-    high = np.array([np.inf, np.inf, np.inf, np.inf, 1.0 - FLOOR])
-    gains, problems, ends = [], [], []
-    for powers, start in _starts(n, deviations, rng):
-        problem = _Problem(n, deviations, powers)
-        inside = np.clip(start, low + 1e-6, high - 1e-6)
-        found = least_squares(
-            problem.residuals,
-            inside,
-            jac=problem.jacobian,  # pyright: ignore[reportArgumentType]
-            bounds=(low, high),
-            x_scale=np.maximum(np.abs(inside), 0.1),
-            xtol=1e-8,
-            ftol=1e-10,
-            max_nfev=60,
-        )
-        gains.append(problem.gain(found.x))
-        problems.append(problem)
-        ends.append(found.x)
-    best = int(np.argmax(gains))
-    masses, means, halves = problems[best].atoms(ends[best])
-    half = len(gains) // 2
+    problem = _Problem(n, deviations, m)
+    ends: list[OptimizeResult] = []
+    for _ in range(_TRIED):
+        found = problem.solved(problem.start(rng))
+        ends += [found] if np.isfinite(found.fun) else []
+        if len(ends) == _STARTS:
+            break
+    if len(ends) < 2:
+        raise RuntimeError(f"{len(ends)} of {_TRIED} ascents ended at n = {n:g} with {m} atoms")
+    losses = np.array([end.fun for end in ends])
+    best, half = int(np.argmin(losses)), len(ends) // 2
+    masses, means, halves = np.split(ends[best].x[: 3 * m] * problem.units, 3)
     return Fit(
         error=float(np.abs(means).max()),
         variance_error=float(2.0 * np.abs(halves).max()),
         mass=float(masses.min()),
-        fourth=_score(4, n, deviations),
-        gain=gains[best],
-        agree=float(np.mean(np.array(gains) >= gains[best] - _SAME)),
-        doubling=float(max(max(gains[half:]) - max(gains[:half]), 0.0)),
+        score=float(problem.scores[2 * m]),
+        gain=float(0.5 * np.sum(problem.scores[1:] ** 2) - losses[best]),
+        agree=float(np.mean(losses <= losses[best] + _SAME)),
+        doubling=float(max(losses[:half].min() - losses[best], 0.0)),
     )

@@ -1,48 +1,107 @@
-"""The page of the limit law: quantiles of fits over those of the limit."""
+"""The page of the limit law: quantiles of fits over those of the limit, theory and search."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments.limit_law.law import errors_in_the_limit, quantiles_in_the_limit
+from experiments.limit_law.fits import REPLICATES
+from experiments.limit_law.law import (
+    FLOOR,
+    errors_in_the_limit,
+    limit_constants,
+    quantiles_in_the_limit,
+)
 from moestat.base.types import FloatArray
 from moestat.rates.style import caption, marks, plain_axes, style
 
-__all__ = ["RESULT", "slope_of_quantile", "write"]
+__all__ = [
+    "RESULT",
+    "Panels",
+    "markdown",
+    "panels",
+    "read",
+    "result",
+    "slopes_of_quantiles",
+    "write",
+]
 
-RESULT, _PAGE, _PICTURE = "limit_law.json", "limit_law.md", "limit_law.png"
+RESULT, _PAGE = "limit_law.json", "limit_law.md"
+_EXPLORER, _SEARCHED = "theory_explorer.json", "microscope_floors_search.json"
 LEVELS = np.array([0.25, 0.5, 0.75, 0.9])
-_PREDICTED = {0.25: "-1/4", 0.5: "none: on the border", 0.75: "-1/8", 0.9: "-1/8"}
+_NAMES = {2: "two", 3: "three", 4: "four"}
 _BOOTSTRAP = 1000
 _CAPTION = (
-    "Left: quantiles over data sets of the larger error of a mean (markers) and of the limit law"
-    " (lines); the median is on the border between both regimes and has no slope.  Right: each"
-    " data set at the largest n by its fourth score, and the limit law's error there."
+    "Left: quantiles over data sets of the largest error of a mean (markers) and of the limit law"
+    " (lines); dashed: slope of the theorem; dotted: slope from the order that the explorer's"
+    " search found. Middle: each data set at the largest n by its score of order 2 m, and the limit"
+    " law. Right: the microscopes' intercepts b with inputs, searched until starts agree, cells of"
+    " this size at all truths together, for which no limit law is proved."
 )
 
 
-def slope_of_quantile(
-    n: FloatArray, errors: FloatArray, level: float
+def read(kept: Path) -> list[dict[str, Any]]:
+    """The data sets that were fitted, one a line."""
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def result(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the page tells, as plain data: as many data sets as every size has.
+
+    Parameters
+    ----------
+    found : sequence of mapping
+        Lines of ``python -m experiments.limit_law fit``.
+
+    Returns
+    -------
+    dict
+        ``floor`` and ``atoms``: by number of atoms the constants of the limit law, and by size what
+        the page needs.
+    """
+    atoms: dict[str, Any] = {}
+    for m in sorted({each["m"] for each in found}):
+        own = sorted((e for e in found if e["m"] == m), key=lambda e: (e["n"], e["replicate"]))
+        sizes = {n: [e for e in own if e["n"] == n] for n in sorted({e["n"] for e in own})}
+        whole = min(len(at) for at in sizes.values())
+        constants = {str(sign): round(value, 4) for sign, value in limit_constants(m).items()}
+        held = {
+            f"{n:.0e}": {
+                **{name: [e[name] for e in at[:whole]] for name in ("error", "score")},
+                "variance": float(f"{np.quantile([e['variance_error'] for e in at], 0.9):.4g}"),
+                "floor": round(float(np.mean([e["mass"] < FLOOR + 1e-3 for e in at])), 3),
+                "agree": round(float(np.mean([e["agree"] for e in at[:whole]])), 3),
+                "doubling": float(f"{max(e['doubling'] for e in at[:whole]):.2g}"),
+            }
+            for n, at in sizes.items()
+        }
+        atoms[str(m)] = {"constants": constants, "sizes": held}
+    return {"floor": FLOOR, "atoms": atoms}
+
+
+def slopes_of_quantiles(
+    n: FloatArray, errors: Sequence[FloatArray] | FloatArray, levels: FloatArray = LEVELS
 ) -> tuple[FloatArray, FloatArray]:
-    """Slope of a log quantile on log n, and its curvature, each with a 95% bootstrap interval.
+    """Slopes of log quantiles on log n, and their curvatures, with 95% bootstrap intervals.
 
     Parameters
     ----------
     n : ndarray of shape (S,)
-        Sizes.
-    errors : ndarray of shape (S, R)
-        Errors of R data sets at each.
-    level : float
-        Of the quantile.
+        Sizes, at least three.
+    errors : sequence of S ndarrays
+        Errors of the data sets at each.
+    levels : ndarray of shape (L,)
+        Of the quantiles.
 
     Returns
     -------
-    slope, curvature : ndarray of shape (3,)
+    slope, curvature : ndarray of shape (L, 3)
         Estimate and ends of the interval; the curvature is the change of the slope a decade.
 
     Examples
@@ -50,149 +109,264 @@ def slope_of_quantile(
     >>> rng = np.random.default_rng(0)
     >>> n = 10.0 ** np.arange(6, 13)
     >>> errors = n[:, None] ** -0.125 * rng.exponential(size=(7, 300))
-    >>> slope, curvature = slope_of_quantile(n, errors, 0.9)
-    >>> bool(slope[1] < -0.125 < slope[2]), bool(curvature[1] < 0.0 < curvature[2])
+    >>> slope, curvature = slopes_of_quantiles(n, errors, np.array([0.9]))
+    >>> bool(slope[0, 1] < -0.125 < slope[0, 2]), bool(curvature[0, 1] < 0.0 < curvature[0, 2])
     (True, True)
     """
-    rng = np.random.default_rng(29)
-    picks = rng.integers(errors.shape[1], size=(_BOOTSTRAP, *errors.shape))
-    drawn = np.take_along_axis(errors[None], picks, axis=2)
-    x = np.log10(n)
+    rng, x = np.random.default_rng(29), np.log10(n)
 
-    def fitted(values: FloatArray) -> FloatArray:
-        logs = np.log10(np.quantile(values, level, axis=-1)).reshape(-1, x.size)
-        slope = np.polyfit(x, logs.T, 1)[0]
-        return np.stack([slope, 2.0 * np.polyfit(x - x.mean(), logs.T, 2)[0]])
+    def fitted(logs: FloatArray) -> FloatArray:
+        flat = logs.reshape(x.size, -1)
+        both = [np.polyfit(x, flat, 1)[0], 2.0 * np.polyfit(x - x.mean(), flat, 2)[0]]
+        return np.array(both).reshape(2, *logs.shape[1:])
 
-    point, ends = fitted(errors)[:, 0], np.quantile(fitted(drawn), [0.025, 0.975], axis=1)
-    slope, curvature = ([value, *end] for value, end in zip(point, ends.T, strict=True))
-    return np.array(slope), np.array(curvature)
+    samples = [np.asarray(at) for at in errors]
+    drawn = [at[rng.integers(at.size, size=(_BOOTSTRAP, at.size))] for at in samples]
+    point = fitted(np.log10([np.quantile(at, levels) for at in samples]))
+    ends = fitted(np.log10([np.quantile(at, levels, axis=1) for at in drawn]))
+    low, high = np.quantile(ends, [0.025, 0.975], axis=-1)
+    slope, curvature = np.stack([point, low, high], axis=-1)
+    return slope, curvature
 
 
-def write(result: Mapping[str, Any], folder: Path) -> None:
-    """Write the page and its picture.
+def panels(held: Mapping[str, Any], folder: Path) -> list[Panels]:
+    """What the page says by number of atoms.
 
     Parameters
     ----------
-    result : mapping
-        What ``python -m experiments.limit_law fit`` keeps.
+    held : mapping
+        Of `result`.
+    folder : Path
+        Where the explorer's and the search's results are.
+
+    Returns
+    -------
+    list of Panels
+        One for each number of atoms.
+    """
+    explorer, searched = (
+        json.loads((folder / name).read_text(encoding="utf-8")) for name in (_EXPLORER, _SEARCHED)
+    )
+    parts = []
+    for m in map(int, held["atoms"]):
+        order = explorer[f"softmax-{m}-order"]["exponent"]
+        inputs = [each for each in searched["errors"] if each["size"] == m]
+        parts.append(Panels(m, held["atoms"][str(m)], order, inputs))
+    return parts
+
+
+def write(held: Mapping[str, Any], folder: Path) -> None:
+    """Write the page and its pictures; the explorer's and the search's results are beside them.
+
+    Parameters
+    ----------
+    held : mapping
+        Of `result`.
     folder : Path
         Where.
     """
-    sizes = result["sizes"]
-    n = np.array([float(size) for size in sizes])
-    errors = np.array([each["error"] for each in sizes.values()])
-    limit = quantiles_in_the_limit(n, LEVELS)
+    parts = panels(held, folder)
     with style():
-        _draw(n, errors, limit, list(sizes.values())[-1]).savefig(folder / _PICTURE, dpi=120)
-    (folder / _PAGE).write_text(_markdown(result, n, errors, limit), encoding="utf-8")
+        for part in parts:
+            part.draw().savefig(folder / part.picture, dpi=110)
+    (folder / _PAGE).write_text(markdown(parts, held["floor"]), encoding="utf-8")
 
 
-def _draw(n: FloatArray, errors: FloatArray, limit: FloatArray, last: Mapping[str, Any]) -> Figure:
-    figure = Figure(figsize=(9.6, 4.8), layout="constrained")
-    figure.suptitle("Two atoms on one normal law: the error and its limit law")
-    left, right = figure.subplots(1, 2)
-    for index, level in enumerate(LEVELS):
-        drawing = {k: v for k, v in marks(index).items() if k not in ("elinewidth", "capsize")}
-        slope = slope_of_quantile(n, errors, level)[0]
-        told = f"{level:.0%}: {slope[0]:.3f} [{slope[1]:.3f}, {slope[2]:.3f}]"
-        points = {**drawing, "linestyle": "none"}
-        left.plot(n, np.quantile(errors, level, axis=1), label=told, **points)
-        left.plot(n, limit[:, index], color=drawing["color"], linewidth=1.0)
-    for power, level in ((-0.125, 3), (-0.25, 0)):
-        side = 1.6 if level else 0.6
-        line = side * limit[0, level] * (n / n[0]) ** power
-        left.plot(n, line, "--", color="#666666", linewidth=0.9)
-        left.annotate(f"{power:g}", (n[-1], line[-1]), fontsize="small", color="#666666")
-    left.set(xscale="log", yscale="log", xlabel="sample size $n$", ylabel="larger error of a mean")
-    left.legend(title="quantile: slope over all sizes", fontsize="small", frameon=False)
-    plain_axes(left)
-    fourth, size = np.array(last["fourth"]), n[-1]
-    right.plot(fourth, errors[-1] * size**0.125, ".", markersize=3, label="fits")
-    grid = np.linspace(fourth.min(), fourth.max(), 400)
-    typical = np.stack([np.full_like(grid, 0.674), grid], axis=1)
-    right.plot(
-        grid, errors_in_the_limit(size, typical) * size**0.125, color="#444444", linewidth=1.0,
-        label="limit law (third score at its median size)",
-    )  # fmt: skip
-    right.set(xlabel="standardised fourth score", ylabel="error times $n^{1/8}$")
-    right.set_title(f"n = {size:.0e}", fontsize="medium")
-    right.legend(fontsize="small", frameon=False)
-    plain_axes(right)
-    caption(figure, _CAPTION)
-    return figure
+class Panels:
+    """All that the page says on one number of atoms."""
+
+    def __init__(
+        self, m: int, held: Mapping[str, Any], order: float, inputs: Sequence[Mapping[str, Any]]
+    ) -> None:
+        sizes = held["sizes"]
+        self.m, self.sizes, self.order = m, list(sizes.values()), order
+        self.constants = {int(sign): value for sign, value in held["constants"].items()}
+        self.n = np.array([float(size) for size in sizes])
+        self.errors = np.array([each["error"] for each in self.sizes])
+        self.limit = quantiles_in_the_limit(self.n, LEVELS, m, self.constants)
+        self.theorem = -1.0 / (4 * m)
+        n = np.concatenate([each["n"] for each in inputs]).astype(float)
+        b = np.concatenate([each["b"] for each in inputs])
+        self.inputs = {size: b[(n == size) & (b > 0.0)] for size in np.unique(n)}
+        self.slope, self.curvature = slopes_of_quantiles(self.n, self.errors)
+
+    @property
+    def picture(self) -> str:
+        """File name of the picture."""
+        return "limit_law.png" if self.m == 2 else f"limit_law_{self.m}.png"
+
+    def draw(self) -> Figure:
+        """Theory, search, limit law and estimates."""
+        figure = Figure(figsize=(14.0, 5.4), layout="constrained")
+        figure.suptitle(f"{_NAMES[self.m].capitalize()} atoms on one normal law, and in a cell")
+        left, middle, right = figure.subplots(1, 3)
+        self._quantiles(left, self.n, self.errors, self.slope, "largest error of a mean")
+        for index, level in enumerate(LEVELS):
+            colour = marks(index)["color"]
+            left.plot(self.n, self.limit[:, index], color=colour, linewidth=1.0)
+            if level < 0.5 and self.m == 2:
+                below = 0.5 * self.limit[0, index] * (self.n / self.n[0]) ** -0.25
+                left.plot(self.n, below, "--", color="#666666", linewidth=0.9)
+                left.annotate("-1/4", (self.n[-1], below[-1]), fontsize="small", color="#666666")
+        score, last = np.array(self.sizes[-1]["score"]), self.n[-1] ** -self.theorem
+        middle.plot(score, self.errors[-1] * last, ".", markersize=3, label="fits")
+        grid = np.linspace(score.min(), score.max(), 400)
+        typical = np.stack([np.full_like(grid, 0.674), grid], axis=1)
+        at_last = errors_in_the_limit(self.n[-1], typical, self.m, self.constants) * last
+        middle.plot(grid, at_last, color="#444444", linewidth=1.0, label="limit law")
+        middle.set_xlabel(f"standardised score of order {2 * self.m}")
+        middle.set_ylabel(f"error times $n^{{1/{4 * self.m}}}$")
+        middle.set_title(f"n = {self.n[-1]:.0e}", fontsize="medium")
+        middle.legend(fontsize="small", frameon=False)
+        plain_axes(middle)
+        sizes, errors = np.array(list(self.inputs)), list(self.inputs.values())
+        slope = slopes_of_quantiles(sizes, errors)[0]
+        self._quantiles(right, sizes, errors, slope, "error of b in a cell")
+        caption(figure, _CAPTION)
+        return figure
+
+    def _quantiles(
+        self, ax: Any, n: FloatArray, errors: Sequence[FloatArray] | FloatArray,
+        slopes: FloatArray, name: str,
+    ) -> None:  # fmt: skip
+        """Quantiles with their slopes, beside the slopes of theorem and search."""
+        for index, level in enumerate(LEVELS):
+            drawing = {k: v for k, v in marks(index).items() if k not in ("elinewidth", "capsize")}
+            told = f"{level:.0%}: {_told(slopes[index])}"
+            values = [np.quantile(at, level) for at in errors]
+            ax.plot(n, values, label=told, **{**drawing, "linestyle": "none"})
+        top = np.quantile(errors[0], 0.9)
+        for power, line, above, told in (
+            (self.theorem, "--", 1.5, f"theorem: {self.theorem:.3f}"),
+            (-0.5 / self.order, ":", 2.0, f"search: {-0.5 / self.order:.3f}"),
+        ):
+            ax.plot(n, above * top * (n / n[0]) ** power, line, color="#666666", label=told)
+        ax.set(xscale="log", yscale="log", xlabel="sample size $n$", ylabel=name)
+        ax.legend(
+            title="quantile: slope over all sizes", fontsize="x-small", frameon=False, ncols=2,
+            columnspacing=0.8, loc="lower left", bbox_to_anchor=(0.0, 1.0), alignment="left",
+            borderaxespad=0.2,
+        )  # fmt: skip
+        plain_axes(ax)
+
+    def slopes(self) -> list[str]:
+        """Rows of slopes and curvatures."""
+        rows = []
+        for index, level in enumerate(LEVELS):
+            slope, curvature = self.slope[index], self.curvature[index]
+            own = np.polyfit(np.log10(self.n), np.log10(self.limit[:, index]), 1)[0]
+            rows.append(
+                f"| {self.m} | {level:.0%} | {self._predicted(level)} | {-0.5 / self.order:.4f} |"
+                f" {own:.3f} | {_told(slope)} | {_told(curvature, 4)} |"
+            )
+        return rows
+
+    def _predicted(self, level: float) -> str:
+        if self.m > 2 or level > 0.5:
+            return f"-1/{4 * self.m}"
+        return "-1/4" if level < 0.5 else "none: on the border"
+
+    def missed(self) -> list[str]:
+        """Quantiles whose interval leaves out the limit law's own slope, and by how much."""
+        own = np.polyfit(np.log10(self.n), np.log10(self.limit), 1)[0]
+        away = np.maximum(self.slope[:, 1] - own, own - self.slope[:, 2])
+        return [
+            f"{level:.0%} of {_NAMES[self.m]} by {by:.4f}"
+            for level, by in zip(LEVELS, away, strict=True)
+            if by > 0.0
+        ]
+
+    def far(self) -> FloatArray:
+        """How far quantiles of the fits are from the limit's, in parts, by size and level."""
+        return np.abs(np.quantile(self.errors, LEVELS, axis=1).T / self.limit - 1.0)
+
+    def details(self) -> list[str]:
+        """Rows by size."""
+        return [
+            f"| {self.m} | {n:.0e} |"
+            f" {' | '.join(f'{value:.3g}' for value in np.quantile(each['error'], LEVELS))} |"
+            f" {' | '.join(f'{value:.3g}' for value in limit)} | {each['variance']:.2g} |"
+            f" {each['floor']:.0%} | {each['agree']:.0%} | {each['doubling']:.0e} |"
+            for n, each, limit in zip(self.n, self.sizes, self.limit, strict=True)
+        ]
 
 
-def _markdown(
-    result: Mapping[str, Any], n: FloatArray, errors: FloatArray, limit: FloatArray
-) -> str:
-    sizes = result["sizes"]
-    rows = []
-    for index, level in enumerate(LEVELS):
-        slope, curvature = slope_of_quantile(n, errors, level)
-        own = np.polyfit(np.log10(n), np.log10(limit[:, index]), 1)[0]
-        rows.append(
-            f"| {level:.0%} | {_PREDICTED[level]} | {own:.3f} | {_told(slope)} |"
-            f" {_told(curvature, 4)} |"
-        )
-    variance = np.array([each["variance_error"] for each in sizes.values()])
-    slope, curvature = slope_of_quantile(n, variance, 0.9)
-    rows.append(f"| 90%, variances | -1/4 | | {_told(slope)} | {_told(curvature, 4)} |")
-    details = []
-    for size, each in zip(n, sizes.values(), strict=True):
-        row, error = np.quantile(each["error"], LEVELS), np.array(each["error"])
-        negative = np.array(each["fourth"]) < 0.0
-        large = error > _border(size)
-        ours = quantiles_in_the_limit(np.array([size]), LEVELS)[0]
-        details.append(
-            f"| {size:.0e} | {' | '.join(f'{value:.3g}' for value in row)} |"
-            f" {' | '.join(f'{value:.3g}' for value in ours)} |"
-            f" {np.mean(large == negative):.0%} | {_share_at_floor(each, result['floor']):.0%} |"
-            f" {each['agree']:.0%} | {each['doubling']:.0e} |"
-        )
+def markdown(parts: Sequence[Panels], floor: float) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    parts : sequence of Panels
+        Of `panels`.
+    floor : float
+        Least mass of an atom.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    told = "; ".join(
+        f"{_NAMES[part.m]} atoms: quantiles of the errors are within"
+        f" {part.far()[0, 2:].max():.0%} of the limit law's at n = {part.n[0]:.0e} and within"
+        f" {part.far()[-1, 2:].max():.0%} at {part.n[-1]:.0e} (75 and 90%), slope of the 90%"
+        f" quantile {_told(part.slope[-1])} for"
+        f" {part.theorem:.4f}"
+        for part in parts
+    )
+    missed = [each for part in parts for each in part.missed()]
+    sets = ", ".join(
+        f"{part.errors.shape[1]} of {REPLICATES[part.m]} for {_NAMES[part.m]}" for part in parts
+    )
     head = " | ".join(f"{level:.0%}" for level in LEVELS)
     head += " | " + " | ".join(f"limit {level:.0%}" for level in LEVELS)
     return "\n".join(
         [
-            "# The law of the error of an over-specified estimate: two atoms",
+            "# The law of the error of an over-specified estimate",
             "",
-            f"Made by `python -m experiments.limit_law page` from limit_law.json:"
-            f" {result['replicates']} data sets at each of {len(n)} sizes, maximum likelihood of"
-            f" two normal atoms with masses of at least {result['floor']:g} on a standard normal"
-            " sample.  The theorem and its proof: docs/theory/limit_law.md.",
+            f"**Result: {told}.**",
             "",
-            "Where the fourth score is negative, which has probability 1/2, the atoms part by"
+            "Made by `python -m experiments.limit_law page` from limit_law.json: maximum likelihood"
+            f" of normal atoms with masses of at least {floor:g} on standard normal samples of"
+            f" {len(parts[0].n)} sizes; data sets at each, of the design's: {sets} atoms."
+            "  Theorems and proofs: docs/theory/limit_law.md.",
+            "",
+            "Two atoms: where the fourth score is negative, which has probability 1/2, they part by"
             " n^(-1/8); else by n^(-1/4).  So quantiles above one half fall like n^(-1/8), those"
-            " below like n^(-1/4), and the median, on the border, has no slope.",
+            " below like n^(-1/4), and the median, on the border, has no slope.  Three and four:"
+            " both signs of the score of order 2 m are met by errors of order n^(-1/(4 m)), with a"
+            " constant for each sign, and all quantiles fall alike; where a point is off the line"
+            " in the middle, another shape of the atoms has the higher likelihood at this n.",
             "",
-            f"![Quantiles of fits and of the limit]({_PICTURE})",
+            *(f"![Theory, search, limit, fits: {_NAMES[p.m]} atoms]({p.picture})\n" for p in parts),
+            "The limit law is of atoms on a normal law without inputs.  Of cells of lines under a"
+            " gate there is no limit law here, for no cell size: the panels on the right show what"
+            " the search of microscope_floors_search.md found there, beside the theorem's slope.",
             "",
-            "| quantile | theorem | slope of the limit | slope of the fits | change a decade |",
-            "|---|---|---|---|---|",
-            *rows,
+            "| atoms | quantile | theorem | search | slope of the limit | slope of the fits |"
+            " change a decade |",
+            "|---|---|---|---|---|---|---|",
+            *(row for part in parts for row in part.slopes()),
             "",
             "Slopes are over all sizes, with 95% bootstrap intervals; a change a decade whose"
-            " interval holds 0 shows no curvature.",
+            " interval holds 0 shows no curvature.  The limit's slope is left out by the interval"
+            f" of: {', '.join(missed) or 'none'}.  Search: -1/(2 r) with the order r that the"
+            " explorer's search found (theory_explorer.md).",
             "",
-            "Border: share of the data sets whose error is on the side of n^(-3/16), between both"
-            " rates, that their fourth score says.  Floor: share of the fits with a mass at its"
-            " floor, where the theorem has all of them in the limit.  Agree: mean share of twelve"
-            " starts that end within 0.01 of the best log-likelihood; doubling: the most that the"
-            " second six added to it.",
+            "Sizes end at 1e20 by design and not for want of digits: coefficients, which cancel to"
+            " n^(-1/2), are known to 1e-16 of the means, so that at 1e20 rounding is below 1e-6 of"
+            " a score's noise (tests/experiments/test_limit_law.py compares with fractions).  The"
+            " microscopes with inputs stop at 1e14, where heights are known to .001.",
             "",
-            f"| n | {head} | border | floor | agree | doubling |",
-            "|" + "---|" * (5 + 2 * LEVELS.size),
-            *details,
+            "Variance: 90% quantile of the largest error of a variance.  Floor: share of the fits"
+            " with a mass at its floor.  Agree: mean share of eight ascents that end within 0.01 of"
+            " the best log-likelihood; doubling: the most that the second four added to it.",
+            "",
+            f"| atoms | n | {head} | variance | floor | agree | doubling |",
+            "|" + "---|" * (6 + 2 * LEVELS.size),
+            *(row for part in parts for row in part.details()),
         ]
     ) + "\n"  # fmt: skip
-
-
-def _border(size: float) -> float:
-    return size ** (-3 / 16)
-
-
-def _share_at_floor(each: Mapping[str, Any], floor: float) -> float:
-    return float(np.mean(np.array(each["mass"]) < floor + 1e-3))
 
 
 def _told(values: FloatArray, digits: int = 3) -> str:

@@ -2,7 +2,7 @@
 
     python -m experiments.pages.floors STORE [STORE ...]
 
-writes microscope_floors.md, its pictures and those of floors_gates into `figures` (or the folder of
+writes microscope_floors.md and the pictures of floors_gates into `figures` (or the folder of
 --out): for each truth and cell size the 90% quantile and the median of the errors in a block, their
 slopes over the last four decades with percentile intervals of a bootstrap over replicates, shares
 of light atoms, of fits on bounds and of certified ones, and the weighted powers sum w |d|^r that
@@ -36,7 +36,7 @@ from moestat.sweep.kinds.fit.spec import Curve, Spec, as_fits
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import open_store
 
-__all__ = ["Cell", "Panel", "beside_one", "draw", "late_quantile", "page", "read"]
+__all__ = ["DRAWN", "Cell", "Panel", "beside_one", "draw", "late_quantile", "page", "read"]
 
 _NODES = 12
 """Nodes per input at which experts are evaluated."""
@@ -45,12 +45,12 @@ _LIGHT = 0.05
 _QUIET = 0.01
 """An expert that answers less than this at every node is called near 0."""
 _SIZES = {2: "cells of two", 3: "cells of three", 4: "cells of four"}
-_DRAWN = {"b": "microscope_floors", "a": "microscope_floors_a", "nu": "microscope_floors_nu"}
-"""Blocks with a picture, and the names of these."""
+DRAWN = {block: f"microscope_floors_search_{block}" for block in ("b", "a", "nu")}
+"""Blocks with a picture, and the names of these, which `experiments.floors_search` writes."""
 _CAPTION = (
     "Markers: 90% quantiles over data sets of the worst error in a cell; dotted: medians;"
     " numbers: slopes of the quantiles over the last four decades with 95% bootstrap intervals;"
-    " dashed: slope of the theorem for this block."
+    " dashed: slopes of the theorem for this block, from above the first marker."
 )
 
 _GATES = (
@@ -69,7 +69,8 @@ _QUIETED = (
 )
 _SEARCHED = (
     "Each estimate here is the best of 8 starts around the truth.  How often a longer search ends"
-    " higher, and what that changes in the slopes, is in microscope_floors_search.md."
+    " higher, what that changes in the slopes, and pictures of b, a and nu after it are in"
+    " microscope_floors_search.md."
 )
 _ORDERS = (
     "Theorem and its refinement, in cells of m atoms: intercepts b err by n^(-1/(4 m)), variances"
@@ -272,7 +273,7 @@ def draw(panels: Sequence[Panel]) -> list[Figure]:
     sizes = sorted({panel.size for panel in shown})
     figures = []
     with style():
-        for block in _DRAWN:
+        for block in DRAWN:
             figure = Figure(figsize=(4.6 * len(sizes), 5.0), layout="constrained")
             figure.suptitle(f"Errors of {block}, masses floored: Gaussian experts under softmax")
             axes = figure.subplots(1, len(sizes), squeeze=False)[0]
@@ -285,7 +286,7 @@ def draw(panels: Sequence[Panel]) -> list[Figure]:
 
 
 def _picture(ax: Any, panels: Sequence[Panel], block: str, size: int) -> None:
-    ends, at = None, 1.0
+    lines: dict[float, tuple[FloatArray, float]] = {}
     for index, panel in enumerate(panels):
         n, error = panel.series(block)
         (distinct, high), (_, middle) = (_quantiles(n, error, level) for level in (0.9, 0.5))
@@ -294,16 +295,14 @@ def _picture(ax: Any, panels: Sequence[Panel], block: str, size: int) -> None:
         drawing = {k: v for k, v in marks(index).items() if k not in ("elinewidth", "capsize")}
         ax.plot(distinct, high, label=wrapped(f"{panel.curve}{told}", 3.6, 9.0), **drawing)
         ax.plot(distinct, middle, ":", color=drawing["color"], linewidth=0.9)
-        if ends is None and distinct.size:
-            ends, at = (distinct[0], distinct[-1]), high[-1]
-    if ends is not None and panels:
-        exponent = panels[0].theory(block)
-        line = np.geomspace(*ends, 20)
-        if exponent is not None:
-            ax.plot(
-                line, 1.3 * at * (line / ends[1]) ** exponent, "--", color="#666666", linewidth=1.0,
-                zorder=1, label=f"theorem: {exponent:.3f}",
-            )  # fmt: skip
+        exponent = panel.theory(block)
+        if exponent is not None and distinct.size:
+            lines.setdefault(exponent, (distinct, high[0]))
+    for exponent, (n, first) in lines.items():
+        ax.plot(
+            n, 1.3 * first * (n / n[0]) ** exponent, "--", color="#666666", linewidth=1.0,
+            zorder=1, label=f"theorem: {exponent:.3f}",
+        )  # fmt: skip
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("sample size $n$")
@@ -321,8 +320,6 @@ def page(panels: Sequence[Panel], shares: Sequence[str], weights: Sequence[str] 
         "Slopes of log quantile on log n over the last four decades, with 95% percentile"
         " intervals of a bootstrap over replicates.  Errors are those of the worst atom of a cell;"
         " all fits enter.  The boxes were fixed by the rule in the specs before any run.",
-        "",
-        *(f"![90% quantiles of errors of {b}](<{name}.png>)\n" for b, name in _DRAWN.items()),
         "",
         _ORDERS,
         "",
@@ -462,8 +459,6 @@ def main() -> None:
     given = parser.parse_args()
     panels, shares, weights = read(given.stores)
     base = given.out / "microscope_floors"
-    for name, figure in zip(_DRAWN.values(), draw(panels), strict=True):
-        figure.savefig(given.out / f"{name}.png", dpi=110)
     base.with_suffix(".md").write_text(page(panels, shares, weights), encoding="utf-8")
     falls = [_fall(each) for each in panels if not each.gaussian and each.size == 2]
     floors_gates.write(floors_gates.keep(falls, base.with_suffix(".json")))

@@ -1,4 +1,4 @@
-"""The limit law of two atoms: its algebra, its program, and the page of its results."""
+"""The limit law of several atoms: its algebra, its program, and the page of its results."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from experiments.folders import FIGURES
 from experiments.limit_law.fits import _Problem, draw_counts, fit
-from experiments.limit_law.law import errors_in_the_limit
-from experiments.limit_law.page import write
+from experiments.limit_law.law import coefficients, errors_in_the_limit, limit_shape, scales
+from experiments.limit_law.page import markdown, panels, result
 
 sympy = pytest.importorskip("sympy")
 
@@ -55,32 +55,92 @@ def test_three_atoms_reach_both_signs_of_the_sixth_coefficient():
         atoms = [(sixth, Fraction(-1), outer), (third, Fraction(0), inner)]
         atoms.append((sixth, Fraction(1), outer))
         assert [coefficient(order, atoms) for order in range(1, 7)] == [0, 0, 0, 0, 0, last]
+        moving = sympy.symbols("w:3 x:3 y:3")
+        moved = [tuple(moving[j::3]) for j in range(3)]
+        equations = [coefficient(order, moved) for order in range(7)]  # order 0: the masses' sum
+        point = dict(
+            zip(moving, [part for each in zip(*atoms, strict=True) for part in each], strict=True)
+        )
+        slopes = sympy.Matrix(equations).jacobian(moving).subs(point)
+        assert slopes.rank() == 7  # regular: six coefficients with the masses' sum kept
 
 
-def test_the_jacobian_is_that_of_finite_differences():
+@pytest.mark.parametrize("m", [2, 3])
+def test_slopes_are_those_of_finite_differences(m):
     rng = np.random.default_rng(0)
-    problem = _Problem(1e6, draw_counts(1e6, rng), (0.125, 0.375))
-    theta, step = np.array([0.3, -0.4, 1.1, 0.7, 0.3]), 1e-6
-    moved = [step * row for row in np.eye(5)]
-    differences = [problem.residuals(theta + s) - problem.residuals(theta - s) for s in moved]
-    expected = np.stack(differences, axis=1) / (2 * step)
-    assert problem.jacobian(theta) == pytest.approx(expected, abs=1e-5 * np.abs(expected).max())
+    problem = _Problem(1e6, draw_counts(1e6, rng), m)
+    v = np.concatenate([np.full(m, 1 / m), *(0.5 * rng.standard_normal((2, m))), np.zeros(2 * m)])
+    step = 1e-6
+    moves = step * np.eye(v.size)
+    apart = [problem.loss(v + move)[0] - problem.loss(v - move)[0] for move in moves]
+    slopes = problem.loss(v)[1]
+    assert np.array(apart) / (2 * step) == pytest.approx(slopes, abs=1e-4 * np.abs(slopes).max())
+    ties = [(problem.tied(v + move) - problem.tied(v - move)) / (2 * step) for move in moves]
+    assert np.stack(ties, axis=1) == pytest.approx(problem.ties(v), abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_fits_are_where_the_limit_law_says_at_large_n(seed):
+@pytest.mark.parametrize(("m", "seed"), [(2, 0), (2, 1), (2, 2), (3, 0), (3, 2)])
+def test_fits_are_where_the_limit_law_says_at_large_n(m, seed):
     rng = np.random.default_rng([20, seed])
     n = 1e20
     deviations = draw_counts(n, rng)
-    found = fit(n, deviations, rng)
-    third = np.polynomial.hermite_e.HermiteE([0, 0, 0, 1])
-    nodes = np.linspace(-9.0, 9.0, deviations.size)
-    scores = np.array([[third(nodes) @ deviations / np.sqrt(6 * n), found.fourth]])
-    assert found.error == pytest.approx(errors_in_the_limit(n, scores)[0], rel=0.1)
+    found = fit(n, deviations, m, rng)
+    scores = _Problem(n, deviations, m).scores
+    last = scores[None, [2 * m - 1, 2 * m]]
+    assert found.score == scores[2 * m]
+    kept = json.loads((FIGURES / "limit_law.json").read_text())["atoms"][str(m)]["constants"]
+    constants = {int(sign): value for sign, value in kept.items()}
+    assert found.error == pytest.approx(errors_in_the_limit(n, last, m, constants)[0], rel=0.1)
     assert found.mass == pytest.approx(0.1, abs=1e-3)
+    assert found.agree > 0.8
 
 
-def test_the_page_comes_from_the_kept_results(tmp_path):
-    write(json.loads((FIGURES / "limit_law.json").read_text()), tmp_path)
-    page = (tmp_path / "limit_law.md").read_text()
-    assert page == (FIGURES / "limit_law.md").read_text()
+def test_a_limit_shape_meets_its_equations_and_has_the_error_of_two_atoms():
+    shape = limit_shape(3, 1)
+    assert shape is not None
+    masses, means, _ = np.split(shape, 3)
+    c, slopes = coefficients(shape, 7)
+    assert c[:7] == pytest.approx([1, 0, 0, 0, 0, 0, 1], abs=1e-9)
+    assert masses.min() >= 0.1 - 1e-12
+    assert masses.max() == pytest.approx(0.8)  # the others are at their floor and held
+    assert np.linalg.svd(slopes[1:7, 3:], compute_uv=False).min() > 1e-3  # regular
+    kept = json.loads((FIGURES / "limit_law.json").read_text())["atoms"]["3"]["constants"]
+    assert np.abs(means).max() == pytest.approx(kept["1"], abs=1e-4)
+    q = 0.09
+    two = limit_shape(2, -1)
+    assert two is not None
+    assert abs(two[2] - two[3]) == pytest.approx((36.0 / (q * (1.0 - q))) ** 0.25, rel=1e-4)
+
+
+def test_rounding_is_far_below_a_scores_noise_at_the_largest_n():
+    rng = np.random.default_rng(3)
+    n, m = 1e20, 3
+    shape = np.array([1 / 6, 2 / 3, 1 / 6, -3.0, 0.0, 3.0, -1.5, -1.5, -1.5])
+    units = np.repeat(n ** np.array([0.0, -1 / (4 * m), -1 / (2 * m)]), m)
+    atoms = shape * units * (1.0 + 1e-3 * rng.standard_normal(3 * m))
+    rounded = coefficients(atoms, 2 * m)[0]
+    exact = [tuple(Fraction(float(part)) for part in atoms[j::m]) for j in range(m)]
+    missed = [float(coefficient(k, exact) - Fraction(rounded[k])) for k in range(1, 2 * m + 1)]
+    assert np.max(np.abs(missed) * np.sqrt(n) * scales(2 * m)[1:]) < 1e-6
+
+
+def test_the_page_comes_from_the_kept_results():
+    held = json.loads((FIGURES / "limit_law.json").read_text())
+    parts = panels(held, FIGURES)
+    assert markdown(parts, held["floor"]) == (FIGURES / "limit_law.md").read_text()
+    left, _, right = parts[0].draw().axes
+    labels = left.get_legend_handles_labels()[1]
+    assert labels[-2:] == ["theorem: -0.125", "search: -0.125"]
+    assert len(right.get_lines()) == 4 + 2  # quantiles, theorem and search: no law with inputs
+
+
+def test_a_result_has_as_many_data_sets_as_every_size_has():
+    line = {"m": 2, "error": 0.1, "score": 1.0, "variance_error": 0.2, "mass": 0.1, "agree": 1.0}
+    found = [
+        {**line, "n": n, "replicate": replicate, "doubling": float(n == 1e6)}
+        for n, count in ((1e6, 3), (1e8, 2))
+        for replicate in range(count)
+    ]
+    held = result(found)["atoms"]["2"]["sizes"]
+    assert [len(each["error"]) for each in held.values()] == [2, 2]
+    assert [each["doubling"] for each in held.values()] == [1.0, 0.0]
