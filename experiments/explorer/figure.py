@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.claims.rules import STEEP
 from experiments.explorer.cases import CASES, Case, run_case
 from experiments.explorer.report import HEAD, as_expected, details, row
 from experiments.folders import FIGURES
@@ -31,11 +32,11 @@ from moestat.rates.style import COLOURS, MARKERS
 from moestat.theory.explorer import Exploration
 
 RESULT = "theory_explorer.json"
+_GREY = "0.6"
 _BELOW: dict[str, Any] = {
     **{"fontsize": 8, "frameon": False, "loc": "upper left"},
     "bbox_to_anchor": (0.0, -0.12),
 }
-ORDERS = (2, 4, 6, 8)
 INTRODUCTION = """# The bounds of the papers, explored without noise
 
 Written by `python -m experiments.explorer.figure`; `python -m experiments.explorer` prints
@@ -117,14 +118,20 @@ def draw(found: Mapping[str, Mapping[str, Any]]) -> Figure:
         local = np.diff(np.log(distance)) / np.diff(np.log(loss))
         label = f"{_titled(name)}: {each['exponent']:.2f}"
         right.semilogx(middle, local, color=COLOURS[at], marker=MARKERS[at], label=label, lw=1)
-    for order in ORDERS:
-        right.axhline(order, color="0.6", lw=0.8, zorder=0)
+    for order in sorted({_order(CASES[name]) for name in orders}):
+        right.axhline(order, color=_GREY, lw=0.8, zorder=0)
+    right.lines[-1].set_label("theory: 2 m in cells of m, 2 under competition")
     right.set_ylim(0, 9)
     right.set_title("Order of the worst deviation", fontsize="medium", loc="left")
     right.set_xlabel("D with all exponents 1: size of the deviation")
     right.set_ylabel("local exponent r of d ~ D$^r$")
     right.legend(**_BELOW)
     return figure
+
+
+def _order(case: Case) -> int:
+    """The theory's order: 2 m with m atoms in a cell beside a cell of one, 2 under competition."""
+    return 2 * (case.n_experts - 1) if case.truth["gate"] == "softmax" else 2
 
 
 def _titled(name: str) -> str:
@@ -135,7 +142,22 @@ def _titled(name: str) -> str:
 def page(found: Mapping[str, Mapping[str, Any]]) -> str:
     """The page of the kept results."""
     rows, parts = ([each[key] for each in found.values()] for key in ("row", "details"))
-    return "\n\n".join([INTRODUCTION, "\n".join([HEAD, *rows]), *parts]) + "\n"
+    return "\n\n".join([INTRODUCTION, _told(found), "\n".join([HEAD, *rows]), *parts]) + "\n"
+
+
+def _told(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """The result of the page in a sentence."""
+    zero = sum(each["vanishes"] for each in found.values())
+    powers = {name: each["exponent"] for name, each in found.items() if not each["vanishes"]}
+    orders = [f"{name} {power:.2f}" for name, power in powers.items() if CASES[name].deviations]
+    bounds = [power for name, power in powers.items() if not CASES[name].deviations]
+    held = [power for power in bounds if power < STEEP]
+    return (
+        f"**Result: of {zero + len(bounds)} bounds, {len(held)} hold as far as was searched (r from"
+        f" {min(held):.3f} to {max(held):.3f}), along {len(bounds) - len(held)} d falls faster than"
+        f" D (r from {min(set(bounds) - set(held)):.2f} on), and in {zero} other measures have the"
+        f" truth's law.  Orders of the worst deviation: {', '.join(orders)}.**"
+    )
 
 
 def _save(folder: Path) -> None:

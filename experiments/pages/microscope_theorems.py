@@ -285,7 +285,7 @@ def page(found: Found) -> str:
         " from"
         " n = 1e8 or so on, within the window of the slopes.  [In a wide box](microscope_free.md)"
         " it does not.  [With floored masses]"
-        "(microscope_floors.md) the exponents 1/8, 1/12 and 1/16 are seen.",
+        "(microscope_floors.md) the exponents 1/8 and 1/16 are seen, and 1/12 is not shown yet.",
         "",
         "Slopes are over the last four decades, n = 1e10 to 1e14, with 95% intervals.  An exponent"
         " is *seen* if the interval holds it and reaches at most 0.1 to either side, and the n is"

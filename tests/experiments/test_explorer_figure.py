@@ -22,7 +22,10 @@ def test_every_case_is_kept_with_its_exponent():
     assert slope == pytest.approx(four["exponent"], abs=0.01)
     assert found["softmax-22"]["vanishes"]
     left, right = draw(found).axes
-    assert len(right.get_legend().get_texts()) == sum(case.deviations for case in CASES.values())
+    drawn = 1 + sum(case.deviations for case in CASES.values())  # and the theory's lines
+    assert len(right.get_legend().get_texts()) == drawn
+    grey = [line.get_ydata()[0] for line in right.lines if line.get_color() == "0.6"]
+    assert grey == [2, 4, 6, 8]
     shown = " ".join(text.get_text() for text in left.get_legend().get_texts())
     assert "softmax-22" not in shown
     assert "Theorem 1 (mlmoe-1)" in shown
