@@ -20,13 +20,20 @@ def goes_with(likelihood, gate, expert):
 
 
 QUADRATIC = [name for name, g in GATES.items() if any(c.products for c in g.channels(1))]
-MIXING = [name for name in GATES if goes_with("gaussian", name, "linear")]
+# Gates with coefficients that are equal between experts have tests of their own.
+MIXING = [
+    name
+    for name, g in GATES.items()
+    if goes_with("gaussian", name, "linear") and not g.constraints(2)
+]
 # Gates that meet normal responses alone: compiling is what a kind costs.
 NORMAL_ONLY = {"laplace", "dense-to-sparse", "perturbed-cosine"}
 MULTINOMIAL = [
     k
     for gate in GATES
-    if gate not in NORMAL_ONLY and goes_with(*(k := ("multinomial", gate, "linear")))
+    if gate in MIXING
+    and gate not in NORMAL_ONLY
+    and goes_with(*(k := ("multinomial", gate, "linear")))
 ]
 GAUSSIAN = [("gaussian", gate, "linear") for gate in MIXING]
 # Compiling is what these cost, so an expert that is not linear meets one gate of each sort, and a

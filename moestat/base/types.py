@@ -150,6 +150,9 @@ class Gate:
     kink : str or None
         A block of places in the space of x, when moving it across a sample x turns the sign of its
         derivative: the log-score is then a function of ``||block - x||``.
+    constraints : callable
+        ``constraints(k)``: which coefficients of k experts are equal, or known, as
+        `moestat.model.constraints.Constraint`; the experts may then not change places.
     """
 
     name: str
@@ -170,6 +173,7 @@ class Gate:
     configure: Callable[..., Gate] | None = field(default=None, repr=False)
     normalised: bool = True
     kink: str | None = None
+    constraints: Callable[[int], tuple[Any, ...]] = field(default=lambda k: (), repr=False)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import Channel, FloatArray
 from moestat.estimation.inference.identified import channel_metric
 from moestat.estimation.priors import data_units
 from moestat.estimation.results import StandardFit
@@ -145,10 +145,9 @@ def standardise(original: Problem) -> Standardised:
     family, data = original.family, original.data
     known = data_units(data)
     units = closed_part(family, known)
-    bound = {one.block for one in family.constraints}
     if any(
         {channel.intercept, channel.slope, channel.products} & family.given
-        or channel.intercept in bound
+        or _is_bound_alone(family, channel)
         for channel in family.channels
         if channel.slope is not None or channel.products is not None
     ):
@@ -173,6 +172,16 @@ def standardise(original: Problem) -> Standardised:
     made = replace(family, box=box, offset_input=offset, constraints=constraints)
     problem = Problem(made, inner)
     return Standardised(original, problem, coordinates)
+
+
+def _is_bound_alone(family: Family, channel: Channel) -> bool:
+    """Whether intercepts are equal, or known, where the slopes are not equal, or 0."""
+    return any(
+        replace(one, block=channel.slope, value=None if one.value is None else 0.0)
+        not in family.constraints
+        for one in family.constraints
+        if one.block == channel.intercept
+    )
 
 
 def _inward(family: Family, coordinates: Coordinates) -> tuple[Constraint, ...]:

@@ -41,6 +41,11 @@ def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
             f"gate {gate.name!r} does not go with likelihood 'least-squares': its weights read the"
             " response or jump"
         )
+    if likelihood.block is None and gate.constraints(2):
+        raise ValueError(
+            f"gate {gate.name!r} does not go with likelihood 'least-squares': it has equal"
+            " coefficients"
+        )
 
 
 @door()
@@ -180,6 +185,7 @@ def family(
         else 1,
         box=box,
         given=frozenset(bounds or ()) | _known(chosen[0]),
+        constraints=chosen[0].constraints(positive_int("n_experts", n_experts)),
         **_inputs_of(chosen, d, gate_inputs, expert_inputs, offset),
     )
     return _constrained(made, sets, fixed)
@@ -248,7 +254,7 @@ def _constrained(made: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
                 f"fixed: {one.block!r} of the last expert, the gate's reference, is 0; got"
                 f" {one.value:g}"
             )
-    return replace(made, constraints=tuple(constraints))
+    return replace(made, constraints=(*made.constraints, *constraints))
 
 
 def _inputs_of(

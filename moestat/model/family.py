@@ -186,8 +186,9 @@ class Family(ParameterLayout):
         Constraints of experts that it does not have are left out.
         """
         k = positive_int("n_experts", n_experts)
-        kept = tuple(c for c in self.constraints if max(c.experts or (0,)) < k)
-        return replace(self, n_experts=k, constraints=kept)
+        own = self.gate.constraints(self.n_experts)
+        kept = [c for c in self.constraints if c not in own and max(c.experts or (0,)) < k]
+        return replace(self, n_experts=k, constraints=(*self.gate.constraints(k), *kept))
 
     def holding(self, features: Iterable[int]) -> Family:
         """The same family with the coefficients of some inputs pinned to 0.

@@ -5,6 +5,7 @@ from moestat.base.types import Gate
 from moestat.model.gates import (
     competition,
     dense_to_sparse,
+    hierarchical,
     laplace,
     perturbed_cosine,
     quadratic,
@@ -34,3 +35,4 @@ GATES.register(quadratic.SOFTMAX_PARTIAL)
 GATES.register(laplace.GATE)
 GATES.register(dense_to_sparse.GATE)
 GATES.register(perturbed_cosine.GATE)
+GATES.register(hierarchical.GATE)

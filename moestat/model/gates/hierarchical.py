@@ -1,0 +1,220 @@
+"""Hierarchical gate: a tree of softmax gates, whose leaves are the experts.
+
+``{"name": "hierarchical", "tree": [[0, 1], [2, 3]]}``: the first gate chooses between experts 0, 1
+and experts 2, 3, a gate of each pair then one of the two.  Nodes may have two children or more,
+and leaves any depth.  The probability of an expert is the product of those of the children on the
+way to it, ``exp(s_j) / sum_l exp(s_l)`` with ``s_j = v_j' x + c_j`` and 0 for the last child.
+
+Every expert carries the scores of the nodes on its way, level by level: c1 and v1 of the first
+gate, c2 and v2 of the second, with ``_1``, ``_2`` behind them where a node has more than two
+children.  Those of one node are equal for the experts below it, and `side` is known: which child
+the way takes, the last possible number at the last child, -1 where the way has ended.  With fewer
+experts than leaves the further leaves are cut off.
+
+Source: Jordan and Jacobs (1994), eqs. (1) to (4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import Channel, Gate, Units
+from moestat.base.validate import is_sequence, short
+from moestat.compiler.jit import device
+from moestat.compiler.math import exp, log
+from moestat.model.constraints import Constraint
+from moestat.model.reference import log_sum_exp
+
+_NEVER = -1000.0
+"""Score of a child that a node does not have; its exponential is 0."""
+
+
+@cache
+def _block(levels: int, size: int) -> Callable[..., None]:
+    n = levels * (1 + size)
+
+    @device
+    def block(eta, phi, m, order, a, da, d2a):
+        """Log-probability, by levels the sum of ``s_side - log(1 + sum exp s)``.
+
+        With the probabilities p of the children: ``d_j = [side = j] - p_j`` and ``d_jl = -p_j
+        ([j = l] - p_l)``.  Channels of a level are (side, s_0, s_1 ..).
+        """
+        for b in range(m):
+            a[b] = 0.0
+        if order > 1:
+            for r in range(n * (n + 1) // 2):
+                for b in range(m):
+                    d2a[r, b] = 0.0
+        for first in range(0, n, 1 + size):
+            for b in range(m):
+                side = eta[first, b]
+                top = 0.0
+                for c in range(first + 1, first + 1 + size):
+                    top = max(top, eta[c, b])
+                total = exp(-top)
+                for c in range(first + 1, first + 1 + size):
+                    total += exp(eta[c, b] - top)
+                on = 1.0 if side >= 0.0 else 0.0
+                a[b] -= on * (top + log(total))
+                da[first, b] = 0.0
+                for c in range(first + 1, first + 1 + size):
+                    p = exp(eta[c, b] - top) / total
+                    da[c, b] = -on * p
+                    if side == c - first - 1:
+                        a[b] += eta[c, b]
+                        da[c, b] += 1.0
+                    if order > 1:
+                        for e in range(first + 1, c):
+                            q = exp(eta[e, b] - top) / total
+                            d2a[c * (c + 1) // 2 + e, b] = on * p * q
+                        d2a[c * (c + 1) // 2 + c, b] = -on * p * (1.0 - p)
+
+    return block
+
+
+def _names(levels: int, size: int) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Blocks of each level: of the side, and of intercept and slopes of each score."""
+    return [
+        (
+            f"side{level}",
+            [
+                (f"c{level}{end}", f"v{level}{end}")
+                for end in ([""] if size == 1 else [f"_{j}" for j in range(1, size + 1)])
+            ],
+        )
+        for level in range(1, levels + 1)
+    ]
+
+
+def _leaves(tree: Any) -> list[int]:
+    return [leaf for part in tree for leaf in _leaves(part)] if is_sequence(tree) else [tree]
+
+
+def _nodes(tree: Any, level: int = 0) -> Iterator[tuple[int, list[list[int]]]]:
+    """Level of each node, and the leaves below each of its children."""
+    if is_sequence(tree):
+        yield level, [_leaves(part) for part in tree]
+        for part in tree:
+            yield from _nodes(part, level + 1)
+
+
+def _cut(tree: Any, k: int) -> Any:
+    """The tree with its first k leaves, without nodes of one child; None without leaves."""
+    if not is_sequence(tree):
+        return tree if tree < k else None
+    parts = [part for part in (_cut(own, k) for own in tree) if part is not None]
+    return (parts[0] if len(parts) == 1 else tuple(parts)) if parts else None
+
+
+def _tupled(tree: Any) -> Any:
+    if not is_sequence(tree):
+        return tree
+    if len(tree) < 2:
+        raise ValueError(f"hierarchical: a node of the tree has two children or more, got {tree}")
+    return tuple(_tupled(part) for part in tree)
+
+
+@cache
+def _made(tree: Any) -> Gate:
+    leaves = _leaves(tree)
+    levels = 1 + max(level for level, _ in _nodes(tree))
+    size = max(len(children) for _, children in _nodes(tree)) - 1
+    names = _names(levels, size)
+
+    def constraints(k: int) -> tuple[Constraint, ...]:
+        """What is known, and equal, of k experts."""
+        if k > len(leaves):
+            raise ValueError(
+                f"hierarchical: the tree has {len(leaves)} leaves, fewer than {k} experts"
+            )
+        found: list[Constraint] = []
+        ended = {(level, i) for level in range(levels) for i in range(k)}
+        for level, children in _nodes(_cut(tree, k)):
+            side, scores = names[level]
+            below = tuple(sorted(leaf for own in children for leaf in own))
+            ended -= {(level, i) for i in below}
+            for j, own in enumerate(children):
+                code = j if j < len(children) - 1 else len(scores)
+                found += [Constraint(side, experts=(i,), value=float(code)) for i in own]
+            for j, (intercept, slope) in enumerate(scores):
+                known = (None, None) if j < len(children) - 1 else (_NEVER, 0.0)
+                found += [
+                    Constraint(intercept, experts=below, value=known[0]),
+                    Constraint(slope, experts=below, value=known[1]),
+                ]
+        for level, i in sorted(ended):
+            side, scores = names[level]
+            found.append(Constraint(side, experts=(i,), value=-1.0))
+            found += [Constraint(own, experts=(i,), value=0.0) for pair in scores for own in pair]
+        return tuple(found)
+
+    def channels(n_features: int) -> tuple[Channel, ...]:
+        """Sides and scores, level by level."""
+        return tuple(
+            channel
+            for side, scores in names
+            for channel in (Channel(side), *(Channel(*pair) for pair in scores))
+        )
+
+    def reference(blocks, X, means):
+        """Log-probabilities (k, n) at X (n, d)."""
+        total = 0.0
+        for side, scores in names:
+            s = [blocks[v] @ X.T + blocks[c][:, None] for c, v in scores]
+            s = np.array([*s, np.zeros_like(s[0])])
+            code = blocks[side].real
+            chosen = (np.arange(len(s))[:, None] == code)[:, :, None]
+            on = (code >= 0.0)[:, None]
+            total = total + np.where(on, np.where(chosen, s, 0.0).sum(axis=0) - log_sum_exp(s), 0.0)
+        return total
+
+    def typical(rng, n_experts, n_features):
+        """Nodes that part the experts."""
+        k, found = n_experts, {}
+        for side, scores in names:
+            found[side] = np.zeros(k)
+            for intercept, slope in scores:
+                found[intercept] = np.repeat(rng.uniform(-0.5, 0.5), k)
+                found[slope] = np.repeat(rng.uniform(1.0, 2.0, (1, n_features)), k, axis=0)
+        for own in constraints(k):
+            if own.value is not None:
+                found[own.block][list(own.experts or ())] = own.value
+        return found
+
+    box = {side: (-1.0, float(len(scores))) for side, scores in names}
+    return Gate(
+        name="hierarchical",
+        channels=channels,
+        block=_block(levels, size),
+        reference=reference,
+        typical=typical,
+        mass=None,
+        translations=(),
+        bounds=box | {name: (-30.0, 30.0) for _, own in names for pair in own for name in pair},
+        source="Jordan and Jacobs (1994), eqs. (1) to (4)",
+        units=Units(),
+        options={"tree": tree},
+        configure=make,
+        constraints=constraints,
+    )
+
+
+def make(tree: Any = ((0, 1), (2, 3))) -> Gate:
+    """The gate with this tree."""
+    known = _tupled(tree)
+    leaves = _leaves(known)
+    if not is_sequence(known) or not all(type(leaf) is int for leaf in leaves):
+        raise ValueError(f"hierarchical: tree must be lists within a list, got {short(tree)}")
+    if sorted(leaves) != list(range(len(leaves))):
+        raise ValueError(
+            f"hierarchical: leaves of the tree are experts 0, 1, .. once each, got {short(tree)}"
+        )
+    return _made(known)
+
+
+GATE = make()
