@@ -113,7 +113,7 @@ if __name__ == "__main__":
     if alone:
         record = json.loads(path.read_text("utf-8"))
         record["merging"] = [row for row in record["merging"] if row.get("truth") not in alone]
-    parts = (
+    parts: Any = (
         ("curves", curve, () if alone else ("a[0,0]", "b[0]")),
         ("regular", regular, () if alone else range(20)),
         ("merging", merging, alone or range(10)),

@@ -353,6 +353,18 @@ def test_profiles_of_all_that_grows_together_end_at_infinity():
         assert 0 < low < high == np.inf
 
 
+@pytest.mark.parametrize("seed", [0, 8])
+def test_profiles_of_borders_do_not_exchange_experts(seed):
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([rng.uniform(low, low + 1, 80) for low in (0, 2, 4)])
+    y = np.select([x < 1.5, x < 3.5], [1 + 2 * x, 10 - 3 * x], x - 3) + 0.3 * rng.normal(size=240)
+    fit = moestat.fit("gaussian", x, y, n_experts=3, rng=0)
+    for name in ("beta1[0,0]", "beta1[1,0]"):
+        low, high = fit.profile(name).interval
+        assert low * high > 0  # the same side of 0, where a border has no place
+        assert np.isinf(low) != np.isinf(high)
+
+
 @pytest.mark.parametrize(
     ("likelihood", "name", "end"),
     [("negative-binomial", "log phi[0]", -np.inf), ("student-t", "log dof[0]", np.inf)],

@@ -242,6 +242,8 @@ def _sought(
         def root(step: float) -> float:
             """Root of twice the loss, with the parameter held so many units away."""
             nonlocal near
+            if sign * step in visited:
+                return float(np.sqrt(-2.0 * visited[sign * step]))
             held = float(row @ inner.theta) + sign * step * unit
             moves = _begins(inner, row, held, direction, near[2])
             inside = [np.clip(move, lower, upper) for move in moves]
@@ -267,12 +269,17 @@ def _sought(
         used = np.flatnonzero(row)
         edge = np.where(sign * row > 0.0, upper, lower)[used]
         most = min(float(sign * row[used] @ (edge - inner.theta[used])) / unit, farthest)
+        # On the way back from infinity experts could change places beyond 0: half of it at most.
+        back = -sign * float(row @ inner.far_out) / unit
         step = min(cut, most)
         while (far := root(step)) < cut:
             if step >= most or far < 0.0:
                 return np.inf
             # The signed root is nearly linear in the parameter.
-            step = min(step * min(max(1.01 * cut / max(far, 1e-3 * cut), 1.01), 3.0), most)
+            further = step * min(max(1.01 * cut / max(far, 1e-3 * cut), 1.01), 3.0)
+            if step < back:
+                further = min(further, step + max(0.5 * (back - step), cut))
+            step = min(further, most)
         ends = near[0], step
         return float(root_scalar(lambda at: root(at) - cut, bracket=ends, rtol=1e-7).root)
 
