@@ -74,7 +74,7 @@ def test_the_page_has_a_gate_a_likelihood_and_a_loss():
 
 def test_snippets_run_without_a_warning(extended):
     out = run(extended, "-W", "error", "-c", "\n".join(SNIPPETS))
-    assert out.split() == ["True", "True", "(1,", "2)", "True"]
+    assert out.split() == ["True", "True", "(1,", "2)", "True", "4"]
 
 
 SPEC = """

@@ -31,7 +31,7 @@ from moestat.estimation.results import MoEResults
 from moestat.estimation.rules import SAME_HEIGHT
 from moestat.estimation.searching import Agreement, least_squares, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
-from moestat.estimation.starts import StartRule, into_box
+from moestat.estimation.starts import StartRule, drawn, into_box
 from moestat.model.family import Family
 from moestat.model.responses import columns_of
 from moestat.solvers import Newton, QuasiNewton, Search, Solution, Solver
@@ -247,7 +247,7 @@ class BegunFit:
             seen = rule.rows(problem)
             points = self.search(on_threads(rule, threads), problem, rng)
         else:
-            points = drawing.draw(rule, rng) if drawing else rule.draw(inner, rng)
+            points = drawing.draw(rule, rng) if drawing else drawn(rule, inner, rng)
             self.counts += [1] * len(points)
         self.begin(rule.name, points, replace(inner, seen=seen))
 
@@ -335,11 +335,11 @@ class BegunFit:
 def checked_starts(starts: Any) -> list[StartRule]:
     """The rules of a list of them."""
     rules: list[Any] = list(starts) if is_sequence(starts) else []
-    if not rules or not all(hasattr(rule, "draw") for rule in rules):
+    if not rules or not all(hasattr(rule, "draw") and hasattr(rule, "name") for rule in rules):
         raise ValueError(
             "starts must be a list of one or more rules of moestat.estimation.starts, such as"
-            " [RandomStarts(4)] or, for values of one's own, [GivenStarts([theta])],"
-            f" got {short(starts)}"
+            " [RandomStarts(4)] or, for values of one's own, [GivenStarts([theta])]; a rule of"
+            f" one's own has draw and name, got {short(starts)}"
         )
     return rules
 

@@ -11,7 +11,7 @@ from moestat.base.types import Channel, FloatArray
 from moestat.estimation.inference.identified import channel_metric
 from moestat.estimation.priors import data_units
 from moestat.estimation.results import StandardFit
-from moestat.estimation.starts import StartRule
+from moestat.estimation.starts import StartRule, drawn
 from moestat.model.constraints import Constraint
 from moestat.model.family import Family
 from moestat.model.units import Coordinates, DataUnits, closed_part
@@ -111,8 +111,8 @@ class Standardised:
     def draw(self, rule: StartRule, rng: np.random.Generator) -> FloatArray:
         """Starting values (count, P); a rule that knows parameters has them in the user's units."""
         if not getattr(rule, "in_user_units", True):
-            return rule.draw(self.problem, rng)
-        return np.array([self.coordinates.inward(p) for p in rule.draw(self.original, rng)])
+            return drawn(rule, self.problem, rng)
+        return np.array([self.coordinates.inward(p) for p in drawn(rule, self.original, rng)])
 
     def fitted(self, solution: Solution) -> StandardFit:
         """A solution with what it takes to understand it."""

@@ -118,6 +118,42 @@ def test_bad_starting_values_give_one_clear_error(points, message):
         GivenStarts(points)
 
 
+class Own:
+    """A start rule of one's own that draws what it is given."""
+
+    name = "own"
+
+    def __init__(self, points):
+        self.points = points
+
+    def draw(self, problem, rng):
+        return self.points
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (np.zeros(FAMILY.n_params), rf"must have shape \(any, {FAMILY.n_params}\), got \("),
+        (np.zeros((2, 3)), r"got \(2, 3\)"),
+        (np.zeros((0, FAMILY.n_params)), "starts: rule 'own' draws no start"),
+        (None, "what rule 'own' draws is missing"),
+        (np.full((1, FAMILY.n_params), np.nan), r"draws holds \d+ NaN"),
+    ],
+)
+def test_rules_of_ones_own_that_draw_no_starts_are_refused(data, points, message):
+    with pytest.raises(ValueError, match=message):
+        moestat.fit(FAMILY, *data, starts=[Own(points)])
+
+
+def test_a_rule_of_ones_own_is_named_in_the_certificate(data):
+    best = moestat.fit(FAMILY, *data, rng=0)
+    again = moestat.fit(FAMILY, *data, starts=[Own([best.params])])
+    assert again.certificate.start == "own 0"
+    assert again.log_likelihood == pytest.approx(best.log_likelihood, abs=1e-6)
+    with pytest.raises(ValueError, match="a rule of one's own has draw and name"):
+        moestat.fit(FAMILY, *data, starts=[type("Nameless", (), {"draw": Own.draw})()])
+
+
 def test_a_fit_from_its_own_maximum_stays_there(data):
     best = moestat.fit(FAMILY, *data, rng=0)
     again = moestat.fit(FAMILY, *data, starts=[GivenStarts([best.params])])

@@ -116,7 +116,7 @@ def test_packing_and_measures_are_inverse(kind):
     measure = family.measure(theta)
     assert np.allclose(family.from_measure(measure), theta, rtol=1e-12, atol=1e-12)
     if not family.gate.normalised:
-        assert np.allclose(measure.masses, 1 / (1 + np.exp(-measure.atoms["c"])))
+        assert np.allclose(measure.masses, 1 / (1 + np.exp(-measure.atoms[family.gate.mass])))
     used = np.concatenate([positions.ravel() for positions in family.blocks.values()])
     assert sorted(used) == list(range(family.n_params))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
+from moestat.base.validate import as_floats
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton
 from moestat.solvers.driver import drive
@@ -35,6 +36,15 @@ class StartRule(Protocol):
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P), not yet put into the box."""
         ...
+
+
+def drawn(rule: StartRule, problem: Problem, rng: np.random.Generator) -> FloatArray:
+    """The starting values (count, P) of a rule, which may be the caller's own."""
+    points, P = rule.draw(problem, rng), problem.family.n_params
+    found = as_floats(f"starts: what rule {rule.name!r} draws", points, (None, P))
+    if not found.size:
+        raise ValueError(f"starts: rule {rule.name!r} draws no start")
+    return found
 
 
 @dataclass(frozen=True)
