@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from moestat.model.units import DataUnits
 from moestat.solvers.penalised import Penalty
 from moestat.solvers.problem import Sample
 
-__all__ = ["Prior", "data_units"]
+__all__ = ["Lasso", "Prior", "data_units"]
 
 _ENDS = (1e-8, 1e8)
 """Within these a prior is neither none nor all that is known to float64."""
@@ -133,6 +134,39 @@ class Prior:
             return Penalty(quadratic, np.arange(0))
         own = np.tile(response[variances], k)[first]
         return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, 0.5 * (own / k) ** 2)
+
+
+@dataclass(frozen=True, repr=False)
+class Lasso:
+    """The penalty of a sparse fit, in the place of a `moestat.Prior`.
+
+    Parameters
+    ----------
+    penalty_per_row : float
+        The factor of all norms.
+    l1_ratio : float
+        Share of the norms; squares have the rest.
+    together : str
+        Which coefficients are 0 together.
+    zeros : tuple of int
+        Places of the coefficients that are 0.
+    """
+
+    penalty_per_row: float
+    l1_ratio: float
+    together: str
+    zeros: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        words = f"{self.penalty_per_row:.4g}, l1_ratio={self.l1_ratio:g}, {self.together!r}"
+        return f"Lasso({words}, zeros={len(self.zeros)})"
+
+    def penalty(self, family: Family, units: Any) -> Penalty:
+        """Refuse: the penalty has corners, and only `moestat.lasso_path` fits with it."""
+        raise ValueError(
+            "prior: a sparse fit has no smooth density that other fits could take; call lasso_path"
+            " on the other data, or fit without penalty the inputs that it has chosen"
+        )
 
 
 def _form(width: int, units: DataUnits, deviation: float) -> FloatArray:

@@ -27,7 +27,7 @@ from moestat.estimation.inference.restricted import RestrictedFit, fit_constrain
 from moestat.estimation.inference.simpler import Simpler, simpler
 from moestat.estimation.one_response import OneResponse, one_response
 from moestat.estimation.pictures import Pictures
-from moestat.estimation.priors import Prior
+from moestat.estimation.priors import Lasso, Prior
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.relabel import relabelled
 from moestat.estimation.storage import read_record, write_record
@@ -523,5 +523,5 @@ def load(path: str | Path) -> MoEResults:
     >>> bool((again.params == result.params).all())
     True
     """
-    known = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits, Prior)
-    return read_record(path, (*known, FormulaInputs))
+    own = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
+    return read_record(path, (*own, Prior, Lasso, FormulaInputs))

@@ -120,6 +120,15 @@ def test_units_do_not_matter(mixture, path):
     assert other.selected() == path.selected()
 
 
+def test_a_fit_of_the_path_is_stored(path, tmp_path):
+    best = path.best()
+    best.save(tmp_path / "best.npz")
+    again = moestat.load(tmp_path / "best.npz")
+    assert again.bic == pytest.approx(best.bic, abs=1e-9)
+    assert str(again.summary()) == str(best.summary())
+    np.testing.assert_array_equal(again.bse, best.bse)
+
+
 def test_a_fit_of_the_path(mixture):
     X, y = mixture
     table = pd.DataFrame(X, columns=list("abcdef")).assign(y=y)
@@ -184,3 +193,14 @@ def test_more_inputs_than_rows():
 def test_refusals_name_the_argument(mixture, given, said):
     with pytest.raises(ValueError, match=said):
         moestat.lasso_path("gaussian", *mixture, **{"n_experts": 2, **given})
+
+
+def test_a_constant_column_changes_nothing(mixture):
+    X, y = mixture
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    options = {"n_experts": 2, "n_penalties": 4, "rng": 0}
+    alone = moestat.lasso_path("gaussian", frame, y, **options)
+    with pytest.warns(moestat.base.warnings.ConstantColumnWarning):
+        beside = moestat.lasso_path("gaussian", frame.assign(one=1.0), y, **options)
+    assert beside.table["llf"] == pytest.approx(alone.table["llf"], abs=1e-6)
+    assert beside.selected() == alone.selected()

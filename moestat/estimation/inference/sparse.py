@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from moestat.estimation.data import Data
 from moestat.estimation.fitting import fit_data
 from moestat.estimation.groups import check_groups, grouped
 from moestat.estimation.jobs import FitJob, checked_problem
-from moestat.estimation.priors import Prior, data_units
+from moestat.estimation.priors import Lasso, Prior, data_units
 from moestat.estimation.progress import LOG
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rules import PATH
@@ -25,44 +24,11 @@ from moestat.model.constraints import Constraint
 from moestat.model.family import Family
 from moestat.solvers import Certificate, Solution
 from moestat.solvers.certificate import spectrum
-from moestat.solvers.penalised import PenalisedProblem, Penalty
+from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Objective, Request
 from moestat.solvers.proximal import Groups, SparseProblem, Stationary, slopes_of
 
-__all__ = ["Lasso", "SparseData"]
-
-
-@dataclass(frozen=True, repr=False)
-class Lasso:
-    """The penalty of a sparse fit, in the place of a `moestat.Prior`.
-
-    Parameters
-    ----------
-    penalty_per_row : float
-        The factor of all norms.
-    l1_ratio : float
-        Share of the norms; squares have the rest.
-    together : str
-        Which coefficients are 0 together.
-    zeros : tuple of int
-        Places of the coefficients that are 0.
-    """
-
-    penalty_per_row: float
-    l1_ratio: float
-    together: str
-    zeros: tuple[int, ...] = ()
-
-    def __repr__(self) -> str:
-        words = f"{self.penalty_per_row:.4g}, l1_ratio={self.l1_ratio:g}, {self.together!r}"
-        return f"Lasso({words}, zeros={len(self.zeros)})"
-
-    def penalty(self, family: Family, units: Any) -> Penalty:
-        """Refuse: the penalty has corners, and only `moestat.lasso_path` fits with it."""
-        raise ValueError(
-            "prior: a sparse fit has no smooth density that other fits could take; call lasso_path"
-            " on the other data, or fit without penalty the inputs that it has chosen"
-        )
+__all__ = ["SparseData"]
 
 
 class SparseData:
@@ -398,7 +364,7 @@ def _reading(own: Family, kept: Sequence[int]) -> Family:
     return replace(
         own,
         n_features=max(len(kept), 1),
-        held=() if kept else (0,),
+        held=tuple(place[f] for f in own.held if f in place) if kept else (0,),
         gate_inputs=those(own.gate_inputs) if kept else None,
         expert_inputs=those(own.expert_inputs) if kept else None,
         offset_input=None if offset is None else (place[offset[0]], offset[1]),
