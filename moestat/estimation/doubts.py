@@ -143,8 +143,11 @@ def _separation(
     family: Family, terms: list[Term], at: IntArray, _: Any, data: Data | None
 ) -> Doubt:
     """Parameters at infinity, by name, with the inputs and classes that they belong to."""
-    coefficients = [terms[j].label for j in np.setdiff1d(at, gap_places(family))]
-    slopes = list(dict.fromkeys(label for label in coefficients if label != "Intercept"))
+    # The first coefficient of a channel is of no input, unless it is a place among the inputs.
+    first = [
+        family.index[:, c] for c, channel in enumerate(family.channels) if channel.axis is None
+    ]
+    slopes = list(dict.fromkeys(terms[j].label for j in np.setdiff1d(at, np.concatenate(first))))
     classes = list(dict.fromkeys(terms[j].outcome for j in at if terms[j].outcome))
     parts = {terms[j].part for j in at}
     likelihood = family.likelihood

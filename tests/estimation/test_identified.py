@@ -15,6 +15,7 @@ from moestat.base.warnings import (
     BoundWarning,
     LimitWarning,
     MoEWarning,
+    OverSpecifiedWarning,
     SeparationWarning,
 )
 from moestat.model.designs import Equispaced
@@ -508,3 +509,35 @@ def test_required_rows_are_those_of_a_regression(monkeypatch):
     assert few.n < 300
     with pytest.raises(ValueError, match=r"design: more than 300 rows.*got Equispaced"):
         moestat.required_n(counts, same, spaced, error=0.2, what="a[0,0]", replicates=10)
+
+
+def test_a_separation_speaks_of_columns_that_there_are():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    first = rng.random(200) < 1 / (1 + np.exp(-9 * x[:, 0]))  # steeper than distances can be
+    y = np.where(first, 3.0, -3.0) + 0.3 * rng.normal(size=200)
+    with pytest.warns(SeparationWarning) as caught:
+        moestat.fit("gaussian", pd.DataFrame({"x": x[:, 0]}), y, gate="laplace", rng=0)
+    (said,) = [str(w.message) for w in caught if w.category is SeparationWarning]
+    assert "gamma[0]" in said
+    assert "separated by column x, and" in said
+
+
+@pytest.mark.parametrize("gate", ["laplace", {"name": "dense-to-sparse", "activation": "sigmoid"}])
+def test_the_gate_of_one_expert_is_no_relation_among_inputs(gate):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    result = moestat.fit("gaussian", X, rng.normal(size=200), gate=gate, n_experts=1, rng=0)
+    count = 2 if gate == "laplace" else 3
+    said = f"4 of {4 + count} free parameters are degrees of freedom: the gate of a single expert"
+    assert result.identified.why == f"{said} takes {count}"
+
+
+def test_rows_of_a_fit_with_an_expert_too_many_come_with_a_warning():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    over = moestat.fit("gaussian", x, 1 + x + rng.normal(size=200), n_experts=2, rng=0)
+    with pytest.warns(OverSpecifiedWarning):
+        moestat.required_n(over, error=0.1, what="a[0,0]")
+    with pytest.raises(ValueError, match="what: cannot read 'q': unknown name 'q'"):
+        moestat.required_n(over, error=0.1, what="q")

@@ -18,7 +18,9 @@ _INDEX = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]?"
 _NAME = rf"[A-Za-z][\w.]*(?:\s*{_INDEX})?"
 
 
-def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+def linear_constraints(
+    text: str, names: Sequence[str], argument: str = "constraints"
+) -> tuple[FloatArray, FloatArray]:
     """A matrix R (q, P) and a vector r (q,) with ``R theta = r``, from text.
 
     Parameters
@@ -49,7 +51,7 @@ def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, Flo
     ([[2.0, -1.0, 0.0], [0.0, 0.0, 1.0]], [3.0, 0.0])
     """
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"constraints must be text such as 'a[0,0] = 0', got {short(text)}")
+        raise ValueError(f"{argument} must be text such as 'a[0,0] = 0', got {short(text)}")
     longest = sorted(range(len(names)), key=lambda j: -len(names[j]))
     coded = text
     for j in longest:
@@ -59,16 +61,16 @@ def linear_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, Flo
     for part in _equations(coded):
         sides = part.split("=")
         if len(sides) > 2 or not part.strip():
-            raise ValueError(f"constraints: cannot read {short(text)}: one '=' per equation")
-        row, constant = _linear(sides[0], names, text)
+            raise ValueError(f"{argument}: cannot read {short(text)}: one '=' per equation")
+        row, constant = _linear(sides[0], names, text, argument)
         if len(sides) == 2:
-            other, right = _linear(sides[1], names, text)
+            other, right = _linear(sides[1], names, text, argument)
             row, constant = row - other, constant - right
         rows.append(row)
         values.append(-constant)
     matrix = np.array(rows)
     if np.linalg.matrix_rank(matrix) < len(rows):
-        raise ValueError(f"constraints: equations of {short(text)} repeat or contradict each other")
+        raise ValueError(f"{argument}: equations of {short(text)} repeat or contradict each other")
     return matrix, np.array(values) + 0.0
 
 
@@ -84,7 +86,9 @@ def _equations(text: str) -> list[str]:
     return parts
 
 
-def _linear(expression: str, names: Sequence[str], text: str) -> tuple[FloatArray, float]:
+def _linear(
+    expression: str, names: Sequence[str], text: str, argument: str
+) -> tuple[FloatArray, float]:
     """Coefficients (P,) and constant of a linear expression."""
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
@@ -94,7 +98,7 @@ def _linear(expression: str, names: Sequence[str], text: str) -> tuple[FloatArra
         reason = f"unknown name {short(unknown[0])}" if unknown else "it is not linear"
         known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
         raise ValueError(
-            f"constraints: cannot read {short(text)}: {reason}; parameters are {known}"
+            f"{argument}: cannot read {short(text)}: {reason}; parameters are {known}"
         ) from None
     return row[:-1], float(row[-1])
 

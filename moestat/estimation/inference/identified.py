@@ -63,6 +63,8 @@ class Identified:
         Number of free coordinates between bounds that are as good as one value.
     tied : int
         Number of coordinates that are equal to others.
+    idle : int
+        Number of aliased coordinates of the gate of a single expert.
     """
 
     estimated: np.ndarray
@@ -75,6 +77,7 @@ class Identified:
     definite: bool
     pinned: int = 0
     tied: int = 0
+    idle: int = 0
 
     @property
     def covariance(self) -> FloatArray:
@@ -130,7 +133,9 @@ class Identified:
     def why(self) -> str:
         """Why the rank is less than the number of parameters with names; "" where it is not."""
         lost = self.aliased.shape[1]
-        parts = [f"linear relations among the inputs take {lost}"] * bool(lost)
+        related = lost - self.idle
+        parts = [f"the gate of a single expert takes {self.idle}"] * bool(self.idle)
+        parts += [f"linear relations among the inputs take {related}"] * bool(related)
         parts += [f"bounds that leave no room take {self.pinned}"] * bool(self.pinned)
         if not parts:
             return ""
@@ -241,8 +246,13 @@ def identified(
     flat = np.column_stack([flat, np.diag(unit)[:, ended]])
     pinned = int(np.sum((lower < upper) & ~estimated))
     tied = sum(own.size - 1 for own in ties)
+    idle = 0
+    if family.n_experts == 1 and family.gate.normalised:
+        channels = range(family.first_expert_channel)
+        gate = np.concatenate([family.index[0, c] + np.arange(family.width[c]) for c in channels])
+        idle = int(np.sum(estimated[gate] & (np.diag(metric)[gate] == 0.0)))
     known = unit, null, flat, told, whitened, definite
-    return Identified(estimated, held, *known, pinned, tied)
+    return Identified(estimated, held, *known, pinned, tied, idle)
 
 
 def _limits(family: Family) -> np.ndarray:

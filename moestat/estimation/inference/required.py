@@ -154,7 +154,8 @@ def required_n(
     -----
     ``n = g' I^-1 g / error^2`` with the expected information I of one row and the derivative g:
     the normal limit of the maximum-likelihood estimate. It is a statement for large n; where
-    experts overlap, errors at small n are larger than this.
+    experts overlap, errors at small n are larger than this.  Of a fit with more experts than its
+    data need it is none, and an `OverSpecifiedWarning` says so.
 
     **Experts that are equal in the truth** merge: the information is singular, errors fall like
     ``n^(-1/4)`` or ``n^(-1/8)`` (Nguyen et al. 2023), and no number follows from it. Then
@@ -194,13 +195,15 @@ def required_n(
         information = expected_information(family, theta, at, n_nodes=1)
     else:
         information = expected_information(family, theta, design)
-    (row,), _ = linear_constraints(what, names)
+    (row,), _ = linear_constraints(what, names, "what")
     groups = equal_experts(family, theta)
     variance = _variance(family, information, row)
     if variance is not None and variance > 0.0:
         unit = float(np.sqrt(variance))
         if unit / target > REQUIRED.most:
             raise ValueError(f"error: {target:g} takes more than {REQUIRED.most:g} ** 2 rows")
+        if fitted and truth is None:
+            model._warn_of_order()
         count = max(1, int(np.ceil((unit / target) ** 2 * (1.0 - 1e-12))))
         return RequiredN(what, count, target, unit, interval=(count, count))
     if variance is not None or all(len(group) == 1 for group in groups):
