@@ -278,7 +278,10 @@ def _inputs_of(
         gate_read = tuple(f for f in (range(d) if gate_read is None else gate_read) if f != at)
     bent = [c for c in gate.channels(d) if c.axis is not None or (c.products and not c.slope)]
     if gate_read is not None and len(gate_read) < d and bent:
-        raise ValueError(f"gate {gate.name!r} reads all inputs or none; leave out gate_inputs")
+        raise ValueError(
+            f"gate {gate.name!r} reads all inputs: leave out gate_inputs, and the part of a formula"
+            " after its bar"
+        )
     return {
         "gate_inputs": gate_read,
         "expert_inputs": expert_read,

@@ -222,6 +222,14 @@ def test_bad_responses_give_one_clear_error(y, message):
     [
         ({"gate": "competition", "n_classes": 2}, "has no classes"),
         ({"gate": {"name": "competition", "activation": "swish"}}, "unknown activation 'swish'"),
+        (
+            {"gate": {"name": "dense-to-sparse", "activation": "swish"}},
+            "unknown activation 'swish'",
+        ),
+        (
+            {"gate": "laplace", "gate_inputs": []},
+            "'laplace' reads all inputs: leave out gate_inputs",
+        ),
         ({"gate": {"name": "competition", "top": 2}}, "does not take these options: top"),
         ({"gate": {"activation": "silu"}}, "gate: the table needs a name"),
         ({"gate": "sigmoid", "expert": "activation", "bounds": {"alpha": (0, 1)}}, "gate_alpha"),

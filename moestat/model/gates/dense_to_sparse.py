@@ -59,6 +59,7 @@ def _block(activation: str | None) -> Callable[..., None]:
 
 def make(activation: str | None = None) -> Gate:
     """The gate with an activation of its scores, or with none."""
+    made = _block(activation)  # refuses unknown names
     f: Callable[[Any], Any] = (lambda s: s) if activation is None else REFERENCES[activation]
 
     def reference(blocks, X, means):
@@ -83,7 +84,7 @@ def make(activation: str | None = None) -> Gate:
             Channel("beta", "alpha"),
             Channel("tau", shared=True),
         ),
-        block=_block(activation),
+        block=made,
         reference=reference,
         typical=typical,
         mass="gamma",
