@@ -17,6 +17,7 @@ from moestat.estimation.priors import Prior
 from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
 from moestat.estimation.starts import StartRule
+from moestat.model.joint import as_likelihood
 from moestat.solvers import Solver, make_solver
 
 __all__ = ["MoEClassifier", "MoERegressor"]
@@ -196,9 +197,11 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         A weakly informative prior density, `moestat.Prior`; the fit is then the posterior mode.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Source of the starts.
-    likelihood : str or mapping
+    likelihood : str, mapping or list of these
         Likelihood of the experts, as in `moestat.fit`: "gaussian", "poisson",
-        "negative-binomial", "gamma", "least-squares", ``{"name": "binomial", "trials": 8}``.
+        "negative-binomial", "gamma", "least-squares", ``{"name": "binomial", "trials": 8}``.  Of
+        several responses it is that of each, independent within an expert, a list of theirs, or
+        "multivariate-gaussian".
 
     Attributes
     ----------
@@ -231,7 +234,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         bounds: Mapping[str, tuple[float, float]] | None = None,
         prior: Prior | None = None,
         random_state: Any = None,
-        likelihood: str | Mapping[str, Any] = "gaussian",
+        likelihood: str | Mapping[str, Any] | Sequence[Any] = "gaussian",
     ) -> None:
         super().__init__(
             n_experts, gate, expert, solver, starts, n_starts, bounds, prior, random_state
@@ -244,17 +247,22 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoERegressor:
-        """Fit by maximum likelihood; X (n, d), y (n,) real."""
+        """Fit by maximum likelihood; X (n, d), y (n,) real, or (n, m) of m responses."""
         if hasattr(X, "columns"):
             read_inputs(X)
-        design, response = _validated(self, X, y, ensure_min_samples=2, y_numeric=True)
+        m = np.shape(y)[1] if np.ndim(y) == 2 else 1
+        known = {"ensure_min_samples": 2, "y_numeric": True, "multi_output": m > 1}
+        design, response = _validated(self, X, y, **known)
         given = X if hasattr(X, "columns") else design
-        self.results_ = self._fitted(self.likelihood, given, response, sample_weight)
+        law: Any = self.likelihood
+        if m > 1 and not as_likelihood(law).parts:
+            law = [law] * m
+        self.results_ = self._fitted(law, given, response, sample_weight)
         return self
 
     @door()
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Conditional mean of y at each row of X (n, d), and its standard deviation if asked for.
+        """Conditional means (n,), or (n, m), of y at rows of X (n, d), and standard deviations.
 
         The standard deviation is that of a new response: within and between experts.
         """

@@ -196,6 +196,19 @@ def test_likelihoods_are_those_of_fits(likelihood, y, wave):
         MoERegressor(likelihood="normal").fit(X, y)
 
 
+@pytest.mark.parametrize("likelihood", ["gaussian", "multivariate-gaussian"])
+def test_several_responses_are_columns_of_y(likelihood, wave):
+    X, high = wave[0], wave[1] == "high"
+    y = np.column_stack([high + X[:, 0], np.random.default_rng(0).normal(high)])
+    model = MoERegressor(n_experts=1, likelihood=likelihood, random_state=0).fit(X, y)
+    plain = "multivariate-gaussian" if "-" in likelihood else ["gaussian", "gaussian"]
+    fit = moestat.fit(plain, X, y, n_experts=1, rng=0)
+    mean, deviation = model.predict(X, return_std=True)
+    assert mean.shape == deviation.shape == y.shape
+    assert np.allclose(mean, fit.predict(X), rtol=1e-9)
+    assert model.score_samples(X, y).sum() == pytest.approx(fit.llf)
+
+
 def test_iterations_and_logarithms_of_probabilities(wave):
     X, y = wave
     model = MoEClassifier(1, random_state=0).fit(X, y)

@@ -57,9 +57,9 @@ def _block(activation: str | None) -> Callable[..., None]:
     return block
 
 
-def make(activation: str | None = None) -> Gate:
-    """The gate with an activation of its scores, or with none."""
-    made = _block(activation)  # refuses unknown names
+@cache
+def _made(activation: str | None) -> Gate:
+    block = _block(activation)  # refuses unknown names
     f: Callable[[Any], Any] = (lambda s: s) if activation is None else REFERENCES[activation]
 
     def reference(blocks, X, means):
@@ -84,7 +84,7 @@ def make(activation: str | None = None) -> Gate:
             Channel("beta", "alpha"),
             Channel("tau", shared=True),
         ),
-        block=made,
+        block=block,
         reference=reference,
         typical=typical,
         mass="gamma",
@@ -96,6 +96,11 @@ def make(activation: str | None = None) -> Gate:
         options={} if plain else {"activation": activation},
         configure=make,
     )
+
+
+def make(activation: str | None = None) -> Gate:
+    """The gate with an activation of its scores, or with none."""
+    return _made(activation)
 
 
 GATE = make()

@@ -10,6 +10,7 @@ LibMoE, ``moe_perturbed.py``.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -74,12 +75,9 @@ def reference(blocks, X, means):
     return blocks["gamma"][:, None] + blocks["alpha"] @ X.T / length[:, None] / distance
 
 
-def make(tau1: float = 0.1, tau2: float = 0.1) -> Gate:
-    """The gate with known perturbations of the two norms."""
-    known = {
-        name: float(real_in(f"perturbed-cosine: {name}", value, 0.0, 1e6, open_low=True))
-        for name, value in (("tau1", tau1), ("tau2", tau2))
-    }
+@cache
+def _made(tau1: float, tau2: float) -> Gate:
+    known = {"tau1": tau1, "tau2": tau2}
     return Gate(
         name="perturbed-cosine",
         channels=lambda n_features: (
@@ -106,6 +104,17 @@ def make(tau1: float = 0.1, tau2: float = 0.1) -> Gate:
         units=Units(shift_inputs=False, common_scale=True, lengths=("tau1", "tau2")),
         options=known,
         configure=make,
+    )
+
+
+def make(tau1: float = 0.1, tau2: float = 0.1) -> Gate:
+    """The gate with known perturbations of the two norms."""
+    names = {"tau1": tau1, "tau2": tau2}
+    return _made(
+        *(
+            float(real_in(f"perturbed-cosine: {name}", value, 0.0, 1e6, open_low=True))
+            for name, value in names.items()
+        )
     )
 
 
