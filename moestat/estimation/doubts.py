@@ -158,7 +158,12 @@ def _separation(
         what = f"classes ({_some(classes)} against {last})" if classes else "classes"
     apart = ["regions of the gate"] * ("gate" in parts) + [what] * ("expert" in parts)
     by = f" by column{'s' * (len(slopes) > 1)} {_some(slopes)}" if slopes else ""
-    fewer = "fewer experts or " if family.n_experts > 1 else ""
+    others = "fewer experts or " * (family.n_experts > 1) + "bounds= of your own"
+    cure = f"prior=moestat.Prior() makes the maximum finite, as do {others}"
+    if any(c.axis is not None or c.products is not None for c in family.channels):
+        # Laws of a prior are for gates that are linear in the inputs.
+        cure = cure.replace("Prior()", "Prior(gate=None)")
+        cure = f"{others.capitalize()} make the maximum finite" if "gate" in parts else cure
     grow = "grow" if at.size > 1 else "grows"
     these = "these parameters have" if at.size > 1 else "this parameter has"
     return (
@@ -166,7 +171,7 @@ def _separation(
         f"the likelihood has no finite maximum: {' and '.join(apart)} are separated{by}, and"
         f" {_some([terms[j].name for j in at])} {grow} without end; {these} no error."
         " Predictions have errors of their own, large where the parts meet."
-        f" prior=moestat.Prior() makes the maximum finite, as do {fewer}bounds= of your own",
+        f" {cure}",
     )
 
 

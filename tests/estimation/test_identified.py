@@ -521,6 +521,8 @@ def test_a_separation_speaks_of_columns_that_there_are():
     (said,) = [str(w.message) for w in caught if w.category is SeparationWarning]
     assert "gamma[0]" in said
     assert "separated by column x, and" in said
+    # Prior() refuses such a gate.
+    assert said.endswith("Fewer experts or bounds= of your own make the maximum finite")
 
 
 @pytest.mark.parametrize("gate", ["laplace", {"name": "dense-to-sparse", "activation": "sigmoid"}])
