@@ -543,3 +543,8 @@ def test_rows_of_a_fit_with_an_expert_too_many_come_with_a_warning():
         moestat.required_n(over, error=0.1, what="a[0,0]")
     with pytest.raises(ValueError, match="what: cannot read 'q': unknown name 'q'"):
         moestat.required_n(over, error=0.1, what="q")
+    two = moestat.family(["gaussian", "poisson"], gate="softmax", n_experts=1)
+    with pytest.raises(
+        ValueError, match="model: rows are counted for models of one response, got 2"
+    ):
+        moestat.required_n(two, two.typical(rng=0), error=0.1, what="a_y1[0,0]")

@@ -185,6 +185,9 @@ def required_n(
     target = real_in("error", error, 0.0, open_low=True)
     fitted = not isinstance(model, Family)
     family, names = (model.family if fitted else model), model.param_names
+    if family.likelihood.parts:
+        count = len(family.likelihood.parts)
+        raise ValueError(f"model: rows are counted for models of one response, got {count}")
     if truth is None and not fitted:
         raise ValueError("truth: parameters are needed with a family")
     theta = as_floats("truth", model.theta if truth is None else truth, (family.n_params,))
