@@ -56,12 +56,13 @@ class Profile:
     def __str__(self) -> str:
         low, high = self.interval
         said = f"{self.name}: {1.0 - self.alpha:.4g} profile interval ({low:.4g}, {high:.4g})"
-        ends = [f"{end:g}" for end in self.interval if not np.isfinite(end)]
+        far = zip(self.interval, (self.values[0], self.values[-1]), strict=True)
+        ends = [f"{seen:.4g}" for end, seen in far if not np.isfinite(end)]
         if not ends:
             return said
         return (
-            f"{said}. To {' and '.join(ends)} the log-likelihood stays above the cut as far as"
-            f" {self.values[0]:.4g} and {self.values[-1]:.4g}: no finite end"
+            f"{said}. Followed to {' and '.join(ends)}, the log-likelihood stays above the cut:"
+            " no finite end there"
         )
 
     def plot(self, ax: Any = None) -> Any:
