@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -95,6 +96,9 @@ class Stationary:
         the units of the penalty.
     curvatures : ndarray of shape (F,)
         Eigenvalues of the Hessian per row over the coefficients that are not 0, ascending.
+    effective : float
+        Effective number of these coefficients, ``tr((H + Q)^-1 H)`` with the Hessian H of the data
+        and Q of the squares in the penalty.
     gain : float
         What the model says that a last step would gain, per row.
     iterations : int
@@ -106,6 +110,7 @@ class Stationary:
     log_likelihood: float
     residual: float
     curvatures: FloatArray
+    effective: float
     gain: float
     iterations: int
 
@@ -342,7 +347,7 @@ class SparseProblem:
         while True:
             if self._restricted is None or self._restricted[0] != inputs:
                 self._restricted = inputs, _Restricted(self, inputs)
-            theta, curvatures, gain, iterations = self._restricted[1].solve(theta, penalty)
+            theta, *bent, gain, iterations = self._restricted[1].solve(theta, penalty)
             n_iterations += iterations
             value, gradient = self.scores(theta)
             left = self.residuals(theta, gradient, penalty)
@@ -355,7 +360,7 @@ class SparseProblem:
         total = value + self.penalty(theta, penalty)
         worst = float(left.max(initial=0.0))
         height = self.problem.prior_of(self.scaled.outward(theta)) - self.size * value
-        return Stationary(theta, total, height, worst, curvatures, gain, n_iterations)
+        return Stationary(theta, total, height, worst, *bent, gain, n_iterations)
 
     def inputs_of(self, which: np.ndarray) -> tuple[int, ...]:
         """Inputs of the parameters (P,) that are marked, and those that no penalty keeps out."""
@@ -401,8 +406,8 @@ class _Restricted:
         self.lower = np.where(self.alone, family.lower[self.own], -np.inf)
         self.upper = np.where(self.alone, family.upper[self.own], np.inf)
 
-    def solve(self, theta: FloatArray, penalty: float) -> tuple[FloatArray, FloatArray, float, int]:
-        """As `Stationary` has them: parameters, curvatures, gain and number of steps."""
+    def solve(self, theta: FloatArray, penalty: float) -> tuple[Any, ...]:
+        """As `Stationary` has them: parameters, curvatures, their number, gain and steps."""
         n, damping, here, gain = self.whole.size, 0.0, theta.copy(), 0.0
         u, H, steps = here[self.own], np.empty((0, 0)), 0
         while steps < _ITERATIONS:
@@ -437,8 +442,10 @@ class _Restricted:
             damping = damping / 8.0 if damping > 1e-6 else 0.0
         inside = self.alone & (u > self.lower) & (u < self.upper)
         at = np.flatnonzero(inside | ((u != 0.0) & ~self.alone))
-        bent = H[np.ix_(at, at)] + np.diag(penalty * self.ridge[at])
-        return here, np.asarray(np.linalg.eigvalsh(bent), float), gain, steps
+        squares = penalty * self.ridge[at]
+        values, vectors = np.linalg.eigh(H[np.ix_(at, at)] + np.diag(squares))
+        lost = squares @ vectors**2 / np.maximum(values, np.finfo(float).tiny)
+        return here, values, at.size - float(lost.sum()), gain, steps
 
     def _live(self, here: FloatArray, g: FloatArray, penalty: float) -> tuple[float, IntArray]:
         """Largest violation of stationarity, and the coordinates that a step moves.

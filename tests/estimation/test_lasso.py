@@ -204,3 +204,17 @@ def test_a_constant_column_changes_nothing(mixture):
         beside = moestat.lasso_path("gaussian", frame.assign(one=1.0), y, **options)
     assert beside.table["llf"] == pytest.approx(alone.table["llf"], abs=1e-6)
     assert beside.selected() == alone.selected()
+
+
+def test_squares_count_as_much_as_they_leave():
+    """Of one expert about those of ridge regression, the trace of its hat matrix."""
+    rng, X = _columns(200, 4, 0)
+    y = 2.0 * _standard(X)[:, 0] + rng.normal(size=200)
+    path = moestat.lasso_path("gaussian", X, y, n_experts=1, n_penalties=3, l1_ratio=0, rng=0)
+    gram = _standard(X).T @ _standard(X) / 200
+    for penalty, df in zip(path.penalties, path.table["df"], strict=True):
+        hat = np.trace(np.linalg.solve(gram + penalty * np.eye(4), gram))
+        # The variance of the residuals is estimated with them, and slopes are in its root.
+        assert df - 2.0 == pytest.approx(hat, rel=0.2)
+    half = moestat.lasso_path("gaussian", X, y, n_experts=1, n_penalties=3, l1_ratio=0.5, rng=0)
+    assert np.all(half.table["df"] <= half.table["nonzero"] + 2.0)

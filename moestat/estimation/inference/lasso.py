@@ -133,7 +133,7 @@ class LassoPath:
     def __str__(self) -> str:
         shown = [name for name in self.table if np.any(np.isfinite(self.table[name]))]
         width = {name: 10 if name in _WHOLE else 9 for name in shown}
-        width |= {"nonzero": 8, "inputs": 7, "df": 5}
+        width |= {"nonzero": 8, "inputs": 7, "df": 7}
         lines = ["".join(f"{name:>{width[name]}s}" for name in shown)]
         for i in range(len(self._ends)):
             cells = [_cell(name, self.table[name][i], width[name]) for name in shown]
@@ -187,7 +187,7 @@ def _criterion(name: Any) -> str:
 
 
 def _cell(name: str, value: float, width: int) -> str:
-    if name in _WHOLE:
+    if name in _WHOLE and value == round(value):
         return f"{value:{width}.0f}"
     return f"{value:{width}.1e}" if name == "residual" else f"{value:{width}.4g}"
 
@@ -281,7 +281,8 @@ def lasso_path(
     `moestat.fit` without penalty, the path is followed from what is found, too, up and down, and
     the lower of two fits stays.  ``df`` counts coefficients that are not 0 (Zou, Hastie and
     Tibshirani 2007), of a gate's input at most k - 1, and what is not penalised; with squares in
-    the penalty it is too large.
+    the penalty it is their effective number, ``tr((H + Q)^-1 H)`` with the Hessians H of the data
+    and Q of the squares (Gray 1992), whose norms count as none.
 
     Interrupted (Ctrl-C), it raises `KeyboardInterrupt`.
 
@@ -364,7 +365,7 @@ def _table(
 ) -> dict[str, FloatArray]:
     """Columns of a path."""
     llf = np.array([made.log_likelihood(end) for end in ends])
-    df = np.array([made.degrees(end.theta) for end in ends], dtype=np.float64)
+    df = np.array([made.degrees(end) for end in ends])
     inputs = [len(made.sparse.inputs_of((end.theta != 0.0) & made.penalised)) for end in ends]
     sound = [made.is_certified(*pair) for pair in zip(ends, penalties, strict=True)]
     return {

@@ -112,13 +112,15 @@ class SparseData:
                 total -= int(np.all(nonzero[at], axis=0).sum())
         return total
 
-    def degrees(self, theta: FloatArray) -> int:
-        """Penalised coefficients (P,) that are not 0, and all that are not penalised."""
-        return self.count(theta) + int((self.sparse.single & ~self.penalised).sum())
+    def degrees(self, end: Stationary) -> float:
+        """Coefficients that are not 0 and all that are not penalised; with squares, effective."""
+        if self.sparse.groups.ratio < 1.0:
+            return end.effective
+        return float(self.count(end.theta) + (self.sparse.single & ~self.penalised).sum())
 
     def bic(self, end: Stationary) -> float:
         """Schwarz's criterion, but for a constant."""
-        return np.log(self.rows) * self.degrees(end.theta) - 2.0 * end.log_likelihood
+        return np.log(self.rows) * self.degrees(end) - 2.0 * end.log_likelihood
 
     def collapsed(self, theta: FloatArray) -> tuple[int, ...]:
         """Experts whose scale is on its floor."""
@@ -178,7 +180,7 @@ class SparseData:
         best = np.inf
         while True:
             for penalty in penalties[len(ends) :]:
-                if ends and self.degrees(ends[-1].theta) > most:
+                if ends and self.degrees(ends[-1]) > most:
                     break
                 ends.append(self.sparse.solve(ends[-1].theta if ends else theta, float(penalty)))
                 said(len(ends))
