@@ -9,6 +9,8 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import moestat
 
 ROOT = Path(moestat.__file__).parent
@@ -77,7 +79,7 @@ def test_the_library_knows_no_paper():
     assert naming == []
 
 
-# The solvers' own floors, from the ground up.
+# Floors inside two rooms, from the ground up.
 SOLVERS = [
     {"rules"},
     {"needs", "groups", "metric", "spring", "squares"},
@@ -90,17 +92,27 @@ SOLVERS = [
     {"newton", "least_squares"},
     {"em", "merging_atoms", "quasi_newton", "search"},
 ]
+SWEEP = [
+    {"errors", "escape", "terminal"},
+    {"spec"},
+    {"store"},
+    {"kinds"},
+    {"run", "report"},
+    {"cli"},
+    {"__main__"},
+]
 
 
-def test_solvers_import_downward():
-    floors = {name: level for level, members in enumerate(SOLVERS) for name in members}
+@pytest.mark.parametrize(("place", "inside"), [("solvers", SOLVERS), ("sweep", SWEEP)])
+def test_rooms_inside_import_downward(place, inside):
+    floors = {name: level for level, members in enumerate(inside) for name in members}
     upward = []
     for name, path in modules().items():
-        if not name.startswith("moestat.solvers."):
+        if not name.startswith(f"moestat.{place}."):
             continue
         room = name.split(".")[2]
         for target in imports_of(path):
-            below = target.split(".")[2] if target.startswith("moestat.solvers.") else None
+            below = target.split(".")[2] if target.startswith(f"moestat.{place}.") else None
             if below is not None and below != room and floors[below] >= floors[room]:
                 upward.append(f"{name} imports {target}")
     assert upward == []

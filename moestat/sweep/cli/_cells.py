@@ -43,7 +43,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show how far a sweep has come, and how long it will take; also while it runs."""
-    from moestat.sweep.run.status import status_of
+    from moestat.sweep.run.status import status_of, status_table
 
     if watch and as_json:
         raise SweepError("--watch draws a table: take it without --json")
@@ -54,8 +54,6 @@ def status(
         if as_json:
             show_json({"store": str(store), **found.as_dict()})
             return
-        from moestat.sweep.kinds.fit.display import status_table
-
         shown = console()
         shown.print(status_table(found))
         show_failures(opened, shown)
@@ -65,8 +63,7 @@ def _watch(path: Path) -> None:
     """The table of a sweep, drawn anew in place until its runner has ended."""
     from rich.live import Live
 
-    from moestat.sweep.kinds.fit.display import status_table
-    from moestat.sweep.run.status import status_of
+    from moestat.sweep.run.status import status_of, status_table
     from moestat.sweep.store.store import open_store
 
     with Live(console=console(), transient=True, auto_refresh=False) as live:

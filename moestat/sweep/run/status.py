@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from rich.table import Table
 
 from moestat.base.door import door
 from moestat.sweep.kinds.fit.replication import Replication, replication
 from moestat.sweep.run.cost import CostModel
-from moestat.sweep.run.progress import time_left
+from moestat.sweep.run.progress import duration, time_left
 from moestat.sweep.run.runner import open_cells
 from moestat.sweep.store.lock import holder_of
 from moestat.sweep.store.store import Store
+from moestat.sweep.terminal import WideTable
 
 
 @dataclass(frozen=True)
@@ -124,3 +127,40 @@ def status_of(store: Store) -> Status:
         work=work,
         left=left,
     )
+
+
+def status_table(status: Status) -> Table:
+    """How far each curve has come, and how long the rest should take.
+
+    Parameters
+    ----------
+    status : Status
+        The status.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    names = ["cells", "done", "failed", "in flight", "open", "certified", "on bound"]
+    table = WideTable(status.title, ["curve"], names)
+    for curve in status.curves:
+        counts = (curve.cells, curve.done, curve.failed, curve.in_flight, curve.open)
+        table.add_row(curve.curve, *map(str, (*counts, curve.certified, curve.on_bound)))
+    table.caption = "\n".join(_status_notes(status))
+    return table
+
+
+def _status_notes(status: Status) -> Iterable[str]:
+    if status.runner is None:
+        yield "no runner is at work"
+    else:
+        who = f"process {status.runner.get('process')} on {status.runner.get('host')}"
+        left = "" if status.left is None else f", about {duration(status.left)} left"
+        yield f"at work: {who}{left}"
+    if any(curve.open for curve in status.curves) and status.work is not None:
+        yield f"the open cells should take {duration(status.work)} of computing"
+    for curve in status.curves:
+        if curve.replication.why:
+            count = curve.replication.replicates
+            yield f"{curve.curve}: {count} replicates: {curve.replication.why}"

@@ -12,11 +12,9 @@ from moestat.rates.rate import RateResult
 from moestat.sweep.kinds.fit.analysis import CurveSummary
 from moestat.sweep.kinds.fit.scoring import Scores
 from moestat.sweep.kinds.fit.verdicts import LEVEL
-from moestat.sweep.run.progress import duration
-from moestat.sweep.run.status import Status
 from moestat.sweep.terminal import WideTable
 
-__all__ = ["rates_table", "scores_table", "status_table"]
+__all__ = ["rates_table", "scores_table"]
 
 _UNCERTIFIED = "\N{DAGGER}"
 _HELLINGER = "d_H"
@@ -156,43 +154,6 @@ def scores_table(scores: Sequence[Scores]) -> Table:
         "no measure: estimates with a mass that is 0 or infinite"
     )
     return table
-
-
-def status_table(status: Status) -> Table:
-    """How far each curve has come, and how long the rest should take.
-
-    Parameters
-    ----------
-    status : Status
-        The status.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
-    """
-    names = ["cells", "done", "failed", "in flight", "open", "certified", "on bound"]
-    table = WideTable(status.title, ["curve"], names)
-    for curve in status.curves:
-        counts = (curve.cells, curve.done, curve.failed, curve.in_flight, curve.open)
-        table.add_row(curve.curve, *map(str, (*counts, curve.certified, curve.on_bound)))
-    table.caption = "\n".join(_status_notes(status))
-    return table
-
-
-def _status_notes(status: Status) -> Iterable[str]:
-    if status.runner is None:
-        yield "no runner is at work"
-    else:
-        who = f"process {status.runner.get('process')} on {status.runner.get('host')}"
-        left = "" if status.left is None else f", about {duration(status.left)} left"
-        yield f"at work: {who}{left}"
-    if any(curve.open for curve in status.curves) and status.work is not None:
-        yield f"the open cells should take {duration(status.work)} of computing"
-    for curve in status.curves:
-        if curve.replication.why:
-            count = curve.replication.replicates
-            yield f"{curve.curve}: {count} replicates: {curve.replication.why}"
 
 
 def _stated(value: float | None) -> str:
