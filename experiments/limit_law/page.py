@@ -271,7 +271,7 @@ class Panels:
         own = np.polyfit(np.log10(self.n), np.log10(self.limit), 1)[0]
         away = np.maximum(self.slope[:, 1] - own, own - self.slope[:, 2])
         return [
-            f"{level:.0%} of {_NAMES[self.m]} by {by:.4f}"
+            f"{level:.0%} of {_NAMES[self.m]} by {by:.1g}"
             for level, by in zip(LEVELS, away, strict=True)
             if by > 0.0
         ]
