@@ -173,6 +173,27 @@ def test_rest_of_a_fit(result, data, tmp_path):
     assert re.search(r"dependence +w_width_length", str(result.summary()))
 
 
+def test_groups_choose_an_expert_once():
+    """The log-likelihood is a sum of scipy's densities over groups; BIC counts groups."""
+    rng = np.random.default_rng(0)
+    group, x = np.repeat(np.arange(60), 5), rng.normal(size=300)
+    z = rng.integers(0, 2, 60)[group]
+    noise = rng.multivariate_normal([0.0, 0.0], [[0.5, 0.3], [0.3, 0.5]], 300)
+    y = np.column_stack([np.where(z, x, -x), 1 + x * z]) + noise
+    options = {"groups": group, "gate_inputs": [], "rng": 0}
+    chosen = moestat.select("multivariate-gaussian", x, y, k=(1, 2), **options)
+    result, b = chosen.best, chosen.best.blocks
+    assert result.family.n_experts == 2
+    assert result.bic == pytest.approx(-2 * result.llf + 15 * np.log(60))
+    share = np.log(np.exp(b["beta0"]) / np.exp(b["beta0"]).sum())
+    heights = []
+    for k, S in enumerate(result.covariances):
+        mean = [b[f"b_{name}"][k] + b[f"a_{name}"][k] * x for name in ("y1", "y2")]
+        height = multivariate_normal([0.0, 0.0], S).logpdf(y - np.transpose(mean))
+        heights.append(share[k] + np.bincount(group, height))
+    assert result.llf == pytest.approx(logsumexp(heights, axis=0).sum(), rel=1e-12)
+
+
 def test_an_expert_on_a_plane_has_collapsed():
     model = moestat.family({**law("VVV"), "responses": 3}, gate="softmax")
     blocks = model.unpack(model.typical(0))
