@@ -170,9 +170,11 @@ class ParameterLayout:
 
         Coefficients that are equal count as one.
         """
-        held = 1 if self.gate.scaling else 0
+        free = self.lower < self.upper
+        for name in self.gate.scaling[-1:]:
+            free[self.blocks[name]] = False
         tied = sum(own.size - 1 for own in self.ties)
-        return int(np.sum(self.lower < self.upper)) - held - tied
+        return int(np.sum(free)) - tied
 
     @cached_property
     def index(self) -> IntArray:

@@ -96,3 +96,9 @@ def test_equal_scores_of_a_softmax_top_gate_share():
     blocks = {"beta0": [1.0, 1.0, 0.0], "beta1": np.zeros((3, 1)), "a": np.zeros((3, 1))}
     theta = family.pack({**blocks, "b": [0.0, 5.0, 9.0], "nu": np.ones(3)})
     assert np.allclose(family.gate_probabilities(theta, [0.0]), [[0.5, 0.5, 0.0]])
+
+
+def test_a_scale_is_held_whether_its_representative_is_known_or_free():
+    known = moestat.family("gaussian", gate="dense-to-sparse", n_experts=2)
+    free = moestat.family("gaussian", gate="dense-to-sparse", n_experts=2, bounds={"tau": (0.1, 9)})
+    assert known.n_free_params == free.n_free_params == 8

@@ -1,8 +1,9 @@
 """Softmax gate with a temperature: ``pi_i(x) ~ exp(gamma_i + f(alpha_i' x + beta_i) / tau)``.
 
 The dense-to-sparse gate has f(s) = s, and one tau > 0 for all atoms: with tau to 0 only one atom
-takes part at each x.  Its density depends on alpha / tau only, so that it is the softmax gate with
-one parameter more, and a common factor of alpha and tau changes nothing.  The activation
+takes part at each x.  Its density depends on alpha / tau only: it is the softmax gate with one
+parameter more, which is 1 unless ``bounds={"tau": (0.1, 10)}`` frees it, and a common factor of
+alpha and tau changes nothing.  The activation
 dense-to-sparse gate, ``{"name": "dense-to-sparse", "activation": "sigmoid"}``, has an activation
 function f, with which tau is identified.
 
@@ -73,7 +74,7 @@ def _made(activation: str | None) -> Gate:
             "gamma": apart(rng, n_experts, (), -0.5, 0.5),
             "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
             "beta": apart(rng, n_experts, (), 0.0, 0.0),
-            "tau": rng.uniform(0.7, 1.3),
+            "tau": 1.0 if plain else rng.uniform(0.7, 1.3),
         }
 
     plain = activation is None
@@ -89,7 +90,12 @@ def _made(activation: str | None) -> Gate:
         typical=typical,
         mass="gamma",
         translations=("gamma", "alpha") if plain else ("gamma",),
-        bounds={"gamma": (-10.0, 10.0), "alpha": _BOUND, "beta": (0.0, 0.0), "tau": (0.01, 10.0)},
+        bounds={
+            "gamma": (-10.0, 10.0),
+            "alpha": _BOUND,
+            "beta": (0.0, 0.0),
+            "tau": (1.0, 1.0) if plain else (0.01, 10.0),
+        },
         source="Nguyen, Akbarian and Ho (2024)",
         units=Units(shift_inputs=False),
         scaling=("alpha", "beta", "tau") if plain else (),
