@@ -347,7 +347,8 @@ class SparseProblem:
         while True:
             if self._restricted is None or self._restricted[0] != inputs:
                 self._restricted = inputs, _Restricted(self, inputs)
-            theta, *bent, gain, iterations = self._restricted[1].solve(theta, penalty)
+            found = self._restricted[1].solve(theta, penalty)
+            theta, curvatures, effective, gain, iterations = found
             n_iterations += iterations
             value, gradient = self.scores(theta)
             left = self.residuals(theta, gradient, penalty)
@@ -360,7 +361,8 @@ class SparseProblem:
         total = value + self.penalty(theta, penalty)
         worst = float(left.max(initial=0.0))
         height = self.problem.prior_of(self.scaled.outward(theta)) - self.size * value
-        return Stationary(theta, total, height, worst, *bent, gain, n_iterations)
+        fit = theta, total, height, worst, curvatures, effective, gain, n_iterations
+        return Stationary(*fit)
 
     def inputs_of(self, which: np.ndarray) -> tuple[int, ...]:
         """Inputs of the parameters (P,) that are marked, and those that no penalty keeps out."""
