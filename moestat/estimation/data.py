@@ -24,7 +24,7 @@ from moestat.estimation.reading.table import (
     no_missing,
 )
 from moestat.model.axes import family
-from moestat.model.constraints import named
+from moestat.model.constraints import named, place_of
 from moestat.model.family import Family
 from moestat.model.joint import as_likelihood, likelihood_table
 from moestat.model.likelihoods import LIKELIHOODS
@@ -47,8 +47,8 @@ _LARGEST = 1e100
 _OF_DATA = ("likelihood", "n_features", "n_classes")
 """Arguments of `moestat.family` that the data say."""
 
-_NAMED = ("equal", "fixed")
-"""Arguments in which inputs are called by their names."""
+_NAMED, _READ = ("equal", "fixed"), ("gate_inputs", "expert_inputs")
+"""Arguments in which inputs are called by their names: of coefficients, and of what is read."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +200,12 @@ def read_data(
     if by_name:
         options = {"gate": "softmax", **options}
         options |= {n: named(options[n], inputs.features) for n in _NAMED if n in options}
+        for name in _READ:
+            own_inputs = options.get(name)
+            own_inputs = [own_inputs] if isinstance(own_inputs, str) else own_inputs
+            if is_sequence(own_inputs):
+                places = [place_of(f, inputs.features, name) for f in own_inputs]
+                options = {**options, name: places}
         options |= {"n_features": len(design), **sizes}
         own = family(own, **options)
     weight = as_weights(

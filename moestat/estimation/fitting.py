@@ -242,8 +242,8 @@ def fit(
         Whether to say on standard error what the fit does.  The log is ``logging``'s "moestat".
     **model
         ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
-        ``offset`` and ``equal`` as in `moestat.family`, for a model by name; its gate is
-        "softmax" unless another is given.
+        ``offset`` and ``equal`` as in `moestat.family`, for a model by name, with names of inputs
+        in place of positions where X has them; its gate is "softmax" unless another is given.
 
     Returns
     -------

@@ -188,18 +188,23 @@ def along(matrix: FloatArray, ties: Iterable[IntArray], across: float = 0.0) -> 
     return own
 
 
+def place_of(name: Any, features: Any, argument: str) -> Any:
+    """The position of an input by its name; what is no name as it is."""
+    if not isinstance(name, str):
+        return name
+    if features is None or name not in features:
+        known = ", ".join(features) if features is not None else "none by name"
+        raise ValueError(f"{argument}: unknown input {short(name)}; the inputs are {known}")
+    return list(features).index(name)
+
+
 def named(given: Any, features: Any) -> Any:
     """What ``equal=`` or ``fixed=`` says, with positions in place of names of inputs."""
     if not is_mapping(given):
         return given
 
     def place(name: Any) -> Any:
-        if not isinstance(name, str):
-            return name
-        if features is None or name not in features:
-            known = ", ".join(features) if features is not None else "none by name"
-            raise ValueError(f"equal, fixed: unknown input {short(name)}; the inputs are {known}")
-        return list(features).index(name)
+        return place_of(name, features, "equal, fixed")
 
     def of_set(own: Any) -> Any:
         if is_mapping(own):

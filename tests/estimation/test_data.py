@@ -302,3 +302,21 @@ def test_held_inputs_of_quadratic_scores():
     assert {name for name in free if name.startswith("A[0")} == {"A[0,0]", "A[0,2]", "A[0,5]"}
     with pytest.raises(ValueError, match=r"inputs are 0\.\.2, got \(3,\)"):
         family.holding([3])
+
+
+def test_inputs_of_gate_and_experts_are_called_by_their_names():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(120, 3)), columns=["z", "x b", "w"])
+    y = np.where(table["x b"] + rng.normal(size=120) > 0, 2 + table["z"], -2 - table["z"])
+    y = y + 0.3 * rng.normal(size=120)
+
+    def llf(X, **read):
+        return moestat.fit("gaussian", X, y, n_experts=2, rng=0, **read).log_likelihood
+
+    known = llf(table.to_numpy(), gate_inputs=[1], expert_inputs=[0])
+    turned = table[["w", "x b", "z"]]
+    assert llf(turned, gate_inputs=["x b"], expert_inputs="z") == pytest.approx(known, abs=1e-6)
+    with pytest.raises(ValueError, match="gate_inputs: unknown input 'q'; the inputs are z, x b"):
+        llf(table, gate_inputs=["q"])
+    with pytest.raises(ValueError, match="expert_inputs: unknown input 'z'; .* none by name"):
+        llf(table.to_numpy(), expert_inputs=["z"])
