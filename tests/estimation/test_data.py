@@ -318,5 +318,5 @@ def test_inputs_of_gate_and_experts_are_called_by_their_names():
     assert llf(turned, gate_inputs=["x b"], expert_inputs="z") == pytest.approx(known, abs=1e-6)
     with pytest.raises(ValueError, match="gate_inputs: unknown input 'q'; the inputs are z, x b"):
         llf(table, gate_inputs=["q"])
-    with pytest.raises(ValueError, match="expert_inputs: unknown input 'z'; .* none by name"):
+    with pytest.raises(ValueError, match=r"expert_inputs: unknown input 'z'; .* none by name"):
         llf(table.to_numpy(), expert_inputs=["z"])
