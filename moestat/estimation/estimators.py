@@ -250,7 +250,8 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         """Fit by maximum likelihood; X (n, d), y (n,) real, or (n, m) of m responses."""
         if hasattr(X, "columns"):
             read_inputs(X)
-        m = np.shape(y)[1] if np.ndim(y) == 2 else 1
+        shape = np.asarray(y).shape
+        m = shape[1] if len(shape) == 2 else 1
         known = {"ensure_min_samples": 2, "y_numeric": True, "multi_output": m > 1}
         design, response = _validated(self, X, y, **known)
         given = X if hasattr(X, "columns") else design
