@@ -161,7 +161,12 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
     level = real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0
     head = ("", "", "coef", "std err", "z", "P>|z|", f"[{level:.4g}", f"{1.0 - level:.4g}]")
     found, weights, rows = estimates(result, alpha), _mean_weights(result), []
-    places = sections(found)
+    nodes = _nodes(family, found)
+    for heading, members in nodes.items():
+        rows += [Row((f"Gate: {heading}",), heading=True), *map(Row, map(_cells, members))]
+    places = {
+        place: own for place, own in sections(found).items() if not (nodes and place[0] == "gate")
+    }
     pinned = {place for place, members in places.items() if _are_reference(members)}
     for place, members in places.items():
         if place in pinned:
@@ -172,6 +177,17 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
             )
             rows += [Row(_cells(each)) for each in members if each.status != _ZERO]
     return Summary(title, _facts(result), head, tuple(rows), _notes(result), tuple(found))
+
+
+def _nodes(family: Any, found: Sequence[Estimate]) -> dict[str, list[Estimate]]:
+    """Parameters of a gate that declares which are equal, once each, by what they are of."""
+    nodes: dict[str, list[Estimate]] = {}
+    for one in family.gate.constraints(family.n_experts) if family.n_experts > 1 else ():
+        if one.value is None:
+            of = one.block, one.experts[0] + 1
+            own = [each for each in found if (each.term.symbol, each.term.expert) == of]
+            nodes.setdefault(one.heading, []).extend(own)
+    return nodes
 
 
 def sections(found: Sequence[Estimate]) -> dict[Place, list[Estimate]]:

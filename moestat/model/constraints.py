@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
@@ -39,12 +39,15 @@ class Constraint:
         Experts that are meant, from 0; None for all.
     value : float or None
         The value that the coefficients have; None where those of one input are equal.
+    heading : str
+        What a summary calls them, for a gate that declares them.
     """
 
     block: str
     inputs: tuple[int, ...] | None = None
     experts: tuple[int, ...] | None = None
     value: float | None = None
+    heading: str = field(default="", compare=False)
 
     @property
     def table(self) -> list[Any]:

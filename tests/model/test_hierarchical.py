@@ -95,7 +95,12 @@ def test_fits_keep_the_tree_and_find_the_halves(data, tmp_path):
     other = moestat.fit(family, 1e4 + 50 * x, 7 * y, rng=0)
     assert other.llf + 600 * np.log(7) == pytest.approx(result.llf, abs=1e-6)
     result.save(tmp_path / "fit.npz")
-    assert moestat.load(tmp_path / "fit.npz").llf == result.llf
+    loaded = moestat.load(tmp_path / "fit.npz")
+    assert loaded.llf == result.llf
+    rows = [row.cells[:2] for row in loaded.summary().rows][:6]
+    nodes = ["Gate: expert 1 against experts 2, 3", "Gate: expert 2 against expert 3"]
+    assert [row[0] for row in rows if len(row) == 1] == nodes  # and each coefficient once
+    assert [row[1] for row in rows if len(row) == 2] == ["c1", "v1", "c2", "v2"]
     assert np.all(np.isfinite(result.get_prediction([0.0]).conf_int()))
 
 

@@ -111,6 +111,10 @@ def _cut(tree: Any, k: int) -> Any:
     return (parts[0] if len(parts) == 1 else tuple(parts)) if parts else None
 
 
+def _experts(leaves: list[int]) -> str:
+    return "expert" + "s" * (len(leaves) > 1) + " " + ", ".join(str(i + 1) for i in leaves)
+
+
 def _tupled(tree: Any) -> Any:
     if not is_sequence(tree):
         return tree
@@ -142,10 +146,13 @@ def _made(tree: Any) -> Gate:
                 code = j if j < len(children) - 1 else len(scores)
                 found += [Constraint(side, experts=(i,), value=float(code)) for i in own]
             for j, (intercept, slope) in enumerate(scores):
-                known = (None, None) if j < len(children) - 1 else (_NEVER, 0.0)
+                known, heading = (_NEVER, 0.0), ""
+                if j < len(children) - 1:
+                    known = None, None
+                    heading = f"{_experts(children[j])} against {_experts(children[-1])}"
                 found += [
-                    Constraint(intercept, experts=below, value=known[0]),
-                    Constraint(slope, experts=below, value=known[1]),
+                    Constraint(intercept, experts=below, value=known[0], heading=heading),
+                    Constraint(slope, experts=below, value=known[1], heading=heading),
                 ]
         for level, i in sorted(ended):
             side, scores = names[level]
