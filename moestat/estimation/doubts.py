@@ -156,8 +156,12 @@ def _separation(
     if likelihood.support is not None:
         last = "others" if data is None or data.classes is None else data.classes[-1]
         what = f"classes ({_some(classes)} against {last})" if classes else "classes"
-    apart = ["regions of the gate"] * ("gate" in parts) + [what] * ("expert" in parts)
     by = f" by column{'s' * (len(slopes) > 1)} {_some(slopes)}" if slopes else ""
+    # A gate by distance that is too flat, whatever its places, puts them ever farther away, too.
+    far = "gate" in parts and any(channel.axis is not None for channel in family.channels)
+    apart = ["regions of the gate"] * ("gate" in parts and not far) + [what] * ("expert" in parts)
+    causes = ["places of the gate run away from the data"] * far
+    causes += [f"{' and '.join(apart)} are separated{by}"] * bool(apart)
     others = "fewer experts or " * (family.n_experts > 1) + "bounds= of your own"
     cure = f"prior=moestat.Prior() makes the maximum finite, as do {others}"
     if any(c.axis is not None or c.products is not None for c in family.channels):
@@ -168,7 +172,7 @@ def _separation(
     these = "these parameters have" if at.size > 1 else "this parameter has"
     return (
         SeparationWarning,
-        f"the likelihood has no finite maximum: {' and '.join(apart)} are separated{by}, and"
+        f"the likelihood has no finite maximum: {', '.join(causes)}, and"
         f" {_some([terms[j].name for j in at])} {grow} without end; {these} no error."
         " Predictions have errors of their own, large where the parts meet."
         f" {cure}",
