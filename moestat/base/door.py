@@ -82,7 +82,7 @@ def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         known = {**inspect.get_annotations(function), **kinds}
         flags = {
-            name: (at, str(known[name]))
+            name: (at, known[name])
             for at, name in enumerate(inspect.signature(function).parameters)
             if known.get(name) in _FLAGS
         }

@@ -52,7 +52,7 @@ def _reweighted_means(points, power, weight, ends, lengths, centres):
     logs, moves = np.empty(k), np.empty(q)
     for s in range(count):
         for sweep in range(-1, _SWEEPS):
-            # From a smoothing that nothing is far from: the weighted mean.
+            # At first there is no centre to be far from: the weighted mean.
             width = scale * max(10.0 ** (-2.0 - sweep / 6.0), 1e-14)
             first, total, curved, farthest = 0, 0.0, 0.0, 0.0
             for block in range(ends.size):

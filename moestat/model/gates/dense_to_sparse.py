@@ -3,9 +3,8 @@
 The dense-to-sparse gate has f(s) = s, and one tau > 0 for all atoms: with tau to 0 only one atom
 takes part at each x.  Its density depends on alpha / tau only: it is the softmax gate with one
 parameter more, which is 1 unless ``bounds={"tau": (0.1, 10)}`` frees it, and a common factor of
-alpha and tau changes nothing.  The activation
-dense-to-sparse gate, ``{"name": "dense-to-sparse", "activation": "sigmoid"}``, has an activation
-function f, with which tau is identified.
+alpha and tau changes nothing.  The activation dense-to-sparse gate, ``{"name": "dense-to-sparse",
+"activation": "sigmoid"}``, has an activation function f, with which tau is identified.
 
 As the papers have them beta is 0; ``bounds={"beta": (-30, 30)}`` frees it, for an activation.
 gamma_i is the paper's ``beta0_i / tau``, so that ``exp(gamma_i)`` is the mass of an atom.
@@ -61,6 +60,7 @@ def _block(activation: str | None) -> Callable[..., None]:
 @cache
 def _made(activation: str | None) -> Gate:
     block = _block(activation)  # refuses unknown names
+    plain = activation is None
     f: Callable[[Any], Any] = (lambda s: s) if activation is None else REFERENCES[activation]
 
     def reference(blocks, X, means):
@@ -77,7 +77,6 @@ def _made(activation: str | None) -> Gate:
             "tau": 1.0 if plain else rng.uniform(0.7, 1.3),
         }
 
-    plain = activation is None
     return Gate(
         name="dense-to-sparse",
         channels=lambda n_features: (
