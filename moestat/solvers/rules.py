@@ -35,10 +35,6 @@ class TrustRegionRules(NamedTuple):
         threads share a pass, which is dear.
     preview : float
         A part of the data says no more about the optimum than this gain.
-    sweeps : int
-        Implicit QL steps for one eigenvalue at most; only NaN was seen to take more than 30.
-    rotations : int
-        Room for rotations in units of n^2: implicit QL took at most 1.6 n^2.
     scans : int
         Scans of the locations of all atoms for their best cells between kinks at most.
     reach : float
@@ -52,8 +48,6 @@ class TrustRegionRules(NamedTuple):
     patience: int = 40
     look: int = 10
     preview: float = 1e-2
-    sweeps: int = 60
-    rotations: int = 2
     scans: int = 20
     reach: float = 1.0
 

@@ -30,10 +30,9 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compile_loop, device
-from moestat.kernels.views import empty_like, empty_rows, keep, part, row
+from moestat.kernels.views import empty_rows, keep, row
 from moestat.solvers.merging_atoms.rules import RULES
 from moestat.solvers.problem import Evaluation, InformedEvaluation
-from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.eigen import into_eigenbasis, out_of_eigenbasis
 from moestat.solvers.trust_region.region import Region
 
@@ -84,15 +83,10 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
     step, slope = out
     n, n_params = at.size, theta.size
     matrix = empty_rows(n, n)
-    work = empty_rows(5, n)
+    work = empty_rows(3, n)
     curvature = empty_rows(n_params, n_params)
     level = _choose_curvature(at, model, factor, noise, row(work, 0), curvature)
-    integers = empty_like(at, TRUST.rotations * n * n)
-    turns = empty_rows(2, integers.size)
-    values = row(work, 2)
-    size = row(work, 3)
-    modal = row(work, 4)
-    rotations = integers, row(turns, 0), row(turns, 1)
+    values, modal = row(work, 1), row(work, 2)
     for i in range(n):
         modal[i] = gradient[at[i]]
         for j in range(n):
@@ -101,8 +95,7 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
     cheap = predicted / (0.5 * (RULES.small * share * length) ** 2)
     dear = predicted / (0.5 * (RULES.smaller * share * length) ** 2)
     soft = max(cheap, min(dear, level))
-    local, negligible = (matrix, modal, values, size), RULES.negligible * soft
-    used = into_eigenbasis(n, factor, local, part(work, 0, 2), negligible, rotations)
+    into_eigenbasis(n, factor, (matrix, modal, values), row(work, 0))
     decrease, square = 0.0, 0.0
     for i in range(n):
         slope_here = modal[i]
@@ -111,7 +104,7 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
         square += modal[i] ** 2
     moved = math.sqrt(square)
     shrink = length / moved if moved > length else 1.0
-    out_of_eigenbasis(n, used, factor, (matrix, size), rotations, modal)
+    out_of_eigenbasis(n, factor, matrix, row(work, 0), modal)
     for j in range(n_params):
         step[j] = 0.0
     for i in range(n):
@@ -124,7 +117,6 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
         for j in range(n_params):
             slope[i] += curvature[i, j] * step[j]
     keep(work)
-    keep(turns)
     return (2.0 - shrink) * shrink * decrease, shrink * moved
 
 

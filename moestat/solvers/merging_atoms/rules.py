@@ -46,8 +46,6 @@ class RidgeRules(NamedTuple):
     small, smaller : float
         Parts of a step's length that cost its predicted decrease in stiff directions, and in those
         that may be softer than the noise; in (0, 1), the second below the first.
-    negligible : float
-        Couplings of directions that count as none, as a part of the least stiff curvature.
     finer, finest : float
         Parts of the directions that corrections take: from turn to turn, and at last; in (0, 1).
     """
@@ -71,7 +69,6 @@ class RidgeRules(NamedTuple):
     close: float = 1.0
     small: float = 0.32
     smaller: float = 0.12
-    negligible: float = 1e-4
     finer: float = 1.0 / 3.0
     finest: float = 1.0 / 40.0
 

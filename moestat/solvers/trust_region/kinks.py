@@ -49,10 +49,10 @@ from moestat.solvers.trust_region.newton_loop import newton_steps
 from moestat.solvers.trust_region.region import (
     box_step,
     call_find_step,
-    call_take_apart,
+    forget,
     free_coordinates,
-    region_addresses,
     region_arrays,
+    step_address,
 )
 
 _LEAST_GAP = 1e-150
@@ -72,12 +72,11 @@ def kink_locations(family: Family) -> IntArray:
 
 @compile_loop
 @compact
-def _minimum_loop(addresses, model, kinks, radius, reach, places, arrays):
+def _minimum_loop(at_step, model, kinks, radius, reach, places, arrays):
     """Move `point` (P,) to the minimum of the model in the cells around it.
 
     Returns the decrease that the model predicts from theta on, which is nan if it has no minimum.
     """
-    at_region, at_step = addresses
     theta, gradient, hessian, metric, lower, upper = model
     point, chosen = places
     at, cells, edge, kink_slope, offset = kinks
@@ -113,11 +112,8 @@ def _minimum_loop(addresses, model, kinks, radius, reach, places, arrays):
         decrease += offset[q]
         first += cells[i]
     region = point, slope, hessian, metric, low, high
-    n_free, used = call_take_apart(at_region, (region, arrays, step))
-    if used < 0:
-        return math.nan
-    found = radius, TRUST.rounding, (n_free, used), arrays, step
-    predicted, _ = call_find_step(at_step, (region, *found))
+    forget(arrays)
+    predicted, _ = call_find_step(at_step, (region, radius, TRUST.rounding, arrays, step))
     if not math.isfinite(predicted):
         return math.nan
     for j in range(n):
@@ -279,9 +275,7 @@ class KinkModel:
         """
         point = start.copy()
         places, model = (point, self._chosen), (self._model, self._kinks)
-        decrease = _minimum_loop(
-            region_addresses(), *model, float(radius), reach, places, self._arrays
-        )
+        decrease = _minimum_loop(step_address(), *model, float(radius), reach, places, self._arrays)
         if not math.isfinite(decrease):
             raise RangeError
         return point, decrease

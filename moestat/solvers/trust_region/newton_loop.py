@@ -26,17 +26,20 @@ from moestat.solvers.rules import GAIN_LIMIT, TRUST
 from moestat.solvers.spring import pull
 from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, next_radius
 from moestat.solvers.trust_region.region import (
+    INDEFINITE,
+    bends_down,
     call_find_step,
-    call_take_apart,
-    region_addresses,
+    forget,
+    is_indefinite,
     region_arrays,
+    step_address,
 )
 
 _STATUS = "converged", "stalled", "iteration limit"
 _CONVERGED, _STALLED, _LIMIT, _INDEFINITE, _NOT_FINITE, _GOES_ON = range(6)
 # Places in the arrays of a walk.
 _VALUE, _RADIUS, _PROGRESS, _PREDICTED, _LENGTH = range(5)
-_ITERATION, _IDLE, _FREE, _USED = range(4)
+_ITERATION, _IDLE = range(2)
 
 
 @device(forceinline=False)
@@ -79,7 +82,7 @@ def _advance(new, bounds, limits, ends, points, state, region):
     Returns a status.
     """
     metric, lower, upper = bounds
-    at_region, at_step, max_iterations, look, tolerance = limits
+    at_step, max_iterations, look, tolerance = limits
     theta, trial, step = points
     numbers, counts = state
     model = theta, ends[0].score, ends[0].hessian, metric, lower, upper
@@ -98,12 +101,9 @@ def _advance(new, bounds, limits, ends, points, state, region):
             return _STALLED
     if makes:
         numbers[_VALUE] = _take(new, ends, theta, trial)
-        counts[_FREE], counts[_USED] = call_take_apart(at_region, (model, region, step))
+        forget(region)
     if iteration >= max_iterations:
         return _LIMIT
-    if counts[_USED] < 0:
-        return _INDEFINITE
-    taken_apart = TRUST.rounding, (counts[_FREE], counts[_USED]), region, step
     if iteration % look == look - 1:
         is_idle = numbers[_PROGRESS] < GAIN_LIMIT * look / TRUST.patience
         counts[_IDLE] = counts[_IDLE] + look if is_idle else 0
@@ -112,15 +112,14 @@ def _advance(new, bounds, limits, ends, points, state, region):
             return _STALLED
         if is_idle:
             # Where a certificate would find a maximum nothing is left.
-            bent_down = False
-            for i in range(counts[_FREE]):
-                bent_down = bent_down or region[1][2 * theta.size, i] < 0.0
-            left, _ = call_find_step(at_step, (model, 1.0, *taken_apart))
-            if not bent_down and left <= GAIN_LIMIT:
+            left, _ = call_find_step(at_step, (model, 1.0, TRUST.rounding, region, step))
+            if left <= GAIN_LIMIT and not bends_down(region):
                 return _STALLED
-    predicted, length = call_find_step(at_step, (model, numbers[_RADIUS], *taken_apart))
+    predicted, length = call_find_step(
+        at_step, (model, numbers[_RADIUS], TRUST.rounding, region, step)
+    )
     if not math.isfinite(predicted):
-        return _NOT_FINITE
+        return _INDEFINITE if is_indefinite(region) else _NOT_FINITE
     if is_converged(predicted, length, numbers[_RADIUS], numbers[_VALUE], tolerance):
         return _CONVERGED
     numbers[_PREDICTED], numbers[_LENGTH] = predicted, length
@@ -184,9 +183,9 @@ class _Walk:
         metric, lower, upper = map(np.ascontiguousarray, bounds)
         ends = tuple(Sums(np.empty(P), np.empty((P, P)), NO_SUMS.information) for _ in range(2))
         self.trial = theta.copy()
-        self.numbers, self.counts = np.zeros(5), np.zeros(4, np.int64)
+        self.numbers, self.counts = np.zeros(5), np.zeros(2, np.int64)
         self.numbers[_RADIUS], self.counts[_ITERATION] = 1.0, -1
-        limits = *region_addresses(), max_iterations, look, float(tolerance)
+        limits = step_address(), max_iterations, look, float(tolerance)
         points = theta.copy(), self.trial, np.empty(P)
         state = self.numbers, self.counts
         self.arrays = (metric, lower, upper), limits, ends, points, state, region_arrays(P)
@@ -206,7 +205,7 @@ class _Walk:
             If the metric is not positive definite, or the quadratic model is not finite.
         """
         if code == _INDEFINITE:
-            raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
+            raise np.linalg.LinAlgError(INDEFINITE)
         if code == _NOT_FINITE:
             raise RangeError
         here, theta = self.arrays[2][0], self.arrays[3][0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -20,7 +20,18 @@ from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.views import empty_like, empty_rows, keep, part, row
 from moestat.solvers.rules import TRUST
-from moestat.solvers.trust_region.eigen import cholesky, into_eigenbasis, out_of_eigenbasis
+from moestat.solvers.trust_region.eigen import (
+    back_substitute,
+    cholesky,
+    forward_substitute,
+    into_eigenbasis,
+    out_of_eigenbasis,
+)
+
+INDEFINITE = "the metric of the quadratic model is not definite"
+
+# What is known of a model: nothing, its free coordinates, its eigenvectors, or that it has none.
+_NEW, _WHOLE, _APART, _INDEFINITE = range(4)
 
 
 @device(forceinline=False)
@@ -191,88 +202,149 @@ def _follow(n, at, segment, theta, lower, upper, step):
 
 @device(forceinline=False)
 @compact
-def _leg(n, used, decomposed, rotations, lengths, work):
-    """The best step over the free coordinates, in the last row of `work` (4, P)."""
-    matrix, factor, values, slope, size = decomposed
-    radius, null = lengths
-    segment = row(work, 3)
-    _eigenbasis_step(n, values, slope, radius, null, row(work, 2), segment)
-    out_of_eigenbasis(n, used, factor, (matrix, size), rotations, segment)
+def _newton_leg(n, at, model, lengths, newton, segment):
+    """Make the segment to the model's minimum; False unless that is sure and near enough.
 
-
-@compile_loop
-@compact
-def take_apart(model, region, step):
-    """Fill the arrays of a `Region`; returns the numbers of free coordinates and of rotations.
-
-    The latter is -1 if the metric is not definite.  `step` is scratch.
+    It is sure where half of the digits of every curvature are.  `newton` are the slope (P,) and the
+    curvature (P, P) of the n free coordinates.
     """
-    theta, gradient, _, _, lower, upper = model
-    integers, basis, turns = region
-    n_params = theta.size
-    at, plane = part(integers, 0, n_params), part(integers, n_params, integers.size)
+    _, _, hessian, metric, _, _ = model
+    radius, null = lengths
+    slope, matrix = newton
+    if not cholesky(n, matrix):
+        return False
+    largest, least = 0.0, math.inf
+    for i in range(n):
+        unit = metric[at[i], at[i]]
+        curvature, pivot = hessian[at[i], at[i]] / unit, matrix[i, i] * matrix[i, i] / unit
+        largest = curvature if curvature > largest else largest
+        least = pivot if pivot < least else least
+        segment[i] = -slope[i]
+    if not least > math.sqrt(null) * largest:
+        return False
+    forward_substitute(n, matrix, segment)
+    back_substitute(n, matrix, segment)
+    square = 0.0
+    for i in range(n):
+        for j in range(n):
+            square += segment[i] * metric[at[i], at[j]] * segment[j]
+    return square <= radius * radius
+
+
+@device(forceinline=False)
+@compact
+def _decompose(n, model, region, step):
+    """Take the model at theta + step apart; False if the metric is not definite."""
+    integers, basis = region
+    n_params = step.size
     matrix, factor = part(basis, 0, n_params), part(basis, n_params, 2 * n_params)
     values, slope = row(basis, 2 * n_params), row(basis, 2 * n_params + 1)
-    size, work = row(basis, 2 * n_params + 2), empty_rows(2, n_params)
-    n = 0
-    for j in range(n_params):
-        step[j] = 0.0
-        if can_descend(theta[j], gradient[j], lower[j], upper[j]):
-            at[n] = j
-            n += 1
-    _select_free(n, at, step, model, (slope, matrix, factor))
+    _select_free(n, integers, step, model, (slope, matrix, factor))
     if not cholesky(n, factor):
-        return n, -1
-    rotations = plane, row(turns, 0), row(turns, 1)
-    return n, into_eigenbasis(n, factor, (matrix, slope, values, size), work, 0.0, rotations)
+        return False
+    into_eigenbasis(n, factor, (matrix, slope, values), row(basis, 2 * n_params + 2))
+    integers[n_params + 1] = _APART
+    return True
+
+
+@device(forceinline=False)
+@compact
+def _leg(model, lengths, region, step, segment):
+    """Make the best segment from theta + step on; False if the metric is not definite."""
+    integers, basis = region
+    n_params = step.size
+    n = integers[n_params]
+    matrix, factor = part(basis, 0, n_params), part(basis, n_params, 2 * n_params)
+    values, slope = row(basis, 2 * n_params), row(basis, 2 * n_params + 1)
+    scratch = row(basis, 2 * n_params + 2)
+    if integers[n_params + 1] != _APART:
+        _select_free(n, integers, step, model, (slope, matrix, factor))
+        if _newton_leg(n, integers, model, lengths, (slope, matrix), segment):
+            return True
+        if not _decompose(n, model, region, step):
+            return False
+    radius, null = lengths
+    _eigenbasis_step(n, values, slope, radius, null, scratch, segment)
+    out_of_eigenbasis(n, factor, matrix, scratch, segment)
+    return True
+
+
+@device(forceinline=False)
+@compact
+def _free(model, integers):
+    """Write the free coordinates and their number."""
+    theta, gradient, _, _, lower, upper = model
+    n = 0
+    for j in range(theta.size):
+        if can_descend(theta[j], gradient[j], lower[j], upper[j]):
+            integers[n] = j
+            n += 1
+    integers[theta.size], integers[theta.size + 1] = n, _WHOLE
+
+
+@device
+def forget(region):
+    """The model is another one from now on."""
+    region[0][region[0].size - 1] = _NEW
+
+
+@device
+def is_indefinite(region):
+    """Whether the metric was found not to be definite."""
+    return region[0][region[0].size - 1] == _INDEFINITE
+
+
+@device
+def bends_down(region):
+    """Whether a curvature of a model that a step was found for is negative, among free ones."""
+    integers, basis = region
+    n_params = integers.size - 2
+    below = False
+    if integers[n_params + 1] == _APART:
+        for i in range(integers[n_params]):
+            below = below or basis[2 * n_params, i] < 0.0
+    return below
 
 
 @compile_loop
 @compact
-def find_step(model, radius, null, found, region, step):
+def find_step(model, radius, null, region, step):
     """Fill `step`; returns the decrease of the model and the length in the metric.
 
-    `found` are the numbers that `take_apart` returned.
+    They are NaN where the metric is not definite, which the arrays of the region say, or the model
+    is not finite.
     """
     theta, gradient, hessian, metric, lower, upper = model
-    integers, basis, turns = region
-    n, used = found
+    integers, _ = region
     n_params = theta.size
-    plane = part(integers, n_params, integers.size)
-    matrix, factor = part(basis, 0, n_params), part(basis, n_params, 2 * n_params)
-    values, slope = row(basis, 2 * n_params), row(basis, 2 * n_params + 1)
-    size, work = row(basis, 2 * n_params + 2), empty_rows(4, n_params)
-    segment, at = row(work, 3), empty_like(integers, n_params)
+    if integers[n_params + 1] == _NEW:
+        _free(model, integers)
     for j in range(n_params):
         step[j] = 0.0
-        at[j] = integers[j]
-    if n == 0:
+    left = integers[n_params]
+    if left == 0:
         return 0.0, 0.0
-    rotations = plane, row(turns, 0), row(turns, 1)
-    _leg(n, used, (matrix, factor, values, slope, size), rotations, (radius, null), work)
-    left, fraction = _follow(n, at, segment, theta, lower, upper, step)
+    row_of_step = empty_rows(1, n_params)
+    segment = row(row_of_step, 0)
+    if not _leg(model, (radius, null), region, step, segment):
+        integers[n_params + 1] = _INDEFINITE
+        return np.nan, np.nan
+    at = empty_like(integers, integers.size)
+    for j in range(left):
+        at[j] = integers[j]
+    left, fraction = _follow(left, at, segment, theta, lower, upper, step)
     length = math.sqrt(_quadratic(metric, step))
     if fraction < 1.0:
         # The region's own arrays stay as they are.
-        others, own = empty_rows(2 * n_params + 3, n_params), empty_rows(2, plane.size)
-        planes = empty_like(integers, plane.size)
-        matrix, factor = part(others, 0, n_params), part(others, n_params, 2 * n_params)
-        values, slope = row(others, 2 * n_params), row(others, 2 * n_params + 1)
-        size, rotations = row(others, 2 * n_params + 2), (planes, row(own, 0), row(own, 1))
+        others = empty_rows(2 * n_params + 3, n_params)
         while fraction < 1.0 and left > 0 and length < 0.99 * radius:
-            _select_free(left, at, step, model, (slope, matrix, factor))
-            if not cholesky(left, factor):
+            at[n_params], at[n_params + 1] = left, _WHOLE
+            if not _leg(model, (radius - length, null), (at, others), step, segment):
                 return np.nan, np.nan
-            whole = matrix, slope, values, size
-            used = into_eigenbasis(left, factor, whole, work, 0.0, rotations)
-            decomposed = matrix, factor, values, slope, size
-            _leg(left, used, decomposed, rotations, (radius - length, null), work)
             left, fraction = _follow(left, at, segment, theta, lower, upper, step)
             length = math.sqrt(_quadratic(metric, step))
         keep(others)
-        keep(own)
-        keep(planes)
-    keep(work)
+    keep(row_of_step)
     keep(at)
     decrease = -0.5 * _quadratic(hessian, step)
     for j in range(n_params):
@@ -280,27 +352,34 @@ def find_step(model, radius, null, found, region, step):
     return decrease, length
 
 
-call_take_apart = call_by_address(types.UniTuple(types.int64, 2))
+@compile_loop
+@compact
+def _decompose_loop(model, region, step):
+    _free(model, region[0])
+    return region[0][step.size] == 0 or _decompose(region[0][step.size], model, region, step)
+
+
 call_find_step = call_by_address(types.UniTuple(types.float64, 2))
 
 
 @cache
-def region_addresses() -> tuple[int, int]:
-    """Where `take_apart` and `find_step` are, for compiled loops that call them."""
+def step_address() -> int:
+    """Where `find_step` is, for compiled loops that call it."""
     vector, matrix = np.empty(0), np.empty((0, 0))
     model = vector, vector, matrix, matrix, vector, vector
-    state = region_arrays(0), vector
-    return (
-        address_of(take_apart, model, *state),
-        address_of(find_step, model, 1.0, TRUST.rounding, (0, 0), *state),
-    )
+    return address_of(find_step, model, 1.0, TRUST.rounding, region_arrays(0), vector)
 
 
-def region_arrays(n_params: int) -> tuple[IntArray, FloatArray, FloatArray]:
-    """What `take_apart` fills: integers, basis and rotations of P parameters."""
-    most = TRUST.rotations * n_params * n_params
-    integers = np.empty(n_params + most, np.int64)
-    return integers, np.empty((2 * n_params + 3, n_params)), np.empty((2, most))
+def region_arrays(n_params: int) -> tuple[IntArray, FloatArray]:
+    """What `find_step` keeps of a model of P parameters, for steps of other lengths.
+
+    Integers: the free coordinates, in a vector of P + 2 that ends with their number and what is
+    known.  Numbers, in rows of P: the eigenvectors, the factor of the metric, the curvatures, the
+    slope, and room.
+    """
+    integers = np.empty(n_params + 2, np.int64)
+    integers[-1] = _NEW
+    return integers, np.empty((2 * n_params + 3, n_params))
 
 
 class BoxStep(NamedTuple):
@@ -309,6 +388,16 @@ class BoxStep(NamedTuple):
     step: FloatArray
     decrease: float
     length: float
+
+
+def _step(model: Any, radius: float, null: float, arrays: Any) -> BoxStep:
+    step = np.empty(model[0].size)
+    decrease, length = find_step(model, float(radius), null, arrays, step)
+    if arrays[0][-1] == _INDEFINITE:
+        raise np.linalg.LinAlgError(INDEFINITE)
+    if not math.isfinite(decrease):
+        raise RangeError
+    return BoxStep(step, decrease, length)
 
 
 class Region:
@@ -332,7 +421,7 @@ class Region:
     factor : ndarray of shape (P, P)
         Cholesky factor of their metric, in the leading rows and columns.
     curvatures : ndarray of shape (n_free,)
-        Eigenvalues of the curvature in the metric, in no order.
+        Eigenvalues of the curvature in the metric, in ascending order.
 
     Raises
     ------
@@ -353,15 +442,14 @@ class Region:
         self.lower = lower
         self.upper = upper
         n_params = theta.size
-        model = theta, gradient, hessian, metric, lower, upper
-        arrays = region_arrays(n_params)
-        self.n_free, used = take_apart(model, arrays, np.empty(n_params))
-        if used < 0:
-            raise np.linalg.LinAlgError("the metric of the quadratic model is not definite")
-        self.at = arrays[0][: self.n_free]
-        self.factor = arrays[1][n_params : 2 * n_params]
-        self.curvatures = arrays[1][2 * n_params, : self.n_free]
-        self._model, self._state = model, ((self.n_free, used), arrays)
+        self._model = theta, gradient, hessian, metric, lower, upper
+        self._arrays = integers, basis = region_arrays(n_params)
+        if not _decompose_loop(self._model, self._arrays, np.zeros(n_params)):
+            raise np.linalg.LinAlgError(INDEFINITE)
+        self.n_free = int(integers[n_params])
+        self.at = integers[: self.n_free]
+        self.factor = basis[n_params : 2 * n_params]
+        self.curvatures = basis[2 * n_params, : self.n_free]
 
     def step(self, radius: float, null: float = TRUST.rounding) -> BoxStep:
         """A step that decreases the model inside the box and the region.
@@ -376,11 +464,7 @@ class Region:
         moestat.base.validate.RangeError
             If the model is not finite.
         """
-        step = np.empty(self.theta.size)
-        decrease, length = find_step(self._model, float(radius), null, *self._state, step)
-        if not math.isfinite(decrease):
-            raise RangeError
-        return BoxStep(step, decrease, length)
+        return _step(self._model, radius, null, self._arrays)
 
 
 def box_step(
@@ -393,4 +477,5 @@ def box_step(
     radius: float,
 ) -> BoxStep:
     """The step of a `Region` that is asked only once."""
-    return Region(theta, gradient, hessian, metric, lower, upper).step(radius)
+    model = theta, gradient, hessian, metric, lower, upper
+    return _step(model, radius, TRUST.rounding, region_arrays(theta.size))
