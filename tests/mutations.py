@@ -42,8 +42,7 @@ FOLDERS = ("solvers", "kernels", "estimation")
 COMPILED = {
     "rules": {
         *("TRUST.rounding", "TRUST.accept", "TRUST.smallest", "TRUST.largest", "TRUST.patience"),
-        *("TRUST.sweeps", "TRUST.rotations", "BFGS.flatter", "BFGS.trials"),
-        *("RULES.close", "RULES.small", "RULES.smaller", "RULES.negligible"),
+        *("BFGS.flatter", "BFGS.trials", "RULES.close", "RULES.small", "RULES.smaller"),
     },
     "rows": {"_NEGLIGIBLE"},
     "cpu": {"SAMPLES"},

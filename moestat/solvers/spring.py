@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.compiler.jit import compile_loop
+from moestat.compiler.jit import compact, device
 
 Spring = tuple[FloatArray, FloatArray]
 """Centre c (P,) and stiffness Q (P, P) of the penalty ``(theta - c)' Q (theta - c) / 2``."""
@@ -14,7 +14,8 @@ FREE: Spring = np.zeros(0), np.zeros((0, 0))
 """No spring."""
 
 
-@compile_loop
+@device(forceinline=False)
+@compact
 def pull(spring, theta, gradient, hessian):
     """The penalty at theta (P,); adds its gradient (P,) and, unless it is empty, its Hessian."""
     centre, stiffness = spring
