@@ -19,9 +19,9 @@ import sys
 import numpy as np
 
 import moestat
+from experiments.attention.approximation import best_approximations
 from experiments.folders import EXPERIMENTS
 from moestat.base.symmetric import pack_symmetric
-from moestat.estimation.approximation import best_approximations
 from moestat.solvers import GaussNewtonBFGS
 from moestat.sweep import load_spec
 

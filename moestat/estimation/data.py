@@ -53,48 +53,26 @@ _NAMED, _READ = ("equal", "fixed"), ("gate_inputs", "expert_inputs")
 
 @dataclass(frozen=True)
 class Data:
-    """The data of a fit and what their columns, rows and classes are called.
+    """The data of a fit and what their columns, rows and classes are called."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Inputs, with 0 in columns that are constant.
-    y : ndarray of shape (n,), or (n, R)
-        Real responses, or positions of the labels in `classes`, from 1; or several of these.
-    weight : ndarray of shape (n,)
-        Sample weights.
-    features : tuple of str or None
-        Names of the inputs; None for data without names.
-    response : str or None
-        Name of the response.
-    classes : ndarray of shape (K,) or None
-        Labels of the classes in order, the last one the reference; None for a continuous response;
-        of several responses a tuple of these.
-    formula : FormulaInputs or None
-        How inputs are made from a data frame; None for a fit without formula.
-    index : pandas.Index or None
-        What the rows are called.
-    groups : ndarray of shape (n,) or None
-        Label of the group of each row, for which an expert is chosen once; None without groups.
-    kept : ndarray of shape (n,) or None
-        Positions of the rows in what was given, where rows with missing values were left out.
-    dropped : int
-        Number of rows that were left out.
-    columns : tuple of ndarray
-        Of a fit by formula the columns (n,) that it names, in the order of ``formula.names``.
-    """
-
-    X: FloatArray = field(repr=False)
+    X: FloatArray = field(repr=False)  # (n, d): inputs, with 0 in columns that are constant
+    # (n,), or (n, R): real responses, or positions of the labels in `classes`, from 1; or several
+    # of these
     y: Any = field(repr=False)
-    weight: FloatArray = field(repr=False)
-    features: tuple[str, ...] | None = None
+    weight: FloatArray = field(repr=False)  # (n,): sample weights
+    features: tuple[str, ...] | None = None  # names of the inputs; None for data without names
     response: str | None = None
+    # (K,): labels of the classes in order, the last one the reference; None for a continuous
+    # response; of several responses a tuple of these
     classes: Any = None
-    formula: Any = None
-    index: Any = field(default=None, repr=False)
+    formula: Any = None  # how inputs are made from a data frame; None for a fit without formula
+    index: Any = field(default=None, repr=False)  # what the rows are called
+    # (n,): label of the group of each row, for which an expert is chosen once; None without groups
     groups: Any = field(default=None, repr=False)
+    # (n,): positions of the rows in what was given, where rows with missing values were left out
     kept: Any = field(default=None, repr=False)
-    dropped: int = 0
+    dropped: int = 0  # number of rows that were left out
+    # of a fit by formula the columns (n,) that it names, in the order of ``formula.names``
     columns: tuple[Any, ...] = field(default=(), repr=False)
 
 
@@ -123,35 +101,9 @@ def read_data(
     classes: Any = None,
     missing: str = "raise",
 ) -> tuple[Family, Data]:
-    """The family and the data of a fit.
+    """The family, with coefficients of constant inputs held at 0, and the data of a fit.
 
-    Parameters
-    ----------
-    model : Family, str, mapping or sequence
-        The family, or the name of its likelihood, or its table, or a list of these, one for each
-        of several responses; sizes are then those of the data.
-    X : array_like, table or Inputs, of shape (n, d)
-        Inputs; (n,) when d = 1.
-    y : array_like or series of shape (n,) or (n, 1)
-        Responses.
-    sample_weight, groups : array_like or series of shape (n,), optional
-        Weights, and labels of groups.
-    options : mapping
-        Further arguments of `moestat.family`, for a family by name.
-    classes : sequence, optional
-        Labels of the classes in the order that they are to have.
-    missing : {"raise", "drop"}
-        What to do with rows that have missing values.
-
-    Returns
-    -------
-    Family, Data
-        The family, with the coefficients of constant inputs held at 0, and the data.
-
-    Raises
-    ------
-    ValueError
-        If anything cannot be read, with the argument and the column.
+    `options` are further arguments of `moestat.family`, for a family by name.
     """
     by_name = _check_model(model, options)
     own: Any = model

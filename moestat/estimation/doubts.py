@@ -38,17 +38,7 @@ Doubt = tuple[type[MoEWarning], str]
 
 
 def doubts(standard: Standardised, solution: Solution, data: Data | None = None) -> list[Doubt]:
-    """Reasons not to take a fit to data as the maximum of its likelihood.
-
-    Parameters
-    ----------
-    standard : Standardised
-        The data and the family in the coordinates of the fit.
-    solution : Solution
-        The fit there, with the certificate of all starts.
-    data : Data, optional
-        The data with their names.
-    """
+    """Reasons not to take a fit to data as the maximum of its likelihood."""
     certificate, family = solution.certificate, standard.problem.family
     found, far = _at_infinity(standard, solution, data)
     default = [

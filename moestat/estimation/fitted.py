@@ -29,27 +29,14 @@ __all__ = ["Fitted", "StandardFit"]
 
 @dataclass(frozen=True)
 class StandardFit:
-    """A fit in the coordinates in which it was found.
+    """A fit in the coordinates in which it was found."""
 
-    Parameters
-    ----------
-    family : Family
-        The family with the box there.
-    solution : Solution
-        The solution there.
-    coordinates : Coordinates
-        The way to the coordinates of the user.
-    metric : ndarray of shape (P, P), optional
-        Mean squared moves of predictors,
-        `moestat.estimation.inference.identified.channel_metric`.
-    penalty : ndarray of shape (P, P), optional
-        Curvature of minus the log prior density at a posterior mode.
-    """
-
-    family: Family
-    solution: Solution
-    coordinates: Coordinates | None = None
+    family: Family  # the family with the box there
+    solution: Solution  # the solution there
+    coordinates: Coordinates | None = None  # the way to the coordinates of the user
+    # (P, P): `channel_metric`, mean squared moves of predictors
     metric: FloatArray | None = field(default=None, repr=False)
+    # (P, P): curvature of minus the log prior density at a posterior mode
     penalty: FloatArray | None = field(default=None, repr=False)
 
 

@@ -26,28 +26,10 @@ __all__ = [
 
 
 class Grouping:
-    """Which rows belong together.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        Label of the group of each row.
-
-    Attributes
-    ----------
-    names : ndarray of shape (G,)
-        The labels in ascending order.
-    index : ndarray of int, shape (n,)
-        Position of the group of each row among them.
-
-    Examples
-    --------
-    >>> groups = Grouping(np.array(["b", "a", "b"]))
-    >>> groups.names.tolist(), groups.index.tolist(), groups.order.tolist(), groups.begin.tolist()
-    (['a', 'b'], [1, 0, 1], [1, 0, 2], [0, 1])
-    """
+    """Which rows belong together."""
 
     def __init__(self, labels: Any) -> None:
+        # Labels (G,), ascending, and the position of the group of each row (n,) among them.
         self.names, index = np.unique(labels, return_inverse=True)
         self.index: IntArray = index.reshape(-1)
 
@@ -63,13 +45,7 @@ class Grouping:
 
 
 def read_groups(groups: Any, n: int) -> np.ndarray:
-    """Labels (n,) of the groups of the rows, checked.
-
-    Raises
-    ------
-    ValueError
-        If they are not one label per row, or some are missing.
-    """
+    """Labels (n,) of the groups of the rows, checked."""
     labels = as_plain_array("groups", groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
     if labels.shape != (n,):
         raise ValueError(f"groups must hold one label per row, shape ({n},), got {labels.shape}")
@@ -98,25 +74,7 @@ def grouped(data: Any) -> tuple[Sample, np.ndarray]:
 
 
 def check_groups(family: Family, data: Sample, names: Any, features: Any = None) -> None:
-    """Raise unless a choice of an expert can be one of the whole group.
-
-    Parameters
-    ----------
-    family : Family
-        The model.
-    data : Sample
-        The rows, group by group.
-    names : ndarray of shape (G,)
-        Labels of the groups.
-    features : sequence of str, optional
-        Names of the inputs.
-
-    Raises
-    ------
-    ValueError
-        If the family has no density, or only some experts take part at an input; if an input that
-        the gate reads, or the weight, differs within a group.
-    """
+    """Raise unless a choice of an expert can be one of the whole group, of those called `names`."""
     if family.is_regression or family.has_jumps:
         what = "is a regression function" if family.is_regression else "keeps some experts only"
         raise ValueError(f"groups: need a density of all experts; {family!r} {what}")
@@ -151,13 +109,7 @@ def _read_by_gate(family: Family) -> list[int]:
 
 
 def grouped_labels(groups: Any, labels: Any) -> np.ndarray:
-    """Labels (G,) of whole groups, from those of rows (n,).
-
-    Raises
-    ------
-    ValueError
-        If the rows of a group have several labels.
-    """
+    """Labels (G,) of whole groups, from those of rows (n,)."""
     own = Grouping(groups)
     values = np.asarray(labels)
     if values.shape != own.index.shape:
@@ -189,11 +141,6 @@ def predict_in_groups(
     """Means (n,) or class probabilities (n, K) of new rows X (n, d) of labelled groups.
 
     `shares` are the responsibilities (k, m) of the rows of the fit.
-
-    Raises
-    ------
-    ValueError
-        If the fit has no groups, or labels are not one per row.
     """
     if data.groups is None:
         raise ValueError("groups: the fit has none; fit with groups= or by 'y ~ x | z | id'")

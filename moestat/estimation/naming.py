@@ -23,36 +23,17 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Term:
-    """One packed parameter in words.
+    """One packed parameter in words."""
 
-    Parameters
-    ----------
-    name : str
-        Its name in `MoEResults.param_names`, where atoms count from 0.
-    symbol : str
-        Its block in the model's formula.
-    part : str
-        ``"gate"`` or ``"expert"``.
-    expert : int or None
-        The number of the expert, from 1; None for a parameter that all share.
-    label : str
-        The input or product of inputs, ``"Intercept"``, or what the parameter is.
-    outcome : str or None
-        The class whose log-odds against the last class it is of; None without classes.
-    against : str or None
-        That last class.
-    response : str or None
-        The response that it is of, where there are several.
-    """
-
-    name: str
-    symbol: str
-    part: str
-    expert: int | None
-    label: str
+    name: str  # its name in `MoEResults.param_names`, where atoms count from 0
+    symbol: str  # its block in the model's formula
+    part: str  # ``"gate"`` or ``"expert"``
+    expert: int | None  # the number of the expert, from 1; None for a parameter that all share
+    label: str  # the input or product of inputs, ``"Intercept"``, or what the parameter is
+    # the class whose log-odds against the last class it is of; None without classes
     outcome: str | None = None
-    against: str | None = None
-    response: str | None = None
+    against: str | None = None  # that last class
+    response: str | None = None  # the response that it is of, where there are several
 
     @property
     def equation(self) -> str | None:
@@ -64,29 +45,12 @@ def parameter_names(family: Family, data: Data | None) -> list[str]:
     """One name per packed parameter (P,), e.g. ``a[0,versicolor,width]`` for ``a[0,1,0]``.
 
     The first number is the atom.  Inputs and classes without names keep their numbers, from 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from moestat import family
-    >>> data = Data(np.empty((0, 1)), np.empty(0), np.empty(0), ("age",), "cost")
-    >>> parameter_names(family("gaussian", gate="softmax", n_experts=1), data)
-    ['beta0[0]', 'beta1[0,age]', 'b[0]', 'a[0,age]', 'log nu[0]']
     """
     return family.param_names if data is None else [term.name for term in named_terms(family, data)]
 
 
 def named_terms(family: Family, data: Data | None) -> list[Term]:
-    """What each packed parameter (P,) is of.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> for term in named_terms(family("poisson", gate="competition", n_experts=1), None):
-    ...     print(term.part, term.expert, term.label, term.symbol)
-    expert 1 Intercept b
-    expert 1 x[0] a
-    """
+    """What each packed parameter (P,) is of."""
     numbers = [str(j) for j in range(family.n_features)]
     known = None if data is None else data.features
     inputs = list(known or numbers)

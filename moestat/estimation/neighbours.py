@@ -31,31 +31,18 @@ class SpringStarts:
     """Small splits of the one-expert fit, grown with a spring that ties every atom to it.
 
     Regions of the gate form before any of them saturates.  The spring adds ``s n (theta - c)' M
-    (theta - c) / 2`` to minus the log-likelihood, c the one-expert fit in every atom and M the
-    mean squares of predictors, with s log-uniform within ten times `spring`.
+    (theta - c) / 2`` to minus the log-likelihood, c the one-expert fit in every atom and M the mean
+    squares of predictors, with s log-uniform within ten times `spring`.
 
-    Parameters
-    ----------
-    count : int
-        Number of starts.
-    noise : float
-        Standard deviation of the predictors around the one-expert fit, see `SplitStarts`.
-    spring : float
-        Stiffness for each row.
-    steps : int
-        Steps that each grows.
-    threads : int or None
-        Threads over starts; all cores for None.  The starts do not depend on it.
-
-    Notes
-    -----
     A penalty that is let go is a homotopy, as deterministic annealing is (Ueda and Nakano 1998).
     """
 
-    count: int = 1
+    count: int = 1  # number of starts
+    # standard deviation of the predictors around the one-expert fit, see `SplitStarts`
     noise: float = 0.1
-    spring: float = 1e-3
-    steps: int = 12
+    spring: float = 1e-3  # stiffness for each row
+    steps: int = 12  # steps that each grows
+    # threads over starts; all cores for None.  The starts do not depend on it.
     threads: int | None = 1
     name: str = "spring"
     in_user_units: ClassVar[bool] = False
@@ -86,21 +73,12 @@ class SpringStarts:
 
 @dataclass(frozen=True)
 class GrownStarts:
-    """A fit with fewer experts, of which one is split, or that gets a fresh one, as in `Moves`.
+    """A fit with fewer experts, of which one is split, or that gets a fresh one, as in `Moves`."""
 
-    Parameters
-    ----------
-    family : Family
-        That of the smaller fit.
-    theta : ndarray of shape (P,)
-        Its parameters, in the coordinates in which the larger one is fitted.
-    count : int, optional
-        Number of starts; four for each expert by default.
-    """
-
-    family: Family
+    family: Family  # that of the smaller fit
+    # (P,): its parameters, in the coordinates in which the larger one is fitted
     theta: FloatArray = field(repr=False)
-    count: int | None = None
+    count: int | None = None  # number of starts; four for each expert by default
     name: str = "grown"
     in_user_units: ClassVar[bool] = False
 

@@ -138,24 +138,12 @@ class Prior:
 
 @dataclass(frozen=True, repr=False)
 class Lasso:
-    """The penalty of a sparse fit, in the place of a `moestat.Prior`.
+    """The penalty of a sparse fit, in the place of a `moestat.Prior`."""
 
-    Parameters
-    ----------
-    penalty_per_row : float
-        The factor of all norms.
-    l1_ratio : float
-        Share of the norms; squares have the rest.
-    together : str
-        Which coefficients are 0 together.
-    zeros : tuple of int
-        Places of the coefficients that are 0.
-    """
-
-    penalty_per_row: float
-    l1_ratio: float
-    together: str
-    zeros: tuple[int, ...] = ()
+    penalty_per_row: float  # the factor of all norms
+    l1_ratio: float  # share of the norms; squares have the rest
+    together: str  # which coefficients are 0 together
+    zeros: tuple[int, ...] = ()  # places of the coefficients that are 0
 
     def __repr__(self) -> str:
         words = f"{self.penalty_per_row:.4g}, l1_ratio={self.l1_ratio:g}, {self.together!r}"

@@ -32,15 +32,7 @@ _CALLS: ContextVar[tuple[Report, ...]] = ContextVar("calls", default=())
 
 
 class Report:
-    """The steps of a call that are done.
-
-    Parameters
-    ----------
-    answers : bool
-        Whether it ends with what has been found when it is interrupted, if no other has made it.
-    display : logging.Handler, optional
-        Where steps and messages of the log are shown.
-    """
+    """The steps of a call that are done; does it answer an interrupt with what has been found?"""
 
     def __init__(self, answers: bool, display: _Display | None = None) -> None:
         self.answers, self._display = answers, display
@@ -74,13 +66,7 @@ def answering() -> Report | None:
 
 
 def so_far() -> FloatArray:
-    """The starts (m, P) that were kept, for a fit that answers an interrupt.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If there are none, or the interrupt is for others.
-    """
+    """The starts (m, P) that were kept, for a fit that answers an interrupt; else raise it."""
     report = answering()
     if report is None or report.found is None:
         raise KeyboardInterrupt
@@ -127,31 +113,7 @@ def reported(
     *,
     answers: bool = False,
 ) -> Iterator[Report]:
-    """A long call, that says on standard error what it does if `verbose`.
-
-    Parameters
-    ----------
-    what : str
-        What runs.
-    verbose : bool
-        Whether to show it.
-    total : int, optional
-        Steps of it, where they are known.
-    unit : str
-        What the steps are.
-    answers : bool
-        See `Report`.
-
-    Yields
-    ------
-    Report
-        To be told of steps.
-
-    Raises
-    ------
-    ValueError
-        If `verbose` is no truth value.
-    """
+    """A long call, that says on standard error what it does if `verbose`."""
     if not isinstance(verbose, bool | int | np.bool_):
         raise ValueError(f"verbose must be True or False, got {short(verbose)}")
     with ExitStack() as stack:

@@ -92,21 +92,12 @@ def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tu
 
 @dataclass(frozen=True)
 class Standardised:
-    """A data set in standardised coordinates.
+    """A data set in standardised coordinates."""
 
-    Parameters
-    ----------
-    original : Problem
-        Family and data in the units of the user.
-    problem : Problem
-        The family, with the box of a fit to data, and the data in standardised units.
-    coordinates : Coordinates
-        How packed parameters change.
-    """
-
-    original: Problem
+    original: Problem  # family and data in the units of the user
+    # the family, with the box of a fit to data, and the data in standardised units
     problem: Problem = field(repr=False)
-    coordinates: Coordinates = field(repr=False)
+    coordinates: Coordinates = field(repr=False)  # how packed parameters change
 
     def draw(self, rule: StartRule, rng: np.random.Generator) -> FloatArray:
         """Starting values (count, P); a rule that knows parameters has them in the user's units."""

@@ -56,15 +56,7 @@ def _simple(level: Any) -> np.ndarray:
 
 
 def read_record(path: str | Path, classes: Sequence[type]) -> Any:
-    """The record that `write_record` wrote; `classes` are those of which it may be made.
-
-    Raises
-    ------
-    ValueError
-        If the file does not hold a record.
-    OSError
-        If the file cannot be read.
-    """
+    """The record that `write_record` wrote; `classes` are those of which it may be made."""
     path = as_path("path", path)
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -26,27 +26,19 @@ Place = tuple[str, int | None, str | None]
 
 @dataclass(frozen=True)
 class Estimate:
-    """One parameter of a fit in words, with its error.
+    """One parameter of a fit in words, with its error."""
 
-    Parameters
-    ----------
-    term : Term
-        What it is of.
-    estimate, error, z, pvalue, lower, upper : float
-        Estimate, standard error, their ratio, two-sided normal p-value and interval; NaN where
-        there is none.  The logarithm of a scale has no z: that it be 0 depends on the units.
-    status : str
-        ``"estimated"``, ``"reference"``, ``"fixed"`` with a reason where the user gave none,
-        ``"on a bound"``, ``"not identified"`` or, where it is flat, ``"no finite value"``.
-    """
-
-    term: Term
+    term: Term  # what it is of
+    # estimate, standard error, their ratio, two-sided normal p-value and interval; NaN where there
+    # is none.  The logarithm of a scale has no z: that it be 0 depends on the units.
     estimate: float
     error: float
     z: float
     pvalue: float
     lower: float
     upper: float
+    # ``"estimated"``, ``"reference"``, ``"fixed"`` with a reason where the user gave none, ``"on a
+    # bound"``, ``"not identified"`` or, where it is flat, ``"no finite value"``
     status: str
 
 

@@ -160,13 +160,7 @@ class Sheet:
 
 
 def significant(value: float, digits: int) -> str:
-    """A number with so many significant digits, without an exponent between 1e-4 and 1e7.
-
-    Examples
-    --------
-    >>> [significant(value, 4) for value in (0.0, 12.5, -0.00012345, 5.849e-6, 1234567.0)]
-    ['0', '12.50', '-0.0001234', '5.849e-06', '1234567']
-    """
+    """A number with so many significant digits, without an exponent between 1e-4 and 1e7."""
     if value == 0.0 or not math.isfinite(value):
         return f"{value:.0f}"
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])

@@ -119,13 +119,7 @@ KINKED = frozenset({"relu", "norm"})
 
 
 def activation(name: str) -> Callable[..., Any]:
-    """The activation called `name`.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none.
-    """
+    """The activation called `name`."""
     if name not in ACTIVATIONS:
         known = ", ".join(map(repr, ACTIVATIONS))
         raise UnknownNameError(f"unknown activation {short(name)}; known: {known}")

@@ -20,26 +20,10 @@ _BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 @dataclass(frozen=True)
 class Altered:
-    """A law of counts that has 0 by itself and a multiple of another law.
+    """A law of counts that has 0 by itself and a multiple of another law."""
 
-    Parameters
-    ----------
-    law : frozen distribution of scipy.stats
-        The other law.
-    alone, share : ndarray
-        What the probability of 0 exceeds a multiple of that of the law by, and the multiple.
-    least : int
-        The least count.
-
-    Examples
-    --------
-    >>> from scipy.stats import poisson
-    >>> law = Altered(poisson(np.array([2.0])), np.array([0.5]), np.array([0.5]))
-    >>> law.pmf(np.array([0, 1])).round(4).tolist(), law.mean().tolist()
-    ([0.5677, 0.1353], [1.0])
-    """
-
-    law: Any
+    law: Any  # the other law
+    # what the probability of 0 exceeds a multiple of that of the law by, and the multiple
     alone: FloatArray
     share: FloatArray
     least: int = 0

@@ -160,13 +160,7 @@ def decay_up(x):
 
 
 def bounds_of(y: Any) -> tuple[Any, Any]:
-    """Lower and upper bounds (n,) of responses (n,) or (n, 2); equal for those that are known.
-
-    Raises
-    ------
-    ValueError
-        If y has another shape, is not of numbers, or bounds are not in order.
-    """
+    """Lower and upper bounds (n,) of responses (n,) or (n, 2); equal for those that are known."""
     values = as_plain_array("y", y)
     if values.ndim == 1:
         response = as_floats("y", values, (None,))
@@ -191,17 +185,10 @@ def bounds_of(y: Any) -> tuple[Any, Any]:
 
 
 def censored(base: Likelihood, law: str, power: float) -> Likelihood:
-    """The likelihood of responses of which some are censored.
+    """The likelihood of responses ``T(y) = eta + sigma Z`` of which some are censored.
 
-    Parameters
-    ----------
-    base : Likelihood
-        That of responses that are known, ``T(y) = eta + sigma Z`` with T the identity or, for
-        positive ones, the logarithm.
-    law : {"normal", "extreme"}
-        The law of Z.
-    power : float
-        The last predictor is the logarithm of sigma times it; 0 where sigma is 1.
+    T is the identity or, for positive ones, the logarithm; Z has the `law`.  The last predictor is
+    the logarithm of sigma times `power`, 0 where sigma is 1.
     """
     positive = base.ends[0] == 0.0
     parts = {

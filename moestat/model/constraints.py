@@ -27,26 +27,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Constraint:
-    """Coefficients of one block that are equal between experts, or have a known value.
-
-    Parameters
-    ----------
-    block : str
-        Name of the block.
-    inputs : tuple of int or None
-        Inputs whose coefficients are meant; None for the whole block.
-    experts : tuple of int or None
-        Experts that are meant, from 0; None for all.
-    value : float or None
-        The value that the coefficients have; None where those of one input are equal.
-    heading : str
-        What a summary calls them, for a gate that declares them.
-    """
+    """Coefficients of one block that are equal between experts, or have a known value."""
 
     block: str
+    # inputs whose coefficients are meant; None for the whole block
     inputs: tuple[int, ...] | None = None
-    experts: tuple[int, ...] | None = None
+    experts: tuple[int, ...] | None = None  # experts that are meant, from 0; None for all
+    # the value that the coefficients have; None where those of one input are equal
     value: float | None = None
+    # what a summary calls them, for a gate that declares them
     heading: str = field(default="", compare=False)
 
     @property
@@ -86,15 +75,7 @@ def joined(sets: Iterable[IntArray]) -> list[IntArray]:
 def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) -> list[Constraint]:
     """What ``equal=`` says of blocks: sets of experts, or of inputs, with equal coefficients.
 
-    Parameters
-    ----------
-    given : mapping
-        Block -> True, or a list of sets: of experts, numbers from 0; or tables with ``inputs``
-        and ``experts``.
-    known : mapping
-        Block -> number of its inputs, None without any.
-    k : int
-        Number of experts.
+    `known` has the number of inputs of each block, None without any.
     """
     found: list[Constraint] = []
     for block, sets in given.items():
@@ -115,13 +96,7 @@ def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
 def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) -> list[Constraint]:
     """What ``fixed=`` says of blocks: values of coefficients.
 
-    Parameters
-    ----------
-    given : mapping
-        Block -> a number for all, or a table of numbers by expert, ``{0: 2.0}``, or by expert and
-        input, ``{(0, 1): 2.0}``; None in such a pair stands for all.
-    known, k
-        As of `equal_of`.
+    A number for all, or a table of numbers by expert or by expert and input, None for all of them.
     """
     found: list[Constraint] = []
     for block, values in given.items():

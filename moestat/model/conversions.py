@@ -37,14 +37,7 @@ def measure_of(layout: ParameterLayout, theta: Any) -> MixingMeasure:
 
 
 def parameters_of(layout: ParameterLayout, measure: MixingMeasure) -> FloatArray:
-    """Packed parameters (P,) of a measure with as many atoms, the inverse of `measure_of`.
-
-    Raises
-    ------
-    ValueError
-        If a mass differs from the gate's constant one, a shared parameter differs between atoms,
-        or a block is missing, unknown or of another shape.
-    """
+    """Packed parameters (P,) of a measure with as many atoms, the inverse of `measure_of`."""
     gate, blocks = layout.gate, dict(measure.atoms)
     if gate.mass is not None:
         if gate.normalised:

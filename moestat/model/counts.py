@@ -13,13 +13,7 @@ __all__ = ["decode", "encode"]
 
 
 def encode(y: Any, n_classes: int) -> FloatArray:
-    """Counts (n,), checked.
-
-    Raises
-    ------
-    ValueError
-        If y is not a vector of whole numbers from 0.
-    """
+    """Counts (n,), checked."""
     counts = as_floats("y", y, (None,))
     wrong = counts[(counts < 0.0) | (counts != np.floor(counts))]
     if wrong.size:

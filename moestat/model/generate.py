@@ -101,13 +101,7 @@ def sample(
 
 
 def check_noise(family: Family, noise: float | None) -> float | None:
-    """The variance of a regression function's errors; None for a family with a density.
-
-    Raises
-    ------
-    ValueError
-        If it is missing, negative, or given to a family that has its own.
-    """
+    """The variance of a regression function's errors; None for a family with a density."""
     if family.is_regression:
         if noise is None:
             raise ValueError("noise: the least-squares likelihood needs the errors' variance")
@@ -202,27 +196,7 @@ def sample_weighted(
 
 
 def check_size(design: Design, n: float, family: Family) -> None:
-    """Refuse a sample size that the design cannot give, or too few nodes for the family.
-
-    Parameters
-    ----------
-    design : Design
-        Law of X.
-    n : int or float
-        Sample size.
-    family : Family
-        The family to be fitted.
-
-    Raises
-    ------
-    ValueError
-        With the limit.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> check_size(Lattice(0, 1), 1e14, family("multinomial", n_experts=2))
-    """
+    """Refuse a sample size that the design cannot give, or too few nodes for the family."""
     if isinstance(design, Lattice):
         _count(n)
         check_nodes(design, family)

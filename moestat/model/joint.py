@@ -63,26 +63,8 @@ def joint(
 ) -> Likelihood:
     """The likelihood of several responses that are independent within an expert.
 
-    Parameters
-    ----------
-    likelihoods : sequence of str, mapping or Likelihood
-        One for each response, by name or table; a table may hold the ``response``'s name and, for
-        classes, their number ``n_classes``.
-    names : sequence of str, optional
-        Names of the responses; "y1", "y2" and so on by default.
-    n_classes : sequence of int or None, optional
-        Numbers of classes.
-
-    Raises
-    ------
-    ValueError
-        If there are none, two have one name, or one has no density or responses of two columns.
-
-    Examples
-    --------
-    >>> made = joint(["gaussian", "poisson"], ["height", "visits"])
-    >>> made.n_responses(1), [channel.intercept for channel in made.channels]
-    (2, ['nu_height'])
+    A table may hold the ``response``'s name and, of classes, ``n_classes``; `names` and `n_classes`
+    take their places.
     """
     if not likelihoods:
         raise ValueError("likelihood: a list must hold one likelihood for each response")
@@ -118,13 +100,7 @@ def _part(r: int, name: str, likelihood: Likelihood, K: int | None) -> Part:
 
 
 def expert_of(expert: Expert, likelihood: Likelihood) -> Expert:
-    """The expert with predictors of each response, blocks by its name; as it is for one response.
-
-    Raises
-    ------
-    ValueError
-        If the expert's mean is not linear in the parameters.
-    """
+    """The expert with predictors of each response, blocks by its name; for one as it is."""
     parts = likelihood.parts
     if not parts:
         return expert

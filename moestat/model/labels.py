@@ -13,13 +13,7 @@ __all__ = ["decode", "encode"]
 
 
 def encode(y: Any, n_classes: int) -> IntArray:
-    """Class labels 1..K, as the paper writes them, to indices 0..K-1.
-
-    Raises
-    ------
-    ValueError
-        If a label is not one of 1..K.
-    """
+    """Class labels 1..K, as the paper writes them, to indices 0..K-1."""
     labels = as_plain_array("y", y)
     if labels.ndim != 1:
         raise ValueError(f"y must have shape (n,), got {labels.shape}")

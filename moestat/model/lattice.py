@@ -45,13 +45,7 @@ _SMALL, _DEEPEST = 9, 50
 
 
 def check_nodes(design: Lattice, family: Family) -> None:
-    """Refuse a lattice whose tables have fewer free points than the family has parameters.
-
-    Raises
-    ------
-    ValueError
-        With the number of nodes that it takes.
-    """
+    """Refuse a lattice whose tables have fewer free points than the family has parameters."""
     n_nodes = design.quadrature(family.n_features)[1].size
     if family.is_regression and n_nodes < family.n_free_params:
         raise ValueError(
@@ -71,24 +65,8 @@ def check_nodes(design: Lattice, family: Family) -> None:
 def check_step(design: Lattice, truth: Family, theta: FloatArray, fitted: Family) -> None:
     """Refuse a lattice of responses on which a fitted atom could be narrower than the step.
 
-    The density of such an atom does not sum to 1 on the lattice: at a narrow atom with its mean
-    on lattice points the likelihood would be high for no other reason.
-
-    Parameters
-    ----------
-    design : Lattice
-        Law of X, with the step.
-    truth : Family
-        The family of the truth, which sets the unit of the step.
-    theta : ndarray of shape (P,)
-        Packed parameters of the truth.
-    fitted : Family
-        The family to be fitted, with its box.
-
-    Raises
-    ------
-    ValueError
-        With the smallest standard deviation that the step allows.
+    The density of such an atom does not sum to 1 on the lattice: at a narrow atom with its mean on
+    lattice points the likelihood would be high for no other reason.
     """
     block, spread = fitted.likelihood.collapse, fitted.likelihood.spread
     if block is None or spread is None:
@@ -107,40 +85,7 @@ def check_step(design: Lattice, truth: Family, theta: FloatArray, fitted: Family
 def lattice_law(
     family: Family, theta: FloatArray, design: Lattice
 ) -> tuple[FloatArray, FloatArray | IntArray, FloatArray]:
-    """The law of one sample as points with their probabilities.
-
-    Parameters
-    ----------
-    family : Family
-        The model.
-    theta : ndarray of shape (P,)
-        Packed parameters of the truth.
-    design : Lattice
-        Law of X.
-
-    Returns
-    -------
-    X : ndarray of shape (d, m)
-        Input of each point, node by node.
-    y : ndarray of shape (m,)
-        Encoded response of each point, ascending within a node.
-    mass : ndarray of shape (m,)
-        Probability of each point.
-
-    Raises
-    ------
-    ValueError
-        If there are too few nodes, more than five million points, or the probabilities do not sum
-        to 1 within 1e-13.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
-    >>> X, y, mass = lattice_law(F, np.zeros(4), Lattice(0, 1, nodes=2, rule="uniform"))
-    >>> X.tolist(), y.tolist(), mass.tolist()
-    ([[0.25, 0.25, 0.75, 0.75]], [0, 1, 0, 1], [0.25, 0.25, 0.25, 0.25])
-    """
+    """The law of one sample: inputs (d, m), encoded responses and probabilities (m,) of points."""
     check_nodes(design, family)
     if family.likelihood.law is not None or family.likelihood.parts:
         raise ValueError(
@@ -201,47 +146,9 @@ def lattice_regression(
     noise: float,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weighted responses with the mean and the variance of n draws ``f(x) + N(0, noise)``.
+    """Inputs (d, m), responses and weights with the moments of n draws ``f(x) + N(0, noise)``.
 
-    Parameters
-    ----------
-    family : Family
-        A family of regression functions.
-    theta : ndarray of shape (P,)
-        Packed parameters of the truth.
-    design : Lattice
-        Law of X.
-    n : int
-        Number of draws, at most 1e15.
-    noise : float
-        Variance of the errors.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    X : ndarray of shape (d, m)
-        Inputs, twice each node that occurs more than once.
-    y : ndarray of shape (m,)
-        Responses.
-    weight : ndarray of shape (m,)
-        Half the count of the node, or 1 at one that occurs once.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer nodes than free parameters.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> F = family("least-squares", gate="softmax", n_experts=1)
-    >>> grid = Lattice(0, 1, nodes=4)
-    >>> theta = F.pack({"beta0": [0], "beta1": [0], "a": [1], "b": [0]})
-    >>> rng = np.random.default_rng(0)
-    >>> X, y, weight = lattice_regression(F, theta, grid, 10**12, 0.01, rng)
-    >>> X.shape, float(weight.sum()), round(float(weight @ (y - X[0]) ** 2 / 1e12), 6)
-    ((1, 8), 1000000000000.0, 0.01)
+    Two rows for each node that occurs more than once, of half its count each.
     """
     check_nodes(design, family)
     nodes, mass = design.quadrature(family.n_features)
@@ -265,34 +172,12 @@ def lattice_regression(
 def multinomial(n: int, mass: FloatArray, rng: np.random.Generator) -> IntArray:
     """Multinomial counts (m,) of n draws from points of the given probabilities.
 
-    Parameters
-    ----------
-    n : int
-        Number of draws, at most 1e15.
-    mass : ndarray of shape (m,)
-        Non-negative; probabilities up to a common factor.
-    rng : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of int64, shape (m,)
-        Counts that sum to n.
-
-    Notes
-    -----
     The points are the leaves of a binary tree, and the count of a node is split between its
     children by a binomial draw.  This is exact, and unlike one pass from point to point it never
-    takes a small probability as a difference of large ones: the child of smaller mass is drawn,
-    and one below 1/512 in two steps, ``Bin(Bin(n, r), p / r)`` with r a power of two, so that
-    ``1 - p`` is never rounded by more than 1e-13 of p.  numpy draws binomials by rejection in
-    int64, so no normal approximation is needed up to 1e15.
-
-    Examples
-    --------
-    >>> counts = multinomial(10**14, np.array([0.5, 0.25, 0.25]), np.random.default_rng(0))
-    >>> int(counts.sum()), (counts / 1e14).round(5).tolist()
-    (100000000000000, [0.5, 0.25, 0.25])
+    takes a small probability as a difference of large ones: the child of smaller mass is drawn, and
+    one below 1/512 in two steps, ``Bin(Bin(n, r), p / r)`` with r a power of two, so that ``1 - p``
+    is never rounded by more than 1e-13 of p.  numpy draws binomials by rejection in int64, so no
+    normal approximation is needed up to 1e15.
     """
     depth = max(0, int(mass.size - 1).bit_length())
     level = np.zeros(2**depth)

@@ -92,13 +92,6 @@ def check_loops(family: Family) -> None:
 
     A compiler may make wrong code for a processor that nobody has tried; no fit should rest on it.
 
-    Raises
-    ------
-    RuntimeError
-        If the two differ by more than rounding.
-
-    Notes
-    -----
     It takes a third of a millisecond, on samples enough for the vectors of any processor and for
     the loop over the rest.
     """

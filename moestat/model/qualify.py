@@ -16,16 +16,7 @@ _Member = TypeVar("_Member", Gate, Expert)
 
 
 def qualified(gate: Gate, expert: Expert) -> tuple[Gate, Expert]:
-    """The two members, with blocks ``gate_b`` and ``expert_b`` where both have a block ``b``.
-
-    Examples
-    --------
-    >>> from moestat.model.experts import EXPERTS
-    >>> from moestat.model.gates import GATES
-    >>> gate, expert = qualified(GATES["sigmoid-quadratic"], EXPERTS["linear"])
-    >>> sorted(gate.bounds), sorted(expert.bounds)
-    (['A', 'c', 'gate_b'], ['a', 'expert_b'])
-    """
+    """The two members, with blocks ``gate_b`` and ``expert_b`` where both have a block ``b``."""
     clash = gate.bounds.keys() & expert.bounds.keys()
     if not clash:
         return gate, expert

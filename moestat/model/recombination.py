@@ -30,34 +30,10 @@ _SMALLEST = 1e-12
 def recombine(
     X: FloatArray, y: IntArray, weight: FloatArray, n_panels: int, degree: int = DEGREE
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Rows, classes and positive weights with the moments of the data, class by cell.
+    """Rows, classes and positive weights with the moments of the data (2, n), class by cell.
 
-    Parameters
-    ----------
-    X : ndarray of shape (2, n)
-        Inputs.
-    y : ndarray of shape (n,)
-        Class indices.
-    weight : ndarray of shape (n,)
-        Non-negative sample weights.
-    n_panels : int
-        Panels of equal width per input, but for the two outer ones; a cell is a pair of them.
-    degree : int
-        Total degree of the polynomials whose sums are kept.
-
-    Returns
-    -------
-    X, y, weight : ndarray of shape (2, m), (m,), (m,)
-        At most ``(degree + 1) (degree + 2) / 2`` rows per class and cell, with the total weight of
-        all.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.random((2, 5000)), np.zeros(5000, dtype=np.int64)
-    >>> Z, label, w = recombine(X, y, np.ones(5000), n_panels=2)
-    >>> w.size, bool(np.isclose(w @ (Z[0] * Z[1] ** 2), np.sum(X[0] * X[1] ** 2)))
-    (40, True)
+    At most ``(degree + 1) (degree + 2) / 2`` rows per class and cell; panels are of equal width but
+    for the outer ones.
     """
     if not weight.all():
         used = weight > 0.0

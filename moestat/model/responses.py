@@ -43,13 +43,7 @@ def columns_of(y: Any) -> list[FloatArray]:
 
 
 def real(y: Any, n_classes: int) -> FloatArray:
-    """Real responses (n,), checked.
-
-    Raises
-    ------
-    ValueError
-        If y is not a vector of finite numbers.
-    """
+    """Real responses (n,), checked."""
     return as_floats("y", y, (None,))
 
 
@@ -84,12 +78,7 @@ positive = between(0.0, np.inf, "positive numbers")
 def positive_likelihood(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
     """The likelihood of a positive response whose mean, or scale, is the exponential of eta.
 
-    Parameters
-    ----------
-    law : callable
-        ``law(eta)`` of `Likelihood`, of which responses are drawn unless ``draw`` is given.
-    **fields
-        What else is its own.
+    `fields` are what is its own; responses are drawn of the law unless ``draw`` is among them.
     """
     common: dict[str, Any] = {
         "n_responses": one_predictor,

@@ -17,19 +17,13 @@ __all__ = ["Coordinates", "DataUnits", "closed_part"]
 
 @dataclass(frozen=True)
 class DataUnits:
-    """An affine map of the data, ``x = centre + scale z`` and ``y = level + unit w``.
+    """An affine map of the data, ``x = centre + scale z`` and ``y = level + unit w``."""
 
-    Parameters
-    ----------
-    centre, scale : ndarray of shape (d,)
-        Shift and positive scale of each input.
-    level, unit : float or ndarray of shape (R,)
-        Shift and positive scale of a continuous response, or of each of several; 0 and 1 for
-        classes.
-    """
-
+    # (d,): shift and positive scale of each input
     centre: FloatArray
     scale: FloatArray
+    # (R,): shift and positive scale of a continuous response, or of each of several; 0 and 1 for
+    # classes
     level: Any = 0.0
     unit: Any = 1.0
 
@@ -76,15 +70,6 @@ def closed_part(family: Family, units: DataUnits) -> DataUnits:
     The densities of a closed family after the map are the family's own, with other parameters.
     Without a closed part a shift is 0 and a scale 1; where only a common scale of all inputs is
     possible, it is the root mean square of theirs.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> units = DataUnits(np.array([3.0]), np.array([2.0]), -1.0, 5.0)
-    >>> closed_part(family("gaussian", gate="softmax"), units) == units
-    True
-    >>> closed_part(family("gaussian", gate="competition"), units).unit
-    1.0
     """
     axes = (family.gate.units, family.expert.units, family.likelihood.units)
     centre = units.centre
@@ -122,31 +107,12 @@ def _where(moves: Sequence[bool], values: Any, else_: float) -> Any:
 class Coordinates:
     """Parameters of one density before and after a map of the data.
 
-    With parameters theta of the data (x, y) and phi of the mapped data (z, w),
-    ``theta = matrix @ phi + shift``, and the density of y at theta is that of w at phi over
-    ``unit``.
-
-    Parameters
-    ----------
-    family : Family
-        A family that is closed under the map.
-    units : DataUnits
-        The map.
-
-    Examples
-    --------
-    A line, ``y = 7 + 3 x``, in other units of x and y:
-
-    >>> from moestat import family
-    >>> F = family("gaussian", gate="softmax", n_experts=1)
-    >>> theta = F.pack({"beta0": [0], "beta1": [0], "a": [3], "b": [7], "nu": [4]})
-    >>> other = Coordinates(F, DataUnits(np.array([10.0]), np.array([2.0]), 7.0, 2.0))
-    >>> {name: value.item() for name, value in F.unpack(other.inward(theta)).items()}
-    {'beta0': 0.0, 'beta1': 0.0, 'b': 15.0, 'a': 3.0, 'nu': 1.0}
+    With parameters theta of the data (x, y) and phi of the mapped data (z, w), ``theta = matrix @
+    phi + shift``, and the density of y at theta is that of w at phi over ``unit``.
     """
 
-    family: Family
-    units: DataUnits = field(repr=False)
+    family: Family  # a family that is closed under the map
+    units: DataUnits = field(repr=False)  # the map
 
     @cached_property
     def _features(self) -> FloatArray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation.approximation import best_approximations
+from experiments.attention.approximation import best_approximations
 from moestat.estimation.starts import TruthStarts
 from moestat.metrics.distances import regression_error
 

@@ -15,38 +15,10 @@ def align(
 ) -> tuple[FloatArray, float]:
     """Packed parameters relabelled to be nearest to a reference.
 
-    The labels are those of the cheapest transport between the two mixing measures: an atom moves
-    as a whole, at the cost of its squared distance.
-
-    Parameters
-    ----------
-    family : Family
-        The model, with k atoms.
-    theta : ndarray of shape (P,)
-        Parameters to be relabelled.
-    reference : ndarray of shape (P,)
-        Parameters whose labels are kept.
-    scale : ndarray of shape (P,)
-        A unit of each parameter, such as its standard error; 0 or NaN leaves it out.
-
-    Returns
-    -------
-    aligned : ndarray of shape (P,)
-        The same density, with the reference atom's translations pinned again.
-    margin : float
-        By how much the second best labels cost more than the best, relative to the second best's
-        cost: near 0 labels are arbitrary, near 1 they are clear; 1 with one atom.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> F = family("gaussian", gate="softmax", n_experts=2)
-    >>> blocks = {"beta0": [0.5, 0], "beta1": [1, 0], "a": [1, -1], "b": [0, 3], "nu": [1, 2]}
-    >>> theta = F.pack(blocks)
-    >>> swapped = F.pack({name: value[::-1] for name, value in blocks.items()})
-    >>> aligned, margin = align(F, swapped, theta, np.ones(F.n_params))
-    >>> bool(np.allclose(aligned, theta)), margin > 0.5
-    (True, True)
+    The labels are those of the cheapest transport between the two mixing measures: an atom moves as
+    a whole, at the cost of its squared distance in units of `scale` (P,), where 0 or NaN leaves one
+    out.  The second number is by how much the second best labels cost more, relative to their cost:
+    near 0 labels are arbitrary, near 1 they are clear.
     """
     from scipy.optimize import linear_sum_assignment
 

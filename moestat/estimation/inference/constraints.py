@@ -23,32 +23,7 @@ def linear_constraints(
 ) -> tuple[FloatArray, FloatArray]:
     """A matrix R (q, P) and a vector r (q,) with ``R theta = r``, from text.
 
-    Parameters
-    ----------
-    text : str
-        Linear equations in parameter names, separated by commas or semicolons, such as
-        ``"a[0,0] = a[1,0], b[0] = 0"``; an expression without ``=`` is set to 0.
-    names : sequence of str
-        Names of the parameters.
-
-    Returns
-    -------
-    matrix : ndarray of shape (q, P)
-        R.
-    value : ndarray of shape (q,)
-        r.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, an equation is not linear, or equations contradict or repeat each
-        other.
-
-    Examples
-    --------
-    >>> R, r = linear_constraints("2 * a[0] - a[1] = 3; b", ["a[0]", "a[1]", "b"])
-    >>> R.tolist(), r.tolist()
-    ([[2.0, -1.0, 0.0], [0.0, 0.0, 1.0]], [3.0, 0.0])
+    Equations are parted by commas or semicolons; an expression without ``=`` is set to 0.
     """
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{argument} must be text such as 'a[0,0] = 0', got {short(text)}")

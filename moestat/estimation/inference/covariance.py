@@ -28,13 +28,7 @@ KINDS = ("observed", "expected", "HC0", "HC1", "cluster")
 
 
 class AtInputs:
-    """The inputs of a data set as a design, in place of a law of X.
-
-    Parameters
-    ----------
-    data : Sample
-        The data.
-    """
+    """The inputs of a data set as a design, in place of a law of X."""
 
     counted: ClassVar[bool] = False
 
@@ -77,24 +71,8 @@ def middle(
 ) -> FloatArray:
     """The matrix M (P, P) of a sandwich ``V M V`` with V the inverse observed information.
 
-    Parameters
-    ----------
-    family : Family
-        The model.
-    data : Sample
-        The data; weights are counts of equal rows.
-    theta : ndarray of shape (P,)
-        The estimate.
-    kind : {"HC0", "HC1", "cluster"}
-        Sum over rows of the outer products of scores; that times ``n / (n - p)``; the same of the
-        sums of scores within groups, times ``G / (G - 1)``.
-    groups : array_like of shape (n,) or None
-        Label of each row's group, for "cluster".
-    rank : int
-        Degrees of freedom p of the model.
-
-    Notes
-    -----
+    Outer products of scores summed over rows (HC0); that times ``n / (n - rank)`` (HC1); those of
+    the sums of scores within groups, times ``G / (G - 1)`` (cluster).
     White (1982) for the sandwich, Liang and Zeger (1986) for groups.
     """
     weight = data.weight if data.begin is None else data.weight[data.begin]
@@ -135,13 +113,7 @@ def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArra
 
 
 def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray | None:
-    """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed".
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown, or groups are missing, of another length, or not asked for.
-    """
+    """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed"."""
     if kind not in KINDS:
         raise ValueError(f"cov_type must be one of {', '.join(KINDS)}, got {short(kind)}")
     if groups is not None and kind != "cluster":

@@ -60,24 +60,7 @@ def of_experts(family: Family, theta: FloatArray, X: FloatArray) -> tuple[Any, A
 
 
 def predictions(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
-    """Conditional means (1, n), or class probabilities (K, n), in plain NumPy.
-
-    Parameters
-    ----------
-    family : Family
-        The model.
-    theta : ndarray of shape (P,)
-        Packed parameters, which may be complex.
-    X : ndarray of shape (n, d)
-        Inputs.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> F = family("gaussian", gate="softmax", n_experts=1)
-    >>> predictions(F, np.array([0.0, 0, 1, 2, 0]), np.array([[0.5], [1.0]])).tolist()
-    [[2.0, 3.0]]
-    """
+    """Conditional means (1, n), or probabilities (K, n), by plain NumPy; theta may be complex."""
     weight, value = of_experts(family, theta, X)
     return np.einsum("in,icn->cn", weight, value)
 
@@ -96,32 +79,9 @@ def gradients(
 
     By a complex step in the intercept of each channel of each atom: further coefficients of a
     channel have their feature of x as a factor.  No step leads across a gate.
+    Yields the rows, predictions (K, m) there, K = 1 for a mean, and derivatives (P, K, m).
 
-    Parameters
-    ----------
-    family, theta, X
-        As in `predictions`.
-
-    Yields
-    ------
-    rows : slice
-        Which rows.
-    value : ndarray of shape (K, m)
-        Predictions there, K = 1 for a mean.
-    gradient : ndarray of shape (P, K, m)
-        Their derivatives.
-
-    Notes
-    -----
     Squire and Trapp (1998) for complex steps.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> F = family("gaussian", gate="softmax", n_experts=1)
-    >>> ((_, value, gradient),) = gradients(F, np.array([0.0, 0, 1, 2, 0]), np.array([[0.5]]))
-    >>> gradient[:, 0, 0].round(9).tolist()
-    [0.0, 0.0, 1.0, 0.5, 0.0]
     """
     for start in range(0, len(X), _ROWS):
         rows = slice(start, min(start + _ROWS, len(X)))

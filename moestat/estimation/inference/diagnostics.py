@@ -38,36 +38,8 @@ def quantile_residuals(
     """Randomised quantile residuals, standard normal if the model is true.
 
     ``r = Phi^-1(F(y | x))`` for a continuous response; for classes and counts u in place of F is
-    uniform between ``F(y - 1 | x)`` and ``F(y | x)``.
-
-    Parameters
-    ----------
-    family : Family or MoEResults
-        The model, with a density; of a result the residuals are those of its data, or of X and y
-        read as it reads them, and theta is its own.
-    theta : ndarray of shape (P,)
-        Packed parameters.
-    X, y : array_like of shape (n, d), (n,)
-        Data.
-    rng : numpy.random.Generator, int or None
-        Source of the uniform numbers, for classes, counts and censored responses.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        The residuals.
-
-    Notes
-    -----
-    Dunn and Smyth (1996).
-
-    Examples
-    --------
-    >>> from moestat import family, sample
-    >>> F = family("gaussian", gate="softmax", n_experts=1)
-    >>> theta = F.pack({"beta0": [0], "beta1": [0], "a": [2], "b": [1], "nu": [4]})
-    >>> quantile_residuals(F, theta, [[1.0]], [5.0]).round(6).tolist()
-    [1.0]
+    uniform between ``F(y - 1 | x)`` and ``F(y | x)`` (Dunn and Smyth 1996).  Of a result they are
+    those of its data, or of X and y read as it reads them.
     """
     from scipy.special import ndtr, ndtri
 
@@ -127,28 +99,7 @@ def _count_residuals(
 
 @door()
 def calibration(probability: FloatArray, occurred: Any, bins: int = 10) -> dict[str, FloatArray]:
-    """Predicted probabilities of a class against how often it occurred, in bins of equal counts.
-
-    Parameters
-    ----------
-    probability : ndarray of shape (n,)
-        Predicted probabilities.
-    occurred : array_like of shape (n,)
-        Whether the class occurred.
-    bins : int
-        Number of bins.
-
-    Returns
-    -------
-    dict
-        ``predicted``, ``observed`` and ``count`` of each bin.
-
-    Examples
-    --------
-    >>> table = calibration(np.array([0.1, 0.1, 0.9, 0.9]), [0, 0, 1, 1], bins=2)
-    >>> table["observed"].tolist()
-    [0.0, 1.0]
-    """
+    """Predicted probabilities of a class against how often it occurred, in bins of equal counts."""
     order = np.argsort(probability, kind="stable")
     parts = np.array_split(order, min(bins, order.size))
     happened = np.asarray(occurred, dtype=np.float64)
@@ -161,27 +112,7 @@ def calibration(probability: FloatArray, occurred: Any, bins: int = 10) -> dict[
 
 @door()
 def classification_table(responsibilities: FloatArray, labels: Any) -> tuple[Any, IntArray]:
-    """Counts of known labels (rows) by most probable expert (columns).
-
-    Parameters
-    ----------
-    responsibilities : ndarray of shape (n, k)
-        Posterior probabilities of the experts.
-    labels : array_like of shape (n,)
-        Known labels.
-
-    Returns
-    -------
-    labels : ndarray of shape (L,)
-        The distinct labels.
-    table : ndarray of shape (L, k)
-        Counts.
-
-    Examples
-    --------
-    >>> classification_table(np.array([[0.9, 0.1], [0.2, 0.8]]), ["u", "v"])[1].tolist()
-    [[1, 0], [0, 1]]
-    """
+    """Counts of known labels (rows) by most probable expert (columns)."""
     names, rows = np.unique(np.asarray(labels), return_inverse=True)
     table = np.zeros((names.size, responsibilities.shape[1]), dtype=np.int64)
     np.add.at(table, (rows, np.argmax(responsibilities, axis=1)), 1)
@@ -210,35 +141,11 @@ class Influence:
 def influence(result: Any) -> Influence:
     """Case deletion by one Newton step of the likelihood without the row.
 
-    Parameters
-    ----------
-    result : MoEResults
-        A fit to data, with a density.
+    ``theta_(-t) - theta ~ -(I - I_t)^-1 s_t`` with the observed information I of all rows and score
+    s_t and information I_t of row t, for the coordinates that are free; a row of weight w is left
+    out as a whole.  In a fit with groups each of them is left out, in the order of their labels.
 
-    Returns
-    -------
-    Influence
-        ``theta_(-t) - theta ~ -(I - I_t)^-1 s_t`` with the observed information I of all rows and
-        score s_t and information I_t of row t, for the coordinates that are free; a row of weight
-        w is left out as a whole.  In a fit with groups it is each group that is left out, in the
-        ascending order of their labels.
-
-    Raises
-    ------
-    ValueError
-        If the family has no density.
-
-    Notes
-    -----
     Cook and Weisberg (1982).
-
-    Examples
-    --------
-    >>> import moestat
-    >>> x = np.linspace(-1, 1, 20)
-    >>> y = np.where(x > 0.99, 9.0, 0.0) + np.sin(9 * x)
-    >>> int(np.argmax(influence(moestat.fit("gaussian", x, y, n_experts=1, rng=0)).displacement))
-    19
     """
     check_likelihood("influence", result.family)
     inner = found(result, mode=True)

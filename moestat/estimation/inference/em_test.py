@@ -20,28 +20,16 @@ __all__ = ["KERNELS", "EMTest", "Kernel", "em_test", "make_kernel"]
 
 @dataclass(frozen=True)
 class Kernel:
-    """A one-parameter exponential family by its mean.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    log_density : callable
-        ``log_density(y, mean)``, broadcast.
-    variance : callable
-        ``variance(mean)``: variance and its derivative.
-    nodes : callable
-        ``nodes(lowest, highest)``: responses and weights that integrate over the response for
-        means between these.
-    allowed : tuple of float
-        Between what responses lie.
-    """
+    """A one-parameter exponential family by its mean."""
 
     name: str
-    log_density: Callable[[Any, Any], FloatArray]
+    log_density: Callable[[Any, Any], FloatArray]  # ``log_density(y, mean)``, broadcast
+    # ``variance(mean)``: variance and its derivative
     variance: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    # ``nodes(lowest, highest)``: responses and weights that integrate over the response for means
+    # between these
     nodes: Callable[[float, float], tuple[FloatArray, FloatArray]]
-    allowed: tuple[float, float]
+    allowed: tuple[float, float]  # between what responses lie
 
 
 def _counts(low: float, high: float) -> tuple[FloatArray, FloatArray]:
@@ -129,13 +117,7 @@ KERNELS: dict[str, Callable[[float], Kernel]] = {
 
 @door()
 def make_kernel(name: str, size: float = 1.0) -> Kernel:
-    """The kernel called `name`.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or `size` is not positive.
-    """
+    """The kernel called `name`."""
     if name not in KERNELS:
         raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {short(name)}")
     return KERNELS[name](real_in("size", size, 0.0, open_low=True))

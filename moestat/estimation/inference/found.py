@@ -21,27 +21,14 @@ __all__ = ["Found", "check_likelihood", "check_maximum", "found", "inverse_of_fr
 
 @dataclass(frozen=True)
 class Found:
-    """The problem that was solved and its solution, and the way to the user's coordinates.
+    """The problem that was solved and its solution, and the way to the user's coordinates."""
 
-    Parameters
-    ----------
-    problem : Problem
-        Family and data, standardised if the fit was.
-    theta : ndarray of shape (P,)
-        The estimate there.
-    information : ndarray of shape (P, P)
-        Observed information there.
-    coordinates : Coordinates or None
-        ``theta_user = matrix @ theta + shift``; None for the identity.
-    known : Identified
-        What the data say about the parameters.
-    """
-
-    problem: Problem = field(repr=False)
-    theta: FloatArray = field(repr=False)
-    information: FloatArray = field(repr=False)
+    problem: Problem = field(repr=False)  # family and data, standardised if the fit was
+    theta: FloatArray = field(repr=False)  # (P,): the estimate there
+    information: FloatArray = field(repr=False)  # (P, P): observed information there
+    # ``theta_user = matrix @ theta + shift``; None for the identity
     coordinates: Coordinates | None = field(repr=False)
-    known: Identified = field(repr=False)
+    known: Identified = field(repr=False)  # what the data say about the parameters
 
     @property
     def family(self) -> Family:
@@ -129,13 +116,7 @@ def check_maximum(result: Any) -> None:
 
 
 def found(result: Any, *, mode: bool = False) -> Found:
-    """The problem behind a `MoEResults`; `mode` says whether it may be a posterior mode.
-
-    Raises
-    ------
-    ValueError
-        If the result was stored without its data, or is a posterior mode where it may not.
-    """
+    """The problem behind a `MoEResults`; `mode` says whether it may be a posterior mode."""
     if not mode:
         check_maximum(result)
     rows = result.rows

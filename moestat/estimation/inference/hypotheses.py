@@ -68,31 +68,7 @@ def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatA
 def wald(text: str, names: list[str], theta: FloatArray, spread: Spread) -> TestResult:
     """Wald's test of linear constraints, ``(R theta - r)' (R V R')^-1 (R theta - r)``.
 
-    Parameters
-    ----------
-    text : str
-        The constraints, see `moestat.estimation.inference.constraints.linear_constraints`.
-    names : list of str
-        Names of the parameters (P).
-    theta : ndarray of shape (P,)
-        The estimate.
-    spread : callable
-        ``spread(R)``: the covariance ``R V R'`` of combinations; NaN for those not identified.
-
-    Returns
-    -------
-    TestResult
-        With as many degrees of freedom as constraints.
-
-    Raises
-    ------
-    ValueError
-        If the constraints cannot be read or concern a combination without a standard error.
-
-    Examples
-    --------
-    >>> print(wald("a = b", ["a", "b"], np.array([1.0, 0.0]), lambda R: 0.1 * R @ R.T))
-    Wald: chi2(1) = 5.0000, p = 0.02535
+    ``spread(R)`` is ``R V R'``, with NaN for combinations that are not identified.
     """
     matrix, value = linear_constraints(text, names)
     covariance = check_errors(matrix, names, spread)
@@ -101,31 +77,10 @@ def wald(text: str, names: list[str], theta: FloatArray, spread: Spread) -> Test
 
 
 def likelihood_ratio(restricted: float, full: float, df: int) -> TestResult:
-    """Twice the difference of two log-likelihoods; df counts the constraints.
-
-    Examples
-    --------
-    >>> print(likelihood_ratio(-102.0, -100.0, 1))
-    likelihood ratio: chi2(1) = 4.0000, p = 0.0455
-    """
+    """Twice the difference of two log-likelihoods; df counts the constraints."""
     return _chi_square("likelihood ratio", max(2.0 * (full - restricted), 0.0), df)
 
 
 def score_statistic(score: FloatArray, information: FloatArray, df: int) -> TestResult:
-    """Rao's score test, ``s' I^-1 s`` at the restricted estimate.
-
-    Parameters
-    ----------
-    score : ndarray of shape (p,)
-        Score of the free coordinates of the full model.
-    information : ndarray of shape (p, p)
-        Their information.
-    df : int
-        Number of constraints.
-
-    Examples
-    --------
-    >>> print(score_statistic(np.array([2.0]), np.array([[1.0]]), 1))
-    score: chi2(1) = 4.0000, p = 0.0455
-    """
+    """Rao's score test, ``s' I^-1 s`` at the restricted estimate."""
     return _chi_square("score", float(score @ np.linalg.solve(information, score)), df)

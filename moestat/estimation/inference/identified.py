@@ -37,47 +37,27 @@ _PART, _SEEN = 1e-6, 1e-3
 
 @dataclass(frozen=True)
 class Identified:
-    """A fit's parameters by what the data say about them, in the coordinates of the fit.
+    """A fit's parameters by what the data say about them, in the coordinates of the fit."""
 
-    Parameters
-    ----------
-    estimated : ndarray of shape (P,)
-        Coordinates that are estimated: not references, nor between bounds of the model that are
-        closer than the least standard error that data of this size can have.
-    held : ndarray of shape (P,)
-        Coordinates that a bound holds.
-    unit : ndarray of shape (P,)
-        Moves of each estimated coordinate that move its predictor by 1, root mean square.
-    aliased : ndarray of shape (P, a)
-        Directions that move no predictor of any row: linear relations among inputs.
-    flat : ndarray of shape (P, m)
-        Directions that move predictors by 1, root mean square, at hardly any cost: the maximum
-        lies at infinity along them, or hardly any row speaks of them.
-    told : ndarray of shape (P, t)
-        The other directions, orthonormal in the information.
-    whitened : ndarray of shape (P, r)
-        These and the flat ones, orthonormal in the metric: what they are judged by.
-    definite : bool
-        Whether the information is nowhere negative, as at a maximum.
-    pinned : int
-        Number of free coordinates between bounds that are as good as one value.
-    tied : int
-        Number of coordinates that are equal to others.
-    idle : int
-        Number of aliased coordinates of the gate of a single expert.
-    """
-
+    # (P,): coordinates that are estimated: not references, nor between bounds of the model that are
+    # closer than the least standard error that data of this size can have
     estimated: np.ndarray
-    held: np.ndarray
+    held: np.ndarray  # (P,): coordinates that a bound holds
+    # (P,): moves of each estimated coordinate that move its predictor by 1, root mean square
     unit: FloatArray = field(repr=False)
+    # (P, a): directions that move no predictor of any row: linear relations among inputs
     aliased: FloatArray
+    # (P, m): directions that move predictors by 1, root mean square, at hardly any cost: the
+    # maximum lies at infinity along them, or hardly any row speaks of them
     flat: FloatArray
+    # (P, t): the other directions, orthonormal in the information
     told: FloatArray = field(repr=False)
+    # (P, r): these and the flat ones, orthonormal in the metric: what they are judged by
     whitened: FloatArray = field(repr=False)
-    definite: bool
-    pinned: int = 0
-    tied: int = 0
-    idle: int = 0
+    definite: bool  # whether the information is nowhere negative, as at a maximum
+    pinned: int = 0  # number of free coordinates between bounds that are as good as one value
+    tied: int = 0  # number of coordinates that are equal to others
+    idle: int = 0  # number of aliased coordinates of the gate of a single expert
 
     @property
     def covariance(self) -> FloatArray:
@@ -116,13 +96,6 @@ class Identified:
         predictors along it does: nothing where the function has come to its end, and a lot in
         between.  Infinite where a linear relation among inputs that the data obey does not hold,
         and where the fit is no maximum.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (q, P)
-            Derivatives.
-        variance : ndarray of shape (q,), optional
-            Variances along what is told, by another covariance than the inverse information.
         """
         own = np.sum((rows @ self.told) ** 2, axis=1) if variance is None else variance
         # Not below 0 where a covariance is not positive to the last digit.
@@ -205,23 +178,10 @@ def identified(
 ) -> Identified:
     """Sort the directions of parameter space by what the data say about them.
 
-    Parameters
-    ----------
-    family : Family
-        The family, with the box of the fit.
-    solution : Solution
-        Estimate and observed information.
-    n : float
-        Sum of the weights.
-    metric : ndarray of shape (P, P), optional
-        `channel_metric`; without it relations among inputs are not told from flat directions.
-
-    Notes
-    -----
     With M the metric, directions u of ``M u = 0`` are aliased.  In a basis of the others that is
     orthonormal in M an eigenvector of the information with an eigenvalue below 1e-4 is flat: a
-    maximum at infinity, as of separated classes (Albert and Anderson 1984), leaves such.  A
-    default bound where one ends is none of the model's.
+    maximum at infinity, as of separated classes (Albert and Anderson 1984), leaves such.  A default
+    bound where one ends is none of the model's.
     """
     theta, information = solution.theta, solution.information
     lower, upper = family.box_at(theta)

@@ -97,33 +97,11 @@ def misfits(result: Any) -> list[Misfit]:
     inputs with too few values to tell experts apart.  Where the model is true each is said in at
     most one in a thousand data sets, as far as its test's law for large n holds.
 
-    Parameters
-    ----------
-    result : MoEResults
-        A fit with its data.
-
-    Returns
-    -------
-    list of (type, str)
-        Kind of warning and sentence.
-
-    Notes
-    -----
     Responses are compared by quantile residuals (Dunn and Smyth 1996), standard normal where the
     model is true, with weights as counts of equal rows.  Outliers: the largest of n beyond its
     quantile (Bonferroni), or the kurtosis test of Anscombe and Glynn (1983).  Variance of counts:
     the sum of squares less that of a chi-square law.  Zeros: their number less the sum of their
     fitted probabilities, as in the score test of van den Broek (1995).
-
-    Examples
-    --------
-    >>> import numpy as np, moestat
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.uniform(-1, 1, 300)
-    >>> y = np.where(rng.random(300) < 0.4, 0, rng.poisson(np.exp(1 + x)))
-    >>> result = moestat.fit("poisson", x, y, n_experts=1, rng=0)
-    >>> [kind.__name__ for kind, _ in misfits(result)]
-    ['MisfitWarning']
     """
     rows = result.rows
     if np.ndim(rows.y) == 2:

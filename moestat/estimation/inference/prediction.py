@@ -198,50 +198,7 @@ def predict_with_errors(
     open_: Callable[[FloatArray], Any] | None = None,
     profiled: Callable[[float, FloatArray], FloatArray | None] | None = None,
 ) -> Prediction:
-    """Conditional means or class probabilities with standard errors, in memory O(n).
-
-    Parameters
-    ----------
-    family : Family
-        The model.
-    theta : ndarray of shape (P,)
-        The estimate.
-    errors : callable
-        ``errors(G)``: standard errors (q,) of functions with derivatives G (q, P) in theta.
-    X : ndarray of shape (n, d)
-        Inputs.
-    noise : float, optional
-        Variance of the errors of a regression function.
-    index, labels, outside : optional
-        Of `Prediction`, the last one its `extrapolation`.
-    open_ : callable, optional
-        ``open_(G)``: whether functions with derivatives G (q, P) have their maxima at infinity.
-    profiled : callable, optional
-        Of `Prediction`.
-
-    Returns
-    -------
-    Prediction
-        An error of something between two ends is at most half their distance, the largest
-        standard deviation that there is (Popoviciu 1935).
-
-    Raises
-    ------
-    ValueError
-        If a mean is beyond the range of float64.
-
-    Examples
-    --------
-    >>> from moestat import family, fit
-    >>> x = np.linspace(-1, 1, 50)
-    >>> y = 1 + 2 * x + np.where(np.arange(50) % 2, 0.1, -0.1)
-    >>> result = fit(family("gaussian", gate="softmax", n_experts=1), x, y, rng=0)
-    >>> V = result.cov_params()
-    >>> errors = lambda G: np.sqrt(np.einsum("qp,pr,qr->q", G, V, G))
-    >>> p = predict_with_errors(result.family, result.params, errors, x[:1, None])
-    >>> p.predicted.round(3).tolist(), p.se.round(4).tolist()
-    ([-1.006], [0.0278])
-    """
+    """Conditional means or class probabilities with standard errors, in memory O(n)."""
     X = np.asarray(X, dtype=np.float64)
     classes = family.likelihood.support is not None
     with np.errstate(over="ignore", invalid="ignore"):
@@ -276,32 +233,11 @@ def extrapolation(
 
     Within each expert leverage is ``x' (sum_i w_i pi(x_i) x_i x_i')^-1 x``, with an intercept, over
     the rows as the gate shares them out; it is averaged over experts by the gate at x.  Above 1 an
-    input is further from the data, as the fit divides them up, than any of them from the others;
-    it is infinite where the data do not tell a direction.
+    input is further from the data, as the fit divides them up, than any of them from the others; it
+    is infinite where the data do not tell a direction.
 
-    Parameters
-    ----------
-    family, theta
-        The fit.
-    rows : ndarray of shape (n, d)
-        Inputs of the fit.
-    weight : ndarray of shape (n,)
-        Their weights.
-    X : ndarray of shape (m, d)
-        Inputs.
-
-    Notes
-    -----
     For one expert this is what Montgomery, Peck and Vining (2012, Sec. 3.8) call hidden
     extrapolation.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> F = family("gaussian", gate="softmax", n_experts=1)
-    >>> x, theta = np.linspace(0, 1, 5)[:, None], np.array([0.0, 0, 1, 2, 0])
-    >>> extrapolation(F, theta, x, np.ones(5), np.array([[0.5], [1.0], [3.0]])).round(2).tolist()
-    [0.33, 1.0, 17.0]
     """
     used = weight > 0.0
     rows, weight = rows[used], weight[used]

@@ -159,22 +159,7 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
 
 
 def combination(result: Any, row: FloatArray, alpha: float) -> tuple[float, float]:
-    """The profile likelihood interval of a linear combination of parameters.
-
-    Parameters
-    ----------
-    result : MoEResults
-        A fit with its data.
-    row : ndarray of shape (P,)
-        The combination.
-    alpha : float
-        One minus the level.
-
-    Returns
-    -------
-    tuple of float
-        Its ends, infinite where the likelihood does not fall.
-    """
+    """The profile likelihood interval of a linear combination of parameters."""
     inner = found(result)
     matrix = np.eye(row.size) if inner.coordinates is None else inner.coordinates.matrix
     return _sought(inner, row @ matrix, float(row @ result.theta), alpha, "a mean")[0]

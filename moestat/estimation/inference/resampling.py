@@ -29,21 +29,11 @@ _BATCH, _ROWS = 64, 200_000
 
 @dataclass(frozen=True)
 class Refits:
-    """Fits to B resamples.
+    """Fits to B resamples."""
 
-    Parameters
-    ----------
-    params : ndarray of shape (B, P)
-        Estimates; rows of fits that failed or are not certified are NaN.
-    n_failed : int
-        Fits that raised an exception.
-    n_uncertified : int
-        Fits that ended without a certificate.
-    """
-
-    params: FloatArray
-    n_failed: int
-    n_uncertified: int
+    params: FloatArray  # (B, P): estimates; rows of fits that failed or are not certified are NaN
+    n_failed: int  # fits that raised an exception
+    n_uncertified: int  # fits that ended without a certificate
 
 
 def refit(

@@ -31,7 +31,6 @@ __all__ = [
     "CRITERIA",
     "SOLVING",
     "Selection",
-    "classification_entropy",
     "fold_labels",
     "log_density_of",
     "rows_of",
@@ -187,19 +186,6 @@ class Selection:
 def _entry(name: str, value: float) -> str:
     whole = name in ("k", "certified") or (name == "df" and value == round(value))
     return f"{value:12.0f}" if whole else f"{value:12.3f}"
-
-
-@door()
-def classification_entropy(responsibilities: FloatArray, weight: FloatArray) -> float:
-    """Entropy of the assignments to experts, ``-sum_t w_t sum_i tau_ti log tau_ti``, in nats.
-
-    Examples
-    --------
-    >>> round(classification_entropy(np.array([[0.5], [0.5]]), np.ones(1)), 4)
-    0.6931
-    """
-    tau = np.maximum(responsibilities, np.finfo(float).tiny)
-    return float(-np.sum(responsibilities * np.log(tau) @ weight))
 
 
 @door()

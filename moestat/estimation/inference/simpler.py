@@ -61,31 +61,10 @@ class Simpler:
 def simpler(result: Any) -> Simpler | None:
     """The best fit with one expert less among those next to a fit.
 
-    Parameters
-    ----------
-    result : MoEResults
-        A fit to data with k experts.
-
-    Returns
-    -------
-    Simpler or None
-        None for one expert, a regression function, a gate that keeps some experts only, or where
-        no start leads to a fit.
-
-    Notes
-    -----
-    Every pair of experts becomes one, with their summed mass and the averages of their
-    parameters, weighted by mass; and every expert is left out.  The likeliest of these are
-    starts of Newton's method.  What BIC (Schwarz 1978) says of an expert too many is right in the
-    limit (Keribin 2000), where the chi-square law of the likelihood ratio is not.
-
-    Examples
-    --------
-    >>> import numpy as np, moestat
-    >>> x = np.random.default_rng(0).uniform(-1, 1, 200)
-    >>> y = x + 0.1 * np.random.default_rng(1).normal(size=200)
-    >>> simpler(moestat.fit("gaussian", x, y, n_experts=2, rng=0)).gain > 0
-    True
+    Every pair of experts becomes one, with their summed mass and the averages of their parameters,
+    weighted by mass; and every expert is left out.  The likeliest of these are starts of Newton's
+    method.  What BIC (Schwarz 1978) says of an expert too many is right in the limit (Keribin
+    2000), where the chi-square law of the likelihood ratio is not.
     """
     family = result.family
     named = any(one.experts is not None for one in family.constraints)

@@ -32,17 +32,7 @@ __all__ = ["SparseData"]
 
 
 class SparseData:
-    """One data set whose slopes are penalised; parameters are in standardised coordinates.
-
-    Parameters
-    ----------
-    own : Family
-        The model.
-    read : Data
-        The data.
-    l1_ratio, together, gate_factor, variance
-        As of `moestat.lasso_path`.
-    """
+    """One data set whose slopes are penalised; parameters are in standardised coordinates."""
 
     def __init__(
         self,

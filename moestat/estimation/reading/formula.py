@@ -37,13 +37,7 @@ _INTERCEPT = "Intercept"
 def used_names(
     factors: Iterable[tuple[str, str]], columns: Sequence[str], scope: Mapping[str, Any]
 ) -> tuple[list[str], dict[str, Any]]:
-    """Columns that factors name, sorted, and what they take from the caller's scope.
-
-    Raises
-    ------
-    ValueError
-        If a name is neither a column, nor in the scope, nor known to formulas.
-    """
+    """Columns that factors name, sorted, and what they take from the caller's scope."""
     from formulaic.transforms import TRANSFORMS
     from formulaic.utils.variables import Variable, get_required_variables
 
@@ -83,34 +77,18 @@ class FormulaInputs:
 
     Columns that a transform has learnt from the data, such as the knots of a spline, stay as they
     were in the fit.
-
-    Parameters
-    ----------
-    formula : str
-        The formula of the fit, as given.
-    parts : tuple of tuple of Term
-        Right-hand sides, see `Parsed`.
-    response : (str, str)
-        The response.
-    states : str
-        What the transforms of each part have learnt, as JSON.
-    names : tuple of str
-        Columns of the data.
-    levels : tuple of ndarray or None
-        Levels of each categorical column in order, None for a numeric one.
-    specimens : tuple of ndarray
-        Values of the columns in a few rows, in which every level occurs.
-    scope : mapping
-        Functions and values of the user's that the formula names.  Files do not hold them.
     """
 
-    formula: str
-    parts: tuple[Any, ...] = field(repr=False)
-    response: tuple[str, str] = field(repr=False)
-    states: str = field(repr=False)
-    names: tuple[str, ...]
+    formula: str  # the formula of the fit, as given
+    parts: tuple[Any, ...] = field(repr=False)  # right-hand sides, see `Parsed`
+    response: tuple[str, str] = field(repr=False)  # the response
+    states: str = field(repr=False)  # what the transforms of each part have learnt, as JSON
+    names: tuple[str, ...]  # columns of the data
+    # levels of each categorical column in order, None for a numeric one
     levels: tuple[Any, ...] = field(repr=False)
+    # values of the columns in a few rows, in which every level occurs
     specimens: tuple[Any, ...] = field(repr=False)
+    # functions and values of the user's that the formula names.  Files do not hold them.
     scope: Mapping[str, Any] | None = field(
         default=None, repr=False, compare=False, metadata={"stored": False}
     )
@@ -172,13 +150,7 @@ class FormulaInputs:
         return {name: value for name, value in self.__dict__.items() if name != "_specs"}
 
     def designs(self, data: Any) -> list[pd.DataFrame]:
-        """Columns of each part, without the intercept, from a table.
-
-        Raises
-        ------
-        ValueError
-            If a column has a level that the fit has not seen.
-        """
+        """Columns of each part, without the intercept, from a table."""
         table = data if isinstance(data, Table) else table_of(data, self.names)
         columns = _columns(table, self.names)
         for column, known in zip(columns, self.levels, strict=True):
@@ -246,13 +218,7 @@ class FormulaInputs:
 
 
 def table_of(data: Any, names: Sequence[str]) -> Table:
-    """The named columns of a table, without missing values.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column, or it has missing values.
-    """
+    """The named columns of a table, without missing values."""
     known = column_names(data)
     for name in names:
         if name not in known:

@@ -17,24 +17,13 @@ __all__ = ["Inputs", "read_inputs"]
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs as the loops read them, and the table that they came from.
+    """Inputs as the loops read them, and the table that they came from."""
 
-    Parameters
-    ----------
-    design : ndarray of shape (d, n)
-        One contiguous row per input; NaN where a value is missing.
-    features : tuple of str or None
-        Names of the inputs.
-    table : Table or None
-        Where they came from; None for arrays.
-    formula : FormulaInputs or None
-        How they were made.
-    """
-
+    # (d, n): one contiguous row per input; NaN where a value is missing
     design: FloatArray = field(repr=False)
     features: tuple[str, ...] | None = None
-    table: Table | None = field(default=None, repr=False)
-    formula: Any = None
+    table: Table | None = field(default=None, repr=False)  # where they came from; None for arrays
+    formula: Any = None  # how they were made
 
     @property
     def matrix(self) -> FloatArray:
@@ -57,28 +46,9 @@ def read_inputs(
     features: Sequence[str] | None = None,
     missing: str = "raise",
 ) -> Inputs:
-    """Inputs as the loops read them, laid out once.
+    """Inputs as the loops read them, laid out once; missing ones are NaN where rows are dropped.
 
-    Parameters
-    ----------
-    X : array_like or table of shape (n, d)
-        Inputs; (n,) when d = 1.
-    n_features : int, optional
-        The number d that they must have.
-    features : sequence of str, optional
-        Names that the columns of a table must have; they are put in this order.
-    missing : {"raise", "drop"}
-        With "drop" missing values are NaN.
-
-    Returns
-    -------
-    Inputs
-        The inputs, with the names of a table with named columns.
-
-    Raises
-    ------
-    ValueError
-        If columns are missing, or hold categories, missing values or anything but numbers.
+    Columns of a table are put in the order of `features`, which it must have.
     """
     table = as_table("X", X)
     if table is None:

@@ -15,13 +15,7 @@ __all__ = ["plain_labels", "positions_of", "read_labels"]
 
 
 def plain_labels(column: Column) -> np.ndarray:
-    """Labels (n,) of one type: integers, words or truth values.
-
-    Raises
-    ------
-    ValueError
-        If types are mixed, or numbers are not whole.
-    """
+    """Labels (n,) of one type: integers, words or truth values."""
     labels = column.values
     if labels.ndim != 1:
         raise ValueError(f"y must have shape (n,), got {labels.shape}")
@@ -86,13 +80,7 @@ def read_labels(
 
 
 def positions_of(column: Column, classes: np.ndarray) -> IntArray:
-    """Positions (n,), from 1, of labels in those of a fit.
-
-    Raises
-    ------
-    ValueError
-        If the fit has not seen a label.
-    """
+    """Positions (n,), from 1, of labels in those of a fit."""
     labels = plain_labels(column)
     found, position = np.unique(labels, return_inverse=True)
     names = np.asarray(classes).tolist()

@@ -24,21 +24,12 @@ _FORM = (
 
 @dataclass(frozen=True)
 class Parsed:
-    """A formula as formulaic reads it: the response and the right-hand sides, as terms.
+    """A formula as formulaic reads it: the response and the right-hand sides, as terms."""
 
-    Parameters
-    ----------
-    response : (str, str)
-        One factor.
-    parts : tuple of tuple of Term
-        Of the experts, of the gate, and of the offset where there is one.
-    groups : str or None
-        Column of labels of groups, a third right-hand side.
-    """
-
-    response: tuple[str, str]
+    response: tuple[str, str]  # one factor
+    # of the experts, of the gate, and of the offset where there is one
     parts: tuple[tuple[Term, ...], ...]
-    groups: str | None = None
+    groups: str | None = None  # column of labels of groups, a third right-hand side
 
     @property
     def has_intercept(self) -> bool:
@@ -47,22 +38,7 @@ class Parsed:
 
 
 def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> Parsed:
-    """The terms of a formula.
-
-    Parameters
-    ----------
-    formula : str
-        The formula.
-    columns : sequence of str
-        Columns that a dot stands for, but for the response.
-    offset : str, optional
-        A column or function of columns that is an offset.
-
-    Raises
-    ------
-    ValueError
-        If it is not of the form "response ~ terms of the experts | terms of the gate".
-    """
+    """The terms of a formula; a dot stands for all `columns` but the response."""
     if not isinstance(formula, str) or not formula.strip():
         raise ValueError(f"formula {_FORM}; got {short(formula)}")
     read = _read(formula, columns, f"formula {_FORM}; got {short(formula)}")

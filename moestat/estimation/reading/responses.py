@@ -19,18 +19,10 @@ __all__ = ["Columns", "as_columns", "encoded", "read_responses"]
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of responses, one beside the other.
+    """Columns of responses, one beside the other."""
 
-    Parameters
-    ----------
-    columns : tuple of Column
-        One per response.
-    named : bool
-        Whether their names are words.
-    """
-
-    columns: tuple[Column, ...]
-    named: bool
+    columns: tuple[Column, ...]  # one per response
+    named: bool  # whether their names are words
     name: None = None
 
     @property
@@ -55,13 +47,7 @@ class Columns:
 
 
 def as_columns(given: Any, names: Sequence[str] | None) -> Columns:
-    """Columns of responses, by position; those of a table with all of these names, by name.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many as names; without any, if there are fewer than two.
-    """
+    """Columns of responses, by position; those of a table with all of these names, by name."""
     q = "q" if names is None else len(names)
     if isinstance(given, Columns):
         columns, named = given.columns, given.named
@@ -86,25 +72,9 @@ def as_columns(given: Any, names: Sequence[str] | None) -> Columns:
 def read_responses(
     model: Any, given: Columns, classes: Any = None
 ) -> tuple[Likelihood, FloatArray, tuple[Any, ...]]:
-    """The likelihood of responses, their values and the labels of classes.
+    """The likelihood of responses, their values (n, R) and labels (K,), None for numbers.
 
-    Parameters
-    ----------
-    model : Likelihood or sequence
-        The likelihood, or those of the responses by their names.
-    given : Columns
-        The responses.
-    classes : mapping of str to sequence, optional
-        Labels of classes by response, in the order that they are to have.
-
-    Returns
-    -------
-    Likelihood
-        With the names and numbers of classes of the columns, if it was given by names.
-    values : ndarray of shape (n, R)
-        Numbers, and positions of labels from 1.
-    labels : tuple
-        Labels (K,) of each response, None for one that is a number.
+    A likelihood by names has the names and numbers of classes of the columns.
     """
     law = as_likelihood(model)
     by_name, order = law is not model, {} if classes is None else classes

@@ -29,30 +29,14 @@ MISSING = ("raise", "drop")
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its values as they are, which of them are missing, and what they are called.
+    """One column: its values as they are, which of them are missing, and what they are called."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Values; what stands in missing rows means nothing.
-    missing : ndarray of shape (n,)
-        A mask.
-    name : str or None
-        Its name.
-    levels : ndarray or None
-        Declared categories, in their order.
-    kind : str
-        What its library calls the type.
-    categorical : bool
-        Whether it holds categories or words.
-    """
-
-    values: np.ndarray
-    missing: np.ndarray
+    values: np.ndarray  # (n,): values; what stands in missing rows means nothing
+    missing: np.ndarray  # (n,)
     name: str | None = None
-    levels: Any = None
-    kind: str = ""
-    categorical: bool = False
+    levels: Any = None  # declared categories, in their order
+    kind: str = ""  # what its library calls the type
+    categorical: bool = False  # whether it holds categories or words
 
     def check_missing(self, where: str) -> None:
         """Raise if anything is missing."""
@@ -63,13 +47,7 @@ class Column:
         return replace(self, values=self.values[rows], missing=self.missing[rows])
 
     def numbers(self, where: str) -> FloatArray:
-        """Values (n,) as float64, NaN where they are missing.
-
-        Raises
-        ------
-        ValueError
-            If they are categories, infinite, or not numbers.
-        """
+        """Values (n,) as float64, NaN where missing; refuses categories and infinite ones."""
         if self.categorical and not where.startswith("X"):
             raise ValueError(f"{where} must hold numbers, got words or categories ({self.kind})")
         if self.categorical:
@@ -94,27 +72,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of a table.
-
-    Parameters
-    ----------
-    columns : tuple of Column
-        The columns.
-    named : bool
-        Whether their names are words; numbers are positions.
-    n_rows : int
-        Number of rows.
-    index : pandas.Index or None
-        What the rows are called.
-    native : module or None
-        The library it came from.
-    """
+    """Columns of a table."""
 
     columns: tuple[Column, ...] = field(repr=False)
-    named: bool
+    named: bool  # whether their names are words; numbers are positions
     n_rows: int
-    index: Any = field(default=None, repr=False)
-    native: Any = field(default=None, repr=False)
+    index: Any = field(default=None, repr=False)  # what the rows are called
+    native: Any = field(default=None, repr=False)  # the library it came from
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -167,13 +131,7 @@ class Table:
 
 
 def column_names(given: Any) -> list[str]:
-    """Names of the columns of a table, none of which is read.
-
-    Raises
-    ------
-    ValueError
-        If it is not a table.
-    """
+    """Names of the columns of a table, none of which is read."""
     import narwhals as nw
 
     if isinstance(given, Mapping):
@@ -191,20 +149,6 @@ def as_table(name: str, given: Any, only: Sequence[str] | None = None) -> Table 
     """A table of pandas, polars, pyarrow or another library that narwhals knows, or a mapping.
 
     A lazy frame is collected; a series is a table of one column.  None of anything else.
-
-    Parameters
-    ----------
-    name : str
-        What the argument is called, for messages.
-    given : object
-        The table.
-    only : sequence of str, optional
-        Columns to read; all by default.
-
-    Raises
-    ------
-    ValueError
-        If two columns have the same name, or columns of a mapping different lengths.
     """
     if given is None or isinstance(given, np.ndarray | list | tuple | Table):
         return given if isinstance(given, Table) else None
@@ -344,13 +288,7 @@ def _has_index(given: Any) -> bool:
 
 
 def check_aligned(given: Mapping[str, Any]) -> None:
-    """Rows of pandas objects belong together by their indexes: refuse others.
-
-    Raises
-    ------
-    ValueError
-        If two of them have as many rows and different indexes.
-    """
+    """Refuse pandas objects of as many rows and different indexes: rows belong together by them."""
     first: tuple[str, Any] | None = None
     for name, part in given.items():
         if not _has_index(part):

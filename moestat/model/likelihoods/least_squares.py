@@ -18,13 +18,7 @@ from moestat.base.validate import as_floats
 
 
 def encode(y: Any, n_classes: int) -> FloatArray:
-    """Real responses (n,), checked.
-
-    Raises
-    ------
-    ValueError
-        If y is not a vector of finite numbers.
-    """
+    """Real responses (n,), checked."""
     return as_floats("y", y, (None,))
 
 

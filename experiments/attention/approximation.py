@@ -23,24 +23,13 @@ __all__ = ["Approximation", "best_approximations"]
 
 @dataclass(frozen=True)
 class Approximation:
-    """One local best approximation.
+    """One local best approximation."""
 
-    Parameters
-    ----------
-    theta : ndarray of shape (P,)
-        Packed parameters.
-    error : float
-        ``||f - f*||`` in L2 of the inputs' law, on other inputs than those of the fit.
-    status : str
-        How its fit ended.
-    gap : float
-        Euclidean distance of the packed parameters to those of the best one, atoms matched: how
-        far from unique the best approximation is.
-    """
-
-    theta: FloatArray = field(repr=False)
-    error: float
-    status: str
+    theta: FloatArray = field(repr=False)  # (P,): packed parameters
+    error: float  # ``||f - f*||`` in L2 of the inputs' law, on other inputs than those of the fit
+    status: str  # how its fit ended
+    # Euclidean distance of the packed parameters to those of the best one, atoms matched: how far
+    # from unique the best approximation is
     gap: float
 
 
@@ -57,52 +46,10 @@ def best_approximations(
 ) -> list[Approximation]:
     """The measures of `family` whose regression functions are nearest to a truth of another one.
 
-    Parameters
-    ----------
-    family : Family
-        Family of regression functions that approximates.
-    truth_family : Family
-        Model of the truth.
-    truth : array_like of shape (P*,)
-        Its packed parameters.
-    design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
-    n : int
-        Inputs of the noiseless sample that is fitted.
-    starts : sequence of StartRule, optional
-        One fit from each rule; by default three around the truth, as far as blocks have the same
-        names.
-    solver : Solver, optional
-        `moestat.solvers.GaussNewtonBFGS` by default.
-    rng : numpy.random.Generator, int or None
-        Source of inputs and starts.
-
-    Returns
-    -------
-    list of Approximation
-        One per start rule, the nearest first.  Where errors agree and gaps do not, the best
-        approximation is not unique.
-
-    Raises
-    ------
-    ValueError
-        If a family is not of regression functions, or sizes do not fit.
-
-    Notes
-    -----
     Yan et al. (2025), Sec. 3: the measures in ``argmin ||f_G - f_G*||`` that fits of the dense
-    regime are compared with.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> line = family("least-squares", gate="softmax", n_experts=1)
-    >>> two = line.with_experts(2)
-    >>> theta = two.pack({"beta0": [0, 0], "beta1": [0, 0], "a": [1, 2], "b": [0, 1]})
-    >>> near = TruthStarts(line, [0, 0, 0, 0])
-    >>> found = best_approximations(line, two, theta, n=500, starts=[near], rng=0)
-    >>> found[0].theta.round(6).tolist(), found[0].error < 1e-9
-    ([0.0, 0.0, 0.5, 1.5], True)
+    regime are compared with.  One per start rule, the nearest first; by default three start around
+    the truth, as far as blocks have the same names.  Where errors agree and gaps do not, the best
+    approximation is not unique.
     """
     vector = as_floats("truth", truth, (truth_family.n_params,))
     generator = as_generator(rng)
