@@ -14,6 +14,14 @@ __all__ = ["Moved"]
 _HOME = "moestat.networks."
 _TARGETS = {
     **{
+        f"{room}{name}": f"expert_count.{name.partition('.')[0]}"
+        for room in ("", "expert_count.")
+        for name in (
+            "experts.cnn", "experts.expert", "experts.mlp", "optimisers.adam",
+            "optimisers.gradient_descent", "optimisers.normalised", "optimisers.optimiser",
+        )
+    },
+    **{
         name: f"expert_count.{name}"
         for name in (
             "activations", "data", "experts", "metrics", "network", "optimisers", "packing",
@@ -21,6 +29,9 @@ _TARGETS = {
         )
     },
     "smoe.build": "smoe.training.blocks",
+    "smoe.experts.gated": "smoe.experts.mlp",
+    "smoe.routers.fixed": "smoe.routers.softmax",
+    "smoe.routers.stable": "smoe.routers.softmax",
     "smoe.settings": "smoe.training.settings",
     "smoe.tasks": "smoe.training.tasks",
     "smoe.transformer": "smoe.training.decoder",

@@ -81,12 +81,6 @@ class PolynomialSystem:
         zero = (0,) * self.d
         return [self.equations[zero, l2] for l2 in range(1, self.r + 1)]
 
-    def without_slopes(self) -> list[Any]:
-        """All equations with gates and slopes at 0, those that vanish left out."""
-        flat = [s for name in ("gate", "slope") for row in self.unknowns[name] for s in row]
-        found = [equation.subs(dict.fromkeys(flat, 0)) for equation in self.equations.values()]
-        return [equation for equation in found if equation != 0]
-
 
 def polynomial_system(m: int, r: int, d: int = 1) -> PolynomialSystem:
     """The polynomial system of order r for a cell of m atoms with d inputs.
@@ -169,27 +163,10 @@ def _terms(sympy: Any, l1: tuple[int, ...], l2: int, atom: Sequence[Any]) -> Ite
 
 
 def quadrature_residuals(m: int, r: int) -> list[Fraction]:
-    """Left-hand sides of the equations 1..r at the Gauss-Hermite solution, exactly.
+    """Left-hand sides of the equations 1..r at the Gauss-Hermite solution, zeros up to 2m - 1.
 
-    The solution has the m nodes as intercepts, the weights as masses and p4 = -1/2.  Its moments
-    are the corners of powers of the Jacobi matrix, whose squared off-diagonals are 1, .., m - 1.
-
-    Parameters
-    ----------
-    m : int
-        Atoms, at least 2, since the only node of one is 0: a trivial solution.
-    r : int
-        Order.
-
-    Returns
-    -------
-    list of Fraction
-        Zeros up to order 2m - 1.
-
-    Raises
-    ------
-    ValueError
-        If m is below 2 or r below 1.
+    The solution has m >= 2 nodes as intercepts, the weights as masses and p4 = -1/2; the only node
+    of one atom is 0, a trivial solution.
 
     Examples
     --------
@@ -227,22 +204,7 @@ def _quadrature_moments(m: int, most: int) -> list[int]:
 
 
 def rbar(m: int) -> int:
-    """The smallest order with trivial solutions only, 2m; `order` says why.
-
-    Parameters
-    ----------
-    m : int
-        Atoms in the cell, at least 2.
-
-    Returns
-    -------
-    int
-        rbar(m).
-
-    Raises
-    ------
-    ValueError
-        If m is not an integer of at least 2.
+    """The smallest order with trivial solutions only, 2m for m >= 2 atoms; `order` says why.
 
     Examples
     --------

@@ -25,13 +25,7 @@ SHOWN = (2, 3)
 
 
 def sympy_or_why_not() -> Any:
-    """The module sympy.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed, with the extra that brings it.
-    """
+    """The module sympy, or an ImportError with the extra that brings it."""
     try:
         import sympy
     except ImportError:
@@ -44,24 +38,7 @@ def sympy_or_why_not() -> Any:
 def no_solution(m: int) -> list[str]:
     """Show by exact algebra that the system of order 2m has trivial solutions only, m = 2 or 3.
 
-    Parameters
-    ----------
-    m : int
-        Atoms, 2 or 3.
-
-    Returns
-    -------
-    list of str
-        What was shown, step by step.
-
-    Raises
-    ------
-    ValueError
-        If m is another number.
-    ArithmeticError
-        If a step fails, so that nothing is shown.
-    ImportError
-        Without sympy, extra ``theory``.
+    The steps are returned; an ArithmeticError says which one fails, so that nothing is shown.
 
     Examples
     --------

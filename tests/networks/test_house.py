@@ -18,8 +18,10 @@ from moestat.sweep.spec.read import parse_spec
 
 MOVED = {
     "moestat.networks.data": "moestat.networks.expert_count.data",
-    "moestat.networks.experts.mlp": "moestat.networks.expert_count.experts.mlp",
-    "moestat.networks.optimisers.adam": "moestat.networks.expert_count.optimisers.adam",
+    "moestat.networks.experts.mlp": "moestat.networks.expert_count.experts",
+    "moestat.networks.optimisers.adam": "moestat.networks.expert_count.optimisers",
+    "moestat.networks.expert_count.optimisers.adam": "moestat.networks.expert_count.optimisers",
+    "moestat.networks.smoe.routers.stable": "moestat.networks.smoe.routers.softmax",
     "moestat.networks.smoe.settings": "moestat.networks.smoe.training.settings",
     "moestat.networks.smoe.tasks": "moestat.networks.smoe.training.tasks",
 }
@@ -34,9 +36,13 @@ def test_modules_are_found_under_their_old_names(old, new):
 
 def test_pickles_of_older_versions_open():
     law, network = networks.PatchLaw(n_patches=5), networks.Network("cnn", n_experts=3)
-    for thing, place in ((law, "data"), (network, "network"), (networks.Adam(), "optimisers.adam")):
+    for thing, place, before in (
+        (law, "data", "data"),
+        (network, "network", "network"),
+        (networks.Adam(), "optimisers", "optimisers.adam"),
+    ):
         stored = pickle.dumps(thing, 0).replace(
-            f"networks.expert_count.{place}".encode(), f"networks.{place}".encode()
+            f"networks.expert_count.{place}".encode(), f"networks.{before}".encode()
         )
         assert b"expert_count" not in stored
         assert pickle.loads(stored) == thing

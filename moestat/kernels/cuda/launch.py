@@ -50,14 +50,7 @@ class Answers(NamedTuple):
 class Shape:
     """The sizes of a family: k atoms, C channels, d inputs and P parameters.
 
-    Parameters
-    ----------
-    index, width, offset : ndarray of shape (k, C), (C,), (C,)
-        As `moestat.model.family.Family` has them.
-    layout : Layout
-        Which channels the gate and the expert read.
-    d, n_params : int
-        Inputs and parameters.
+    `index` (k, C), `width` and `offset` (C,) are those of `moestat.model.family.Family`.
     """
 
     index: IntArray
@@ -104,13 +97,7 @@ class DeviceBatch(NamedTuple):
 
 
 def tile_for(n_rows: int) -> int:
-    """Threads of a block whose columns of `n_rows` numbers fit a block's shared memory.
-
-    Raises
-    ------
-    ValueError
-        If not even the smallest tile fits.
-    """
+    """Threads of a block whose columns of `n_rows` numbers fit a block's shared memory."""
     for tile in _TILES:
         if 8 * n_rows * (tile + 1) <= _SHARED_BYTES:
             return tile
@@ -140,15 +127,7 @@ def _name_of(*parts: Any) -> str:
 
 
 class Mixture:
-    """The kernel of one kind of atom.
-
-    Parameters
-    ----------
-    gate, expert, likelihood : callable
-        Block functions; the expert's may be None.
-    reads_response, sparse : bool
-        As `moestat.kernels.build.Loops` has them.
-    """
+    """The kernel of one kind of atom, from what `moestat.kernels.build.Loops` is made of."""
 
     def __init__(
         self,
@@ -184,23 +163,8 @@ class Mixture:
     ) -> Answers:
         """Values and derivatives at theta (B, P), or the E-step, which fills tau.
 
-        Parameters
-        ----------
-        shape : Shape
-            Sizes.
-        theta : ndarray of shape (B, P)
-            Parameters, one row per problem.
-        batch : DeviceBatch
-            Data of the B problems.
-        order : int
-            0, 1, 2 or 3.
-        objective : int
-            `OBSERVED`, `COMPLETE` or `EXPECTATION`.
-
-        Raises
-        ------
-        ValueError
-            If the family is too large for a block's shared memory.
+        The order is up to 3, the objective `OBSERVED`, `COMPLETE` or `EXPECTATION`.  A family that
+        is too large for a block's shared memory is refused.
         """
         n_rows = self.n_rows(shape)
         tile = tile_for(n_rows)
@@ -316,15 +280,7 @@ def best_gram() -> CublasGram | OwnGram:
 
 
 class Regression:
-    """The kernels of one kind of regression function.
-
-    Parameters
-    ----------
-    gate, expert : callable
-        Block functions; the expert's may be None.
-    normalised : bool
-        Whether the gate's weights are divided by their sum.
-    """
+    """The kernels of one kind of regression function, of block functions."""
 
     def __init__(
         self, gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
@@ -353,25 +309,9 @@ class Regression:
     def evaluate(
         self, shape: Shape, rows: IntArray, theta: FloatArray, batch: DeviceBatch, order: int
     ) -> Answers:
-        """Half the sums of squares, with ``J'r`` and ``J'J`` for order 1.
+        """Half the sums of squares at theta (B, P), with ``J'r`` and ``J'J`` for order 1.
 
-        Parameters
-        ----------
-        shape : Shape
-            Sizes.
-        rows : ndarray of shape (P,)
-            Row of the Jacobian of each coefficient, -1 for pinned ones.
-        theta : ndarray of shape (B, P)
-            Parameters, one row per problem.
-        batch : DeviceBatch
-            Data of the B problems.
-        order : int
-            0 or 1.
-
-        Raises
-        ------
-        ValueError
-            If the family is too large for a block's shared memory.
+        `rows` (P,) has the row of the Jacobian of each coefficient, -1 for pinned ones.
         """
         n_rows = self.n_rows(shape)
         tile = tile_for(n_rows)

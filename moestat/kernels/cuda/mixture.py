@@ -232,29 +232,14 @@ def mixture_template(
 ):
     """The kernel; launched on (runs of samples, problems) blocks of `TILE` threads.
 
-    Parameters
-    ----------
-    order : int
-        Highest derivative, 0, 1 or 2; or, where the kernel is `INFORMED`, 3 for the second and the
-        information.
-    objective : int
-        0 for the observed-data log-likelihood; 1 for the complete-data one with the
-        responsibilities in tau; 2 for the first, leaving responsibilities in tau.
-    theta : array (B, P)
-    index, width : array (k, C), (C,)
-    n_gate, first, n_mean, n_active, d : int
-        The `Layout` and the number of inputs.
-    data : array
-        Of each problem, from ``data_at[problem]`` on, X (d, n), y (n,) and weight (n,), with
-        ``n = size[problem]``.
-    tau : array
-        Of each problem, from ``tau_at[problem]`` on, (k, n).
-    units : array (U, 3)
-        From `units_of`.
-    value : array (B, runs)
-        Output.
-    moments : array (B, runs times slices, 3 U)
-        Output; a tile of T threads makes ``max(1, T // U)`` slices.
+    The order is that of the highest derivative; where the kernel is `INFORMED`, 3 stands for the
+    second and the information.  The objective is 0 for the observed-data log-likelihood at theta
+    (B, P), 1 for the complete-data one with the responsibilities in `tau`, 2 for the first, leaving
+    responsibilities in `tau`.  `index` (k, C) and `width` (C,) are the family's, then come its
+    `Layout` and d.  `data` holds, of each problem, from ``data_at[problem]`` on, X (d, n), y (n,)
+    and weight (n,), with ``n = size[problem]``; `tau`, from ``tau_at[problem]`` on, (k, n).  Given
+    `units` (U, 3) of `units_of`, written are `value` (B, runs, 1) and `moments` (B, runs times
+    slices, 3 U), where a tile of T threads makes ``max(1, T // U)`` slices.
     """
     problem = cuda.blockIdx.y
     thread = cuda.threadIdx.x

@@ -73,25 +73,11 @@ def residual_template(
 ):
     """The kernel; launched on (tiles of samples, problems) blocks of `TILE` threads.
 
-    Parameters
-    ----------
-    order : int
-        0 for half the sum of squared residuals, 1 for the rows of the Jacobian instead.
-    normalised : bool
-        Whether the gate's weights are divided by their sum.
-    theta, index, width, n_gate, first, n_mean, n_active, d, data, data_at, size
-        As in `moestat.kernels.cuda.mixture.mixture_template`.
-    offset, rows : array (C,), (P,)
-        First feature of each channel, and row of the Jacobian of each coefficient or -1.
-    n_phi : int
-        Number of features.
-    begin : int
-        First sample.
-    jacobian : array (B, R + 1, m)
-        Output of order 1 for m samples from `begin` on, multiplied by the square roots of their
-        weights; the last row are the residuals.  It is 0 past the last sample.
-    value : array (B, tiles, 1)
-        Output of order 0.
+    Arguments are as in `moestat.kernels.cuda.mixture.mixture_template`.  Besides, `offset` (C,) has
+    the first feature of each channel, `rows` (P,) the row of the Jacobian of each coefficient or
+    -1.  Order 0 writes half the sum of squared residuals to `value` (B, tiles, 1), order 1 to
+    `jacobian` (B, R + 1, m) its rows for m samples from `begin` on, times the roots of their
+    weights, and last the residuals; 0 past the last sample.
     """
     problem = cuda.blockIdx.y
     thread = cuda.threadIdx.x

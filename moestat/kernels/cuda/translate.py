@@ -48,24 +48,9 @@ def on_device(function: Callable[..., Any]) -> Any:
 def kernel(template: Callable[..., None], name: str, **bound: Callable[..., Any] | int) -> Any:
     """The kernel of a template: a module-level function with placeholders among its globals.
 
-    Parameters
-    ----------
-    template : callable
-        Function over arrays and numbers.
-    name : str
-        What tells this kernel from others of the template.
-    **bound : callable or int
-        Functions and constants in place of placeholders.
-
-    Returns
-    -------
-    kernel
-        To be launched as ``kernel[grid, block, stream, shared](...)``.
-
-    Notes
-    -----
-    The functions are globals rather than closure cells, because numba cannot find kernels that
-    close over compiled functions in its cache.
+    The name tells it from others of the template.  What is bound in place of placeholders is global
+    rather than in closure cells, because numba cannot find kernels that close over compiled
+    functions in its cache.
     """
     rebuilt = _rebuilt(
         template,

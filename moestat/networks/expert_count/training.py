@@ -13,8 +13,7 @@ from moestat.base.types import IntArray
 from moestat.base.validate import as_generator, check_kind, positive_int, short
 from moestat.networks.expert_count.data import PatchData
 from moestat.networks.expert_count.network import Network, Weights
-from moestat.networks.expert_count.optimisers import NormalisedGradientDescent, Optimiser
-from moestat.networks.expert_count.optimisers.optimiser import sizes
+from moestat.networks.expert_count.optimisers import NormalisedGradientDescent, Optimiser, sizes
 from moestat.networks.expert_count.passes import Passes
 
 __all__ = ["PRECISIONS", "Trained", "train"]

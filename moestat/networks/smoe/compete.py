@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from moestat.base.door import door
 from moestat.base.validate import real_in, short
 from moestat.networks.smoe.experts.stacked import StackedExperts
-from moestat.networks.smoe.layer import Decision, SMoE, top_experts, weighted_sum
+from moestat.networks.smoe.layer import Answer, Decision, SMoE, top_experts, weighted_sum
 from moestat.networks.smoe.losses import distillation_loss, diversity_loss
 from moestat.networks.smoe.routers.router import Router
 
@@ -159,9 +159,7 @@ class CompeteSMoE(SMoE):
             decision = decision._replace(chosen=decision.chosen[:, :1])
         return super()._regularisation(decision)
 
-    def _answer(
-        self, rows: Tensor, ids: Tensor | None
-    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
+    def _answer(self, rows: Tensor, ids: Tensor | None) -> Answer:
         if not (self.training and self.competing):
             return super()._answer(rows, ids)
         outputs = self.experts.every(rows)
@@ -196,6 +194,8 @@ class CompetitionMoE(SMoE):
     Nguyen et al. (2025), Sec. 2.2.
     """
 
+    _fixed: ClassVar[dict[str, Any]] = {}
+
     @door()
     def __init__(
         self,
@@ -205,7 +205,7 @@ class CompetitionMoE(SMoE):
         hidden: int | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(experts, router, top_k, hidden, **options)
+        super().__init__(experts, router, top_k, hidden, **self._fixed, **options)
         self.router.requires_grad_(False)
 
     def weigh(self, values: Tensor) -> Tensor:
@@ -218,9 +218,7 @@ class CompetitionMoE(SMoE):
         values, chosen = top_experts(scores, self.top_k, self.shift)
         return Decision(scores, chosen, self.weigh(values))
 
-    def _answer(
-        self, rows: Tensor, ids: Tensor | None
-    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
+    def _answer(self, rows: Tensor, ids: Tensor | None) -> Answer:
         outputs = self.experts.every(rows)
         responses = self.response(outputs).T
         outcome = contest(outputs, responses, self.top_k, self.shift, self.weigh)

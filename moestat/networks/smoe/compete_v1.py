@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from moestat.base.door import door
 from moestat.base.validate import real_in
 from moestat.networks.smoe.compete import CompetitionMoE, contest, reading_called
 from moestat.networks.smoe.experts.stacked import StackedExperts
-from moestat.networks.smoe.layer import Decision, SMoE, top_experts
+from moestat.networks.smoe.layer import Answer, Decision, SMoE, top_experts
 from moestat.networks.smoe.losses import distillation_loss, router_loss
 from moestat.networks.smoe.routers.router import Router
 
@@ -88,16 +88,12 @@ class CompeteSMoEv1(SMoE):
         self.alpha = real_in("alpha", alpha, 0.0)
         self.reading = reading_called(reading)
 
-    def _answer(
-        self, rows: Tensor, ids: Tensor | None
-    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
+    def _answer(self, rows: Tensor, ids: Tensor | None) -> Answer:
         if not (self.training and self.competing):
             return super()._answer(rows, ids)
         return (self._by_code if self.reading == "code" else self._by_paper)(rows, ids)
 
-    def _by_code(
-        self, rows: Tensor, ids: Tensor | None
-    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
+    def _by_code(self, rows: Tensor, ids: Tensor | None) -> Answer:
         outputs = self.experts.every(rows)
         outcome = contest(outputs, self.response(outputs).T, self.top_k, weigh=_softmax)
         decision = self.decide(rows, ids)
@@ -105,9 +101,7 @@ class CompeteSMoEv1(SMoE):
         loss = distillation_loss(routed, outcome.affinities, outcome.chosen, 0.0)
         return outcome.output, decision, {"router": self.alpha * loss}
 
-    def _by_paper(
-        self, rows: Tensor, ids: Tensor | None
-    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
+    def _by_paper(self, rows: Tensor, ids: Tensor | None) -> Answer:
         scaled = {
             name: _Scaled.apply(value, self.alpha) for name, value in self.router.named_parameters()
         }
@@ -135,16 +129,7 @@ class CompetitionMoEv1(CompetitionMoE):
     Pham et al. (2024), Sec. 3.1, and the gate of its theory, eq. (6).
     """
 
-    @door()
-    def __init__(
-        self,
-        experts: StackedExperts | int,
-        router: Router | int,
-        top_k: int = 2,
-        hidden: int | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(experts, router, top_k, hidden, response="norm", **options)
+    _fixed: ClassVar[dict[str, Any]] = {"response": "norm"}
 
     def weigh(self, values: Tensor) -> Tensor:
         """See `CompetitionMoE.weigh`."""

@@ -39,6 +39,10 @@ class Decision(NamedTuple):
     weights: Tensor
 
 
+Answer = tuple[Tensor, Decision, dict[str, Tensor]]
+"""Outputs of rows, who answered them, and the weighted terms of the auxiliary loss."""
+
+
 @door()
 def top_experts(scores: Tensor, top_k: int, shift: int = 0) -> tuple[Tensor, Tensor]:
     """Scores (T, K) and experts (T, K) of the K best, or of the K that follow the `shift` best."""
@@ -279,10 +283,7 @@ class SMoE(nn.Module):
             self.last = Pass(scores, chosen, load_of(chosen, scores), terms)
         return out if self.shared is None else out + self.shared(rows)
 
-    def _answer(
-        self, rows: Tensor, ids: Tensor | None
-    ) -> tuple[Tensor, Decision, dict[str, Tensor]]:
-        """Outputs of rows, who answered them, and the weighted terms of the auxiliary loss."""
+    def _answer(self, rows: Tensor, ids: Tensor | None) -> Answer:
         decision = self.decide(rows, ids)
         return self._combine(rows, decision), decision, self._regularisation(decision)
 

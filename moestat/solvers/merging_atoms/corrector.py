@@ -138,14 +138,9 @@ class Correction(NamedTuple):
 
 
 class Ridge:
-    """What a point on the ridge tells about the way back to it.
+    """What a point on the ridge, with its model and evaluation, tells about the way back to it.
 
-    Parameters
-    ----------
-    region : Region
-        The model there; coordinates held by its box have no direction.
-    here : Evaluation
-        Evaluation there.  Without the information Hessians are taken for it.
+    Coordinates held by the box have no direction.  Without the information Hessians are taken.
     """
 
     def __init__(self, region: Region, here: Evaluation) -> None:

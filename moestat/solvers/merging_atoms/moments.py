@@ -335,14 +335,9 @@ class Path(NamedTuple):
 
 
 class Moments:
-    """Where the log-masses and the other parameters of a family's atoms are, and their metric.
+    """Where the log-masses and the other parameters of a family's atoms are.
 
-    Parameters
-    ----------
-    family : Family
-        A family.  Where it has no free masses no atoms are merged.
-    metric : ndarray of shape (P, P)
-        Metric of the parameters, in which atoms are close or not.
+    In the metric (P, P) atoms are close or not.  Without free masses none are merged.
     """
 
     def __init__(self, family: Family, metric: FloatArray) -> None:
@@ -387,16 +382,8 @@ class MomentChart:
 
     A chart turns a step, given as the velocity (P,) of the parameters at theta, into a path that
     is straight in these coordinates.  What the path does to the pinned reference atom is undone
-    by the symmetry that allows to pin it.
-
-    Parameters
-    ----------
-    moments : Moments
-        The family's atoms.
-    theta : ndarray of shape (P,)
-        Packed parameters.
-    pairs : array_like of int, shape (m, 2)
-        Atoms whose moments are coordinates, as `Moments.merges` numbers them.
+    by the symmetry that allows to pin it.  `pairs` (m, 2) are the atoms whose moments are
+    coordinates, as `Moments.merges` numbers them.
     """
 
     def __init__(self, moments: Moments, theta: FloatArray, pairs: IntArray) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray
-from moestat.theory.explorer._model import Derivatives, Deviation, Model, free_columns
+from moestat.theory.explorer._model import Derivatives, Deviation, Model
 
 LEAST_SHARE = 0.1
 """Least share of its cell's mass that an atom has: the parameter space is compact."""
@@ -23,32 +23,30 @@ class Coordinates:
     """A vector z of deviations, shares (as angles) and masses, and what it stands for.
 
     The reference's last atom holds the translations of the gate, its last cell the total mass.
-
-    Parameters
-    ----------
-    model : Model
-        The model and its reference.
-    pin : int
-        Position of the deviation that a descent holds; -1 for none.
-    power : float
-        Exponent kappa of that deviation in the loss.
-    weighted : bool
-        Whether its atom's mass is a factor there.  Then ``share^(1 / kappa)`` times the deviation
-        is held, in units of an equal share: otherwise shares would move to make the loss small,
-        not the distance.
     """
 
     model: Model
     pin: int = -1
+    """Position of the deviation that a descent holds; -1 for none."""
     power: float = 1.0
+    """Exponent kappa of that deviation in the loss."""
     weighted: bool = False
+    """Whether its atom's mass is a factor there.  Then ``share^(1 / kappa)`` times the deviation is
+    held, in units of an equal share: otherwise shares would move to make the loss small, not the
+    distance."""
 
     @cached_property
     def _atom_entries(self) -> list[tuple[int, int]]:
-        columns, held = free_columns(self.model.family, self.model.reference)
-        last = len(self.model.reference.cells) - 1
+        """Atoms and columns that deviate: a mass is a share, the last atom holds translations."""
+        family, reference = self.model.family, self.model.reference
+        mass = {family.mass_column} if reference.free else set()
+        held = {int(c) for b in family.gate.translations for c in np.ravel(family.blocks[b][0])}
+        last = len(reference.cells) - 1
         return [
-            (i, int(c)) for i in range(last + 1) for c in columns if not (i == last and c in held)
+            (i, c)
+            for i in range(last + 1)
+            for c in range(family.n_atom_params)
+            if c not in mass and not (i == last and c in held)
         ]
 
     @cached_property
@@ -188,10 +186,8 @@ class Coordinates:
 
     def cells_by_name(self) -> list[int]:
         """Cell of each coordinate; -1 for a parameter that all atoms share, or a mass."""
-        cells = self.model.reference.cells
-        atom = [int(cells[i]) for i, _ in self._atom_entries]
-        rest = self.size - len(atom)
-        return atom + [-1] * rest
+        atom = [int(self.model.reference.cells[i]) for i, _ in self._atom_entries]
+        return atom + [-1] * (self.size - len(atom))
 
     def in_larger_cell(self, position: int) -> bool:
         """Whether a coordinate belongs to a cell of several atoms."""

@@ -19,22 +19,13 @@ _TIGHTER = 0.2  # a correction must not move along the valley itself
 
 
 class Descent(NamedTuple):
-    """Where a descent ended.
-
-    Parameters
-    ----------
-    z : ndarray of shape (p,)
-        The point.
-    root : float
-        Norm of the residual there.
-    converged : bool
-        Whether the last four steps together lowered the norm by less than a thousandth, or no
-        step lowers it although a full one is not predicted to, either.
-    """
+    """Where a descent ended: at z (p,), where the norm of the residual is `root`."""
 
     z: FloatArray
     root: float
     converged: bool
+    """Whether the last four steps together lowered the norm by less than a thousandth, or no step
+    lowers it although a full one is not predicted to, either."""
 
 
 def descend(
@@ -46,7 +37,10 @@ def descend(
     radius: float,
     iterations: int,
 ) -> Descent:
-    """Minimise the norm of a residual in the coordinates marked free.
+    """Minimise the norm of a residual in the coordinates marked free, from z (p,).
+
+    ``residuals(z)`` gives the residual (n,) and its Jacobian (n, p), ``values(z)`` the former
+    alone.  The first step is no longer than `radius`, in units of `scale` (p,).
 
     The Jacobian is factored as a whole (QR, then singular values), never squared: near the truth
     its columns are dependent up to a high power of the deviation, and the smallest singular value
@@ -55,28 +49,6 @@ def descend(
     The minimum lies in a narrow curved valley: a straight step of a share e of the
     deviation leaves it at once.  Each step is therefore followed by corrections, Newton steps with
     the Jacobian at hand, that bring the residual back to what the straight step predicted.
-
-    Parameters
-    ----------
-    residuals : callable
-        ``residuals(z)``: residual (n,) and Jacobian (n, p).
-    values : callable
-        ``values(z)``: the residual only.
-    z : ndarray of shape (p,)
-        Start.
-    free : ndarray of bool, shape (p,)
-        Coordinates that move.
-    scale : ndarray of shape (p,)
-        Unit of each coordinate.
-    radius : float
-        Longest first step, in units of `scale`.
-    iterations : int
-        Most steps tried.
-
-    Returns
-    -------
-    Descent
-        The best point.
     """
     at = np.flatnonzero(free)
     unit = scale[at]
@@ -90,11 +62,8 @@ def descend(
             return Descent(z, root, True)
         Q, R = np.linalg.qr(J[:, at] * unit)
         U, S, Vt = np.linalg.svd(R)
-        basis = Q @ U
         keep = _LEAST_SINGULAR * S[0] < S
-        S = S[keep]
-        basis = basis[:, keep]
-        Vt = Vt[keep]
+        S, basis, Vt = S[keep], (Q @ U)[:, keep], Vt[keep]
         b = basis.T @ r
         for _ in range(_REJECTIONS):
             step = _restricted(S, b, radius)

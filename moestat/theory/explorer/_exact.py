@@ -22,19 +22,7 @@ from moestat.theory.explorer._model import Deviation, Model
 def exact_root(model: Model, deviation: Deviation, digits: int = 50) -> float:
     """Root mean square distance at the nodes of a model, in arithmetic of many digits.
 
-    Parameters
-    ----------
-    model : Model
-        Family, truth, reference and nodes.
-    deviation : Deviation
-        The point.
-    digits : int
-        Decimal digits.
-
-    Returns
-    -------
-    float
-        ``(E_X d_H^2)^(1/2)``, or the L2(mu) distance of regression functions.
+    It is ``(E_X d_H^2)^(1/2)``, or the L2(mu) distance of regression functions.
     """
     import mpmath
 

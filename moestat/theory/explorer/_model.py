@@ -27,7 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.symmetric import pack_symmetric
+from moestat.base.types import FloatArray
 from moestat.kernels.atoms import segment_loop
 from moestat.model.family import Family
 from moestat.theory.explorer._nodes import Nodes
@@ -45,24 +46,16 @@ for _, _count in _STAGES:
 
 @dataclass(frozen=True)
 class Deviation:
-    """A point near a reference: what is added to it.
-
-    Parameters
-    ----------
-    atoms : ndarray of shape (k, p)
-        Deviations of the atoms' own parameters; 0 in a column of free masses.
-    shared : ndarray of shape (s,)
-        Deviations of shared parameters.
-    share : ndarray of shape (k,)
-        Share of the cell's mass.
-    mass : ndarray of shape (k*,)
-        Relative deviation of the mass of each cell.
-    """
+    """A point near a reference: what is added to it."""
 
     atoms: FloatArray
+    """Deviations (k, p) of the atoms' own parameters; 0 in a column of free masses."""
     shared: FloatArray
+    """Deviations (s,) of shared parameters."""
     share: FloatArray
+    """Share (k,) of the cell's mass."""
     mass: FloatArray
+    """Relative deviation (k*,) of the mass of each cell."""
 
 
 class _Segment(NamedTuple):
@@ -92,21 +85,7 @@ class Derivatives(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """Distances to one truth for measures near one reference, at fixed nodes.
-
-    Parameters
-    ----------
-    family : Family
-        The fitted family.
-    truth_family : Family
-        The same with the truth's number of atoms.
-    truth : ndarray of shape (P*,)
-        Packed parameters of the truth.
-    reference : Reference
-        The measure from which deviations are counted.
-    nodes : Nodes
-        Where the distance is taken.
-    """
+    """Distances to one truth (P*,) for measures near one reference, at fixed nodes."""
 
     family: Family
     truth_family: Family
@@ -118,12 +97,9 @@ class Model:
     def phi(self) -> FloatArray:
         """Features (1, x, products) of every row."""
         X = self.nodes.X
-        d = X.shape[0]
         rows = [np.ones((1, X.shape[1])), X]
         if any(channel.products for channel in self.family.channels):
-            root = np.sqrt(2.0)
-            pairs = [(1.0 if f == g else root) * X[f] * X[g] for f in range(d) for g in range(f, d)]
-            rows.append(np.stack(pairs))
+            rows.append(pack_symmetric(X.T[:, :, None] * X.T[:, None, :]).T)
         return np.ascontiguousarray(np.concatenate(rows))
 
     @cached_property
@@ -234,36 +210,29 @@ class Model:
 
     def _blank(self, wanted: bool) -> Derivatives:
         k, n = len(self.reference.cells), self.nodes.X.shape[1] if wanted else 0
-        n_shared = self.family.n_params - k * self.family.n_atom_params
-        true_k = self.truth_family.n_experts
-        return Derivatives(
-            np.zeros((k, self.family.n_atom_params, n)),
-            np.zeros((n_shared, n)),
-            np.zeros((k, n)),
-            np.zeros((true_k, n)),
-        )
+        own, true_k = self.family.n_atom_params, self.truth_family.n_experts
+        sizes = (k, own), (self.family.n_params - k * own,), (k,), (true_k,)
+        return Derivatives(*(np.zeros((*size, n)) for size in sizes))
 
-    def residuals(self, deviation: Deviation) -> tuple[FloatArray, Derivatives]:
-        """Residuals (n,), whose squares sum to the mean squared distance, with derivatives."""
+    def residuals(
+        self, deviation: Deviation, slopes: bool = True
+    ) -> tuple[FloatArray, Derivatives]:
+        """Residuals (n,), whose squares sum to the mean squared distance, with derivatives.
+
+        They are NaN where a density rounds to 0, far outside of any interest.
+        """
         if self.family.is_regression:
-            change, slopes = self.difference(deviation)
-            return self.factor * change, _times(self.factor, slopes)
+            change, found = self.difference(deviation, slopes)
+            return self.factor * change, _times(self.factor, found) if slopes else found
         with np.errstate(all="ignore"):
-            rho, slopes = self.relative(deviation)
-            half = self._half(rho)
-            return self.factor * half, _times(0.5 * self.factor / (1.0 + half), slopes)
+            rho, found = self.relative(deviation, slopes)
+            half = np.expm1(0.5 * np.log1p(np.where(rho > -1.0, rho, np.nan)))
+            weight = 0.5 * self.factor / (1.0 + half)
+            return self.factor * half, _times(weight, found) if slopes else found
 
     def values(self, deviation: Deviation) -> FloatArray:
         """The residuals (n,) only."""
-        if self.family.is_regression:
-            return self.factor * self.difference(deviation, slopes=False)[0]
-        with np.errstate(all="ignore"):
-            return self.factor * self._half(self.relative(deviation, slopes=False)[0])
-
-    @staticmethod
-    def _half(rho: FloatArray) -> FloatArray:
-        """``sqrt(1 + rho) - 1``; NaN where a density rounds to 0, far outside of any interest."""
-        return np.expm1(0.5 * np.log1p(np.where(rho > -1.0, rho, np.nan)))
+        return self.residuals(deviation, slopes=False)[0]
 
     def relative(self, deviation: Deviation, slopes: bool = True) -> tuple[FloatArray, Derivatives]:
         """``p / p* - 1`` at every row (n,), with derivatives unless they are not wanted."""
@@ -325,17 +294,13 @@ class Model:
                 self._scatter(i, rows, out)
         return change, out
 
-    def pointwise(self, residuals: FloatArray) -> FloatArray:
-        """Squared distance given each input, shape (m,), from the residuals."""
-        m = self.nodes.mass
-        return np.bincount(self.nodes.owner, weights=residuals**2, minlength=m.size) / m
-
     def distance(self, deviation: Deviation) -> float:
         """``E_X d_H``, or the L2 distance of the regression functions."""
-        squares = self.pointwise(self.values(deviation))
+        squares = self.values(deviation) ** 2
         if self.family.is_regression:
-            return float(np.sqrt(self.nodes.mass @ squares))
-        return float(self.nodes.mass @ np.sqrt(squares))
+            return float(np.sqrt(squares.sum()))
+        mass = self.nodes.mass
+        return float(np.sqrt(mass) @ np.sqrt(np.bincount(self.nodes.owner, squares, mass.size)))
 
     def total_variation(self, deviation: Deviation) -> float:
         """``E_X d_V``; changes of sign between nodes limit it to about three digits."""
@@ -356,18 +321,3 @@ class Model:
 
 def _times(factor: FloatArray, slopes: Derivatives) -> Derivatives:
     return Derivatives(*(factor * slope for slope in slopes))
-
-
-def free_columns(family: Family, reference: Reference) -> tuple[IntArray, IntArray]:
-    """Columns of an atom that deviate, and the subset that is held for the last atom.
-
-    A mass is not among them where it is a share; a translation is held at the last atom.
-    """
-    mass = {family.mass_column} if reference.free else set()
-    held = {
-        int(position)
-        for name in family.gate.translations
-        for position in np.ravel(family.blocks[name][0])
-    } - mass
-    columns = [c for c in range(family.n_atom_params) if c not in mass]
-    return np.array(columns, dtype=np.int64), np.array(sorted(held), dtype=np.int64)

@@ -27,27 +27,16 @@ _BENT = {"relu", "norm"}
 
 @dataclass(frozen=True)
 class Nodes:
-    """Rows (x, y) with weights; without a likelihood y is a placeholder.
-
-    Parameters
-    ----------
-    X : ndarray of shape (d, n)
-        Input of each row.
-    y : ndarray of shape (n,)
-        Encoded response of each row.
-    weight : ndarray of shape (n,)
-        Weight over the response, given x; 1 without a likelihood.
-    owner : ndarray of int, shape (n,)
-        Input that each row belongs to.
-    mass : ndarray of shape (m,)
-        Weight of each input, summing to 1.
-    """
+    """Rows (x, y) with weights: X is (d, n), y (n,) encoded, a placeholder without a likelihood."""
 
     X: FloatArray
     y: FloatArray | IntArray
     weight: FloatArray
+    """Weight (n,) over the response, given x; 1 without a likelihood."""
     owner: IntArray
+    """Input (n,) that each row belongs to."""
     mass: FloatArray
+    """Weight (m,) of each input, summing to 1."""
 
 
 def make_nodes(family: Family, theta: FloatArray, design: Design, order: int) -> Nodes:

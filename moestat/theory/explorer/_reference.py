@@ -9,7 +9,7 @@ and the expert itself, gate and all, where the mean is linear or homogeneous in 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,36 +19,23 @@ from moestat.model.family import Family
 
 @dataclass(frozen=True)
 class Reference:
-    """A measure with k atoms and the truth's density or regression function.
-
-    Parameters
-    ----------
-    name : str
-        How it represents the truth, e.g. ``cells 2 + 1``.
-    atoms : ndarray of shape (k, p)
-        Own parameters of each atom; a free mass is that of the true atom, undivided.
-    cells : ndarray of int, shape (k,)
-        True atom that each atom belongs to.
-    share : ndarray of shape (k,)
-        Share of the true atom's mass.
-    free : bool
-        Whether shares and masses are parameters of their own.
-    """
+    """A measure with k atoms and the truth's density or regression function."""
 
     name: str
+    """How it represents the truth, such as ``cells 2 + 1``."""
     atoms: FloatArray
+    """Own parameters (k, p) of each atom; a free mass is that of the true atom, undivided."""
     cells: IntArray
+    """True atom (k,) that each atom belongs to."""
     share: FloatArray
+    """Share (k,) of the true atom's mass."""
     free: bool
+    """Whether shares and masses are parameters of their own."""
 
     @property
     def sizes(self) -> IntArray:
         """Atoms per cell."""
         return np.bincount(self.cells)
-
-    def with_share(self, share: FloatArray) -> Reference:
-        """The same with other shares of the masses."""
-        return Reference(self.name, self.atoms, self.cells, share, self.free)
 
 
 def cell_sizes(k: int, true_k: int) -> Iterator[tuple[int, ...]]:
@@ -76,16 +63,7 @@ def references(
 ) -> list[Reference]:
     """All kinds of measures of `family` that have the truth's density, up to their shares.
 
-    Parameters
-    ----------
-    family : Family
-        The fitted family, with k atoms.
-    truth : ndarray of shape (P*,)
-        Packed parameters of the truth.
-    truth_family : Family
-        The same family with the truth's number of atoms.
-    expert_splits : bool
-        Whether a raw gate may share a true atom out through its expert.
+    `expert_splits` says whether a raw gate may share a true atom out through its expert.
     """
     k, true_k = family.n_experts, truth_family.n_experts
     atoms, _ = truth_family.split(truth)
@@ -96,12 +74,9 @@ def references(
         cells = np.repeat(np.arange(true_k), sizes)
         share = 1.0 / np.array(sizes, dtype=np.float64)[cells]
         copied = Reference(f"cells {' + '.join(map(str, sizes))}", atoms[cells], cells, share, free)
-        if free or k == true_k:
+        if free or k == true_k or (family.gate.normalised and len(set(sizes)) == 1):
             found.append(copied)
-        elif family.gate.normalised:
-            if len(set(sizes)) == 1:
-                found.append(copied)
-        else:
+        elif not family.gate.normalised:
             found += _raw(family, copied, at, expert_splits)
     return found
 
@@ -119,7 +94,7 @@ def _raw(
         moved = copied.atoms.copy()
         part = copied.share[several, None] / (1.0 + np.exp(-moved[np.ix_(several, mass)]))
         moved[np.ix_(several, mass)] = np.log(part) - np.log1p(-part)
-        out.append(Reference(copied.name, moved, copied.cells, copied.share, False))
+        out.append(replace(copied, atoms=moved, free=False))
     symmetry = family.expert.symmetry
     blocks = symmetry.linear_in or symmetry.positive_in
     if expert_splits and blocks:
@@ -127,5 +102,5 @@ def _raw(
         for name in blocks:
             moved[:, at[name]] *= copied.share[:, None]
         name = f"{copied.name}, experts split"
-        out.append(Reference(name, moved, copied.cells, copied.share, False))
+        out.append(replace(copied, name=name, atoms=moved, free=False))
     return out

@@ -40,23 +40,10 @@ _POWERS = (0.5, 6.0)  # of the pinned deviation that the others may follow
 
 @dataclass(frozen=True)
 class Point:
-    """One constrained minimiser.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-        What z stands for, and which deviation is pinned.
-    z : ndarray
-        The minimiser.
-    loss : float
-        D.
-    root : float
-        Root mean square distance to the truth.
-    converged : bool
-        Whether the descent converged.
-    """
+    """One constrained minimiser z, with its D and its root mean square distance to the truth."""
 
     coordinates: Coordinates
+    """What z stands for, and which deviation is pinned."""
     z: FloatArray
     loss: float
     root: float
@@ -200,27 +187,9 @@ def search(
     rng: np.random.Generator,
     report: Callable[[str], None] | None = None,
 ) -> list[Point | None]:
-    """The point with the least ratio near each radius and near one reference.
+    """The point with the least ratio near each of decreasing radii (R,) and near one reference.
 
-    Parameters
-    ----------
-    coordinates : Coordinates
-        Coordinates near the reference.
-    loss : VoronoiLoss
-        D.
-    radii : ndarray of shape (R,)
-        Decreasing values of D.
-    starts : int
-        Random starts per pinned deviation and sign in cells of several atoms.
-    rng : numpy.random.Generator
-        Source of the starts.
-    report : callable, optional
-        Told what is being done.
-
-    Returns
-    -------
-    list of Point or None
-        One per radius, None where there is none.
+    There are so many random starts per pinned deviation and sign in cells of several atoms.
     """
     first = float(radii[0])
     curves = []

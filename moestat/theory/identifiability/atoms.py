@@ -7,7 +7,7 @@ rule does the rest.  Nothing is differenced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -49,41 +49,30 @@ class Jet:
         )
 
 
-def _compose(value: FloatArray, d1: FloatArray, d2: FloatArray, inner: Sequence[Jet]) -> Jet:
-    """A function of inner ones, from its derivatives (C, n) and packed (C (C + 1) / 2, n)."""
+def _through(block: Callable[..., None], inner: Sequence[Jet], *reads: Any) -> Jet:
+    """A registered block as a function of inner ones, and of what else it reads."""
+    C, n = len(inner), inner[0].value.size
+    value, d1, d2 = np.empty(n), np.zeros((C, n)), np.zeros((C * (C + 1) // 2, n))
+    block(np.stack([jet.value for jet in inner]), *reads, n, 2, value, d1, d2)
     first = sum(d * jet.first for d, jet in zip(d1, inner, strict=True))
     second = sum(d * jet.second for d, jet in zip(d1, inner, strict=True))
     for c, one in enumerate(inner):
         for e, other in enumerate(inner[: c + 1]):
             term = d2[c * (c + 1) // 2 + e] * one.first[:, None] * other.first[None, :]
             second = second + term + (0.0 if c == e else term.swapaxes(0, 1))
-    shape = inner[0].first.shape if inner else (0, value.size)
-    return Jet(value, np.broadcast_to(first, shape), np.broadcast_to(second, (shape[0], *shape)))
+    return Jet(value, np.asarray(first), np.asarray(second))
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One scalar parameter of an atom.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``alpha`` with one input or ``alpha[1]`` with several, counted from 0; a product
-        ``A[0,1]`` is the coefficient of ``x_0 x_1``.
-    block : str
-        Name of its block.
-    channel : int
-        Position of the channel that it enters.
-    inputs : tuple of int
-        Inputs whose product it multiplies; none for an intercept.
-    positive : bool
-        Whether it is positive: a variance or a temperature.
-    """
+    """One scalar parameter of an atom: ``alpha`` with one input, or ``alpha[1]`` with several."""
 
     name: str
     block: str
     channel: int
+    """Position of the channel that it enters."""
     inputs: tuple[int, ...]
+    """Inputs whose product it multiplies, 0 and 1 for ``A[0,1]``; none for an intercept."""
     positive: bool
 
 
@@ -91,19 +80,9 @@ class Parameter:
 class Atom:
     """One atom of a mixture of experts, and which function of x it is.
 
-    Parameters
-    ----------
-    gate, expert : Gate, Expert
-        Members of the two axes.
-    likelihood : Likelihood or None
-        With one the function is ``u(x, y) = w(x) f(y | x)``, the weight before normalisation
-        times the density; without it is ``F(x) = w(x) g(x)``, a term of a regression function.
-    n_features, n_classes : int
-        Number of inputs d and classes K.
-
-    Notes
-    -----
-    The mass of a normalised gate, which only multiplies u, is left out, as the papers do.
+    With a likelihood the function is ``u(x, y) = w(x) f(y | x)``, the weight before normalisation
+    times the density; without one it is ``F(x) = w(x) g(x)``, a term of a regression function.  The
+    mass of a normalised gate, which only multiplies u, is left out, as the papers do.
     """
 
     gate: Gate
@@ -216,15 +195,7 @@ class Atom:
     def _mean(self, channels: Sequence[Jet]) -> Jet:
         n_gate, n_mean = len(self._axes[0]), len(self._axes[1])
         own = channels[n_gate : n_gate + n_mean]
-        if self.expert.block is None:
-            return own[0]
-        eta = np.stack([jet.value for jet in own])
-        n = eta.shape[1]
-        value = np.empty(n)
-        d1 = np.zeros((n_mean, n))
-        d2 = np.zeros((_packed(n_mean), n))
-        self.expert.block(eta, n, 2, value, d1, d2)
-        return _compose(value, d1, d2, own)
+        return own[0] if self.expert.block is None else _through(self.expert.block, own)
 
     def mean(self, theta: FloatArray, X: FloatArray) -> Jet:
         """The expert's mean g(x)."""
@@ -234,32 +205,17 @@ class Atom:
         own = list(channels[: len(self._axes[0])])
         if self.gate.reads_response:
             own.append(self._mean(channels))
-        n = X.shape[1]
-        phi = np.vstack([np.ones(n), X])
-        value = np.empty(n)
-        d1 = np.zeros((len(own), n))
-        d2 = np.zeros((_packed(len(own)), n))
-        self.gate.block(np.stack([jet.value for jet in own]), phi, n, 2, value, d1, d2)
-        return _compose(value, d1, d2, own)
+        return _through(self.gate.block, own, np.vstack([np.ones(X.shape[1]), X]))
 
     def weight(self, theta: FloatArray, X: FloatArray) -> Jet:
         """Derivatives of the weight before normalisation, divided by it."""
         return self._log_weight(self._channel_jets(theta, X), X).relative()
 
     def functions(self, theta: FloatArray, X: FloatArray, y: Any) -> tuple[FloatArray, Jet]:
-        """The function of the atom as a factor and a jet: ``exp(factor) * jet``.
+        """The function of the atom at X (d, n) as a factor and a jet: ``exp(factor) * jet``.
 
         Derivatives of the jet are those of the function divided by ``exp(factor)``; with two
         atoms the factors differ, with one it plays no part in linear dependence.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            Parameters.
-        X : ndarray of shape (d, n)
-            Inputs.
-        y : ndarray of shape (n,) or None
-            Encoded responses.
         """
         channels = self._channel_jets(theta, X)
         log_weight = self._log_weight(channels, X)
@@ -269,19 +225,9 @@ class Atom:
         own = list(channels[n_gate:])
         if self.expert.block is not None:
             own = [self._mean(channels), *own[n_mean:]]
-        n = X.shape[1]
-        value = np.empty(n)
-        d1 = np.zeros((len(own), n))
-        d2 = np.zeros((_packed(len(own)), n))
-        eta = np.stack([jet.value for jet in own])
         # The Gaussian block reads one variance for all samples, and so it is here.
-        self.likelihood.block(eta, y, n, 2, value, d1, d2)
-        total = log_weight + _compose(value, d1, d2, own)
+        total = log_weight + _through(self.likelihood.block, own, y)
         return total.value, total.relative()
-
-
-def _packed(n: int) -> int:
-    return n * (n + 1) // 2
 
 
 def atom_of(
@@ -292,26 +238,7 @@ def atom_of(
     n_features: int = 1,
     n_classes: int | None = None,
 ) -> Atom:
-    """The atom of a gate, an expert and a likelihood, by their names.
-
-    Parameters
-    ----------
-    gate, expert : str or mapping
-        Names in ``moestat.model.gates.GATES`` and ``moestat.model.experts.EXPERTS``, or tables with
-        ``name`` and options, as in `moestat.family`; here every gate goes with every expert.
-    likelihood : str
-        Name in ``moestat.model.likelihoods.LIKELIHOODS``; ``"least-squares"`` for regression
-        functions.
-    n_features : int
-        Number of inputs d.
-    n_classes : int, optional
-        Number of classes K, 2 by default; only where the response is a class.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, a size too small, or an expert supplies one mean where the
-        likelihood has a vector.
+    """The atom of a gate, an expert and a likelihood; see `find_dependencies`.
 
     Examples
     --------

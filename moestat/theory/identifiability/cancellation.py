@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.linalg import orth
 
 from moestat.base.types import FloatArray
 from moestat.metrics.information import named_basis
@@ -66,16 +67,8 @@ def find_cancellation(
 ) -> Cancellation:
     """A non-zero positive semidefinite second-order part in the span of the relations.
 
-    Parameters
-    ----------
-    terms : sequence of Term
-        The functions.
-    null_space : ndarray of shape (n_functions, k)
-        A basis of their relations.
-    names : sequence of str
-        Names of the p parameters.
-    shared : sequence of int
-        Parameters that all atoms share, which do not differ within a cell.
+    The columns of `null_space` (n_functions, k) are a basis of the relations of `terms`.  Of the
+    parameters, those in `shared` are shared by all atoms and do not differ within a cell.
     """
     p = len(names)
     none = np.zeros((0, p))
@@ -102,9 +95,7 @@ def _basis(matrices: FloatArray) -> FloatArray:
     if matrices.shape[0] == 0:
         return matrices
     flat = matrices.reshape(matrices.shape[0], -1)
-    _, singular, vectors = np.linalg.svd(flat, full_matrices=False)
-    used = singular > _TOLERANCE * max(singular[0], np.finfo(float).tiny)
-    return vectors[used & (singular > 0.0)].reshape(-1, *matrices.shape[1:])
+    return orth(flat.T, rcond=_TOLERANCE).T.reshape(-1, *matrices.shape[1:])
 
 
 def _face(matrices: FloatArray, shared: Sequence[int]) -> FloatArray:

@@ -20,9 +20,9 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int
 from moestat.theory.identifiability.atoms import Atom, atom_of
 from moestat.theory.identifiability.dependencies import Dependencies, dependencies_among
-from moestat.theory.identifiability.derivatives import Derivatives, Term
+from moestat.theory.identifiability.derivatives import Derivatives, Term, columns_of
 from moestat.theory.identifiability.rank import Rank, numerical_rank
-from moestat.theory.identifiability.relations import numbered
+from moestat.theory.identifiability.relations import number, sparse_relations
 
 _RESTS = ("same", "opposite")
 _POINTS_PER_FUNCTION = 24
@@ -63,55 +63,39 @@ class Condition:
     source: str
 
 
-_FULL = ("A", "b", "c", "eta")
-_SPARSE = {"A": 0, "b": 0}
+_FULL = Part(("A", "b", "c", "eta"), (1,), {})
+_PARTIAL = Part(("A", "c", "eta"), (1,), {})
 
 CONDITIONS: Registry[Condition] = Registry("condition")
-CONDITIONS.register(
-    Condition(
+for _name, _gate, _parts, _source in (
+    (
         "strong",
         "sigmoid-quadratic",
-        (Part(("A", "b", "eta"), (1, 2), _SPARSE), Part(_FULL, (1,), {})),
+        (Part(("A", "b", "eta"), (1, 2), {"A": 0, "b": 0}), _FULL),
         "Yan et al. (2025), Definition 1",
-    )
-)
-CONDITIONS.register(
-    Condition(
-        "weak", "sigmoid-quadratic", (Part(_FULL, (1,), {}),), "Yan et al. (2025), Definition 2"
-    )
-)
-CONDITIONS.register(
-    Condition(
+    ),
+    ("weak", "sigmoid-quadratic", (_FULL,), "Yan et al. (2025), Definition 2"),
+    (
         "partial-strong",
         "sigmoid-partial",
-        (Part(("A", "c"), (1, 2), {"A": 0}), Part(("A", "c", "eta"), (1,), {})),
+        (Part(("A", "c"), (1, 2), {"A": 0}), _PARTIAL),
         "Yan et al. (2025), Definition 3, as printed: derivatives in (A, c)",
-    )
-)
-CONDITIONS.register(
-    Condition(
+    ),
+    (
         "partial-strong-eta",
         "sigmoid-partial",
-        (Part(("A", "eta"), (1, 2), {"A": 0}), Part(("A", "c", "eta"), (1,), {})),
+        (Part(("A", "eta"), (1, 2), {"A": 0}), _PARTIAL),
         "Yan et al. (2025), Definition 3 with eta in place of c, as its exponents in N^q suggest",
-    )
-)
-CONDITIONS.register(
-    Condition(
-        "partial-weak",
-        "sigmoid-partial",
-        (Part(("A", "c", "eta"), (1,), {}),),
-        "Yan et al. (2025), Definition 4",
-    )
-)
-CONDITIONS.register(
-    Condition(
+    ),
+    ("partial-weak", "sigmoid-partial", (_PARTIAL,), "Yan et al. (2025), Definition 4"),
+    (
         "algebraic",
         None,
         (),
         "Nguyen et al. (2025), Sec. 3: first and second derivatives of g, products of first ones",
-    )
-)
+    ),
+):
+    CONDITIONS.register(Condition(_name, _gate, _parts, _source))
 
 
 @dataclass(frozen=True)
@@ -315,7 +299,7 @@ def _pair(
 
     def columns(point: FloatArray) -> FloatArray:
         factor, jet = atom.functions(point, X, y)
-        return np.exp(factor)[:, None] * np.stack([term.column(jet) for term in terms], axis=1)
+        return np.exp(factor)[:, None] * columns_of(terms, jet)
 
     each = [columns(point) for point in (theta, second)]
     together = np.hstack(each)
@@ -324,6 +308,6 @@ def _pair(
     example = ""
     if extra > 0 and rank.clear:
         labels = [t.label(f"{atom.symbol}{mark}", atom.names) for mark in "₁₂" for t in terms]
-        texts = [str(relation) for relation in numbered(together, rank, labels)]
+        texts = [str(number(each, labels)) for each in sparse_relations(together, rank)]
         example = min((t for t in texts if "₁" in t and "₂" in t), key=len)
     return Coincidence(pattern, extra, example, rank)

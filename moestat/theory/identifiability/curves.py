@@ -8,8 +8,8 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.theory.identifiability.laws import Target
+from moestat.theory.identifiability.rank import last_gap
 
-_NULL = 1e-6  # share of the largest singular value below which gaps are looked for
 _ROUNDING = 1e-14
 _GAP = 1e2  # ratio of neighbouring singular values that counts as a gap
 _ZERO = 1e-13  # residual of a member, in units of the law
@@ -31,21 +31,11 @@ _STRAIGHT = 1e-4  # of the reach
 
 @dataclass(frozen=True)
 class Tangent:
-    """The null space of the residuals' Jacobian at a point.
-
-    Parameters
-    ----------
-    basis : ndarray of shape (F, q)
-        Orthonormal basis of the q null directions.
-    gap : float
-        Smallest positive singular value over the largest that counts as null.
-    weakest : float
-        Smallest positive singular value over the largest one.
-    """
+    """The null space of the residuals' Jacobian at a point, by an orthonormal basis (F, q)."""
 
     basis: FloatArray = field(repr=False)
     gap: float
-    weakest: float
+    """Smallest positive singular value over the largest that counts as null."""
 
     @property
     def dimension(self) -> int:
@@ -62,14 +52,8 @@ def tangent(target: Target, theta: FloatArray) -> Tangent:
     """Null directions at theta: below the last gap among the small singular values."""
     _, singular, vectors = np.linalg.svd(target.jacobian(theta))
     n = vectors.shape[0]
-    values = np.zeros(n)
-    values[: singular.size] = singular
-    values = np.maximum(values / values[0], _ROUNDING)
-    # Full rank competes as a gap down to the rounding error.
-    ratios = values / np.append(values[1:], _ROUNDING)
-    gaps = np.flatnonzero((ratios >= _GAP) & (np.append(values[1:], _ROUNDING) <= _NULL))
-    last = int(gaps[-1]) if gaps.size else n - 1
-    return Tangent(vectors[last + 1 :].T, float(ratios[last]), float(values[last]))
+    last, gap = last_gap(np.pad(singular, (0, n - singular.size)), _ROUNDING, _GAP)
+    return Tangent(vectors[last + 1 :].T, gap)
 
 
 def descend(target: Target, start: FloatArray) -> FloatArray | None:
@@ -78,7 +62,7 @@ def descend(target: Target, start: FloatArray) -> FloatArray | None:
     The valleys of weakly identified families are narrow and bent, so each step is corrected to
     second order along itself (geodesic acceleration), and rejected where the correction is large.
     """
-    family, free = target.family, target.free
+    family = target.family
     theta, residual = start, target.residual(start)
     size, damping = float(np.linalg.norm(residual)), 1e-2
     J = target.jacobian(theta)
@@ -89,14 +73,11 @@ def descend(target: Target, start: FloatArray) -> FloatArray | None:
             return None
         shrink = singular / (singular**2 + damping * singular[0] ** 2)
         step = -V.T @ (shrink * (U.T @ residual))
-        probe = theta.copy()
-        probe[free] += _PROBE * step
-        curvature = (target.residual(probe) - residual) / _PROBE - J @ step
+        bent = target.residual(target.moved(theta, _PROBE * step))
+        curvature = (bent - residual) / _PROBE - J @ step
         second = -V.T @ (shrink * (U.T @ curvature)) / _PROBE
         length, second_length = np.linalg.norm(step), np.linalg.norm(second)
-        moved = theta.copy()
-        moved[free] += step + second
-        moved = np.clip(moved, family.lower, family.upper)
+        moved = np.clip(target.moved(theta, step + second), family.lower, family.upper)
         new = target.residual(moved)
         new_size = float(np.linalg.norm(new))
         if new_size < size and 2.0 * second_length <= _BOW * length:
@@ -132,11 +113,8 @@ def generic(target: Target, theta: FloatArray, rng: np.random.Generator) -> Floa
         if not nearly.any():
             break
         step = vectors[nearly].T @ rng.normal(size=int(nearly.sum()))
-        guess = best.copy()
-        guess[target.free] += 0.5 * step / np.linalg.norm(step)
-        if np.any(guess < target.family.lower) or np.any(guess > target.family.upper):
-            continue
-        moved = project(target, guess)
+        guess = target.moved(best, 0.5 * step / np.linalg.norm(step))
+        moved = project(target, guess) if target.holds(guess) else None
         if moved is None:
             continue
         other = tangent(target, moved)
@@ -151,7 +129,6 @@ def project(target: Target, theta: FloatArray, rank: int | None = None) -> Float
 
     With a rank, that of the set nearby, it is a point of a curve, else a member by itself.
     """
-    family = target.family
     best, size = theta, np.linalg.norm(target.residual(theta))
     for _ in range(_CORRECTIONS):
         J = target.jacobian(best)
@@ -160,9 +137,8 @@ def project(target: Target, theta: FloatArray, rank: int | None = None) -> Float
         if rank is not None:
             keep &= np.arange(singular.size) < rank
         step = V[keep].T @ ((U[:, keep].T @ target.residual(best)) / singular[keep])
-        moved = best.copy()
-        moved[target.free] -= step
-        if np.any(moved < family.lower) or np.any(moved > family.upper):
+        moved = target.moved(best, -step)
+        if not target.holds(moved):
             return None
         new = np.linalg.norm(target.residual(moved))
         if not new < size:
@@ -178,31 +154,18 @@ def project(target: Target, theta: FloatArray, rank: int | None = None) -> Float
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve of parameters with the same law, through a point along a null direction.
+    """A curve of parameters with the same law, through a point along a null direction."""
 
-    Parameters
-    ----------
-    direction : ndarray of shape (F,)
-        Its direction at the point, of length 1.
-    back, forth : float
-        Length of the curve on either side as far as it was followed.
-    ends : tuple of str
-        Why it ended there: ``"length"``, ``"bound"`` or ``"lost"``.
-    discrepancy : float
-        Largest discrepancy of the law along it.
-    straight : bool
-        Whether it is a straight line.
-    points : ndarray of shape (m, P)
-        Its points in order.
-    """
-
-    direction: FloatArray = field(repr=False)
     back: float
     forth: float
+    """Length of the curve on either side as far as it was followed."""
     ends: tuple[str, str]
+    """Why it ended there: ``"length"``, ``"bound"`` or ``"lost"``."""
     discrepancy: float
+    """Largest discrepancy of the law along it."""
     straight: bool
     points: FloatArray = field(repr=False)
+    """Its points (m, P) in order."""
 
     @property
     def integrates(self) -> bool:
@@ -219,23 +182,16 @@ def follow(
     Gauss-Newton steps of the given rank; it is halved until the correction succeeds.
     """
     unit = direction / np.linalg.norm(direction)
-    sides = []
-    ends = []
-    lengths = []
-    for sign in (-1.0, 1.0):
-        points, end, travelled = _one_side(target, theta, sign * unit, length, rank)
-        sides.append(points)
-        ends.append(end)
-        lengths.append(travelled)
-    points = np.array([*sides[0][::-1], theta, *sides[1]])
+    left, left_end, back = _one_side(target, theta, -unit, length, rank)
+    right, right_end, forth = _one_side(target, theta, unit, length, rank)
+    points = np.array([*left[::-1], theta, *right])
     offsets = (points - theta)[:, target.free]
     across = offsets - np.outer(offsets @ unit, unit)
     reach = max(float(np.abs(offsets).max()), np.finfo(float).tiny)
     return Curve(
-        unit,
-        lengths[0],
-        lengths[1],
-        (ends[0], ends[1]),
+        back,
+        forth,
+        (left_end, right_end),
         max(target.discrepancy(point) for point in points),
         bool(np.abs(across).max() <= _STRAIGHT * reach),
         points,
@@ -249,12 +205,10 @@ def _one_side(
     travelled = 0.0
     step = _STEP
     points: list[FloatArray] = []
-    lower, upper = target.family.lower, target.family.upper
     while length - travelled > _LEAST_STEP:
         h = min(step, length - travelled)
-        guess = at.copy()
-        guess[target.free] += h * heading
-        outside = bool(np.any(guess < lower) or np.any(guess > upper))
+        guess = target.moved(at, h * heading)
+        outside = not target.holds(guess)
         moved = None if outside else project(target, guess, rank)
         advance = 0.0 if moved is None else float(np.linalg.norm(moved - at))
         if moved is None or not 0.5 * h < advance < 2.0 * h:

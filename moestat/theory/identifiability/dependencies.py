@@ -102,9 +102,16 @@ def find_dependencies(
 
     Parameters
     ----------
-    gate, expert, likelihood, n_features, n_classes
-        As in `atom_of`.  With a likelihood the function is u, weight times density; without it
-        is F, weight times mean.
+    gate, expert : str or mapping
+        Names in ``moestat.model.gates.GATES`` and ``moestat.model.experts.EXPERTS``, or tables with
+        ``name`` and options, as in `moestat.family`; here every gate goes with every expert.
+    likelihood : str
+        Name in ``moestat.model.likelihoods.LIKELIHOODS``; the function is u, weight times density.
+        With ``"least-squares"`` it is F, weight times mean.
+    n_features : int
+        Number of inputs d.
+    n_classes : int, optional
+        Number of classes K, 2 by default; only where the response is a class.
     order : {1, 2}
         Highest order of the derivatives.
     at : mapping of str to int, optional
@@ -123,7 +130,8 @@ def find_dependencies(
     Raises
     ------
     ValueError
-        If a name is unknown, `order` is not 1 or 2, or a block in `at` does not exist.
+        If a name is unknown, a size too small, `order` is not 1 or 2, a block in `at` does not
+        exist, or the expert supplies one mean where the likelihood has a vector.
     ImportError
         If `exact` is true and sympy is not installed.
 
@@ -168,9 +176,7 @@ def _cancellation(family: Derivatives, seed: int) -> Cancellation:
     atom, rng = family.atom, np.random.default_rng(seed)
     if atom.has_mass:
         family = replace(family, terms=[*family.terms, Term(())])
-        rank = family.generic_with_weight(rng).rank
-    else:
-        rank = family.generic(rng).rank
+    rank = family.generic(rng, with_weight=atom.has_mass).rank
     fixed = [
         j
         for j, p in enumerate(atom.parameters)
@@ -187,13 +193,7 @@ def _name(given: str | Mapping[str, Any]) -> str:
 
 
 def _use_sympy(exact: bool | None) -> bool:
-    """Whether to use sympy, given the caller's wish.
-
-    Raises
-    ------
-    ImportError
-        If it is wanted and not installed.
-    """
+    """Whether to use sympy: by default if it is installed, else as the caller wishes."""
     installed = find_spec("sympy") is not None
     if exact and not installed:
         raise ImportError("exact relations need sympy: pip install 'moestat[theory]'")
@@ -229,8 +229,7 @@ def _proved(
     from moestat.theory.identifiability.forms import SymbolicAtom
 
     forms = SymbolicAtom(family.atom, family.held)
-    of = forms.mean_derivatives if family.of_mean else forms.derivatives
-    columns = [forms.collect(of(term.at, term.product)) for term in family.terms]
+    columns = [forms.collect(forms.derivatives(t, family.of_mean)) for t in family.terms]
     relations = []
     for relation in found:
         *others, last = relation

@@ -18,18 +18,12 @@ _DRAWS = 3
 
 @dataclass(frozen=True)
 class Term:
-    """One function of the family: a derivative, or a product of two first ones.
-
-    Parameters
-    ----------
-    at : tuple of int
-        Positions of the parameters; none for the function itself.
-    product : bool
-        True for ``(d g / d theta_j) (d g / d theta_k)``.
-    """
+    """One function of the family: a derivative, or a product of two first ones."""
 
     at: tuple[int, ...]
+    """Positions of the parameters; none for the function itself."""
     product: bool = False
+    """True for ``(d g / d theta_j) (d g / d theta_k)``."""
 
     def label(self, symbol: str, names: Sequence[str]) -> str:
         """Such as ``∂²u/∂alpha∂b``."""
@@ -65,23 +59,9 @@ class Collocation:
 
 @dataclass(frozen=True)
 class Derivatives:
-    """Some derivatives of an atom's function or of its expert's mean.
+    """Some derivatives of an atom's function or, `of_mean`, of its expert's mean.
 
-    Parameters
-    ----------
-    atom : Atom
-        The atom.
-    terms : sequence of Term
-        Which derivatives.
-    at : mapping of str to int
-        Blocks held at a number at which derivatives are taken.
-    of_mean : bool
-        Whether they are the mean's.
-
-    Raises
-    ------
-    ValueError
-        If `at` names a block that does not exist.
+    They are taken where the blocks named in `at` are held at a number.
     """
 
     atom: Atom
@@ -106,15 +86,11 @@ class Derivatives:
         symbol = "g" if self.of_mean else self.atom.symbol
         return [term.label(symbol, self.atom.names) for term in self.terms]
 
-    def generic(self, rng: np.random.Generator) -> Collocation:
-        """Values at the draw of parameters with the largest rank, the one in general position."""
-        return self._best(rng, with_weight=False)
+    def generic(self, rng: np.random.Generator, with_weight: bool = False) -> Collocation:
+        """Values at the draw of parameters with the largest rank, the one in general position.
 
-    def generic_with_weight(self, rng: np.random.Generator) -> Collocation:
-        """The same with the weight's derivatives as further rows below the function's."""
-        return self._best(rng, with_weight=True)
-
-    def _best(self, rng: np.random.Generator, with_weight: bool) -> Collocation:
+        On demand the weight's derivatives are further rows below the function's.
+        """
         draws = [self._draw(rng, with_weight) for _ in range(_DRAWS)]
         return max(draws, key=lambda draw: (draw.rank.rank, draw.rank.gap))
 
@@ -128,9 +104,10 @@ class Derivatives:
         jets = [atom.mean(theta, X) if self.of_mean else atom.functions(theta, X, y)[1]]
         if with_weight:
             jets.append(atom.weight(theta, X))
-        columns = np.vstack([self.columns(jet) for jet in jets])
+        columns = np.vstack([columns_of(self.terms, jet) for jet in jets])
         return Collocation(theta, columns, numerical_rank(columns))
 
-    def columns(self, jet: Jet) -> FloatArray:
-        """The terms (n, q) of a jet."""
-        return np.stack([term.column(jet) for term in self.terms], axis=1)
+
+def columns_of(terms: Sequence[Term], jet: Jet) -> FloatArray:
+    """The terms (n, q) of a jet."""
+    return np.stack([term.column(jet) for term in terms], axis=1)

@@ -20,96 +20,36 @@ from typing import Any
 import sympy
 
 from moestat.theory.identifiability.atoms import Atom
+from moestat.theory.identifiability.derivatives import Term
 
 __all__ = ["SymbolicAtom"]
 
-Term = tuple[int, ...]
 sp: Any = sympy  # whose annotations know neither functions of our own nor their arithmetic
 
 
-class sigma(sp.Function):  # noqa: N801  (printed under this name)
-    """``1 / (1 + e^-s)``."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return self * (1 - self)
+def _function(name: str, slope: Callable[[Any, int], Any]) -> Any:
+    """A function of its own, by its derivative in an argument counted from 1."""
+    return type(name, (sp.Function,), {"fdiff": lambda self, argindex=1: slope(self, argindex)})
 
 
-class log_sigma(sp.Function):  # noqa: N801
-    """``log sigma(s)``."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return 1 - sigma(self.args[0])
-
-
-class softplus(sp.Function):  # noqa: N801
-    """``log(1 + e^s)``."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return sigma(self.args[0])
-
-
-class exponential(sp.Function):  # noqa: N801
-    """``e^s``, which sympy must not take apart."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return self
-
-
-class tanh(sp.Function):  # noqa: N801
-    """Hyperbolic tangent."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return 1 - self**2
-
-
-class Phi(sp.Function):
-    """The normal distribution function."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return density(self.args[0])
-
-
-class density(sp.Function):  # noqa: N801
-    """The normal density."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return -self.args[0] * self
-
-
-class step(sp.Function):  # noqa: N801
-    """1 where the argument is positive, 0 elsewhere; its own square."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return sp.Integer(0)
-
-
-class sign(sp.Function):  # noqa: N801
-    """Sign; its square is 1."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return sp.Integer(0)
-
-
-class norm(sp.Function):  # noqa: N801
-    """Euclidean length of a vector; its square is a polynomial."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return self.args[argindex - 1] / self
-
-
-class log_share(sp.Function):  # noqa: N801
-    """``-log(1 + sum_l e^(eta_l))``, the log-probability of the reference class."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        return -share(argindex, *self.args)
-
-
-class share(sp.Function):  # noqa: N801
-    """Probability of class l = 1 .. K - 1, its first argument."""
-
-    def fdiff(self, argindex: int = 1) -> Any:
-        same = 1 if self.args[0] == argindex - 1 else 0
-        return self * (same - share(argindex - 1, *self.args[1:]))
+sigma = _function("sigma", lambda f, at: f * (1 - f))  # 1 / (1 + e^-s)
+log_sigma = _function("log_sigma", lambda f, at: 1 - sigma(f.args[0]))
+softplus = _function("softplus", lambda f, at: sigma(f.args[0]))  # log(1 + e^s)
+exponential = _function("exponential", lambda f, at: f)  # e^s, which sympy must not take apart
+tanh = _function("tanh", lambda f, at: 1 - f**2)
+Phi = _function("Phi", lambda f, at: density(f.args[0]))  # the normal distribution function
+density = _function("density", lambda f, at: -f.args[0] * f)  # the normal density
+# 1 where the argument is positive, 0 elsewhere; its own square.
+step = _function("step", lambda f, at: sp.Integer(0))
+sign = _function("sign", lambda f, at: sp.Integer(0))  # its square is 1
+# Euclidean length of a vector; its square is a polynomial.
+norm = _function("norm", lambda f, at: f.args[at - 1] / f)
+# -log(1 + sum_l e^(eta_l)), the log-probability of the reference class.
+log_share = _function("log_share", lambda f, at: -share(at, *f.args))
+# Probability of class l = 1 .. K - 1, its first argument.
+share = _function(
+    "share", lambda f, at: f * (int(f.args[0] == at - 1) - share(at - 1, *f.args[1:]))
+)
 
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
@@ -145,14 +85,6 @@ def elementary(expression: Any) -> Any:
     return expression
 
 
-def _linear(expert: Any, eta: list[Any]) -> Any:
-    return eta[0]
-
-
-def _polynomial(expert: Any, eta: list[Any]) -> Any:
-    return eta[0] ** expert.options["degree"]
-
-
 def _neuron(expert: Any, eta: list[Any]) -> Any:
     value = ACTIVATIONS[expert.options["activation"]](eta[0])
     return eta[1] * value if len(eta) > 1 else value
@@ -163,7 +95,12 @@ def _ffn(expert: Any, eta: list[Any]) -> Any:
     return sum(eta[n_hidden + h] * softplus(eta[h]) for h in range(n_hidden))
 
 
-_EXPERTS = {"linear": _linear, "polynomial": _polynomial, "activation": _neuron, "ffn": _ffn}
+_EXPERTS: dict[str, Callable[[Any, list[Any]], Any]] = {
+    "linear": lambda expert, eta: eta[0],
+    "polynomial": lambda expert, eta: eta[0] ** expert.options["degree"],
+    "activation": _neuron,
+    "ffn": _ffn,
+}
 
 
 def _score(gate: Any, eta: list[Any], x: list[Any]) -> Any:
@@ -172,10 +109,6 @@ def _score(gate: Any, eta: list[Any], x: list[Any]) -> Any:
 
 def _sigmoid(gate: Any, eta: list[Any], x: list[Any]) -> Any:
     return log_sigma(eta[-1])
-
-
-def _inner(gate: Any, eta: list[Any], x: list[Any]) -> Any:
-    return log_sigma(eta[1] / eta[2])
 
 
 def _euclidean(gate: Any, eta: list[Any], x: list[Any]) -> Any:
@@ -188,37 +121,22 @@ def _competition(gate: Any, eta: list[Any], x: list[Any]) -> Any:
     return ACTIVATIONS[gate.options["activation"]](eta[-1])
 
 
-_GATES = {
-    "softmax": _score,
-    "softmax-top": _score,
-    "softmax-quadratic": _score,
-    "softmax-partial": _score,
-    "sigmoid": _sigmoid,
-    "sigmoid-quadratic": _sigmoid,
-    "sigmoid-partial": _sigmoid,
-    "sigmoid-inner": _inner,
+_GATES: dict[str, Callable[[Any, list[Any], list[Any]], Any]] = {
+    **dict.fromkeys(("softmax", "softmax-top", "softmax-quadratic", "softmax-partial"), _score),
+    **dict.fromkeys(("sigmoid", "sigmoid-quadratic", "sigmoid-partial"), _sigmoid),
+    "sigmoid-inner": lambda gate, eta, x: log_sigma(eta[1] / eta[2]),
     "sigmoid-euclidean": _euclidean,
-    "competition": _competition,
-    "competition-normalised": _competition,
-    "competition-free": _competition,
-    "competition-top": _competition,
+    **dict.fromkeys(
+        ("competition", "competition-normalised", "competition-free", "competition-top"),
+        _competition,
+    ),
 }
 
 
 class SymbolicAtom:
     """The functions of an atom as polynomials, and exact linear algebra with them.
 
-    Parameters
-    ----------
-    atom : Atom
-        The atom.
-    at : dict of str to int
-        Parameters that are fixed at a number after differentiation, by name.
-
-    Raises
-    ------
-    ValueError
-        If the gate or expert has no symbolic form.
+    Parameters named in `at` are fixed at a number after differentiation.
     """
 
     def __init__(self, atom: Atom, at: dict[str, int]) -> None:
@@ -235,7 +153,6 @@ class SymbolicAtom:
         for symbol, parameter in zip(self.symbols, atom.parameters, strict=True):
             feature = sp.Mul(*[self.x[j] for j in parameter.inputs])
             eta[parameter.channel] += symbol * feature
-        self._eta = eta
         n_gate = len(atom.gate.channels(atom.n_features))
         own = eta[n_gate:]
         means = own[: len(own) - len(atom.likelihood.channels if atom.likelihood else ())]
@@ -255,53 +172,29 @@ class SymbolicAtom:
     def _classes(self) -> bool:
         return self.atom.likelihood is not None and self.atom.likelihood.support is not None
 
-    def _log_functions(self) -> list[Any]:
-        """The logarithm of u; one for each class."""
+    def _parts(self, of_mean: bool) -> list[tuple[Any, Any]]:
+        """Logarithms and factors, whose ``e^log factor`` are the mean, F, or u of each class."""
+        if of_mean or self.atom.likelihood is None:
+            return [(sp.Integer(0) if of_mean else self.log_weight, self.mean)]
         if self._classes:
-            eta = self._responses
-            rest = self.log_weight + log_share(*eta)
-            return [rest + value for value in (*eta, 0)]
+            rest = self.log_weight + log_share(*self._responses)
+            return [(rest + value, sp.Integer(1)) for value in (*self._responses, 0)]
         variance = self._responses[-1]
         square = (self.y - self.mean) ** 2
-        return [self.log_weight - square / (2 * variance) - sp.log(variance) / 2]
+        log = self.log_weight - square / (2 * variance) - sp.log(variance) / 2
+        return [(log, sp.Integer(1))]
 
-    def derivatives(self, term: Term, product: bool = False) -> list[Any]:
-        """A derivative of the atom's function, divided by a common factor; one per class.
-
-        `term` holds the positions of the parameters; none for the function itself.  Products of
-        derivatives are known of means only.
-        """
-        assert not product
-        at = [self.symbols[j] for j in term]
-        if self.atom.likelihood is None:
-            a, g = self.log_weight, self.mean
-            if not at:
-                return [g]
-            if len(at) == 1:
-                return [sp.diff(a, at[0]) * g + sp.diff(g, at[0])]
-            aj, ak = (sp.diff(a, s) for s in at)
-            gj, gk = (sp.diff(g, s) for s in at)
-            curvature = sp.diff(aj, at[1]) + aj * ak
-            return [curvature * g + aj * gk + ak * gj + sp.diff(gj, at[1])]
+    def derivatives(self, term: Term, of_mean: bool = False) -> list[Any]:
+        """A derivative of the atom's function, or its mean, over a common factor; one per class."""
+        at = [self.symbols[j] for j in term.at]
+        if term.product:
+            return [sp.Mul(*(sp.diff(self.mean, s) for s in at))]
         found = []
-        for h in self._log_functions():
-            if not at:
-                found.append(sp.Integer(1))
-            elif len(at) == 1:
-                found.append(sp.diff(h, at[0]))
-            else:
-                hj, hk = (sp.diff(h, s) for s in at)
-                found.append(sp.diff(hj, at[1]) + hj * hk)
+        for log, factor in self._parts(of_mean):
+            for s in at:
+                factor = sp.diff(factor, s) + sp.diff(log, s) * factor
+            found.append(factor)
         return found
-
-    def mean_derivatives(self, term: Term, product: bool = False) -> list[Any]:
-        """A derivative of the expert's mean, or a product of two first ones."""
-        at = [self.symbols[j] for j in term]
-        return (
-            [sp.diff(self.mean, at[0]) * sp.diff(self.mean, at[1])]
-            if product
-            else [sp.diff(self.mean, *at)]
-        )
 
     def collect(self, expressions: list[Any]) -> dict[Any, Any]:
         """Coefficients, functions of the parameters, by class and monomial in functions of x."""
@@ -333,29 +226,17 @@ class SymbolicAtom:
 
     def _reduced(self, polynomial: Any, generators: list[Any]) -> Any:
         """The polynomial with squares of indicators, signs and lengths replaced."""
-        for at, generator in enumerate(generators):
+        for generator in generators:
             function = self._generators.get(generator)
             if function is None or function.func not in (step, sign, norm):
                 continue
-            total = sp.Integer(0)
-            for powers, coefficient in polynomial.terms():
-                rest = sp.Mul(
-                    *[
-                        g**e
-                        for i, (g, e) in enumerate(zip(generators, powers, strict=True))
-                        if i != at
-                    ]
-                )
-                power = powers[at]
-                if function.func is step:
-                    own = generator ** min(power, 1)
-                elif function.func is sign:
-                    own = generator ** (power % 2)
-                else:
-                    square = sum(value**2 for value in function.args)
-                    own = generator ** (power % 2) * square ** (power // 2)
-                total += coefficient * rest * own
-            polynomial = sp.Poly(sp.expand(total), *generators)
+            square = generator if function.func is step else sp.Integer(1)
+            if function.func is norm:
+                square = sum(value**2 for value in function.args)
+            others = [each for each in generators if each != generator]
+            relation = generator**2 - square
+            rest = sp.reduced(polynomial.as_expr(), [relation], generator, *others)[1]
+            polynomial = sp.Poly(rest, *generators)
         return polynomial
 
     def solve(self, target: dict[Any, Any], others: list[dict[Any, Any]]) -> list[Any] | None:
@@ -364,9 +245,10 @@ class SymbolicAtom:
         matrix = sp.Matrix(
             [[*(column.get(row, 0) for column in others), target.get(row, 0)] for row in rows]
         )
-        reduced, pivots = _rref(matrix)
+        field, pivots = _field_matrix(matrix).rref()
         if len(others) in pivots or len(pivots) < len(others):
             return None
+        reduced = field.to_Matrix()
         return [sp.factor(reduced[i, len(others)]) for i in range(len(others))]
 
     def value(self, coefficient: Any, theta: Any) -> float:
@@ -384,23 +266,12 @@ class SymbolicAtom:
         )
         values = {s: sp.Rational(draw.randint(11, 97), draw.randint(11, 97)) for s in names}
         rows = sorted({key for column in columns for key in column}, key=str)
-        where = {row: i for i, row in enumerate(rows)}
-        matrix = sp.zeros(len(rows), len(columns))
-        for j, column in enumerate(columns):
-            for row, coefficient in column.items():
-                matrix[where[row], j] = sp.sympify(coefficient).xreplace(values)
-        if not rows:
-            return 0
-        return _field_matrix(matrix).rank()
-
-
-def _rref(matrix: Any) -> tuple[Any, tuple[int, ...]]:
-    """Reduced row echelon form over the field that the entries generate."""
-    reduced, pivots = _field_matrix(matrix).rref()
-    return reduced.to_Matrix(), pivots
+        matrix = [[sp.sympify(c.get(row, 0)).xreplace(values) for c in columns] for row in rows]
+        return _field_matrix(sp.Matrix(matrix)).rank() if rows else 0
 
 
 def _field_matrix(matrix: Any) -> Any:
+    """The matrix over the field that its entries generate."""
     from sympy.polys.matrices import DomainMatrix
 
     return DomainMatrix.from_Matrix(matrix).to_field()

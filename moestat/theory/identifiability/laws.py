@@ -19,21 +19,8 @@ _LEAST = 1e-12  # weight below which a response is not compared
 
 
 class Target:
-    """A law, and the family in which parameters with the same law are looked for.
+    """The law of a truth (P*,), and the family in which parameters with that law are looked for.
 
-    Parameters
-    ----------
-    family : Family
-        Family of the parameters.
-    truth_family : Family
-        Family of the law.
-    truth : ndarray of shape (P*,)
-        Its parameters.
-    design : Design
-        Law of the inputs.
-
-    Notes
-    -----
     Of densities the residuals are ``log p - log p*`` at nodes over x and y, times the root of
     their probability under p*; then ``J'J`` at the truth is the expected information.  Of
     regression functions they are ``f - f*`` at nodes over x.
@@ -60,28 +47,32 @@ class Target:
         """Inputs (d, m), encoded responses and weights of all rows."""
         if self.family.is_regression:
             return np.ascontiguousarray(nodes), None, mass
-        inputs = []
-        responses = []
-        weights = []
         law = (self.truth_family, self.truth)
+        parts = []
         for chunk, rule in response_rules([law], nodes):
             x = np.ascontiguousarray(nodes[:, chunk])
             density = np.exp(log_densities(*law, x, rule))
             weight = (density * rule.weight * mass[chunk][rule.owner, None]).ravel()
             used = weight > _LEAST
-            inputs.append(np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1)[:, used])
-            responses.append(rule.y.ravel()[used])
-            weights.append(weight[used])
-        return (
-            np.ascontiguousarray(np.hstack(inputs)),
-            np.concatenate(responses),
-            np.concatenate(weights),
-        )
+            rows = np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1)[:, used]
+            parts.append((rows, rule.y.ravel()[used], weight[used]))
+        X, y, weight = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
+        return np.ascontiguousarray(X), y, weight
 
     def _values(self, family: Family, theta: FloatArray, X: FloatArray, y: Any) -> FloatArray:
         if y is None:
             return family.regression(theta, X)[0]
         return family.rowwise(theta, X, y)[2]
+
+    def moved(self, theta: FloatArray, step: FloatArray) -> FloatArray:
+        """Theta (P,) after a step (F,) of the free parameters."""
+        out = theta.copy()
+        out[self.free] += step
+        return out
+
+    def holds(self, theta: FloatArray) -> bool:
+        """Whether theta lies in the family's box."""
+        return bool(np.all((self.family.lower <= theta) & (theta <= self.family.upper)))
 
     @cached_property
     def scale(self) -> float:

@@ -6,8 +6,10 @@ parameters were found; the search does not know them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -42,34 +44,34 @@ def _alike(one: FloatArray, other: FloatArray) -> bool:
 def name_representation(
     family: Family, theta: FloatArray, truth_family: Family, truth: FloatArray, X: FloatArray
 ) -> str:
-    """What parameters with the truth's law look like, in terms of the true atoms.
+    """What parameters with the truth's law look like at X (d, n), in terms of the true atoms.
 
-    Parameters
-    ----------
-    family, theta
-        The parameters found.
-    truth_family, truth
-        The truth.
-    X : ndarray of shape (d, n)
-        Inputs at which functions are compared.
-
-    Returns
-    -------
-    str
-        Such as ``"true atoms 0, 1 and a dead expert"``; atoms are counted from 0.
+    Such as ``"true atoms 0, 1; 1 dead atom"``; atoms are counted from 0.
     """
     fit, true = _Functions(family, theta, X), _Functions(truth_family, truth, X)
     left = list(range(family.n_experts))
     missing = list(range(truth_family.n_experts))
-    parts: list[str] = []
-    kept = _take_equal(fit, true, left, missing)
+
+    def same_expert(i: int, j: int) -> bool:
+        return _alike(fit.means[i], true.means[j])
+
+    def equal(i: int, j: int) -> bool:
+        return _alike(fit.weights[i], true.weights[j]) and same_expert(i, j)
+
+    def mirrored(i: int, j: int) -> str:
+        """Opposite score and opposite expert of a true atom."""
+        opposite = fit.raw and _alike(fit.weights[i], 1.0 - true.weights[j])
+        flipped = opposite and _alike(fit.means[i], -true.means[j])
+        return f"true atom {j} flipped: opposite score, opposite expert" if flipped else ""
+
+    kept = _take(left, missing, 1, equal)
     dead = [i for i in left if _vanishes(fit, i)]
     left = [i for i in left if i not in dead]
-    parts += _take_splits(fit, true, left, missing)
-    parts += _take_flips(fit, true, left, missing)
-    same = _take_same_experts(fit, true, left, missing)
+    parts = [*_take(left, missing, 2, partial(_split, fit, true)).values()]
+    parts += _take(left, missing, 1, mirrored).values()
+    same = _take(left, missing, 1, same_expert)
     if kept:
-        parts.insert(0, f"true atom{'s' * (len(kept) > 1)} {', '.join(map(str, sorted(kept)))}")
+        parts.insert(0, f"true atom{'s' * (len(kept) > 1)} {', '.join(map(str, kept))}")
     if same:
         parts.append(f"the experts of true atoms {', '.join(map(str, same))} under other gates")
     if dead:
@@ -91,82 +93,40 @@ def _vanishes(fit: _Functions, i: int) -> bool:
     return bool(fit.weights[i].max() < _SAME)
 
 
-def _take_equal(
-    fit: _Functions, true: _Functions, left: list[int], missing: list[int]
-) -> list[int]:
-    kept = []
+def _take(
+    left: list[int], missing: list[int], size: int, test: Callable[..., Any]
+) -> dict[int, Any]:
+    """True atoms j that some fitted atoms stand for, and what ``test(*fitted, j)`` says of them.
+
+    Both are taken off the lists.
+    """
+    found = {}
     for j in list(missing):
-        for i in left:
-            if _alike(fit.weights[i], true.weights[j]) and _alike(fit.means[i], true.means[j]):
-                left.remove(i)
+        for fitted in combinations(left, size):
+            word = test(*fitted, j)
+            if word:
+                found[j] = word
                 missing.remove(j)
-                kept.append(j)
-                break
-    return kept
-
-
-def _take_splits(
-    fit: _Functions, true: _Functions, left: list[int], missing: list[int]
-) -> list[str]:
-    parts = []
-    for j in list(missing):
-        for pair in combinations(left, 2):
-            one, two = pair
-            same_expert = all(_alike(fit.means[i], true.means[j]) for i in pair)
-            if same_expert and _alike(fit.weights[one] + fit.weights[two], true.weights[j]):
-                parts.append(f"true atom {j} split: one expert, weights that add up")
-            elif (
-                fit.regression
-                and all(_alike(fit.weights[i], true.weights[j]) for i in pair)
-                and _alike(fit.means[one] + fit.means[two], true.means[j])
-            ):
-                parts.append(f"true atom {j} split: one gate, experts that add up")
-            elif (
-                fit.shares is not None
-                and true.shares is not None
-                and _alike(fit.shares[one] + fit.shares[two], true.shares[j])
-            ):
-                parts.append(f"true atom {j} split: two other experts mix to the true one")
-            else:
-                continue
-            missing.remove(j)
-            for i in pair:
-                left.remove(i)
-            break
-    return parts
-
-
-def _take_flips(
-    fit: _Functions, true: _Functions, left: list[int], missing: list[int]
-) -> list[str]:
-    """Atoms with the opposite score and the opposite expert of a true one."""
-    parts = []
-    if not fit.raw:
-        return parts
-    for j in list(missing):
-        for i in left:
-            mirrored = _alike(fit.weights[i], 1.0 - true.weights[j])
-            if mirrored and _alike(fit.means[i], -true.means[j]):
-                parts.append(f"true atom {j} flipped: opposite score, opposite expert")
-                left.remove(i)
-                missing.remove(j)
-                break
-    return parts
-
-
-def _take_same_experts(
-    fit: _Functions, true: _Functions, left: list[int], missing: list[int]
-) -> list[int]:
-    """True atoms whose expert is there, under a gate with another weight."""
-    found = []
-    for j in list(missing):
-        for i in left:
-            if _alike(fit.means[i], true.means[j]):
-                found.append(j)
-                left.remove(i)
-                missing.remove(j)
+                for i in fitted:
+                    left.remove(i)
                 break
     return found
+
+
+def _split(fit: _Functions, true: _Functions, one: int, two: int, j: int) -> str:
+    """How two atoms make up true atom j; empty if they do not."""
+    pair = (one, two)
+    same_expert = all(_alike(fit.means[i], true.means[j]) for i in pair)
+    if same_expert and _alike(fit.weights[one] + fit.weights[two], true.weights[j]):
+        return f"true atom {j} split: one expert, weights that add up"
+    same_gate = fit.regression and all(_alike(fit.weights[i], true.weights[j]) for i in pair)
+    if same_gate and _alike(fit.means[one] + fit.means[two], true.means[j]):
+        return f"true atom {j} split: one gate, experts that add up"
+    shares = fit.shares, true.shares
+    if shares[0] is None or shares[1] is None:
+        return ""
+    mixed = _alike(shares[0][one] + shares[0][two], shares[1][j])
+    return f"true atom {j} split: two other experts mix to the true one" if mixed else ""
 
 
 def name_direction(

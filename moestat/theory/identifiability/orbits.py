@@ -32,15 +32,7 @@ _MOST_PERMUTED = 3
 
 @dataclass(frozen=True)
 class Direction:
-    """One null direction of an orbit, followed as a curve.
-
-    Parameters
-    ----------
-    text : str
-        The direction in the names of the parameters.
-    curve : Curve
-        How far it was followed, and with what discrepancy of the law.
-    """
+    """One null direction of an orbit in the names of the parameters, followed as a curve."""
 
     text: str
     curve: Curve = field(repr=False)

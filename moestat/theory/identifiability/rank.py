@@ -68,14 +68,26 @@ def numerical_rank(columns: FloatArray) -> Rank:
     """
     scale = np.sqrt(np.sum(columns**2, axis=0))
     scale[scale <= 1e-13 * scale.max(initial=0.0)] = 0.0
-    scaled = np.where(scale > 0.0, columns / np.where(scale > 0.0, scale, 1.0), 0.0)
-    _, singular, vectors = np.linalg.svd(np.linalg.qr(scaled, mode="r"))
+    R = np.linalg.qr(unit_columns(columns, scale), mode="r")
+    _, singular, vectors = np.linalg.svd(R)
     if not singular[0] > 0.0:
         return Rank(0, columns.shape[1], np.inf, vectors.T, scale)
-    values = np.maximum(singular / singular[0], _ROUNDING)
-    below = np.append(values[1:], _ROUNDING)
-    gaps = np.flatnonzero((values / below >= _GAP) & (below <= _SMALL))
+    last, gap = last_gap(singular, _ROUNDING, _GAP)
+    return Rank(last + 1, columns.shape[1], gap, vectors[last + 1 :].T, scale)
+
+
+def unit_columns(columns: FloatArray, scale: FloatArray) -> FloatArray:
+    """Columns (n, q) over their lengths (q,), zeros where a length is 0."""
+    return np.where(scale > 0.0, columns / np.where(scale > 0.0, scale, 1.0), 0.0)
+
+
+def last_gap(singular: FloatArray, rounding: float, least: float) -> tuple[int, float]:
+    """Place of the last singular value before the last gap among small ones, and that gap.
+
+    Full rank competes as a gap down to the rounding error.
+    """
+    values = np.maximum(singular / singular[0], rounding)
+    below = np.append(values[1:], rounding)
+    gaps = np.flatnonzero((values / below >= least) & (below <= _SMALL))
     last = int(gaps[-1]) if gaps.size else values.size - 1
-    return Rank(
-        last + 1, columns.shape[1], float(values[last] / below[last]), vectors[last + 1 :].T, scale
-    )
+    return last, float(values[last] / below[last])

@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.theory.identifiability.derivatives import Term
-from moestat.theory.identifiability.rank import Rank
+from moestat.theory.identifiability.rank import Rank, unit_columns
 
 _RESIDUAL = 1e-12  # of a column of length 1 that counts as a combination of others
 _ORDERS = 12  # random orders of the columns in the search for short relations
@@ -63,8 +63,7 @@ def sparse_relations(columns: FloatArray, rank: Rank) -> list[dict[int, float]]:
 
     Each relation holds the coefficients of its functions, which add up to zero.
     """
-    scaled = np.where(rank.scale > 0.0, columns / np.where(rank.scale > 0.0, rank.scale, 1.0), 0.0)
-    scaled = np.asarray(np.linalg.qr(scaled, mode="r"))
+    scaled = np.asarray(np.linalg.qr(unit_columns(columns, rank.scale), mode="r"))
     found: list[dict[int, float]] = []
     heads: list[int] = []
     for j in range(scaled.shape[1]):
@@ -160,29 +159,18 @@ def follow_from_first_order(
         parts.append(square)
         if not square.any():
             first.append(vector)
-    known = []
-    for vector in first:
-        for k in range(p):
-            outer = np.outer(vector, np.eye(p)[k])
-            known.append((outer + outer.T).ravel())
+    outer = [np.outer(vector, unit) for vector in first for unit in np.eye(p)]
+    known = [(each + each.T).ravel() for each in outer]
     follows = []
     for square in parts:
-        if not square.any():
-            follows.append(False)
-            continue
-        target = square.ravel() / np.linalg.norm(square)
-        basis = np.stack(known, axis=1) if known else np.zeros((p * p, 0))
-        rest = target - basis @ np.linalg.lstsq(basis, target, rcond=None)[0] if known else target
-        inside = bool(np.linalg.norm(rest) < 1e-6)
-        follows.append(inside)
-        if not inside:
+        rest = target = square.ravel() / (np.linalg.norm(square) or 1.0)
+        if known:
+            basis = np.stack(known, axis=1)
+            rest = target - basis @ np.linalg.lstsq(basis, target, rcond=None)[0]
+        follows.append(bool(square.any() and np.linalg.norm(rest) < 1e-6))
+        if square.any() and not follows[-1]:
             known.append(target)
     return follows
-
-
-def numbered(columns: FloatArray, rank: Rank, labels: Sequence[str]) -> list[Relation]:
-    """Relations among columns (n, q) of a given rank, with numbers as coefficients."""
-    return [number(relation, labels) for relation in sparse_relations(columns, rank)]
 
 
 def number(relation: Mapping[int, float], labels: Sequence[str]) -> Relation:
@@ -194,11 +182,12 @@ def written(
     relation: Mapping[int, Any], labels: Sequence[str], text: Callable[[Any], str], exact: bool
 ) -> Relation:
     """A relation solved for the function that gives the shortest text, the last one of equals."""
-    best: Relation | None = None
-    for j in sorted(relation, reverse=True):
-        right = {labels[i]: text(-c / relation[j]) for i, c in relation.items() if i != j}
-        one = Relation(labels[j], right, exact)
-        if best is None or len(str(one)) < len(str(best)):
-            best = one
-    assert best is not None
-    return best
+    solved = [
+        Relation(
+            labels[j],
+            {labels[i]: text(-c / relation[j]) for i, c in relation.items() if i != j},
+            exact,
+        )
+        for j in sorted(relation, reverse=True)
+    ]
+    return min(solved, key=lambda one: len(str(one)))

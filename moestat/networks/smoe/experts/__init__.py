@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from moestat.base.registry import Maker, Registry
-from moestat.networks.smoe.experts.gated import GatedExperts
 from moestat.networks.smoe.experts.linear import LinearExperts
-from moestat.networks.smoe.experts.mlp import MLPExperts
+from moestat.networks.smoe.experts.mlp import GatedExperts, MLPExperts
 from moestat.networks.smoe.experts.stacked import StackedExperts
 
 __all__ = ["STACKED_EXPERTS", "GatedExperts", "LinearExperts", "MLPExperts", "StackedExperts"]

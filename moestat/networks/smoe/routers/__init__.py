@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from moestat.base.registry import Maker, Registry
 from moestat.networks.smoe.routers.cosine import CosineRouter
-from moestat.networks.smoe.routers.fixed import FixedRouter
 from moestat.networks.smoe.routers.hashed import HashRouter
 from moestat.networks.smoe.routers.router import Router
-from moestat.networks.smoe.routers.softmax import SoftmaxRouter
-from moestat.networks.smoe.routers.stable import StableRouter
+from moestat.networks.smoe.routers.softmax import FixedRouter, SoftmaxRouter, StableRouter
 
 __all__ = [
     "ROUTERS",

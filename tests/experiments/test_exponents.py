@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import pytest
 
+from experiments.claims import exponents
+from experiments.claims.exponents import predicted_exponents
 from moestat import family
 from moestat.metrics.losses import LOSSES
-from moestat.theory import exponents
-from moestat.theory.exponents import predicted_exponents
 
 HALF, QUARTER, SLOW = Fraction(-1, 2), Fraction(-1, 4), Fraction(0)
 

@@ -7,7 +7,7 @@ statement holds is another matter, which the claims of the five papers judge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 from moestat.base.validate import positive_int, short
@@ -81,8 +81,11 @@ class _Theorem:
     regime: str | None = None
     condition: str = ""
     largest: int | None = None
-    states_mass: bool = True
-    loss_exponent: Fraction | None = field(default=_HALF)
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether it bounds the risk from below, and states nothing of masses and the loss."""
+        return self.exponent in (_slow, _slow_over)
 
 
 def _regular(block: str, m: int) -> Fraction:
@@ -117,8 +120,6 @@ _THEOREMS = (
         _slow,
         "D2r",
         "Pham et al. (2026), Theorem 2",
-        states_mass=False,
-        loss_exponent=None,
     ),
     _Theorem(
         ("sigmoid-euclidean",), "multinomial", _regular, "D3", "Pham et al. (2026), Theorem 3"
@@ -140,8 +141,6 @@ _THEOREMS = (
         "Pham et al. (2026), Table 1, of Nguyen et al. (2024)",
         regime="2",
         condition="some true expert has slopes 0 only",
-        states_mass=False,
-        loss_exponent=None,
     ),
     _Theorem(
         ("softmax",),
@@ -193,8 +192,6 @@ _THEOREMS = (
         "Yan et al. (2025), Theorem 2",
         experts=("polynomial",),
         regime="sparse",
-        states_mass=False,
-        loss_exponent=None,
     ),
     _Theorem(
         ("sigmoid-quadratic",),
@@ -235,8 +232,6 @@ _THEOREMS = (
             "Yan et al. (2025), Table 1, of its reference [1]",
             experts=(expert,),
             regime=regime,
-            loss_exponent=_HALF if exponent is _regular else None,
-            states_mass=exponent is _regular,
         )
         for regime in ("sparse", "dense")
         for expert, exponent, loss in (
@@ -298,7 +293,7 @@ def predicted_exponents(
     return PredictedExponents(
         tuple(_cell(family, theorem, size) for size in sizes),
         theorem.loss,
-        theorem.loss_exponent,
+        None if theorem.is_lower_bound else _HALF,
         theorem.source,
         theorem.condition,
     )
@@ -331,7 +326,7 @@ def _cell(family: Family, theorem: _Theorem, size: int) -> CellExponents:
     blocks = {
         name: theorem.exponent(name, size)
         for name in family.blocks
-        if name != mass_block or (size == 1 and theorem.states_mass)
+        if name != mass_block or (size == 1 and not theorem.is_lower_bound)
     }
     expert = {
         name
@@ -344,5 +339,5 @@ def _cell(family: Family, theorem: _Theorem, size: int) -> CellExponents:
         size=size,
         blocks=blocks,
         expert=max(value for name, value in blocks.items() if name in expert),
-        mass=_HALF if theorem.states_mass else None,
+        mass=None if theorem.is_lower_bound else _HALF,
     )
