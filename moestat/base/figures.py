@@ -6,21 +6,9 @@ from typing import Any
 
 
 def new_axes(width: float = 5.0, height: float = 3.5, panels: int = 1, **options: Any) -> Any:
-    """Axes of a new figure of pyplot, in one row.
+    """Axes of a new figure of pyplot of so many inches; an array (panels,) of several, in a row.
 
-    Parameters
-    ----------
-    width, height : float
-        Inches.
-    panels : int
-        How many.
-    **options
-        Further arguments of `matplotlib.pyplot.subplots`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes or ndarray of them
-        One, or an array of shape (panels,) of several.
+    Options are those of `matplotlib.pyplot.subplots`.
     """
     from matplotlib import pyplot
 

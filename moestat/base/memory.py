@@ -26,21 +26,9 @@ def available_memory() -> int:
 
 
 def check_room(needed: float, what: str, hint: str = "") -> None:
-    """Refuse what this machine's memory cannot hold, with the estimate.
+    """Refuse so many bytes if this machine's memory cannot hold them, with the estimate.
 
-    Parameters
-    ----------
-    needed : float
-        Bytes that it takes.
-    what : str
-        Which arguments ask for it.
-    hint : str
-        What to do about it.
-
-    Raises
-    ------
-    ValueError
-        If there is less memory than that.
+    `what` are the arguments that ask for them, `hint` says what to do about it.
 
     Examples
     --------

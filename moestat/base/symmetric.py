@@ -19,23 +19,9 @@ _ROOT_2 = math.sqrt(2.0)
 
 
 def pack_symmetric(matrices: Any) -> FloatArray:
-    """Symmetric parts of square matrices as vectors.
+    """Symmetric parts of square matrices (..., d, d) as vectors (..., d (d + 1) / 2).
 
-    Parameters
-    ----------
-    matrices : array_like of shape (..., d, d)
-        Matrices; of one that is not symmetric, ``(A + A') / 2`` is taken, which has the same
-        quadratic form.
-
-    Returns
-    -------
-    ndarray of shape (..., d (d + 1) / 2)
-        Upper triangles, row by row, with off-diagonal entries times sqrt(2).
-
-    Raises
-    ------
-    ValueError
-        If the last two axes differ in length, or an entry is not finite.
+    Of a matrix that is not symmetric ``(A + A') / 2`` is taken, which has the same quadratic form.
 
     Examples
     --------
@@ -52,22 +38,7 @@ def pack_symmetric(matrices: Any) -> FloatArray:
 
 
 def unpack_symmetric(vectors: Any) -> FloatArray:
-    """Symmetric matrices of packed vectors, the inverse of `pack_symmetric`.
-
-    Parameters
-    ----------
-    vectors : array_like of shape (..., d (d + 1) / 2)
-        Packed matrices.
-
-    Returns
-    -------
-    ndarray of shape (..., d, d)
-        The matrices.
-
-    Raises
-    ------
-    ValueError
-        If the length is not d (d + 1) / 2 for any d, or an entry is not finite.
+    """Symmetric matrices (..., d, d) of packed vectors, the inverse of `pack_symmetric`.
 
     Examples
     --------

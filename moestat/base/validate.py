@@ -69,6 +69,13 @@ def real_in(
     return number
 
 
+def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    """`value`, if it is one of the names that are known."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {short(value)}")
+    return value
+
+
 def as_path(name: str, value: Any) -> Path:
     """`value` as a path."""
     # No name of a file holds a zero, or half of a pair of UTF-16.

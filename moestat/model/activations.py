@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -118,9 +118,11 @@ KINKED = frozenset({"relu", "norm"})
 """Those with a corner at 0."""
 
 
-def activation(name: str) -> Callable[..., Any]:
-    """The activation called `name`."""
-    if name not in ACTIVATIONS:
-        known = ", ".join(map(repr, ACTIVATIONS))
-        raise UnknownNameError(f"unknown activation {short(name)}; known: {known}")
-    return ACTIVATIONS[name]
+def activation(
+    name: str, known: Mapping[str, Callable[..., Any]] = ACTIVATIONS
+) -> Callable[..., Any]:
+    """The activation called `name`, among those that are known."""
+    if name not in known:
+        names = ", ".join(map(repr, known))
+        raise UnknownNameError(f"unknown activation {short(name)}; known: {names}")
+    return known[name]

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from moestat.base.door import door
-from moestat.base.registry import UnknownNameError
-from moestat.base.validate import short
 from moestat.compiler.jit import device
 from moestat.model import activations
 
@@ -37,7 +35,4 @@ def activation(name: str) -> Callable[..., Any]:
     UnknownNameError
         If there is none.
     """
-    if name not in ACTIVATIONS:
-        known = ", ".join(map(repr, ACTIVATIONS))
-        raise UnknownNameError(f"unknown activation {short(name)}; known: {known}")
-    return ACTIVATIONS[name]
+    return activations.activation(name, ACTIVATIONS)

@@ -128,12 +128,8 @@ def expert_errors(network: Network, weights: Weights, data: PatchData) -> FloatA
 
     Parameters
     ----------
-    network : Network
-        The network.
-    weights : Weights
-        Its weights.
-    data : PatchData
-        The sample; each expert answers all of it.
+    network, weights, data
+        As `evaluate` takes them; each expert answers the whole sample.
 
     Returns
     -------

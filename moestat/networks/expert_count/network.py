@@ -17,9 +17,9 @@ from moestat.base.validate import (
     as_generator,
     as_plain_array,
     check_kind,
+    one_of,
     positive_int,
     real_in,
-    short,
 )
 from moestat.networks.expert_count.activations import activation
 from moestat.networks.expert_count.experts import EXPERTS
@@ -130,9 +130,7 @@ class Network:
         activation(self.activation)
         INITIALISATIONS[self.initialisation]
         real_in("sigma_0", self.sigma_0, 0.0, open_low=True)
-        if self.gate not in GATES_OF_PATCHES:
-            known = ", ".join(map(repr, GATES_OF_PATCHES))
-            raise ValueError(f"gate must be one of {known}, got {short(self.gate)}")
+        one_of("gate", self.gate, GATES_OF_PATCHES)
 
     def _router_shape(self, n_patches: int, n_features: int) -> tuple[int, int, int]:
         return self.n_experts, n_patches if self.gate == "patch" else 1, n_features

@@ -26,52 +26,28 @@ _LANES = 16
 
 @dataclass(frozen=True)
 class Packed:
-    """Arrays over the packed samples (N of them), empty ones included.
-
-    Parameters
-    ----------
-    order : ndarray of shape (N,)
-        Number of each sample in the data; 0 for empty ones.
-    bounds : ndarray of shape (B + 1,)
-        First sample of each block, and N.
-    columns : ndarray of shape (N (P - 3) d,)
-        Noise patches block by block, each as (P - 3, d, width): for the router.
-    rows : ndarray of shape (N, P - 3, d)
-        Noise patches sample by sample: for the experts.
-    slots : ndarray of shape (N, P - 3)
-        Positions of the noise patches.
-    position, basis, amplitude : ndarray of shape (3, N)
-        Structured patches, as in the data.
-    label : ndarray of shape (N,)
-        -1, 1, or 0 for empty samples.
-    """
+    """Arrays over the packed samples (N of them), empty ones included."""
 
     order: NDArray[np.int64]
+    """Number (N,) of each sample in the data; 0 for empty ones."""
     bounds: NDArray[np.int64]
+    """First sample of each block, and N: (B + 1,)."""
     columns: NDArray[Any]
+    """Noise patches (N (P - 3) d,) block by block, each as (P - 3, d, width): for the router."""
     rows: NDArray[Any]
+    """Noise patches (N, P - 3, d) sample by sample: for the experts."""
     slots: NDArray[np.int64]
+    """Positions (N, P - 3) of the noise patches."""
     position: NDArray[np.int64]
     basis: NDArray[np.int64]
     amplitude: NDArray[Any]
+    """Structured patches (3, N), as in the data."""
     label: NDArray[Any]
+    """-1, 1, or 0 for empty samples, (N,)."""
 
 
 def pack(data: PatchData, dtype: Any) -> Packed:
-    """The samples of `data` for row programmes.
-
-    Parameters
-    ----------
-    data : PatchData
-        The data.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    Packed
-        The packed samples.
-    """
+    """The samples of `data` for row programmes, in float32 or float64."""
     filled, bounds = _arrange(data.noise_position)
     real = filled >= 0
     order = np.where(real, filled, 0)
@@ -82,14 +58,13 @@ def pack(data: PatchData, dtype: Any) -> Packed:
         return taken
 
     rows = packed(data.noise, dtype)
-    slots = data.noise_position[order].astype(np.int64)
     columns = [rows[start:stop].transpose(1, 2, 0).ravel() for start, stop in pairwise(bounds)]
     return Packed(
         order=order,
         bounds=bounds,
         columns=np.concatenate(columns),
         rows=rows,
-        slots=slots,
+        slots=data.noise_position[order],
         position=np.ascontiguousarray(packed(data.position, np.int64).T),
         basis=np.ascontiguousarray(packed(data.basis, np.int64).T),
         amplitude=np.ascontiguousarray(packed(data.amplitude, dtype).T),

@@ -20,17 +20,7 @@ __all__ = ["Passes"]
 
 
 class Passes:
-    """Passes of one network over one sample.
-
-    Parameters
-    ----------
-    network : Network
-        The network.
-    data : PatchData
-        The sample.
-    dtype : dtype
-        float32 or float64, of all buffers.
-    """
+    """Passes of one network over one sample, in buffers of float32 or float64."""
 
     def __init__(self, network: Network, data: PatchData, dtype: Any) -> None:
         self.packed = pack(data, dtype)
@@ -55,16 +45,10 @@ class Passes:
         noise: tuple[int, int] | None = None,
         numbers: NDArray[np.int64] | None = None,
     ) -> None:
-        """Route every sample by the largest score.
+        """Route every sample by the largest score of the router theta (M, P, d) or (M, 1, d).
 
-        Parameters
-        ----------
-        theta : ndarray of shape (M, P, d) or (M, 1, d)
-            The router.
-        noise : (int, int) or None
-            Seed and step of the noise; None for none.
-        numbers : ndarray of shape (M,), optional
-            Number of each expert in the counters of the noise; 0, 1, ... by default.
+        `noise` is its seed and step, if there is any; `numbers` (M,) are those of the experts in
+        its counters, 0, 1, ... by default.
         """
         shift, unit = resolution(theta.dtype)
         key = np.uint64(0) if noise is None else step_key(*noise)

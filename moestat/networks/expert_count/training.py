@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import IntArray
-from moestat.base.validate import as_generator, check_kind, positive_int, short
+from moestat.base.validate import as_generator, check_kind, one_of, positive_int, short
 from moestat.networks.expert_count.data import PatchData
 from moestat.networks.expert_count.network import Network, Weights
 from moestat.networks.expert_count.optimisers import NormalisedGradientDescent, Optimiser, sizes
@@ -113,9 +113,7 @@ def train(
     check_kind("data", data, PatchData, "PatchData")
     positive_int("n_steps", n_steps, maximum=_MOST_STEPS)
     positive_int("look_every", look_every)
-    if precision not in PRECISIONS:
-        known = ", ".join(map(repr, PRECISIONS))
-        raise ValueError(f"precision must be one of {known}, got {short(precision)}")
+    one_of("precision", precision, PRECISIONS)
     if optimiser is not None:
         check_kind("optimiser", optimiser, Optimiser, "an Optimiser")
     if look is not None and not callable(look):

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from moestat.base.door import door
-from moestat.base.validate import short
+from moestat.base.validate import one_of
 
 __all__ = ["RESPONSES", "response_called"]
 
@@ -49,7 +49,4 @@ are responses over their sum.
 @door()
 def response_called(name: str) -> Response:
     """The response of that name."""
-    if name not in RESPONSES:
-        known = ", ".join(map(repr, RESPONSES))
-        raise ValueError(f"response must be one of {known}, got {short(name)}")
-    return RESPONSES[name]
+    return RESPONSES[one_of("response", name, RESPONSES)]

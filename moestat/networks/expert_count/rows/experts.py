@@ -103,22 +103,11 @@ def _add_outer(z, x, g):
 
 @cache
 def expert_loop(block: Callable[[int], int], activation: Callable[..., Any]) -> Any:
-    """The loop over the samples of each expert.
+    """The loop over the samples of each expert, of which patch p meets the weights ``block(p)``.
 
-    Parameters
-    ----------
-    block : callable
-        ``block(p)``: the block of weights that patch p meets.
-    activation : callable
-        ``activation(z)``: value and two derivatives.
-
-    Returns
-    -------
-    callable
-        ``loop(weights, starts, members, packed arrays, gate, output, coefficient, gradient,
-        z, slope)`` with weights and gradient (M, blocks, J, d).  It adds to the gradient, and
-        writes f of the expert that each sample is routed to and ``dL/d log gate``; it returns the
-        mean logistic loss of ``y gate f``.
+    With weights and gradient (M, blocks, J, d) it adds to the gradient, writes f of the expert that
+    each sample is routed to and ``dL/d log gate``, and returns the mean logistic loss of
+    ``y gate f``.
     """
 
     @device

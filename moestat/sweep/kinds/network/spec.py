@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from moestat.base.registry import made
-from moestat.base.validate import positive_int
+from moestat.base.validate import one_of, positive_int
 from moestat.networks import ACTIVATIONS, EXPERTS, INITIALISATIONS, OPTIMISERS, Network, PatchLaw
 from moestat.networks.expert_count.network import GATES_OF_PATCHES
 from moestat.networks.expert_count.optimisers import Optimiser
@@ -84,9 +84,7 @@ def make_run(fields: Mapping[str, Any]) -> Run:
         name: positive_int(name, given[name], maximum=None) for name in ("n", "n_test", "n_steps")
     }
     rates = {name: given[name] for name in ("learning_rate", "router_rate") if name in given}
-    if given["precision"] not in PRECISIONS:
-        known = ", ".join(map(repr, PRECISIONS))
-        raise ValueError(f"precision must be one of {known}, got {given['precision']!r}")
+    one_of("precision", given["precision"], PRECISIONS)
     return Run(
         **sizes,
         law=PatchLaw(**{name: given[name] for name in _names(PatchLaw) if name in given}),
