@@ -229,30 +229,9 @@ def distances(
     design: Design | None = None,
     n_nodes: int | None = None,
 ) -> dict[str, Distance]:
-    """Several distances of two conditional densities, from one set of densities.
+    """Distances of two conditional densities by name, from one set of densities.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Names in `DISTANCES`; the other arguments are those of `hellinger`.
-    family, truth_family : Family
-        Models of the estimate and of the truth.
-    theta, truth_theta : array_like
-        Their packed parameters.
-    design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
-    n_nodes : int, optional
-        Nodes per axis, or draws.
-
-    Returns
-    -------
-    dict of str to Distance
-        The distances by name, each as its own function gives it.
-
-    Raises
-    ------
-    ValueError
-        As `hellinger`, or if a name is unknown.
+    `names` are some of `DISTANCES`; the other arguments are those of `hellinger`.
 
     Examples
     --------

@@ -44,38 +44,13 @@ def expert_errors(
     design: Design | None = None,
     n_nodes: int = 201,
 ) -> FloatArray:
-    """How far the fitted experts in the Voronoi cell of each true expert are from it.
+    """For each true expert the largest error (k*,) of the fitted ones in its cell; NaN without any.
 
-    Parameters
-    ----------
-    family : Family
-        Model of the estimate.
-    theta : array_like of shape (P,)
-        Packed parameters of the estimate.
-    truth_family : Family
-        Model of the truth, with the same inputs and the same classes or continuous response.
-    truth_theta : array_like of shape (P*,)
-        Packed parameters of the truth.
-    assignment : array_like of int, shape (k,)
-        True atom whose cell holds each fitted atom, as in ``VoronoiResult.assignment``.
-    design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
-    n_nodes : int, optional
-        Size of the grid over which the supremum is taken, see Notes.
-
-    Returns
-    -------
-    ndarray of shape (k*,)
-        For each true atom j the largest error of the fitted atoms i in its cell; NaN where the
-        cell is empty.  With classes it is ``sup_x max_s |f(s | x; a_i, b_i) - f(s | x; a*_j,
-        b*_j)|``, in [0, 1]; with a continuous response it is the distance of the means,
-        ``sup_x |g_i(x) - g*_j(x)|``, in the units of y.
-
-    Raises
-    ------
-    ValueError
-        If the families differ in inputs or classes, parameters have another length or are not
-        finite, the assignment is not one true atom for each fitted atom, or `n_nodes` < 2.
+    `assignment` (k,) has the true atom whose cell holds each fitted atom, as in
+    ``VoronoiResult.assignment``; the other arguments are those of `hellinger`.  With classes the
+    error is ``sup_x max_s |f(s | x; a_i, b_i) - f(s | x; a*_j, b*_j)|``, in [0, 1]; with a
+    continuous response it is the distance of the means, ``sup_x |g_i(x) - g*_j(x)|``, in the units
+    of y.
 
     Notes
     -----

@@ -63,23 +63,10 @@ class ResponseRule:
 def response_rules(
     laws: Sequence[tuple[Family, FloatArray]], X: FloatArray, refinement: int = 1
 ) -> Iterator[tuple[slice, ResponseRule]]:
-    """Rules that integrate over the response under each of the given laws, chunk by chunk.
+    """Rules that integrate over the response under each of the given laws, at chunks of the inputs.
 
-    Parameters
-    ----------
-    laws : sequence of (Family, ndarray of shape (P,))
-        Families with the same kind of response, each with its packed parameters.
-    X : ndarray of shape (d, n)
-        Inputs.
-    refinement : int
-        Factor by which the panels are narrowed.
-
-    Yields
-    ------
-    chunk : slice
-        Some of the inputs, in order.
-    rule : ResponseRule
-        The rule at these inputs; `owner` counts from the first of them.
+    Inputs are (d, n); `owner` of a rule counts from the first of its chunk.  `refinement` is a
+    factor by which the panels are narrowed.
 
     Notes
     -----
@@ -199,23 +186,7 @@ def _scale(
 def log_densities(
     family: Family, theta: FloatArray, X: FloatArray, rule: ResponseRule
 ) -> FloatArray:
-    """``log p(y | x)`` at every node of a rule.
-
-    Parameters
-    ----------
-    family : Family
-        The model.
-    theta : ndarray of shape (P,)
-        Packed parameters.
-    X : ndarray of shape (d, n)
-        The inputs that the rule is for.
-    rule : ResponseRule
-        The rule.
-
-    Returns
-    -------
-    ndarray of shape (m, q)
-        Natural-log densities.
+    """``log p(y | x)`` at every node (m, q) of a rule that is for inputs X (d, n).
 
     Examples
     --------

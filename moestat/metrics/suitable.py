@@ -10,17 +10,7 @@ from moestat.model.family import Family
 
 
 def suitable_losses(family: Family) -> list[str | dict[str, Any]]:
-    """The losses that fit a family, as a spec gives them.
-
-    Parameters
-    ----------
-    family : Family
-        The fitted family.
-
-    Returns
-    -------
-    list of str or dict
-        Names; a table where the loss needs an option of the family's gate.
+    """The losses that fit a family: names, or tables with options of its gate, as in a spec.
 
     Examples
     --------

@@ -222,22 +222,7 @@ _UNDATED = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 def save_figure(figure: Figure, path: Any) -> Path:
     """Write a figure as png, pdf or svg, without a display.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-    path : path-like
-        Where to; the suffix, .png, .pdf or .svg, decides the format.
-
-    Returns
-    -------
-    pathlib.Path
-        The path written.
-
-    Raises
-    ------
-    ValueError
-        If the suffix is another one.
+    The suffix, .png, .pdf or .svg, decides the format.  Returns the path.
 
     Examples
     --------

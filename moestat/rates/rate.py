@@ -343,20 +343,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Rejecting where the adjusted value is below 5% rejects any true hypothesis with a probability
     of at most 5%, however the tests depend on each other.
 
-    Parameters
-    ----------
-    p_values : sequence of float
-        One per hypothesis; NaN where there was no test.
-
-    Returns
-    -------
-    list of float
-        The adjusted values, NaN where there was no test.
-
-    Raises
-    ------
-    ValueError
-        If a value lies outside [0, 1].
+    NaN where there was no test.  Source: Holm (1979).
 
     Notes
     -----

@@ -28,19 +28,9 @@ _LATEX = {
 
 @contextmanager
 def style(size: str = "screen", latex_fonts: bool = False) -> Iterator[None]:
-    """Settings of matplotlib under which a figure is drawn and saved.
+    """Settings of matplotlib under which a figure is drawn and saved, for one of `WIDTHS`.
 
-    Parameters
-    ----------
-    size : {"screen", "single", "double"}
-        What the figure is for: a screen, or one or two columns of a journal.
-    latex_fonts : bool
-        Computer Modern, as LaTeX sets text in; LaTeX itself is not needed.
-
-    Raises
-    ------
-    ValueError
-        If there is no such size.
+    `latex_fonts` are Computer Modern, as LaTeX sets text in; LaTeX itself is not needed.
 
     Examples
     --------
@@ -104,16 +94,9 @@ def caption(figure: Any, text: str) -> None:
 
 
 def wrapped(text: str, inches: float, points: float) -> str:
-    """Text on as many lines as fit a width; formulas stay whole.
+    """Text on as many lines as fit a width in inches; formulas stay whole.
 
-    Parameters
-    ----------
-    text : str
-        The text.
-    inches : float
-        Width of a line.
-    points : float
-        Size of the font, whose letters are taken to be half as wide.
+    Letters are taken to be half as wide as the size of the font, in points.
 
     Examples
     --------

@@ -40,25 +40,9 @@ def cell_errors(
 ) -> tuple[CellErrors, ...]:
     """Errors of masses and blocks in the Voronoi cell of each true atom.
 
-    The theorems give one rate to cells of one atom and another to larger ones; these are the
-    errors themselves, without the masses and exponents with which the loss adds them up.
-
-    Parameters
-    ----------
-    estimate, truth : MixingMeasure
-        The measures that the loss was evaluated for.
-    result : VoronoiResult
-        Their result, whose cells, translation and scale are applied.
-
-    Returns
-    -------
-    tuple of CellErrors
-        One per true atom.
-
-    Raises
-    ------
-    ValueError
-        If the measures are not of the result's loss, or not of its numbers of atoms.
+    The theorems give one rate to cells of one atom and another to larger ones; these are the errors
+    themselves, without the masses and exponents with which the loss adds them up.  The cells,
+    translation and scale of `result` are applied.
 
     Notes
     -----

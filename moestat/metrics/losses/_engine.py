@@ -214,25 +214,6 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     Notes).  Distances are infima over the symmetries of the expert: its hidden units in any
     order, and signs that do not matter.
 
-    Parameters
-    ----------
-    loss : VoronoiLoss
-        The loss, as data.
-    estimate, truth : MixingMeasure
-        Measures with k and k* atoms and the same blocks.
-
-    Returns
-    -------
-    VoronoiResult
-        The value and its parts.
-
-    Raises
-    ------
-    ValueError
-        If the blocks are not those of the loss, or have different sizes, or a scaled loss meets
-        a scale that is not positive or not shared by all atoms, or the estimate has a cell of
-        more atoms than the loss has exponents for.
-
     Notes
     -----
     Cells: Pham et al. (2026), eq. (3).  The value does not depend on the labels of the fitted

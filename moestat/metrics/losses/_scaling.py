@@ -143,16 +143,10 @@ def infimum(orbit: Orbit) -> float:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The factor c >= 0 by which a loss multiplies some blocks of the estimate.
+    """The factor c >= 0 by which a loss multiplies some blocks of the estimate."""
 
-    Parameters
-    ----------
-    blocks : tuple of str
-        The blocks; the last has one positive value, which all atoms share and which represents
-        the scale, as in a gate's ``scaling``.  Their terms have no summed axes.
-    choose : callable
-        ``choose(orbit)``: the factor, given an estimate whose scale is already the truth's.
-    """
-
+    # The blocks; the last has one positive value, which all atoms share and which represents the
+    # scale, as in a gate's ``scaling``.  Their terms have no summed axes.
     blocks: tuple[str, ...]
+    # ``choose(orbit)``: the factor, given an estimate whose scale is already the truth's.
     choose: Callable[[Orbit], float]

@@ -110,13 +110,7 @@ def _split(pair: FloatArray, eta: FloatArray, linear: Mask, positive: Mask) -> F
 
 
 def nearest_member(estimate: MixingMeasure, truth: MixingMeasure) -> MixingMeasure:
-    """The member of the set nearest to the estimate, its atoms in the estimate's order.
-
-    Raises
-    ------
-    ValueError
-        If the estimate does not have as many atoms as the truth or one more.
-    """
+    """The member of the set nearest to the estimate, its atoms in the estimate's order."""
     k, true_k = estimate.n_atoms, truth.n_atoms
     if k - true_k not in (0, 1):
         raise ValueError(

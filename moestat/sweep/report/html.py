@@ -67,22 +67,8 @@ _FOLDED = {
 def write_html(store: Store, folder: str | Path | None = None) -> list[Path]:
     """Write the report of a sweep of any kind as one self-contained HTML page.
 
-    Parameters
-    ----------
-    store : Store
-        An open store; its sweep need not be complete.
-    folder : str or Path, optional
-        Where to; the store's own folder by default.  It is made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The page, named like the store.
-
-    Raises
-    ------
-    SweepError
-        If it cannot be written.
+    It is named like the store, which need not be complete; the folder is the store's own by
+    default, and made if need be.
     """
     target = store.path.parent if folder is None else Path(folder)
     kind = kind_of(store.spec.kind)
@@ -102,19 +88,8 @@ def write_html(store: Store, folder: str | Path | None = None) -> list[Path]:
 def html_report(store: Store, markdown: str, figure: Any = None) -> str:
     """One HTML page with the figure, the tables and the evidence of a report, and the spec.
 
-    Parameters
-    ----------
-    store : Store
-        The store, for its spec and the commands that give its numbers.
-    markdown : str
-        The report in Markdown, without the figure: what ``page`` of its kind gives.
-    figure : matplotlib.figure.Figure, optional
-        The figure, which becomes part of the page.
-
-    Returns
-    -------
-    str
-        The page.  Everything is in it, tables can be sorted, and evidence unfolds.
+    `markdown` is the report without the figure, as ``page`` of its kind gives it.  Everything is in
+    the page, tables can be sorted, and evidence unfolds.
     """
     blocks = [block for block in markdown.strip().split("\n\n") if block.strip()]
     title, rest = blocks[0].removeprefix("# "), blocks[1:]

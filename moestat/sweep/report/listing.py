@@ -18,25 +18,13 @@ _SHORTEST = 20  # characters of a folded title
 
 @dataclass(frozen=True)
 class Entry:
-    """What the list says about one experiment.
+    """What the list says about one experiment."""
 
-    Parameters
-    ----------
-    name, title : str
-        Name of the file, and what the experiment shows.
-    curves : tuple of str
-        Names of its curves.
-    cells : int
-        Curves times places times replicates.
-    n : tuple of int or float
-        Places on the x-axis.
-    """
-
-    name: str
+    name: str  # name of the file, and what the experiment shows
     title: str
-    curves: tuple[str, ...]
-    cells: int
-    n: tuple[float, ...]
+    curves: tuple[str, ...]  # names of its curves
+    cells: int  # curves times places times replicates
+    n: tuple[float, ...]  # places on the x-axis
 
 
 def entries(paths: Mapping[str, Path]) -> list[Entry]:

@@ -24,23 +24,9 @@ def batches(
     How many is decided when a batch is drawn, by what `costs` knows by then; until a cell has
     been measured, batches hold one cell each.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        The cells.
-    costs : CostModel
-        Costs, measured while the batches are drawn.
-    task_seconds : float
-        Length of a batch; 0 for one cell each.
-    workers : int
-        Number of workers.
-    at_least : int
-        Cells of a batch that need not fit into `task_seconds`.
-
-    Yields
-    ------
-    tuple of Cell
-        One batch.
+    How many is decided when a batch is drawn, by what `costs` knows by then; until a cell has been
+    measured, batches hold one cell each.  With 0 seconds they hold one cell each, too, and
+    `at_least` so many in any case.
 
     Examples
     --------

@@ -27,27 +27,15 @@ _AFFORDED = 2.0  # seconds that are spent on cells of one size
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the cells of one curve that have no result yet will take.
+    """What the cells of one curve that have no result yet will take."""
 
-    Parameters
-    ----------
-    curve : str
-        Its name.
-    cells : int
-        Cells without a result.
-    memory : float or None
-        Bytes of the largest sample while it is fitted, per worker; None where cells hold no rows.
-    seconds : float or None
-        Computing time of the cells, one after the other; None if it is not known.
-    note : str
-        Where the time comes from, or why there is none.
-    """
-
-    curve: str
-    cells: int
+    curve: str  # its name
+    cells: int  # cells without a result
+    # Bytes of the largest sample while it is fitted, per worker; None where cells hold no rows.
     memory: float | None
+    # Computing time of the cells, one after the other; None if it is not known.
     seconds: float | None
-    note: str
+    note: str  # where the time comes from, or why there is none
 
 
 def expect(spec: AnySpec, store: Path) -> list[Expectation]:
@@ -57,17 +45,7 @@ def expect(spec: AnySpec, store: Path) -> list[Expectation]:
     smallest sample size and of the middle one are computed, and of the largest if they are cheap;
     times are taken to lie on the lines through their medians.
 
-    Parameters
-    ----------
-    spec : Spec
-        The spec.
-    store : Path
-        Its store, which need not exist.  Nothing is written.
-
-    Returns
-    -------
-    list of Expectation
-        One per curve.
+    Nothing is written; the store need not exist.
     """
     cells, costs = plan_cells(spec), CostModel()
     if store.is_file():
@@ -134,22 +112,7 @@ def _line(scale: Mapping[float, float], tried: Mapping[float, float], n: float) 
 
 
 def expectation_table(title: str, found: Sequence[Expectation], workers: int) -> ShownTable:
-    """The expectations as a table for the terminal, with the time in all below it.
-
-    Parameters
-    ----------
-    title : str
-        Heading.
-    found : sequence of Expectation
-        The curves.
-    workers : int
-        Worker processes among which the time is divided.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
-    """
+    """The expectations as a table for the terminal, with the time in all below it."""
     table = ShownTable(title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD)
     table.add_column("curve", overflow="fold")
     for column in ("cells", "memory", "time"):

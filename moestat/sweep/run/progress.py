@@ -70,19 +70,7 @@ class _Count:
 def time_left(work: float | None, busy: float, seconds: float) -> float | None:
     """Seconds that a run still needs, if its workers go on as they did; None if unknown.
 
-    Parameters
-    ----------
-    work : float or None
-        Seconds of computing that are left.
-    busy : float
-        Seconds of computing that the run has done.
-    seconds : float
-        Time it has taken for it.
-
-    Returns
-    -------
-    float or None
-        Time left.
+    `work` seconds of computing are left, `busy` were done in `seconds` of time.
 
     Examples
     --------
@@ -142,22 +130,7 @@ class _Lines(_Told):
 
 @contextmanager
 def reporter(console: Console, cells: Sequence[Cell], costs: CostModel) -> Iterator[Reporter]:
-    """A reporter for a run over `cells`.
-
-    Parameters
-    ----------
-    console : rich.console.Console
-        Where to report.
-    cells : sequence of Cell
-        The cells of the run.
-    costs : CostModel
-        What is known about their costs; it learns from each record.
-
-    Yields
-    ------
-    Reporter
-        To be told of each record.
-    """
+    """A reporter to be told of each record of a run over `cells`; `costs` learns from them."""
     count = _Count(cells, costs)
     if not console.is_terminal or not cells:
         yield _Lines(console, count)

@@ -28,21 +28,7 @@ _SHOWN_IN_FLIGHT = 100
 
 
 def planned_cells(spec: AnySpec, store: Store) -> Plan:
-    """Cells that the results so far ask for, the largest sample sizes first.
-
-    Parameters
-    ----------
-    spec : Spec
-        The spec.
-    store : Store
-        Its store.
-
-    Returns
-    -------
-    Plan
-        The spec's cells, and those of the replicates that
-        `moestat.sweep.kinds.fit.replication` adds.
-    """
+    """Cells that the results so far ask for, added replicates counted, largest sizes first."""
     return plan_cells(spec, _replicates(spec, store))
 
 

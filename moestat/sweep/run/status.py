@@ -22,29 +22,18 @@ from moestat.sweep.terminal import WideTable
 
 @dataclass(frozen=True)
 class CurveStatus:
-    """How far one curve has come.
+    """How far one curve has come."""
 
-    Parameters
-    ----------
-    curve : str
-        Its name.
-    replication : Replication
-        Its replicates, and why so many.
-    cells, done, failed, in_flight, open : int
-        Cells in all; with an estimate; that failed; that a worker has now; without a result, those
-        in flight counted.
-    certified, on_bound : int
-        Estimates that are certified maxima; that lie on a bound.
-    """
-
-    curve: str
-    replication: Replication
+    curve: str  # its name
+    replication: Replication  # its replicates, and why so many
+    # Cells in all; with an estimate; that failed; that a worker has now; without a result, those in
+    # flight counted.
     cells: int
     done: int
     failed: int
     in_flight: int
     open: int
-    certified: int
+    certified: int  # estimates that are certified maxima; that lie on a bound
     on_bound: int
 
 
@@ -130,18 +119,7 @@ def status_of(store: Store) -> Status:
 
 
 def status_table(status: Status) -> Table:
-    """How far each curve has come, and how long the rest should take.
-
-    Parameters
-    ----------
-    status : Status
-        The status.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
-    """
+    """How far each curve has come, and how long the rest should take."""
     names = ["cells", "done", "failed", "in flight", "open", "certified", "on bound"]
     table = WideTable(status.title, ["curve"], names)
     for curve in status.curves:

@@ -28,22 +28,7 @@ def _folder() -> Path:
 
 
 def find_spec(name: str) -> Path:
-    """The file that a user means.
-
-    Parameters
-    ----------
-    name : str
-        A path, or the name of a shipped experiment.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    SweepError
-        If there is neither.
+    """The file that a user means by a path or by the name of a shipped experiment.
 
     Examples
     --------

@@ -11,22 +11,7 @@ from typing import Any
 def canonical_json(value: Any, indent: int | None = None) -> str:
     """`value` as JSON with sorted keys and exact floats: equal data give equal text.
 
-    Parameters
-    ----------
-    value : dict, list, str, int, float, bool or None
-        Plain data; floats must be finite.
-    indent : int, optional
-        One entry per line, for people and for diffs.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Raises
-    ------
-    ValueError
-        If a float is NaN or infinite.
+    Floats must be finite; `indent` puts one entry on a line, for people and for diffs.
 
     Examples
     --------
@@ -44,16 +29,6 @@ _LINE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False,
 def digest(value: Any) -> str:
     """SHA-256 of the canonical text of plain data, in hexadecimal.
 
-    Parameters
-    ----------
-    value : dict, list, str, int, float, bool or None
-        Plain data.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
     Examples
     --------
     >>> digest(["data", 1])[:12]
@@ -63,17 +38,7 @@ def digest(value: Any) -> str:
 
 
 def seed_from(*identity: Any) -> int:
-    """A 128-bit seed that depends on an identity and on nothing else.
-
-    Parameters
-    ----------
-    *identity : plain data
-        What the random numbers are for.
-
-    Returns
-    -------
-    int
-        Seed for `numpy.random.default_rng`.
+    """A 128-bit seed that depends on an identity, plain data, and on nothing else.
 
     Examples
     --------

@@ -70,17 +70,10 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Keys:
-    """All keys of the specs of a kind.
+    """All keys of the specs of a kind."""
 
-    Parameters
-    ----------
-    what : str
-        What a cell of the kind is.
-    tables : mapping of str to tuple of Key
-        Keys by table: ``""`` for the top level, ``truth``, ``values``, ``curve``.
-    """
-
-    what: str
+    what: str  # what a cell of the kind is
+    # Keys by table: ``""`` for the top level, ``truth``, ``values``, ``curve``.
     tables: Mapping[str, Sequence[Key]] = field(repr=False)
 
 
@@ -91,21 +84,10 @@ _ENTRY = re.compile(r"^    (\w[\w, ]*) : .*\n((?:        .*\n|\n)+)", re.MULTILI
 def declared(
     record: type, names: Sequence[str] | None = None, **given: Mapping[str, Any]
 ) -> tuple[Key, ...]:
-    """Keys that are the fields of a documented dataclass.
+    """Keys that are the fields of a documented dataclass, all or those of some `names`.
 
-    Parameters
-    ----------
-    record : type
-        The dataclass; types, defaults and words are those of its fields and its docstring.
-    names : sequence of str, optional
-        Fields that are keys; all by default.
-    **given : mapping
-        Attributes of `Key` that the dataclass does not say, by field.
-
-    Returns
-    -------
-    tuple of Key
-        In the order of the fields.
+    Types, defaults and words are those of its fields and its docstring; `given` has by field what
+    these do not say, attributes of `Key`.
     """
     words = {
         name: " ".join(text.split())

@@ -24,17 +24,7 @@ def memory_of(n: int, n_features: int) -> int:
 
 
 def check_memory(needed: float | None, where: str, hint: str = "") -> None:
-    """Refuse cells that the memory of this machine cannot hold, with the estimate.
-
-    Parameters
-    ----------
-    needed : float or None
-        Bytes that the largest cell takes; None where it holds no rows.
-    where : str
-        Curve that needs it, and its size.
-    hint : str
-        What to do about it.
-    """
+    """Refuse cells that this machine's memory cannot hold; those without rows need None."""
     there = available_memory()
     if needed is not None and needed > there:
         raise SweepError(

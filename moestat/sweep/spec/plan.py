@@ -195,25 +195,7 @@ def plan_cells(
 
 
 def find_cell(spec: AnySpec, key: str) -> Cell:
-    """The cell called `key`, also one that a sweep may still add.
-
-    Parameters
-    ----------
-    spec : Spec
-        The spec.
-    key : str
-        The cell's key.
-
-    Returns
-    -------
-    Cell
-        The cell.
-
-    Raises
-    ------
-    SweepError
-        If the spec has no such cell.
-    """
+    """The cell called `key`, also one that a sweep may still add."""
     for curve in spec.curves:
         make = _maker(spec, curve)
         for n in spec.sizes_of(curve):

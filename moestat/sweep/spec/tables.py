@@ -42,11 +42,6 @@ _LONGEST_TEXT = 10_000
 def check_values(value: Any, where: str = "") -> None:
     """Refuse numbers and texts that no key has a use for, wherever in a spec they stand.
 
-    Raises
-    ------
-    SweepError
-        If there is one.
-
     Examples
     --------
     >>> check_values({"curve": [{"n_experts": 3}]})
@@ -196,13 +191,7 @@ class Table:
             raise self.error(key, message.removeprefix(key).lstrip(": ")) from None
 
     def finish(self) -> None:
-        """Refuse what nobody took.
-
-        Raises
-        ------
-        SweepError
-            If a key is left, with the closest key that exists.
-        """
+        """Refuse what nobody took, with the closest key that exists."""
         for key in self._values:
             close = get_close_matches(key, self._known, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""

@@ -60,24 +60,7 @@ def template(
 ) -> str:
     """The TOML text of a spec that runs as it is, and whose comments say what to change.
 
-    Parameters
-    ----------
-    name : str
-        Name of the file, without its suffix.
-    likelihood, gate, expert : str or mapping
-        The family, as `moestat.family` takes it.
-    n_experts : int
-        Experts of the truth.
-
-    Returns
-    -------
-    str
-        The text; the truth's numbers are those of `Family.typical`, rounded.
-
-    Raises
-    ------
-    SweepError
-        If there is no such family, or no Voronoi loss for it.
+    The truth's numbers are those of `Family.typical`, rounded.
 
     Examples
     --------

@@ -14,20 +14,7 @@ from moestat.sweep.store.store import open_store
 def backup(source: str | Path, target: str | Path) -> int:
     """Copy a store, also while a runner writes to it: a copy of the file alone may lack rows.
 
-    Parameters
-    ----------
-    source, target : str or Path
-        The store, and the file to make; one that is there is refused.
-
-    Returns
-    -------
-    int
-        Number of rows.
-
-    Raises
-    ------
-    SweepError
-        As `open_store`; or if the copy cannot be written.
+    A file that is there is refused.
     """
     target = as_path("target", target)
     if target.exists():

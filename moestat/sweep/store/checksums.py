@@ -15,28 +15,13 @@ WORD = 4
 
 
 def checksums(rows: Sequence[bytes]) -> IntArray:
-    """Checksums of byte strings of one length.
+    """Checksums of byte strings of one length, a multiple of 4: uint64 of shape (N,).
 
     ``k_0 L + sum_i k_i w_i`` modulo 2^64, with the L words w_i of 32 bits and odd keys k_i of 64
     bits: a change of one word always changes it, and any other change does unless the keys, which
     know nothing of the rows, happen to agree with it.
 
     Source: multilinear hashing, Carter and Wegman (1979); Lemire and Kaser (2014).
-
-    Parameters
-    ----------
-    rows : sequence of bytes
-        All of one length, a multiple of 4.
-
-    Returns
-    -------
-    ndarray of shape (N,), uint64
-        One number per row.
-
-    Raises
-    ------
-    ValueError
-        If the length is no multiple of 4.
 
     Examples
     --------

@@ -65,22 +65,7 @@ class Columns:
 def read_columns(
     store: Store, cells: Cells, columns_of: Callable[[Shape, Any], Mapping[str, FloatArray]]
 ) -> Columns:
-    """Columns of cells of a store.
-
-    Parameters
-    ----------
-    store : Store
-        An open store.
-    cells : Cells
-        Some of its cells.
-    columns_of : callable
-        ``columns_of(shape, numbers)``: names and columns of cells of one shape.
-
-    Returns
-    -------
-    Columns
-        The columns, in the order of `cells`.
-    """
+    """Columns of cells, in their order; ``columns_of(shape, numbers)`` gives those of one shape."""
     columns = Columns(cells.size)
     for at, shape, numbers in _groups(store, cells):
         columns.put(at, columns_of(shape, numbers))

@@ -73,22 +73,7 @@ _DESCRIPTIONS = {
 
 
 def describe(column: str) -> str:
-    """What a column of an exported table holds.
-
-    Parameters
-    ----------
-    column : str
-        Its name.
-
-    Returns
-    -------
-    str
-        One line.
-
-    Raises
-    ------
-    KeyError
-        If no column is called so.
+    """What a column of an exported table holds, in one line.
 
     Examples
     --------

@@ -20,29 +20,11 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def export(store: Store, path: str | Path) -> tuple[int, Path]:
     """Write every record of a store as one row of a table, with a data dictionary beside it.
 
-    Scalars of the certificate and the losses become columns ``certificate.gain``,
-    ``losses.hellinger``; lists become JSON text.  Floats keep every digit.  In CSV, text that a
-    spreadsheet would take for a formula begins with an apostrophe.  The dictionary, a CSV
-    file, says what each column holds; in Parquet the columns carry it, too.
-
-    Parameters
-    ----------
-    store : Store
-        An open store.
-    path : str or Path
-        The file; its suffix, .csv or .parquet, decides the format.
-
-    Returns
-    -------
-    int
-        Number of rows.
-    Path
-        The dictionary.
-
-    Raises
-    ------
-    SweepError
-        For another suffix, without pyarrow for Parquet, or if the file cannot be written.
+    The suffix, .csv or .parquet, decides the format.  Scalars of the certificate and the losses
+    become columns ``certificate.gain``, ``losses.hellinger``; lists become JSON text.  Floats keep
+    every digit.  In CSV, text that a spreadsheet would take for a formula begins with an
+    apostrophe.  The dictionary, a CSV file, says what each column holds; in Parquet the columns
+    carry it, too.  Returns the number of rows and the dictionary.
     """
     path = as_path("path", path)
     write = {".csv": _write_csv, ".parquet": _write_parquet}.get(path.suffix.lower())

@@ -48,21 +48,6 @@ def exclusive(store: Path) -> Iterator[Holder]:
 
     The lock belongs to the open file, not to the file's existence: a lock file that a killed
     runner left behind is taken over at once, and two runners can never both hold it.
-
-    Parameters
-    ----------
-    store : Path
-        The store.
-
-    Yields
-    ------
-    Holder
-        To tell readers how the run goes.
-
-    Raises
-    ------
-    SweepError
-        If another process holds it, or the system or its file system has no such locks.
     """
     if fcntl is None:
         raise SweepError(
@@ -81,15 +66,7 @@ def exclusive(store: Path) -> Iterator[Holder]:
 def holder_of(store: Path) -> dict[str, Any] | None:
     """What the process that holds a store says about itself; None if nobody holds it.
 
-    Parameters
-    ----------
-    store : Path
-        The store.
-
-    Returns
-    -------
-    dict or None
-        ``process``, ``host`` and whatever the holder has said last.
+    ``process``, ``host`` and whatever the holder has said last.
     """
     try:
         descriptor = os.open(_lock_file(store), os.O_RDONLY)

@@ -101,20 +101,6 @@ class Record:
 def record_of(cell: Cell, status: str, **values: Any) -> Record:
     """The record of a cell, with what it was made by and on.
 
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-    status : str
-        ``"done"`` or ``"failed"``.
-    **values : dict
-        Further fields of `Record`.
-
-    Returns
-    -------
-    Record
-        The record.
-
     Examples
     --------
     >>> cell = Cell("em", 1000, 7, data_seed=1, fit_seed=2)

@@ -47,24 +47,7 @@ _WHOLE, _REAL = Struct(">q"), Struct(">d")
 
 
 def to_row(record: Record, number_of: Callable[[str], int]) -> bytes:
-    """A record as a row.
-
-    Parameters
-    ----------
-    record : Record
-        The record; its numbers must be finite.
-    number_of : callable
-        The number of a text that cells share.
-
-    Returns
-    -------
-    bytes
-        The row.
-
-    Raises
-    ------
-    ValueError
-        If a number is NaN, infinite or too large, or the key is not that of the cell.
+    """A record, whose numbers must be finite, as a row; `number_of` gives that of a shared text.
 
     Examples
     --------
@@ -176,20 +159,7 @@ def numbers_of(rows: Sequence[bytes], shape: Shape) -> Any:
 
 
 def from_row(row: bytes, texts: Any, shapes: Any) -> Record:
-    """The record of a sound row.
-
-    Parameters
-    ----------
-    row : bytes
-        The row.
-    texts, shapes : mapping or sequence
-        The text, and the shape, of each number in a row.
-
-    Returns
-    -------
-    Record
-        The record.
-    """
+    """The record of a sound row, with the text and the shape of each number in a row."""
     (head,) = heads_of([row])
     curve, n, replicate = place_of(head)
     name, axis = json.loads(texts[curve])

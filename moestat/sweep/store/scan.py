@@ -32,33 +32,18 @@ _KEPT = ["curve", "real", "n", "replicate", "flags", "shape", "maker", "loss", "
 
 @dataclass(frozen=True)
 class Cells:
-    """What is read of every cell of one curve, in the order of x and replicate.
+    """What is read of every cell of one curve, in the order of x and replicate."""
 
-    Parameters
-    ----------
-    rowid : ndarray of shape (N,)
-        Numbers of the rows.
-    n : ndarray of shape (N,)
-        Places on the x-axis, whole numbers where all of them are.
-    replicate : ndarray of shape (N,)
-        Replicates.
-    done, certified, on_bound : ndarrays of shape (N,)
-        Whether there is an estimate, whether it is certified, whether it lies on a bound.
-    loss, seconds : ndarrays of shape (N,)
-        Losses, NaN where there is none, and times.
-    shape : ndarray of shape (N,)
-        Numbers of their shapes.
-    """
-
-    rowid: IntArray
-    n: Any
-    replicate: IntArray
+    rowid: IntArray  # (N,): numbers of the rows
+    n: Any  # (N,): places on the x-axis, whole numbers where all of them are
+    replicate: IntArray  # (N,): replicates
+    # (N,): whether there is an estimate, whether it is certified, whether it lies on a bound.
     done: Any
     certified: Any
     on_bound: Any
-    loss: Any
+    loss: Any  # (N,): losses, NaN where there is none, and times
     seconds: Any
-    shape: Any
+    shape: Any  # (N,): numbers of their shapes
 
     @property
     def size(self) -> int:
@@ -72,25 +57,14 @@ class Cells:
 
 @dataclass(frozen=True)
 class Scan:
-    """What a scan found.
+    """What a scan found."""
 
-    Parameters
-    ----------
-    heads : ndarray of shape (N,)
-        Fields of the heads of the sound rows, as in `moestat.sweep.store.rows.HEAD`, and their
-        row's number, by curve, place and replicate.
-    texts : Texts
-        The shared texts.
-    damaged : mapping of int to str
-        What is wrong with damaged rows, in one line each, by their number.
-    total : int
-        Sum of all checksums modulo 2^64.
-    """
-
+    # (N,): fields of the heads of the sound rows, as in `moestat.sweep.store.rows.HEAD`, and their
+    # row's number, by curve, place and replicate.
     heads: Any
-    texts: Texts
-    damaged: Mapping[int, str]
-    total: int
+    texts: Texts  # the shared texts
+    damaged: Mapping[int, str]  # what is wrong with damaged rows, in one line each, by their number
+    total: int  # sum of all checksums modulo 2^64
 
     @cached_property
     def curves(self) -> dict[str, int]:
@@ -122,20 +96,7 @@ _DTYPE = np.dtype([("rowid", np.int64)] + [(name, HEAD[name].newbyteorder("=")) 
 
 
 def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
-    """Read every row of a store once.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        The store, in a transaction.
-    texts : Texts
-        Its texts.
-
-    Returns
-    -------
-    Scan
-        What is sound and what is not.
-    """
+    """Read every row of a store once, in a transaction: what is sound and what is not."""
     parts, damaged, total, there, last = [], dict[int, str](), 0, _there(texts), -(2**62)
     cursor = connection.execute("SELECT rowid, row FROM cells NOT INDEXED ORDER BY rowid")
     while block := cursor.fetchmany(BLOCK):

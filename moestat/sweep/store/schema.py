@@ -50,12 +50,7 @@ def make_index(connection: sqlite3.Connection) -> None:
 def create_tables(connection: sqlite3.Connection, head: Mapping[str, str]) -> None:
     """Make the tables and write the head in one transaction: a store is whole or blank.
 
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        A connection that begins no transactions of its own.
-    head : mapping of str to str
-        Entries of the table ``meta``.
+    The connection begins no transactions of its own; `head` has the entries of the table ``meta``.
     """
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(_META)
@@ -76,17 +71,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring a store of an older schema up to date, in one transaction: all of it or nothing.
 
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        The store; its schema is at least `OLDEST`.
-
-    Raises
-    ------
-    SweepError
-        If the store's spec can no longer be read.
-    sqlite3.Error
-        If the store cannot be written.
+    Its schema is at least `OLDEST`.  A `SweepError` says that its spec can no longer be read.
     """
     before, connection.isolation_level = connection.isolation_level, None
     try:

@@ -26,26 +26,10 @@ _quoted = json.JSONEncoder().encode
 
 
 def pack(value: Any) -> tuple[str, bytes]:
-    """Plain data as the text of its shape and its packed numbers.
+    """Plain data as the text of its shape and its packed numbers, in the order of the text.
 
-    Parameters
-    ----------
-    value : dict, list, str, int, float, bool or None
-        Plain data with finite numbers; whole numbers have 64 bits at most.
-
-    Returns
-    -------
-    str
-        The shape's text.
-    bytes
-        The numbers, in the order of the text.
-
-    Raises
-    ------
-    ValueError
-        If a number is NaN, infinite or too large.
-    TypeError
-        If something is no plain data.
+    Numbers must be finite, and whole ones have 64 bits at most, or a `ValueError` is raised; what
+    is no plain data is a `TypeError`.
 
     Examples
     --------
@@ -165,20 +149,7 @@ class Shape:
         return path in self._paths
 
     def column(self, numbers: Any, *path: Any) -> FloatArray:
-        """The numbers at a path, of many cells; NaN where none is.
-
-        Parameters
-        ----------
-        numbers : ndarray of shape (N,)
-            Of `dtype`.
-        *path : str and int
-            Keys and places of lists.
-
-        Returns
-        -------
-        ndarray of shape (N,)
-            The numbers.
-        """
+        """The numbers at a path, of N cells of `dtype`, as floats; NaN where none is."""
         place = self._paths.get(path)
         if isinstance(place, int):
             return numbers[f"f{place}"].astype(np.float64)

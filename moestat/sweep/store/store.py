@@ -80,13 +80,7 @@ class Store:
 
     @property
     def spec(self) -> AnySpec:
-        """The spec that the store was made for.
-
-        Raises
-        ------
-        SweepError
-            If the head of the store is damaged.
-        """
+        """The spec that the store was made for."""
         if self.head_is_damaged():
             raise SweepError(
                 f"the head of the store {self.path} is damaged: its spec is not as it was written;"
@@ -117,18 +111,7 @@ class Store:
         return len(self._scan().heads)
 
     def cells(self, curve: str) -> Cells:
-        """What is read of every cell of a curve that has a sound result.
-
-        Parameters
-        ----------
-        curve : str
-            Name of the curve.
-
-        Returns
-        -------
-        Cells
-            Columns, by place on the x-axis and replicate.
-        """
+        """What is read of every cell of a curve that has a sound result, by place and replicate."""
         return self._scan().cells(curve)
 
     def timings(self) -> dict[tuple[str, float], tuple[float, int]]:
@@ -145,11 +128,7 @@ class Store:
     def put(self, records: Iterable[Record]) -> None:
         """Write records, all or none; when this returns, they survive a crash of the machine.
 
-        Raises
-        ------
-        SweepError
-            If they cannot be written, for instance because the disk is full; if the file is no
-            longer there: then what the store held and these records are saved beside it.
+        If the file is no longer there, what the store held and these records are saved beside it.
         """
         records = list(records)
         if not self.is_there():
@@ -229,19 +208,9 @@ class Store:
         self._holder.say(facts)
 
     def records(self, curve: str | None = None) -> Iterator[Record]:
-        """Every record as it was written, by curve, place on the x-axis and replicate.
+        """Every record, or of one curve, as it was written, by curve, place and replicate.
 
         Damaged rows are left out; `damage` names them.
-
-        Parameters
-        ----------
-        curve : str, optional
-            Only the records of this curve.
-
-        Yields
-        ------
-        Record
-            One record per sound row.
         """
         found = self._scan()
         for name in found.curves if curve is None else (curve,):
@@ -262,18 +231,7 @@ class Store:
             yield from (from_row(row, texts, shapes) for row in block)
 
     def blocks(self, cells: Cells) -> Iterator[list[bytes]]:
-        """The rows of cells, some at a time, in their order.
-
-        Parameters
-        ----------
-        cells : Cells
-            Cells of this store.
-
-        Yields
-        ------
-        list of bytes
-            Rows; one that has been replaced meanwhile is left out.
-        """
+        """The rows of cells, some at a time, in their order; one replaced meanwhile is left out."""
         for start in range(0, cells.size, BLOCK):
             numbers = cells.rowid[start : start + BLOCK].tolist()
             among = ", ".join(map(str, numbers))  # SQLite limits the number of parameters

@@ -32,18 +32,10 @@ _RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Exponent:
-    """The rate of one quantity of the fits, or the reason why there is none.
+    """The rate of one quantity of the fits, or the reason why there is none."""
 
-    Parameters
-    ----------
-    rate : RateResult or None
-        The fitted rate.
-    note : str
-        Why there is none; empty otherwise.
-    """
-
-    rate: RateResult | None
-    note: str = ""
+    rate: RateResult | None  # the fitted rate
+    note: str = ""  # why there is none; empty otherwise
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -292,18 +284,6 @@ def average_rates(n: IntArray, loss: FloatArray) -> dict[str, RateResult]:
 
     Papers fit a line to the logarithm of means; a median is not moved by a few fits that failed
     to converge, and the line through all logarithms is not that of either.
-
-    Parameters
-    ----------
-    n : ndarray of shape (N,)
-        Sample sizes, two different ones at least.
-    loss : ndarray of shape (N,)
-        Positive losses.
-
-    Returns
-    -------
-    dict of str to RateResult
-        For ``mean`` and ``median``.
 
     Examples
     --------

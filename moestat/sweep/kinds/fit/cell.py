@@ -37,19 +37,7 @@ def run_fit(spec: Spec, cell: Cell) -> Record:
 def run_cells_on(target: Target, spec: Spec, cells: Sequence[Cell]) -> list[Record]:
     """Sample, fit and score cells whose fits run as one batch on a target.
 
-    Parameters
-    ----------
-    target : Target
-        Where passes over the data run.
-    spec : Spec
-        The spec.
-    cells : sequence of Cell
-        The cells.
-
-    Returns
-    -------
-    list of Record
-        One per cell, as from `run_cell`; the time of a cell is its share of the batch's.
+    The time of a cell is its share of the batch's.
     """
     began = time.perf_counter()
     jobs: list[Any] = [attempt(cell, lambda cell=cell: _job(spec, cell)) for cell in cells]
@@ -64,23 +52,9 @@ def run_cells_on(target: Target, spec: Spec, cells: Sequence[Cell]) -> list[Reco
 
 
 def data_of(spec: Spec, cell: Cell) -> tuple[FloatArray, Any, FloatArray]:
-    """The data that a cell is fitted to.
+    """Inputs (m, d), responses (m,) and weights (m,) that a cell is fitted to.
 
-    Parameters
-    ----------
-    spec : Spec
-        The spec.
-    cell : Cell
-        One of its cells.
-
-    Returns
-    -------
-    X : ndarray of shape (m, d)
-        Inputs.
-    y : ndarray of shape (m,)
-        Responses.
-    weight : ndarray of shape (m,)
-        How often each row occurs: 1, or the counts of a lattice.
+    A weight says how often a row occurs: 1, or the counts of a lattice.
     """
     draw = _kept_sample if spec.design.counted or cell.n <= _KEPT_ROWS else _sample
     return draw(spec.text, spec.curve(cell.curve).truth, int(cell.n), cell.data_seed)

@@ -25,20 +25,8 @@ _AVERAGES = ("mean", "median")
 def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = False) -> Table:
     """Rates with their intervals, and the counts that say how far to trust them.
 
-    Parameters
-    ----------
-    title : str
-        Heading.
-    summaries : sequence of CurveSummary
-        The curves.
-    details : bool
-        Add the rate of the Hellinger distance of densities, and below the table those of the mean
-        and the median loss.  Regression functions have that of their error anyway.
-
-    Returns
-    -------
-    rich.table.Table
-        The table; curves whose rate takes uncertified fits too carry a dagger.
+    With `details` also the slope of the Hellinger distance of densities, and below the table those
+    of the mean and the median loss.  Curves whose rate takes uncertified fits too carry a dagger.
     """
     published = any(summary.curve.published is not None for summary in summaries)
     names = ["slope", "95% interval", *(["paper"] if published else []), "theory"]
@@ -122,18 +110,7 @@ def _verdict_notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
 
 
 def scores_table(scores: Sequence[Scores]) -> Table:
-    """Losses of foreign estimates, one row per curve and loss.
-
-    Parameters
-    ----------
-    scores : sequence of Scores
-        The curves.
-
-    Returns
-    -------
-    rich.table.Table
-        Slopes over all estimates and of means and medians, and the loss at the largest n.
-    """
+    """Losses of foreign estimates, one row per curve and loss."""
     names = ["estimates", "no measure", "slope", "95% interval", *_AVERAGES]
     names += ["mean loss", "median loss"]
     table = WideTable("", ["curve", "loss"], names)

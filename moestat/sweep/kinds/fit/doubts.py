@@ -7,18 +7,7 @@ from moestat.sweep.spec.protocol import AnySpec
 
 
 def doubts(spec: AnySpec) -> list[str]:
-    """Sentences about what may not be meant.
-
-    Parameters
-    ----------
-    spec : spec of any kind
-        The spec.
-
-    Returns
-    -------
-    list of str
-        One sentence each; empty for most specs.
-    """
+    """Sentences about what may not be meant in a spec of any kind; none for most."""
     if not isinstance(spec, Spec):
         return []
     stopping = [

@@ -13,21 +13,11 @@ from moestat.base.types import FloatArray
 
 @dataclass(frozen=True)
 class Spread:
-    """Quantiles of a quantity over fits.
+    """Quantiles of a quantity over fits."""
 
-    Parameters
-    ----------
-    count : int
-        Fits with a finite value.
-    missing : int
-        Fits whose value is infinite or was not recorded.
-    smallest, lower, median, upper, largest : float
-        Extremes and quartiles of the finite values.
-    """
-
-    count: int
-    missing: int
-    smallest: float
+    count: int  # fits with a finite value
+    missing: int  # fits whose value is infinite or was not recorded
+    smallest: float  # extremes and quartiles of the finite values
     lower: float
     median: float
     upper: float
@@ -36,37 +26,19 @@ class Spread:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the certificates of a curve's estimates say, over all sample sizes.
+    """What the certificates of a curve's estimates say, over all sample sizes."""
 
-    Parameters
-    ----------
-    statuses : mapping of str to int
-        How the solver ended, and how often.
-    condition : Spread or None
-        Condition number of the information; missing where it is singular.
-    active : mapping of str to int
-        Parameters on a bound of the parameter space, and in how many fits, most frequent first.
-    n_starts : mapping of int to int
-        Starts per fit, and in how many fits.
-    agreement : Spread or None
-        Share of the starts that reached the best log-likelihood.
-    unanimous, with_several : int
-        Fits of several starts whose starts all reached it, and fits of several starts.
-    n_optima : mapping of int to int
-        Distinct certified optima, and in how many fits; 0 where no start was certified.
-    gains : Spread or None
-        Log-likelihood still to be gained by the uncertified fits.
-    """
-
-    statuses: dict[str, int]
-    condition: Spread | None
+    statuses: dict[str, int]  # how the solver ended, and how often
+    condition: Spread | None  # condition number of the information; missing where it is singular
+    # Parameters on a bound of the parameter space, and in how many fits, most frequent first.
     active: dict[str, int]
-    n_starts: dict[int, int]
-    agreement: Spread | None
-    unanimous: int
+    n_starts: dict[int, int]  # starts per fit, and in how many fits
+    agreement: Spread | None  # share of the starts that reached the best log-likelihood
+    unanimous: int  # fits of several starts whose starts all reached it, and fits of several starts
     with_several: int
+    # Distinct certified optima, and in how many fits; 0 where no start was certified.
     n_optima: dict[int, int]
-    gains: Spread | None
+    gains: Spread | None  # log-likelihood still to be gained by the uncertified fits
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -83,21 +55,11 @@ def gather(
     statuses: Mapping[str, int],
     active: Mapping[str, int],
 ) -> Evidence:
-    """The evidence of estimates.
+    """The evidence of N estimates.
 
-    Parameters
-    ----------
-    columns : mapping of str to ndarray of shape (N,)
-        For each of `NUMBERS` those of the estimates, NaN where there is none.
-    certified : ndarray of shape (N,)
-        Whether they are certified.
-    statuses, active : mapping of str to int
-        How solvers ended, and parameters on a bound, each with the number of estimates.
-
-    Returns
-    -------
-    Evidence
-        Counts and quantiles.
+    `columns` has for each of `NUMBERS` those of the estimates (N,), NaN where there is none;
+    `statuses` and `active` how solvers ended and parameters on a bound, each with the number of
+    estimates.
 
     Examples
     --------

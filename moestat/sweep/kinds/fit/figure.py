@@ -23,28 +23,11 @@ _ERROR = "regression error"
 def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") -> Any:
     """Losses against sample sizes with their fitted rates.
 
-    Parameters
-    ----------
-    title : str
-        Heading.
-    summaries : sequence of CurveSummary
-        The curves; those of one panel share axes.  Panels stand in the order of their names, in
-        one row if there are three or fewer, else in two; in one column of a journal they stand
-        below each other, in two columns two by two.  Next to the losses of regression functions
-        stand the regression errors of the same fits, one row per panel.
-    size : {"screen", "single", "double"}
-        What the figure is for: a screen, or one or two columns of a journal.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure, its marks explained at its foot.  Draw and save it within
-        `moestat.rates.style.style` of the same size.
-
-    Raises
-    ------
-    SweepError
-        If no curve has an estimate yet.
+    Curves of one panel share axes.  Panels stand in the order of their names, in one row if there
+    are three or fewer, else in two; in one column of a journal (size "single") they stand below
+    each other, in two columns ("double") two by two.  Next to the losses of regression functions
+    stand the regression errors of the same fits, one row per panel.  The marks are explained at the
+    foot.  Draw and save it within `moestat.rates.style.style` of the same size.
     """
     from matplotlib import rcParams
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -145,13 +128,7 @@ def panel_label(name: str) -> str:
 
 
 def write_figures(figure: Any, paths: Sequence[Path]) -> None:
-    """Write a figure to each path; the suffix, .png, .pdf or .svg, decides the format.
-
-    Raises
-    ------
-    SweepError
-        If a path cannot be written or has another suffix.
-    """
+    """Write a figure to each path; the suffix, .png, .pdf or .svg, decides the format."""
     for path in paths:
         try:
             save_figure(figure, path)

@@ -33,25 +33,7 @@ _STARTS = {"truth": 3, "noise": 0.1}
 
 
 def parse_fits(top: Table, text: str) -> Spec:
-    """Check a spec whose cells are fits.
-
-    Parameters
-    ----------
-    top : Table
-        The spec's top level, without ``kind``.
-    text : str
-        The TOML text that it was read from.
-
-    Returns
-    -------
-    Spec
-        The checked spec.
-
-    Raises
-    ------
-    SweepError
-        If anything is wrong.
-    """
+    """Check a spec whose cells are fits, by its top level without ``kind`` and its text."""
     head = top.read(HEAD)
     sizes = read_sizes(top)
     given = {key: _non_empty(top, key, kind) for key, kind in _TABLES.items()}

@@ -22,16 +22,8 @@ _FEWEST = 2
 def quantity(name: Quantity) -> Callable[[Record], float | None]:
     """How a quantity is read off a record.
 
-    Parameters
-    ----------
-    name : str or (int, str)
-        The quantity.
-
-    Returns
-    -------
-    callable
-        ``value(record)``; None where the record does not have it.  The error of a block in cells
-        of one size is the mean over the record's cells of that size.
+    It is None where the record does not have it.  The error of a block in cells of one size is the
+    mean over the record's cells of that size.
 
     Examples
     --------
@@ -62,18 +54,6 @@ def _cell_error(record: Record, size: int, block: str) -> float | None:
 def absorbed(records: Iterable[Record], name: Quantity) -> tuple[int, int]:
     """How many records have no more than rounding of an error within cells, and how many have it.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        Records with an estimate.
-    name : (int, str)
-        As `quantity` takes it.
-
-    Returns
-    -------
-    int, int
-        Records whose error is 0 but for rounding; all records with cells of this size.
-
     Examples
     --------
     >>> cells = [{"size": 1, "mass_error": 0.5, "errors": {"a": 1e-15}, "expert_error": 0.2}]
@@ -90,18 +70,6 @@ def observed(records: Iterable[Record], name: Quantity) -> list[tuple[Record, fl
 
     Errors within cells up to `ROUNDING` count as 0.  Where most are 0 there are no such records:
     the few estimates in which no translation absorbs the error are not a sample of all.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        Records with an estimate.
-    name : str or (int, str)
-        As `quantity` takes it.
-
-    Returns
-    -------
-    list of (Record, float)
-        Records with their values.
     """
     records = list(records)
     if not isinstance(name, str):

@@ -27,25 +27,14 @@ from moestat.sweep.store.scan import Cells
 
 @dataclass(frozen=True)
 class Replication:
-    """How many replicates a curve has, or is about to get, and why.
+    """How many replicates a curve has, or is about to get, and why."""
 
-    Parameters
-    ----------
-    replicates : int
-        Replicates per sample size.
-    halfwidth : float or None
-        Half-width of the slope's 95% interval after the last complete round; None without an
-        interval, and for a fixed number of replicates.
-    settled : bool
-        Whether no more will be added.
-    why : str
-        The reason, in words; empty for a fixed number of replicates.
-    """
-
-    replicates: int
+    replicates: int  # replicates per sample size
+    # Half-width of the slope's 95% interval after the last complete round; None without an
+    # interval, and for a fixed number of replicates.
     halfwidth: float | None = None
-    settled: bool = True
-    why: str = ""
+    settled: bool = True  # whether no more will be added
+    why: str = ""  # the reason, in words; empty for a fixed number of replicates
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -55,17 +44,7 @@ class Replication:
 def replication(spec: AnySpec, cells_of: Callable[[str], Cells]) -> dict[str, Replication]:
     """Replicates of each curve of a spec, as the results so far decide.
 
-    Parameters
-    ----------
-    spec : Spec
-        The spec.
-    cells_of : callable
-        ``cells_of(name)``: the results of a curve, as `Store.cells` gives them.
-
-    Returns
-    -------
-    dict of str to Replication
-        By curve.
+    `cells_of` gives the results of a curve by its name, as `Store.cells` does.
     """
     if spec.target_slope_halfwidth is None:
         return {curve.name: Replication(spec.replicates) for curve in spec.curves}
@@ -73,20 +52,7 @@ def replication(spec: AnySpec, cells_of: Callable[[str], Cells]) -> dict[str, Re
 
 
 def entering(curve: Curve, records: Iterable[Record]) -> list[Record]:
-    """The estimates that enter the rate of a curve.
-
-    Parameters
-    ----------
-    curve : Curve
-        The curve.
-    records : iterable of Record
-        Its records.
-
-    Returns
-    -------
-    list of Record
-        Certified estimates, or all estimates of a curve that does not ask for certificates.
-    """
+    """The estimates that enter the rate of a curve: certified ones, unless it takes all."""
     done = (record for record in records if record.status == DONE)
     return [record for record in done if record.certified or not curve.require_certificate]
 

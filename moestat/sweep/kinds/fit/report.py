@@ -74,22 +74,8 @@ The sentence under each curve follows from its numbers, before rounding, by one 
 def write_report(store: Store, folder: str | Path | None = None) -> list[Path]:
     """Write the report of a sweep: figure (PNG, PDF), Markdown page and LaTeX table.
 
-    Parameters
-    ----------
-    store : Store
-        An open store; its sweep need not be complete.
-    folder : str or Path, optional
-        Where to; the store's own folder by default.  It is made if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files, named like the store: .md, .tex and, once an estimate enters a rate, .png, .pdf.
-
-    Raises
-    ------
-    SweepError
-        If a file cannot be written.
+    The files are named like the store, which need not be complete, and stand in its own folder by
+    default; there is a figure once an estimate enters a rate.
     """
     target = store.path.parent if folder is None else Path(folder)
     summaries = summarise(store)
@@ -111,22 +97,7 @@ def write_report(store: Store, folder: str | Path | None = None) -> list[Path]:
 def markdown_report(
     store: Store, summaries: Sequence[CurveSummary], figure: str | None = None
 ) -> str:
-    """The report of a sweep in Markdown.
-
-    Parameters
-    ----------
-    store : Store
-        The store, for what was run.
-    summaries : sequence of CurveSummary
-        Its curves.
-    figure : str, optional
-        File name of the figure.
-
-    Returns
-    -------
-    str
-        The page.
-    """
+    """The report of a sweep in Markdown, with the figure of that file name if there is one."""
     parts = [f"# {markdown_text(store.spec.title)}", _provenance(store, summaries)]
     if figure:
         parts.append(f"![Loss against sample size](<{figure}>)")
@@ -145,18 +116,7 @@ def markdown_report(
 
 
 def latex_table(summaries: Sequence[CurveSummary]) -> str:
-    """The main table of a report in LaTeX, for a document that loads booktabs.
-
-    Parameters
-    ----------
-    summaries : sequence of CurveSummary
-        The curves.
-
-    Returns
-    -------
-    str
-        A ``tabular``, panel by panel.
-    """
+    """The main table of a report in LaTeX, panel by panel, for a document that loads booktabs."""
     head = _head(summaries)
     lines = [
         "% Needs \\usepackage{booktabs}.  Intervals: 95%, HC3 covariance, t quantiles.",

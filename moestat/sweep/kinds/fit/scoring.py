@@ -21,21 +21,12 @@ from moestat.sweep.spec.protocol import AnySpec
 
 @dataclass(frozen=True)
 class Scores:
-    """The losses of foreign estimates of one curve.
+    """The losses of foreign estimates of one curve."""
 
-    Parameters
-    ----------
-    curve : str
-        Name of the curve.
-    n : ndarray of shape (N,)
-        Sample sizes.
-    losses : mapping of str to ndarray of shape (N,)
-        By label of the loss: that of the curve, then its further ones.  NaN where an estimate is
-        no measure, because a mass is 0 or infinite in float64.
-    """
-
-    curve: str
-    n: IntArray = field(repr=False)
+    curve: str  # name of the curve
+    n: IntArray = field(repr=False)  # (N,): sample sizes
+    # (N,): by label of the loss: that of the curve, then its further ones.  NaN where an estimate
+    # is no measure, because a mass is 0 or infinite in float64.
     losses: Mapping[str, FloatArray] = field(repr=False)
 
     def rates(self, label: str) -> dict[str, RateResult]:
@@ -67,27 +58,12 @@ class Scores:
 
 
 def score(spec: AnySpec, path: str | Path) -> list[Scores]:
-    """The losses of the estimates in an .npz file.
+    """The losses of the estimates in an .npz file, by curve of a spec of fits.
 
-    Parameters
-    ----------
-    spec : Spec
-        A spec of fits: its curves say what is compared with what, and by which losses.
-    path : str or Path
-        The file.  For every curve that it has estimates of, an array ``CURVE/n`` of shape (N,)
-        and one array ``CURVE/BLOCK`` for each block of the fitted family, of shape (N, k) or
-        (N, k, d); with one curve in the spec ``CURVE/`` may be left out.  Parameters that gates
-        do not see, translations of the softmax gate's, need not be pinned.
-
-    Returns
-    -------
-    list of Scores
-        One per curve that the file has estimates of.
-
-    Raises
-    ------
-    SweepError
-        If the file cannot be read, or an array is missing, unknown or of another shape.
+    For a curve that it has estimates of it holds an array ``CURVE/n`` of shape (N,) and one array
+    ``CURVE/BLOCK`` for each block of the fitted family, of shape (N, k) or (N, k, d); with one
+    curve in the spec ``CURVE/`` may be left out.  Parameters that gates do not see, translations of
+    the softmax gate's, need not be pinned.
     """
     spec = as_fits(spec, "score")
     arrays = _arrays(Path(path))

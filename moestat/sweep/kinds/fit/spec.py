@@ -31,26 +31,14 @@ _WORDS = ("theory", "published", "panel", "note")
 
 @dataclass(frozen=True)
 class Truth:
-    """A named truth: the family and the parameters that the data are drawn from.
+    """A named truth: the family and the parameters that the data are drawn from."""
 
-    Parameters
-    ----------
-    name : str
-        Name in the spec.
-    family : Family
-        Family with k* experts.
-    theta : ndarray of shape (P,)
-        Packed parameters.
-    bounds : mapping of str to (float, float)
-        Bounds that replace the family's own; they concern fits, not data.
-    noise : float or None
-        Variance of the errors around a regression function; None for a density.
-    """
-
-    name: str
-    family: Family = field(repr=False)
-    theta: FloatArray = field(repr=False, compare=False)
+    name: str  # name in the spec
+    family: Family = field(repr=False)  # family with k* experts
+    theta: FloatArray = field(repr=False, compare=False)  # (P,): packed parameters
+    # Bounds that replace the family's own; they concern fits, not data.
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+    # Variance of the errors around a regression function; None for a density.
     noise: float | None = None
 
     @cached_property
@@ -70,55 +58,29 @@ class Truth:
 
 @dataclass(frozen=True)
 class Curve:
-    """One curve of a figure: a family fitted to data of a truth, and the loss it is scored by.
+    """One curve of a figure: a family fitted to data of a truth, and the loss it is scored by."""
 
-    Parameters
-    ----------
-    name : str
-        Unique name; the label in tables and figures.
-    truth : str
-        Name of the truth; its family is fitted, with `n_experts` experts.
-    n_experts : int
-        Number of fitted experts k.
-    gate : str, mapping or None
-        Gate of the fitted family; None for the truth's.
-    loss : str or mapping
-        Voronoi loss, as `moestat.metrics.losses.make_loss` takes it.
-    solver, starts : mapping
-        Tables of `moestat.solvers.make_solver` and `moestat.estimation.starts.make_starts`.
-    require_certificate : bool
-        Whether only certified fits enter the rate.  False replays a published procedure.
-    theory : float or None
-        Slope that the literature states.
-    panel : str
-        Curves of one panel share the axes of a figure.
-    published : float or None
-        Slope that a paper reports; shown beside the measured one, never used.
-    also : tuple of str or mapping
-        Further losses of the same fits, each as `loss`, or ``"regression-error"``.
-    note : str
-        What a reader should know about the curve; reports show it.
-    target : str or None
-        Name of the truth that losses compare with, where it is not the one of the data: a best
-        approximation by the fitted family.
-    n : tuple of int or None
-        Sample sizes of this curve, increasing; None for those of the spec.
-    """
-
-    name: str
-    truth: str
-    n_experts: int
-    loss: Any
+    name: str  # unique name; the label in tables and figures
+    truth: str  # name of the truth; its family is fitted, with `n_experts` experts
+    n_experts: int  # number of fitted experts k
+    loss: Any  # Voronoi loss, as `moestat.metrics.losses.make_loss` takes it
+    # Tables of `moestat.solvers.make_solver` and `moestat.estimation.starts.make_starts`.
     solver: Mapping[str, Any]
     starts: Mapping[str, Any]
+    # Whether only certified fits enter the rate.  False replays a published procedure.
     require_certificate: bool = True
-    theory: float | None = None
-    panel: str = ""
+    theory: float | None = None  # slope that the literature states
+    panel: str = ""  # curves of one panel share the axes of a figure
+    # Slope that a paper reports; shown beside the measured one, never used.
     published: float | None = None
+    # Further losses of the same fits, each as `loss`, or ``"regression-error"``.
     also: tuple[Any, ...] = ()
-    note: str = ""
-    gate: Any = None
+    note: str = ""  # what a reader should know about the curve; reports show it
+    gate: Any = None  # gate of the fitted family; None for the truth's
+    # Name of the truth that losses compare with, where it is not the one of the data: a best
+    # approximation by the fitted family.
     target: str | None = None
+    # Sample sizes of this curve, increasing; None for those of the spec.
     n: tuple[int, ...] | None = None
 
 
@@ -334,30 +296,14 @@ class Spec:
 
 
 def as_fits(spec: AnySpec, what: str = "spec") -> Spec:
-    """A spec of fits as what it is.
-
-    Raises
-    ------
-    SweepError
-        If it is of another kind: `what` is for fits.
-    """
+    """A spec of fits as what it is; one of another kind is refused: `what` is for fits."""
     if not isinstance(spec, Spec):
         raise SweepError(f"{what}: for sweeps of fits, got one of kind {spec.kind!r}")
     return spec
 
 
 def loss_label(loss: Any) -> str:
-    """Name of a loss in tables, with its options.
-
-    Parameters
-    ----------
-    loss : str or mapping
-        A loss as a spec gives it.
-
-    Returns
-    -------
-    str
-        The label.
+    """Name of a loss in tables, with its options, from a loss as a spec gives it.
 
     Examples
     --------

@@ -20,25 +20,14 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a sweep says about one of its curves, all curves considered.
+    """What a sweep says about one of its curves, all curves considered."""
 
-    Parameters
-    ----------
-    theory : str
-        ``"outside"`` if the slope differs from the predicted one, ``"inside"`` if no difference
-        was found, ``"undecided"`` without a test; empty without a prediction.
-    theory_p_value : float or None
-        Adjusted p-value of slope = theory.
-    pre_asymptotic : bool
-        Whether the local slope changes with n.
-    curvature_p_value : float or None
-        Adjusted p-value of a straight curve.
-    """
-
+    # ``"outside"`` if the slope differs from the predicted one, ``"inside"`` if no difference was
+    # found, ``"undecided"`` without a test; empty without a prediction.
     theory: str = ""
-    theory_p_value: float | None = None
-    pre_asymptotic: bool = False
-    curvature_p_value: float | None = None
+    theory_p_value: float | None = None  # adjusted p-value of slope = theory
+    pre_asymptotic: bool = False  # whether the local slope changes with n
+    curvature_p_value: float | None = None  # adjusted p-value of a straight curve
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -46,17 +35,7 @@ class Verdict:
 
 
 def judge(rates: Sequence[RateResult | None]) -> list[Verdict]:
-    """The verdicts on the curves of a sweep.
-
-    Parameters
-    ----------
-    rates : sequence of RateResult or None
-        The rate of each curve, None where there is none.
-
-    Returns
-    -------
-    list of Verdict
-        One per curve.
+    """The verdicts on the curves of a sweep, whose rates are None where there is none.
 
     Examples
     --------

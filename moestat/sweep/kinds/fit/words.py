@@ -11,18 +11,7 @@ _DASH = "\N{EN DASH}"
 
 
 def verdict(summary: CurveSummary) -> str:
-    """What the numbers of a curve say, in one sentence that follows from them by a fixed rule.
-
-    Parameters
-    ----------
-    summary : CurveSummary
-        The curve.
-
-    Returns
-    -------
-    str
-        The sentence; reports state the rule.
-    """
+    """What the numbers of a curve say, in one sentence that follows from them by a fixed rule."""
     clauses = _rate_clauses(summary)
     if summary.on_bound:
         clauses.append(f"{share(summary.on_bound, summary.done)} of the fits lie on a bound")

@@ -21,27 +21,14 @@ __all__ = ["InferenceSummary", "Share", "share", "summarise_inference"]
 
 @dataclass(frozen=True)
 class Share:
-    """How often something happened, over items and replicates.
+    """How often something happened, over items and replicates."""
 
-    Parameters
-    ----------
-    count : int
-        Replicates with an answer.
-    mean : float
-        Share over replicates and items.
-    error : float
-        Its Monte Carlo standard error, over replicates.
-    lowest, highest : tuple of (str, float)
-        Items with the smallest and the largest share.
-    missing : float
-        Share of items and replicates without an answer: no certified fit, no standard error.
-    """
-
-    count: int
-    mean: float
-    error: float
-    lowest: tuple[str, float]
+    count: int  # replicates with an answer
+    mean: float  # share over replicates and items
+    error: float  # its Monte Carlo standard error, over replicates
+    lowest: tuple[str, float]  # items with the smallest and the largest share
     highest: tuple[str, float]
+    # Share of items and replicates without an answer: no certified fit, no standard error.
     missing: float
 
 
@@ -90,14 +77,9 @@ def _width(outcomes: Sequence[Mapping[str, Any]]) -> int:
 
 @dataclass(frozen=True)
 class InferenceSummary(Outcomes):
-    """Everything a sweep knows about one curve, beside what `Outcomes` says.
+    """Everything a sweep knows about one curve, beside what `Outcomes` says."""
 
-    Parameters
-    ----------
-    shares : mapping of (str, str) to mapping of number to Share
-        By procedure and label, the shares at each place.
-    """
-
+    # By procedure and label, the shares at each place.
     shares: Mapping[tuple[str, str], Mapping[float, Share]] = field(repr=False)
 
     def as_dict(self) -> dict[str, Any]:
@@ -113,18 +95,7 @@ class InferenceSummary(Outcomes):
 
 
 def summarise_inference(store: Store) -> list[InferenceSummary]:
-    """One summary per curve of the store's spec, in its order.
-
-    Parameters
-    ----------
-    store : Store
-        An open store; its sweep need not be complete.
-
-    Returns
-    -------
-    list of InferenceSummary
-        Counts and shares.
-    """
+    """One summary per curve of the store's spec, in its order; it need not be complete."""
     spec = spec_of(store, InferenceSpec)
     by_curve = records_by_curve(store)
     return [_summary(spec, curve, by_curve[curve.name]) for curve in spec.curves]

@@ -130,22 +130,7 @@ _HEAD = ("what", "runs", "share", "worst", "best", "missing", "in band")
 def inference_table(
     title: str, summaries: Sequence[InferenceSummary], details: bool = False
 ) -> Table:
-    """Shares of each procedure at each place.
-
-    Parameters
-    ----------
-    title : str
-        Heading.
-    summaries : sequence of InferenceSummary
-        The curves.
-    details : bool
-        Also the worst and the best item.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
-    """
+    """Shares of each procedure at each place; with `details` also the worst and the best item."""
     kept = (0, 1, 2, 3, 4, 5, 6) if details else (0, 1, 2, 3, 6)
     names = ("what", summaries[0].axis, "runs", "share", "lowest", "highest", "missing")
     table = WideTable(title, ["curve", *names[:2]], [names[at] for at in kept[2:]])
@@ -157,25 +142,7 @@ def inference_table(
 
 
 def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str = "screen") -> Any:
-    """Shares along the x-axis with twice their Monte Carlo errors, one panel per curve.
-
-    Parameters
-    ----------
-    title : str
-        Heading.
-    summaries : sequence of InferenceSummary
-        The curves.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Raises
-    ------
-    SweepError
-        If no curve has a result yet.
-    """
+    """Shares along the x-axis with twice their Monte Carlo errors, one panel per curve."""
     from matplotlib import rcParams
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -231,22 +198,7 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str 
 def inference_page(
     store: Store, summaries: Sequence[InferenceSummary], figure: str | None = None
 ) -> str:
-    """The report of a sweep of inference in Markdown.
-
-    Parameters
-    ----------
-    store : Store
-        The store.
-    summaries : sequence of InferenceSummary
-        Its curves.
-    figure : str, optional
-        File name of the figure.
-
-    Returns
-    -------
-    str
-        The page.
-    """
+    """The report in Markdown, with the figure of that file name if there is one."""
     spec = spec_of(store, InferenceSpec)
     planned = f"{spec.replicates} data sets per curve and place"
     band = "In band: 93 to 97% for a nominal coverage of 95%, 3 to 7% for a test of level 5%"

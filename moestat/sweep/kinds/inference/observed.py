@@ -33,18 +33,10 @@ _MANY = 1e6
 
 @dataclass
 class Observed:
-    """A data set and its fit.
+    """A data set and its fit."""
 
-    Parameters
-    ----------
-    trial : Trial
-        Truth, model and sample size.
-    data_rng, rng : numpy.random.Generator
-        Sources of the data and of everything else.
-    """
-
-    trial: Trial
-    data_rng: np.random.Generator
+    trial: Trial  # truth, model and sample size
+    data_rng: np.random.Generator  # sources of the data and of everything else
     rng: np.random.Generator
 
     @cached_property
@@ -174,18 +166,8 @@ _KNOWN: dict[str, FloatArray] = {}
 def best_approximation(trial: Trial) -> FloatArray:
     """Parameters (P,) of the fitted family that are nearest to the truth in Kullback-Leibler.
 
-    The maximum of the expected log-likelihood, by quadrature over inputs and responses: White's
-    pseudo-true value.
-
-    Parameters
-    ----------
-    trial : Trial
-        A Gaussian truth with more experts than the model.
-
-    Raises
-    ------
-    ValueError
-        If the response is not Gaussian.
+    The maximum of the expected log-likelihood, by quadrature over inputs and responses: the
+    pseudo-true value of White (1982), for a Gaussian truth with more experts than the model.
 
     Notes
     -----

@@ -53,22 +53,7 @@ class Trial:
 
 
 def make_trial(fields: Mapping[str, Any]) -> Trial:
-    """A trial from its fields, defaults filled in.
-
-    Parameters
-    ----------
-    fields : mapping
-        Values by name of field.
-
-    Returns
-    -------
-    Trial
-        The trial.
-
-    Raises
-    ------
-    ValueError
-        If a field is missing or out of range; the message names it.
+    """A trial from its fields, defaults filled in; what is wrong with one raises a `ValueError`.
 
     Examples
     --------

@@ -23,53 +23,20 @@ _REQUIRED = ("n", "n_steps", "n_experts", "sigma_0")
 
 @dataclass(frozen=True)
 class Run:
-    """What one cell trains.
+    """What one cell trains."""
 
-    Parameters
-    ----------
-    n, n_test : int
-        Examples to train on and to test on.
-    law : PatchLaw
-        Their law.
-    network : Network
-        The network.
-    optimiser : Optimiser
-        The rule of a step.
-    n_steps : int
-        Steps T.
-    precision : str
-        Name in `moestat.networks.expert_count.training.PRECISIONS`.
-    look_every : int
-        Steps between two points of a curve.
-    """
-
-    n: int
+    n: int  # examples to train on and to test on
     n_test: int
-    law: PatchLaw
-    network: Network
-    optimiser: Optimiser
-    n_steps: int
-    precision: str
-    look_every: int
+    law: PatchLaw  # their law
+    network: Network  # the network
+    optimiser: Optimiser  # the rule of a step
+    n_steps: int  # steps T
+    precision: str  # name in `moestat.networks.expert_count.training.PRECISIONS`
+    look_every: int  # steps between two points of a curve
 
 
 def make_run(fields: Mapping[str, Any]) -> Run:
-    """A run from its fields, defaults filled in.
-
-    Parameters
-    ----------
-    fields : mapping
-        Values by name of field.
-
-    Returns
-    -------
-    Run
-        The run.
-
-    Raises
-    ------
-    ValueError
-        If a field is missing or out of range; the message names it.
+    """A run from its fields, defaults filled in; what is wrong with one raises a `ValueError`.
 
     Examples
     --------

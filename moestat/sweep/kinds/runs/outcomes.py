@@ -22,21 +22,11 @@ def spec_of(store: Store, kind: type[S]) -> S:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """One curve of a sweep and how many of its cells have results.
+    """One curve of a sweep and how many of its cells have results."""
 
-    Parameters
-    ----------
-    curve : RunCurve
-        The curve of the spec.
-    axis : str
-        The field on the x-axis.
-    planned, done, failed : int
-        Cells in all, cells with results, cells that failed.
-    """
-
-    curve: RunCurve
-    axis: str
-    planned: int
+    curve: RunCurve  # the curve of the spec
+    axis: str  # the field on the x-axis
+    planned: int  # cells in all, cells with results, cells that failed
     done: int
     failed: int
 

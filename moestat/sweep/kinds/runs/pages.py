@@ -33,21 +33,7 @@ def page_head(
 ) -> list[str]:
     """Title and provenance of a page, by paragraph.
 
-    Parameters
-    ----------
-    spec : spec of a sweep
-        The spec.
-    summaries : sequence of Outcomes
-        Its curves.
-    planned : str
-        How many runs there are of what.
-    numbers : str
-        What the numbers are.
-
-    Returns
-    -------
-    list of str
-        Paragraphs in Markdown.
+    `planned` says how many runs there are of what, and `numbers` what the numbers are.
     """
     settled = sum(summary.done + summary.failed for summary in summaries)
     return [

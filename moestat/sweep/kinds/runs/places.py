@@ -30,36 +30,19 @@ _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 @dataclass(frozen=True)
 class Place:
-    """One metric of the runs of a curve at one place on the x-axis.
+    """One metric of the runs of a curve at one place on the x-axis."""
 
-    Parameters
-    ----------
-    count : int
-        Runs.
-    mean : float
-        Their mean.
-    deviation : float or None
-        Their standard deviation, with count - 1; None for one run.
-    quantiles : tuple of float
-        Smallest value, quartiles, largest value.
-    """
-
-    count: int
-    mean: float
-    deviation: float | None
-    quantiles: tuple[float, ...]
+    count: int  # runs
+    mean: float  # their mean
+    deviation: float | None  # their standard deviation, with count - 1; None for one run
+    quantiles: tuple[float, ...]  # smallest value, quartiles, largest value
 
 
 @dataclass(frozen=True)
 class PlacesSummary(Outcomes):
-    """Everything a sweep knows about one curve, beside what `Outcomes` says.
+    """Everything a sweep knows about one curve, beside what `Outcomes` says."""
 
-    Parameters
-    ----------
-    metrics : mapping of str to mapping of number to Place
-        For each metric what the runs say, by place.
-    """
-
+    # For each metric what the runs say, by place.
     metrics: dict[str, dict[float, Place]] = field(repr=False)
 
     def as_dict(self) -> dict[str, Any]:

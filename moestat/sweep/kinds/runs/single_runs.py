@@ -14,20 +14,7 @@ Runs = Mapping[tuple[str, float, str], Mapping[int, float]]
 
 
 def runs_of_records(records: Iterable[Record], metrics: Sequence[str]) -> Runs:
-    """The metrics of every run that is done.
-
-    Parameters
-    ----------
-    records : iterable of Record
-        Cells of a sweep of networks.
-    metrics : sequence of str
-        Names under `losses`; runs without one are left out of it.
-
-    Returns
-    -------
-    mapping
-        By curve, place and metric: values by replicate.
-    """
+    """The metrics, names under `losses`, of every run that is done and has them."""
     runs: dict[tuple[str, float, str], dict[int, float]] = {}
     for record in records:
         for metric in metrics:
@@ -39,20 +26,7 @@ def runs_of_records(records: Iterable[Record], metrics: Sequence[str]) -> Runs:
 
 
 def runs_section(runs: Runs, axis: str) -> str:
-    """The section of a report with the values of single runs, for paired comparisons.
-
-    Parameters
-    ----------
-    runs : mapping
-        From `runs_of_records`.
-    axis : str
-        Name of the x-axis.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """The section of a report with the values of single runs, for paired comparisons."""
     lines = [f"| curve | {axis} | metric | value, by replicate |", "| --- | --- | --- | --- |"]
     for (curve, x, metric), values in sorted(runs.items()):
         each = ", ".join(f"{r}: {value:.7g}" for r, value in sorted(values.items()))

@@ -27,58 +27,27 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class RunCurve:
-    """One curve of a figure: fields of its own.
+    """One curve of a figure: fields of its own."""
 
-    Parameters
-    ----------
-    name : str
-        Unique name; the label in tables and figures.
-    fields : mapping
-        All fields but those that `RunsSpec.values` gives.
-    panel : str
-        Curves of one panel share the axes of a figure.
-    note : str
-        What a reader should know about the curve; reports show it.
-    """
-
-    name: str
-    fields: Mapping[str, Any]
-    panel: str = ""
-    note: str = ""
+    name: str  # unique name; the label in tables and figures
+    fields: Mapping[str, Any]  # all fields but those that `RunsSpec.values` gives
+    panel: str = ""  # curves of one panel share the axes of a figure
+    note: str = ""  # what a reader should know about the curve; reports show it
 
 
 @dataclass(frozen=True)
 class RunsSpec(ABC, Generic[R]):
-    """A sweep whose cells are single runs.
+    """A sweep whose cells are single runs."""
 
-    Parameters
-    ----------
-    title : str
-        What the experiment shows.
-    seed : int
-        Seed of the whole sweep.
-    replicates : int
-        Runs per curve and place on the x-axis.
-    axis : str
-        The field on the x-axis.
-    values : mapping of str to tuple
-        Values of that field, increasing, and of the fields that go with it.
-    curves : tuple of RunCurve
-        Curves in the order of the file.
-    text : str
-        The TOML text it was read from.
-    kind : str
-        What a cell is, a name in `moestat.sweep.kinds.kind.KINDS`.
-    """
-
-    title: str
-    seed: int
-    replicates: int
-    axis: str
+    title: str  # what the experiment shows
+    seed: int  # seed of the whole sweep
+    replicates: int  # runs per curve and place on the x-axis
+    axis: str  # the field on the x-axis
+    # Values of that field, increasing, and of the fields that go with it.
     values: Mapping[str, tuple[Any, ...]]
-    curves: tuple[RunCurve, ...]
-    text: str = field(repr=False, compare=False)
-    kind: str = ""
+    curves: tuple[RunCurve, ...]  # curves in the order of the file
+    text: str = field(repr=False, compare=False)  # the TOML text it was read from
+    kind: str = ""  # what a cell is, a name in `moestat.sweep.kinds.kind.KINDS`
     target_slope_halfwidth: None = None
 
     @abstractmethod
@@ -133,13 +102,7 @@ class RunsSpec(ABC, Generic[R]):
         """Nothing: runs take too long to be tried."""
 
     def check_machine(self) -> None:
-        """Refuse what this machine cannot run; stores made elsewhere stay readable.
-
-        Raises
-        ------
-        SweepError
-            If a run exceeds the memory.
-        """
+        """Refuse what this machine cannot run; stores made elsewhere stay readable."""
         for curve in self.curves:
             check_memory(self.memory(curve), f"curve {curve.name!r}: its runs")
 
@@ -197,28 +160,9 @@ def keys_of(what: str, names: Sequence[Key]) -> Keys:
 
 
 def parse_runs(top: Table, text: str, keys: Sequence[Key], build: Callable[..., S]) -> S:
-    """Check a spec whose cells are runs with fields of their own.
+    """Check a spec whose cells are runs with fields of their own, the `keys`.
 
-    Parameters
-    ----------
-    top : Table
-        The spec's top level, without ``kind``.
-    text : str
-        The TOML text that it was read from.
-    keys : sequence of Key
-        The fields.
-    build : callable
-        The class of the spec.
-
-    Returns
-    -------
-    RunsSpec
-        The checked spec.
-
-    Raises
-    ------
-    SweepError
-        If anything is wrong.
+    `top` is the spec's top level without ``kind``, `build` the class of the spec.
     """
     head = top.read(HEAD)
     axis = top.text("x")

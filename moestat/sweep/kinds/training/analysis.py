@@ -49,21 +49,11 @@ METRICS = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over runs with the half-width of its 95% t interval.
+    """A mean over runs with the half-width of its 95% t interval."""
 
-    Parameters
-    ----------
-    count : int
-        Runs.
-    mean : float
-        Their mean.
-    halfwidth : float or None
-        Half-width; None for one run.
-    """
-
-    count: int
-    mean: float
-    halfwidth: float | None
+    count: int  # runs
+    mean: float  # their mean
+    halfwidth: float | None  # half-width; None for one run
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -119,24 +109,14 @@ def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TrainingSummary(Outcomes):
-    """Everything a sweep knows about one method, beside what `Outcomes` says.
+    """Everything a sweep knows about one method, beside what `Outcomes` says."""
 
-    Parameters
-    ----------
-    metrics : mapping of number to mapping of str to Estimate
-        By place, for each metric what the runs say.
-    best : number or None
-        The place with the smallest mean loss on the validation samples.
-    curves : mapping of str to tuple
-        Learning curves at that place: ``step``, and mean and half-width of each other.
-    chance : float
-        K / N, the overlap with a competition of a router that knows nothing of it.
-    """
-
+    # By place, for each metric what the runs say.
     metrics: Mapping[float, Mapping[str, Estimate]] = field(repr=False)
-    best: float | None
+    best: float | None  # the place with the smallest mean loss on the validation samples
+    # Learning curves at that place: ``step``, and mean and half-width of each other.
     curves: Mapping[str, Any] = field(repr=False)
-    chance: float
+    chance: float  # K / N, the overlap with a competition of a router that knows nothing of it
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -156,16 +136,6 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
 
     The metric ``difference`` is the excess loss minus that of the first curve of its panel, run by
     run, each at its own best place for a grid and at the same place else.
-
-    Parameters
-    ----------
-    store : Store
-        An open store; its sweep need not be complete.
-
-    Returns
-    -------
-    list of TrainingSummary
-        Counts and estimates.
     """
     spec = spec_of(store, TrainingSpec)
     by_curve = records_by_curve(store)
@@ -209,17 +179,7 @@ def as_called_now(record: Record) -> Record:
 
 
 def best_place(losses: Mapping[float, Sequence[float]]) -> float | None:
-    """The place where the mean loss is least, among those with the most runs.
-
-    Parameters
-    ----------
-    losses : mapping of number to sequence of float
-        Losses of the runs at each place.
-
-    Returns
-    -------
-    number or None
-        The place; None without runs.
+    """The place where the mean loss is least, among those with the most runs; None without runs.
 
     Examples
     --------

@@ -73,19 +73,7 @@ def trainings_table(
 ) -> Table:
     """Estimates of the metrics at each place, or at the best point of a grid.
 
-    Parameters
-    ----------
-    title : str
-        Heading.
-    summaries : sequence of TrainingSummary
-        The methods.
-    details : bool
-        All of `METRICS` instead of a few.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
+    With `details` those of all `METRICS` instead of a few.
     """
     names = _names(summaries, tuple(METRICS) if details else _BRIEF)
     heads = ("runs", *(METRICS[name] for name in names), "failed")
@@ -101,25 +89,7 @@ def trainings_table(
 
 
 def draw_trainings(title: str, summaries: Sequence[TrainingSummary], size: str = "screen") -> Any:
-    """Metrics by method or along the x-axis, and the learning curves, in at most four panels.
-
-    Parameters
-    ----------
-    title : str
-        Heading.
-    summaries : sequence of TrainingSummary
-        The methods.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Raises
-    ------
-    SweepError
-        If no cell has a result yet.
-    """
+    """Metrics by method or along the x-axis, and the learning curves, in at most four panels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -231,22 +201,7 @@ def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:
 def training_page(
     store: Store, summaries: Sequence[TrainingSummary], figure: str | None = None
 ) -> str:
-    """The report of a sweep of training runs in Markdown.
-
-    Parameters
-    ----------
-    store : Store
-        The store.
-    summaries : sequence of TrainingSummary
-        Its methods.
-    figure : str, optional
-        File name of the figure.
-
-    Returns
-    -------
-    str
-        The page.
-    """
+    """The report in Markdown, with the figure of that file name if there is one."""
     spec = spec_of(store, TrainingSpec)
     planned = f"{spec.replicates} runs per method and place"
     parts = page_head(spec, summaries, planned, _NOTE)

@@ -9,18 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Lost:
-    """In place of a result: the worker died at this task, every time it was tried.
+    """In place of a result: the worker died at this task, every time it was tried."""
 
-    Parameters
-    ----------
-    task : object
-        The task.
-    message : str
-        What happened.
-    """
-
-    task: Any
-    message: str
+    task: Any  # the task
+    message: str  # what happened
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,7 @@ def _unavailable() -> str:
 
 
 def run(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
-    """``function(task)`` for each task on `workers` processes that share the device.
-
-    Raises
-    ------
-    SweepError
-        If there is no device, with the reason.
-    """
+    """``function(task)`` for each task on `workers` processes that share the device."""
     reason = _unavailable()
     if reason:
         raise SweepError(f"{reason}; the executor 'process' runs on the processor's cores")

@@ -71,11 +71,6 @@ def _run(
 
     When a worker dies again and again, the scheduler gives up on all the tasks that it held then.
     They run once more, one at a time, so that the blame falls on the right one.
-
-    Raises
-    ------
-    SweepError
-        Without dask, if no scheduler answers, if it is lost, or if its workers cannot run cells.
     """
     try:
         import distributed  # noqa: F401

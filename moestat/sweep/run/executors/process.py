@@ -69,11 +69,6 @@ def run(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> I
     A worker that dies takes the whole pool with it, and nobody knows which of the tasks in
     flight was to blame.  Those tasks run again one at a time, so that the blame falls on the
     right one; it gets two more tries and is then reported as `Lost`.
-
-    Raises
-    ------
-    SweepError
-        If worker processes cannot even start.
     """
     waiting, suspects = _Queue(tasks), _Queue(())
     deaths: Counter[Any] = Counter()

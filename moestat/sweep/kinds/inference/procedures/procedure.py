@@ -10,21 +10,11 @@ from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 
 @dataclass(frozen=True)
 class Procedure:
-    """Something that statisticians do after a fit, and its promise.
+    """Something that statisticians do after a fit, and its promise."""
 
-    Parameters
-    ----------
-    judge : callable
-        ``judge(observed)``: outcomes by label and item.
-    what : str
-        What the mean of the outcomes is.
-    nominal : float or None
-        What it should be.
-    """
-
-    judge: Callable[[Observed], Outcomes]
-    what: str
-    nominal: float | None
+    judge: Callable[[Observed], Outcomes]  # ``judge(observed)``: outcomes by label and item
+    what: str  # what the mean of the outcomes is
+    nominal: float | None  # what it should be
 
 
 def contains(ends: tuple[float, float], value: float) -> float | None:
