@@ -34,7 +34,7 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.fit.quantities import Quantity, observed
 from moestat.sweep.kinds.fit.replication import entering
 from moestat.sweep.kinds.fit.spec import Curve
-from moestat.sweep.kinds.runs.single_runs import Runs, runs_of_records
+from moestat.sweep.kinds.runs.pages import Runs, runs_of_records
 from moestat.sweep.kinds.training.analysis import TUNED_BY, best_place
 from moestat.sweep.spec.experiments import find_spec, shipped
 from moestat.sweep.spec.read import load_spec

@@ -7,6 +7,7 @@ tables are made, in `moestat.sweep.kinds.fit.report`, and CSV in `moestat.sweep.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
@@ -31,3 +32,28 @@ def markdown_text(text: str) -> str:
     '&lt;b>D1&lt;/b> \\| n < 5'
     """
     return _TAG.sub("&lt;", text).replace("|", "\\|")
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown, of plain text.
+
+    Examples
+    --------
+    >>> print(markdown_table(["k", "runs"], [["2", "10"]]))
+    | k | runs |
+    | --- | --- |
+    | 2 | 10 |
+    """
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(markdown_text, line)) + " |" for line in lines)
+
+
+def panel_label(name: str) -> str:
+    """What a panel is called: ``(a)`` for a letter, else its name.
+
+    Examples
+    --------
+    >>> panel_label("a"), panel_label("softmax")
+    ('(a)', 'softmax')
+    """
+    return f"({name})" if len(name) == 1 else name

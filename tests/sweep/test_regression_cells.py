@@ -17,7 +17,7 @@ from moestat.sweep import (
     run_cells,
 )
 from moestat.sweep.errors import SweepError
-from moestat.sweep.kinds.fit.report import write_report
+from moestat.sweep.report.writing import write_report
 
 SPEC = """
 title = "regression functions"

@@ -13,9 +13,10 @@ from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, open_cells, open_store, parse_spec, run_cells, summarise
 from moestat.sweep.cli import app
 from moestat.sweep.kinds.fit.figure import draw
-from moestat.sweep.kinds.fit.report import latex_table, markdown_report, write_report
+from moestat.sweep.kinds.fit.report import latex_table, markdown_report
 from moestat.sweep.kinds.fit.verdicts import judge
 from moestat.sweep.kinds.fit.words import verdict
+from moestat.sweep.report.writing import write_report
 from tests.sweep.cells import always_fails, exact_rate
 
 GOLDEN = Path(__file__).parent

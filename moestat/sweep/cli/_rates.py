@@ -63,8 +63,8 @@ def plot(
 ) -> None:
     """Draw losses against sample sizes with their fitted rates."""
     from moestat.rates.style import WIDTHS, style
-    from moestat.sweep.kinds.fit.figure import write_figures
     from moestat.sweep.kinds.kind import kind_of
+    from moestat.sweep.report.writing import write_figures
 
     if size not in WIDTHS:
         raise SweepError(f"--size must be one of {', '.join(WIDTHS)}, got {size!r}")
@@ -90,16 +90,10 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write a report: figure (PNG, PDF), Markdown page with the evidence, LaTeX table."""
-    from moestat.sweep.kinds.kind import kind_of
+    from moestat.sweep.report.writing import write_report
 
     with reading(store) as opened:
-        if html:
-            from moestat.sweep.report.html import write_html
-
-            _show_files("report", write_html(opened, out), as_json)
-            return
-        paths = kind_of(opened.spec.kind).write_report(opened, out)
-    _show_files("report", paths, as_json)
+        _show_files("report", write_report(opened, out, html), as_json)
 
 
 @command("score quickstart estimates.npz")

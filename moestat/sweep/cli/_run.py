@@ -244,8 +244,8 @@ def _point_to_results(store: Store) -> int:
 
 def _conclude(store: Store, as_json: bool) -> int:
     """Show the rates, write the figures, and count the failed cells."""
-    from moestat.sweep.kinds.fit.figure import write_figures
     from moestat.sweep.kinds.kind import kind_of
+    from moestat.sweep.report.writing import write_figures
 
     spec = store.spec
     kind = kind_of(spec.kind)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from moestat.base.registry import Registry
@@ -77,8 +76,8 @@ class Kind(Generic[S, T]):
     page : callable
         ``page(store, summaries, figure)``: the report in Markdown, with the picture of that name
         if there is one.
-    write_report : callable
-        ``write_report(store, folder)``: the paths of a report.
+    latex : callable or None
+        ``latex(summaries)``: the main table of a report in LaTeX.
     sizes : tuple of str
         What figures are for: names in `moestat.rates.style.WIDTHS`.
     run_together : callable or None
@@ -93,7 +92,7 @@ class Kind(Generic[S, T]):
     table: Callable[[str, Sequence[T], bool], ShownTable]
     draw: Callable[[str, Sequence[T], str], Any]
     page: Callable[[Store, Sequence[T], str | None], str]
-    write_report: Callable[[Store, Path | None], list[Path]]
+    latex: Callable[[Sequence[T]], str] | None = None
     sizes: tuple[str, ...] = ("screen",)
     run_together: Callable[[Target, S, Sequence[Cell]], list[Record]] | None = None
 

@@ -7,11 +7,8 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
-from moestat.sweep.errors import SweepError
-from moestat.sweep.kinds.kind import kind_of
 from moestat.sweep.store.store import Store
 
 _STYLE = """
@@ -62,27 +59,6 @@ _FOLDED = {
     "| value, by replicate |": "single runs",
 }
 """Tables that fold away, by a column of theirs."""
-
-
-def write_html(store: Store, folder: str | Path | None = None) -> list[Path]:
-    """Write the report of a sweep of any kind as one self-contained HTML page.
-
-    It is named like the store, which need not be complete; the folder is the store's own by
-    default, and made if need be.
-    """
-    target = store.path.parent if folder is None else Path(folder)
-    kind = kind_of(store.spec.kind)
-    summaries = kind.summarise(store)
-    drawn = any(summary.drawable for summary in summaries)
-    figure = kind.draw(store.spec.title, summaries, "screen") if drawn else None
-    page = html_report(store, kind.page(store, summaries, None), figure)
-    path = target / f"{store.path.stem}.html"
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
-    return [path]
 
 
 def html_report(store: Store, markdown: str, figure: Any = None) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from moestat.sweep.spec.identity import digest
 
 
 class SweepCurve(Protocol):
@@ -28,92 +32,67 @@ class SweepCurve(Protocol):
 C = TypeVar("C", bound=SweepCurve)
 
 
-class SweepSpec(Protocol[C]):
+@dataclass(frozen=True, kw_only=True)
+class SweepSpec(ABC, Generic[C]):
     """A spec with curves of one class."""
 
-    @property
-    def kind(self) -> str:
-        """Name in `moestat.sweep.kinds.kind.KINDS`."""
-        ...
+    title: str  # what the experiment shows
+    seed: int  # seed of the whole sweep
+    replicates: int  # cells per curve and place, to begin with
+    curves: tuple[C, ...]  # in the order of the file
+    text: str = field(repr=False, compare=False)  # the TOML text
+    kind: str  # name in `moestat.sweep.kinds.kind.KINDS`
+    axis: str = "n"  # name of the x-axis
+    # Until when replicates are added, and where that ends; None for a fixed number.
+    target_slope_halfwidth: float | None = None
+    max_replicates: int | None = None
 
     @property
-    def title(self) -> str:
-        """What the experiment shows."""
-        ...
+    @abstractmethod
+    def canonical(self) -> str:
+        """What the cells depend on, as canonical JSON; words that only figures show are not in it.
+
+        They may change when a sweep has begun.
+        """
+
+    @abstractmethod
+    def sizes_of(self, curve: C) -> Sequence[Any]:
+        """Places of a curve on the x-axis, increasing."""
+
+    @abstractmethod
+    def stamp(self, curve: C) -> Callable[[float, int], tuple[int, int, str]]:
+        """``stamp(x, replicate)``: data seed, fit seed and identity of a cell of `curve`."""
+
+    @abstractmethod
+    def memory(self, curve: C) -> float | None:
+        """Bytes that the largest cell of a curve takes; None where it holds no rows."""
+
+    @abstractmethod
+    def scale(self, n: float) -> float | None:
+        """What the time of a cell is linear in; None where cells take too long to be tried."""
+
+    @abstractmethod
+    def check_machine(self) -> None:
+        """Refuse what this machine cannot run; stores made elsewhere stay readable."""
 
     @property
-    def text(self) -> str:
-        """The TOML text."""
-        ...
+    def digest(self) -> str:
+        """SHA-256 of `canonical`: equal for specs that ask for the same cells."""
+        return digest(self.canonical)
 
     @property
-    def axis(self) -> str:
-        """Name of the x-axis."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """Seed of the whole sweep."""
-        ...
-
-    @property
-    def replicates(self) -> int:
-        """Cells per curve and place, to begin with."""
-        ...
+    def n_cells(self) -> int:
+        """Number of cells: curves times places times replicates, before any are added."""
+        return sum(len(self.sizes_of(curve)) for curve in self.curves) * self.replicates
 
     @property
     def most_replicates(self) -> int:
         """Replicates that a curve may come to have."""
-        ...
-
-    @property
-    def target_slope_halfwidth(self) -> float | None:
-        """Until when replicates are added; None for a fixed number."""
-        ...
-
-    @property
-    def curves(self) -> Sequence[C]:
-        """The curves in the order of the file."""
-        ...
-
-    @property
-    def n_cells(self) -> int:
-        """Curves times places times replicates."""
-        ...
-
-    @property
-    def canonical(self) -> str:
-        """What the cells depend on, as canonical JSON."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of `canonical`."""
-        ...
+        return self.max_replicates or self.replicates
 
     def curve(self, name: str) -> C:
         """The curve called `name`."""
-        ...
-
-    def sizes_of(self, curve: C) -> Sequence[float]:
-        """Places of a curve on the x-axis, increasing."""
-        ...
-
-    def stamp(self, curve: C) -> Callable[[float, int], tuple[int, int, str]]:
-        """``stamp(x, replicate)``: data seed, fit seed and identity of a cell of `curve`."""
-        ...
-
-    def memory(self, curve: C) -> float | None:
-        """Bytes that the largest cell of a curve takes; None where it holds no rows."""
-        ...
-
-    def scale(self, n: float) -> float | None:
-        """What the time of a cell is linear in; None where cells take too long to be tried."""
-        ...
-
-    def check_machine(self) -> None:
-        """Refuse what this machine cannot run; stores made elsewhere stay readable."""
-        ...
+        return next(curve for curve in self.curves if curve.name == name)
 
 
 AnySpec = SweepSpec[Any]

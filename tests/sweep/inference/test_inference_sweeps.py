@@ -10,8 +10,7 @@ from moestat.sweep.kinds.inference.display import inference_table
 from moestat.sweep.kinds.inference.observed import Observed, best_approximation
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.kinds.inference.trial import make_trial
-from moestat.sweep.kinds.kind import kind_of
-from moestat.sweep.report.html import write_html
+from moestat.sweep.report.writing import write_report
 from moestat.sweep.spec.experiments import shipped
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.read import parse_spec
@@ -74,7 +73,7 @@ def test_a_sweep_runs_and_reports(tmp_path):
         records = list(run_cells(spec, store, cells, executor="serial"))
         assert [record.message for record in records if record.status != "done"] == []
         first, second = summarise_inference(store)
-        paths = [*kind_of(store.spec.kind).write_report(store), *write_html(store)]
+        paths = [*write_report(store), *write_report(store, html=True)]
     assert set(first.shares) < set(second.shares)
     own = [r.losses["wald"]["Wald, HC0"] for r in records if (r.curve, r.n) == ("right", 200)]
     found = first.shares["wald", "Wald, HC0"][200]

@@ -77,10 +77,9 @@ def _legend(axes):
 
 def test_a_sweep_runs_and_reports(tmp_path):
     pytest.importorskip("torch")
-    from moestat.sweep.kinds.kind import kind_of
     from moestat.sweep.kinds.training.analysis import summarise_trainings
     from moestat.sweep.kinds.training.display import draw_trainings, trainings_table
-    from moestat.sweep.report.html import write_html
+    from moestat.sweep.report.writing import write_report
     from moestat.sweep.run.runner import open_cells, run_cells
     from moestat.sweep.store.store import create_store
 
@@ -90,7 +89,7 @@ def test_a_sweep_runs_and_reports(tmp_path):
         records = list(run_cells(spec, store, cells, executor="serial"))
         assert {record.status for record in records} == {"done"}
         first, second = summarise_trainings(store)
-        paths = [*kind_of(store.spec.kind).write_report(store), *write_html(store)]
+        paths = [*write_report(store), *write_report(store, html=True)]
     losses = {(r.curve, r.n, r.replicate): r.losses for r in records}
     means = {x: sum(losses["SMoE", x, i]["validation_loss"] for i in range(2)) for x in (1, 2)}
     assert first.best == min(means, key=means.__getitem__)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from moestat.rates.plots import RateCurve, plot_rates, save_figure
+from moestat.rates.plots import RateCurve, plot_rates
 from moestat.rates.style import WIDTHS, caption, wrapped
 from moestat.sweep.errors import SweepError
-from moestat.sweep.escape import figure_text
+from moestat.sweep.escape import figure_text, panel_label
 from moestat.sweep.kinds.fit.analysis import CurveSummary
 from moestat.sweep.kinds.fit.spec import loss_label
 from moestat.sweep.kinds.fit.words import share
 
-__all__ = ["draw", "loss_symbol", "panel_label", "write_figures"]
+__all__ = ["draw", "loss_symbol"]
 
 _ERROR = "regression error"
 
@@ -114,28 +113,6 @@ def _caption(summaries: Sequence[CurveSummary]) -> str:
     if not all(summary.curve.require_certificate for summary in summaries):
         parts.append("open markers: uncertified fits enter the rate")
     return "; ".join(parts) + "."
-
-
-def panel_label(name: str) -> str:
-    """What a panel is called: ``(a)`` for a letter, else its name.
-
-    Examples
-    --------
-    >>> panel_label("a"), panel_label("softmax")
-    ('(a)', 'softmax')
-    """
-    return f"({name})" if len(name) == 1 else name
-
-
-def write_figures(figure: Any, paths: Sequence[Path]) -> None:
-    """Write a figure to each path; the suffix, .png, .pdf or .svg, decides the format."""
-    for path in paths:
-        try:
-            save_figure(figure, path)
-        except ValueError as error:
-            raise SweepError(str(error)) from None
-        except OSError as error:
-            raise SweepError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _error_curve(summary: CurveSummary) -> RateCurve:

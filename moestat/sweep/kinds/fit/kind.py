@@ -8,7 +8,7 @@ from moestat.sweep.kinds.fit.display import rates_table
 from moestat.sweep.kinds.fit.figure import draw
 from moestat.sweep.kinds.fit.keys import KEYS
 from moestat.sweep.kinds.fit.parse import parse_fits
-from moestat.sweep.kinds.fit.report import markdown_report, write_report
+from moestat.sweep.kinds.fit.report import latex_table, markdown_report
 from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.kinds.kind import Kind
 
@@ -21,7 +21,7 @@ KIND = Kind[Spec, CurveSummary](
     table=rates_table,
     draw=draw,
     page=markdown_report,
-    write_report=write_report,
+    latex=latex_table,
     sizes=("screen", "single", "double"),
     run_together=run_cells_on,
 )

@@ -48,21 +48,18 @@ def parse_fits(top: Table, text: str) -> Spec:
     for i, curve in enumerate(curves):
         if any(curve.name == other.name for other in curves[:i]):
             raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
-    title, seed, replicates = (head[key.name] for key in HEAD)
     spec = Spec(
-        title,
-        seed,
-        replicates,
-        sizes,
-        design,
-        truths,
-        curves,
-        text,
-        target,
-        most,
-        _distances(top, found),
+        **head,
+        sizes=sizes,
+        design=design,
+        truths=truths,
+        curves=curves,
+        text=text,
+        target_slope_halfwidth=target,
+        max_replicates=most,
+        distances=_distances(top, found),
     )
-    check_cells(sum(len(spec.sizes_of(curve)) for curve in curves) * spec.most_replicates)
+    check_cells(spec.n_cells // spec.replicates * spec.most_replicates)
     for curve in curves:
         _check_curve(spec, curve)
     return spec

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from moestat.metrics.information import information_spectrum
 from moestat.model.designs import Design
 from moestat.rates.rate import RateResult
-from moestat.sweep.errors import SweepError
-from moestat.sweep.escape import markdown_text
-from moestat.sweep.kinds.fit.analysis import ABSORBED, CELL_KINDS, CurveSummary, Exponent, summarise
+from moestat.sweep.escape import markdown_table, markdown_text, panel_label
+from moestat.sweep.kinds.fit.analysis import ABSORBED, CELL_KINDS, CurveSummary, Exponent
 from moestat.sweep.kinds.fit.evidence import Spread
-from moestat.sweep.kinds.fit.figure import draw, panel_label, write_figures
 from moestat.sweep.kinds.fit.spec import Truth, as_fits, loss_label
 from moestat.sweep.kinds.fit.verdicts import LEVEL
 from moestat.sweep.kinds.fit.words import measured, p_value, rounded, share, verdict
@@ -71,29 +68,6 @@ The sentence under each curve follows from its numbers, before rounding, by one 
   has p < {LEVEL:g}, adjusted likewise."""
 
 
-def write_report(store: Store, folder: str | Path | None = None) -> list[Path]:
-    """Write the report of a sweep: figure (PNG, PDF), Markdown page and LaTeX table.
-
-    The files are named like the store, which need not be complete, and stand in its own folder by
-    default; there is a figure once an estimate enters a rate.
-    """
-    target = store.path.parent if folder is None else Path(folder)
-    summaries = summarise(store)
-    base = target / store.path.stem
-    texts, figures = [base.with_name(base.name + end) for end in (".md", ".tex")], []
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        if any(summary.n.size for summary in summaries):
-            figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
-            write_figures(draw(store.spec.title, summaries), figures)
-        page = markdown_report(store, summaries, figures[0].name if figures else None)
-        for path, text in zip(texts, (page, latex_table(summaries)), strict=True):
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
-    return [*texts, *figures]
-
-
 def markdown_report(
     store: Store, summaries: Sequence[CurveSummary], figure: str | None = None
 ) -> str:
@@ -104,10 +78,12 @@ def markdown_report(
     parts += ["## How to read this", _RULES]
     if any(map(_is_regression, summaries)):
         parts.append(_REGRESSION_NOTE)
-    parts += ["## Truths", _TRUTH_NOTE, _table(_TRUTH_COLUMNS, map(_truth_row, *_truths(store)))]
+    spec = as_fits(store.spec)
+    truths = [_truth_row(name, truth, spec.design) for name, truth in spec.truths.items()]
+    parts += ["## Truths", _TRUTH_NOTE, markdown_table(_TRUTH_COLUMNS, truths)]
     for name, curves in _by_panel(summaries).items():
         parts.append(f"## Panel {markdown_text(panel_label(name))}" if name else "## Rates")
-        parts.append(_table(_head(curves), _main_rows(curves)))
+        parts.append(markdown_table(_head(curves), _main_rows(curves)))
         if not all(summary.curve.require_certificate for summary in curves):
             parts.append(f"{_DAGGER} {_REPLAY}.")
         for summary in curves:
@@ -171,12 +147,6 @@ def _replicates(summaries: Sequence[CurveSummary]) -> str:
     if len(counts) == 1:
         return f"{counts[0]} replicates"
     return f"{counts[0]} to {counts[-1]} replicates, as the slopes' intervals needed them"
-
-
-def _truths(store: Store) -> tuple[list[str], list[Truth], list[Design]]:
-    """Names, truths and design, as columns."""
-    spec = as_fits(store.spec)
-    return list(spec.truths), list(spec.truths.values()), [spec.design] * len(spec.truths)
 
 
 def _truth_row(name: str, truth: Truth, design: Design) -> list[str]:
@@ -253,7 +223,7 @@ def _curve_parts(store: Store, summary: CurveSummary) -> list[str]:
     if curve.note:
         parts.append(f"> {markdown_text(curve.note)}")
     if summary.done:
-        parts.append(_table(("evidence", "value"), _evidence_rows(summary)))
+        parts.append(markdown_table(("evidence", "value"), _evidence_rows(summary)))
         parts += _exponents(summary)
     return parts
 
@@ -328,7 +298,7 @@ def _exponents(summary: CurveSummary) -> list[str]:
             [name, _cell(found[0])]
             + ["the same" if _equal(each, found[0]) else _cell(each) for each in found[1:]]
         )
-    parts = ["Slopes of the errors within Voronoi cells:", _table(head, rows)]
+    parts = ["Slopes of the errors within Voronoi cells:", markdown_table(head, rows)]
     notes = dict.fromkeys(each.note for column in columns for each in column.values() if each.note)
     left_out = f" ({', '.join(absorbed)}, not in the table)" if absorbed else ""
     return [
@@ -383,12 +353,6 @@ def _options(options: Mapping[str, Any]) -> str:
     rest = ", ".join(f"{key} = {value}" for key, value in options.items() if key != "name")
     name = str(options.get("name", ""))
     return f"{name} ({rest})" if name and rest else name or rest
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(markdown_text, line)) + " |" for line in lines)
 
 
 _TEX = {character: f"\\{character}" for character in "&%$#_{}"} | {

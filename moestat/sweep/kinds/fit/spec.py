@@ -19,7 +19,7 @@ from moestat.model.measure import MixingMeasure
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.identity import canonical_json, digest, digests, seeds
 from moestat.sweep.spec.limits import check_memory, memory_of
-from moestat.sweep.spec.protocol import AnySpec
+from moestat.sweep.spec.protocol import AnySpec, SweepSpec
 from moestat.sweep.spec.tables import Table
 
 REGRESSION_ERROR = "regression-error"
@@ -84,8 +84,8 @@ class Curve:
     n: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Spec:
+@dataclass(frozen=True, kw_only=True)
+class Spec(SweepSpec[Curve]):
     """A sweep: truths, curves, sample sizes and replicates.  Make one with `load_spec`.
 
     Parameters
@@ -120,19 +120,11 @@ class Spec:
         Name of the x-axis.
     """
 
-    title: str
-    seed: int
-    replicates: int
+    kind: str = "fit"
     sizes: tuple[int, ...]
     design: Design
     truths: Mapping[str, Truth] = field(repr=False)
-    curves: tuple[Curve, ...]
-    text: str = field(repr=False, compare=False)
-    target_slope_halfwidth: float | None = None
-    max_replicates: int | None = None
     distances: tuple[str, ...] | None = None
-    kind: str = "fit"
-    axis: str = "n"
 
     def memory(self, curve: Curve) -> float | None:
         """Bytes of the largest sample of `curve` while it is fitted; None for counts."""
@@ -148,13 +140,7 @@ class Spec:
         return math.log(n) if self.design.counted else n
 
     def check_machine(self) -> None:
-        """Refuse what this machine cannot run; stores made elsewhere stay readable.
-
-        Raises
-        ------
-        SweepError
-            If a sample exceeds the memory, or a lattice of responses cannot hold it.
-        """
+        """See `SweepSpec`: a sample has to fit the memory, a lattice of responses to hold it."""
         for curve in self.curves:
             truth, where = self.truths[curve.truth], f"curve {curve.name!r}"
             if not isinstance(self.design, Lattice):
@@ -164,19 +150,9 @@ class Spec:
             fitted, table = self.fitted_family(curve), Table({}, where)
             table.build("design", check_step, self.design, truth.family, truth.theta, fitted)
 
-    @property
-    def n_cells(self) -> int:
-        """Number of cells: curves times sizes times replicates, before any are added."""
-        return sum(len(self.sizes_of(curve)) for curve in self.curves) * self.replicates
-
     def sizes_of(self, curve: Curve) -> tuple[int, ...]:
         """Sample sizes of a curve, increasing."""
         return curve.n or self.sizes
-
-    @property
-    def most_replicates(self) -> int:
-        """Replicates that a curve may come to have."""
-        return self.max_replicates or self.replicates
 
     @cached_property
     def design_table(self) -> dict[str, Any]:
@@ -188,11 +164,11 @@ class Spec:
 
     @property
     def canonical(self) -> str:
-        """What the cells depend on, as canonical JSON with defaults filled in.
-
-        Comments, layout and words that only tables and figures show (titles, panels, notes,
-        published and predicted slopes) are not in it: they may change when a sweep has begun.
-        """
+        """See `SweepSpec`; defaults are filled in."""
+        adaptive = {
+            "target_slope_halfwidth": self.target_slope_halfwidth,
+            "max_replicates": self.max_replicates,
+        }
         return canonical_json(
             {
                 "seed": self.seed,
@@ -201,21 +177,12 @@ class Spec:
                 "design": self.design_table,
                 "truth": {name: _truth_table(truth) for name, truth in self.truths.items()},
                 "curve": [_curve_table(curve) for curve in self.curves],
-                **self._adaptive_table,
+                # Older stores, with a fixed number of replicates, know no such keys.
+                **(adaptive if self.max_replicates else {}),
                 **self._distances_table,
             },
             indent=1,
         )
-
-    @property
-    def _adaptive_table(self) -> dict[str, Any]:
-        """Nothing for a fixed number of replicates: older stores know no such keys."""
-        if self.target_slope_halfwidth is None:
-            return {}
-        return {
-            "target_slope_halfwidth": self.target_slope_halfwidth,
-            "max_replicates": self.max_replicates,
-        }
 
     @property
     def _distances_table(self) -> dict[str, Any]:
@@ -246,15 +213,6 @@ class Spec:
             return data(n, replicate), fit(n, replicate), identity(n, replicate)
 
         return stamp
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of `canonical`: equal for specs that ask for the same cells."""
-        return digest(self.canonical)
-
-    def curve(self, name: str) -> Curve:
-        """The curve called `name`."""
-        return next(curve for curve in self.curves if curve.name == name)
 
     def fitted_family(self, curve: Curve) -> Family:
         """The family that `curve` fits."""

@@ -9,12 +9,12 @@ from rich.table import Table
 
 from moestat.rates.style import INK, caption, marks, plain_axes, wrapped
 from moestat.sweep.errors import SweepError
-from moestat.sweep.escape import figure_text, markdown_text
+from moestat.sweep.escape import figure_text, markdown_table, markdown_text
 from moestat.sweep.kinds.inference.analysis import InferenceSummary, Share
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.kinds.inference.spec import InferenceSpec
 from moestat.sweep.kinds.runs.outcomes import spec_of
-from moestat.sweep.kinds.runs.pages import markdown_table, page_head
+from moestat.sweep.kinds.runs.pages import page_head, remarks
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
 
@@ -124,7 +124,6 @@ def _percent(found: Share) -> str:
 
 _RIGHT = " right"
 """What the labels end with of shares of right choices."""
-_HEAD = ("what", "runs", "share", "worst", "best", "missing", "in band")
 
 
 def inference_table(
@@ -202,16 +201,9 @@ def inference_page(
     spec = spec_of(store, InferenceSpec)
     planned = f"{spec.replicates} data sets per curve and place"
     band = "In band: 93 to 97% for a nominal coverage of 95%, 3 to 7% for a test of level 5%"
-    parts = page_head(spec, summaries, planned, f"{_NOTE}.  {band}")
-    if figure:
-        parts.append(f"![{markdown_text(spec.title)}](<{figure}>)")
+    parts = page_head(spec, summaries, planned, f"{_NOTE}.  {band}", figure)
+    head = ("what", spec.axis, "runs", "share", "worst", "best", "missing", "in band")
     for summary in summaries:
-        parts.append(f"## {markdown_text(summary.curve.name)}")
-        if summary.curve.note:
-            parts.append(f"> {markdown_text(summary.curve.note)}")
-        if summary.failed:
-            parts.append(f"{summary.failed} of {summary.planned} cells failed.")
-        parts += _readings(summary)
-        head = (_HEAD[0], summary.axis, *_HEAD[1:])
-        parts.append(markdown_table(head, list(_rows(summary))))
+        parts += [f"## {markdown_text(summary.curve.name)}", *remarks(summary)]
+        parts += [*_readings(summary), markdown_table(head, _rows(summary))]
     return "\n\n".join(parts) + "\n"

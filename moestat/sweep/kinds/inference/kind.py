@@ -8,7 +8,6 @@ from moestat.sweep.kinds.inference.display import draw_inference, inference_page
 from moestat.sweep.kinds.inference.spec import KEYS, InferenceSpec, parse_inference
 from moestat.sweep.kinds.kind import Kind
 from moestat.sweep.kinds.runs.cell import measured
-from moestat.sweep.kinds.runs.pages import page_writer
 
 KIND = Kind[InferenceSpec, InferenceSummary](
     name="inference",
@@ -19,5 +18,4 @@ KIND = Kind[InferenceSpec, InferenceSummary](
     table=inference_table,
     draw=draw_inference,
     page=inference_page,
-    write_report=page_writer(summarise_inference, draw_inference, inference_page),
 )

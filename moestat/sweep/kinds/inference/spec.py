@@ -31,7 +31,7 @@ _FIELDS = declared(
 KEYS = keys_of("a trial of intervals and tests", _FIELDS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InferenceSpec(RunsSpec[Trial]):
     """A sweep of inference; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 

@@ -8,7 +8,6 @@ from moestat.sweep.kinds.kind import Kind
 from moestat.sweep.kinds.network.cell import measure_network
 from moestat.sweep.kinds.network.spec import KEYS, NetworkSpec, parse_networks
 from moestat.sweep.kinds.runs.cell import measured
-from moestat.sweep.kinds.runs.pages import page_writer
 from moestat.sweep.kinds.runs.places import Metrics, PlacesSummary
 
 METRICS = Metrics(
@@ -35,5 +34,4 @@ KIND = Kind[NetworkSpec, PlacesSummary](
     table=METRICS.table,
     draw=METRICS.draw,
     page=METRICS.page,
-    write_report=page_writer(METRICS.summarise, METRICS.draw, METRICS.page),
 )

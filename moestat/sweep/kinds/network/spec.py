@@ -90,7 +90,7 @@ _FIELDS = (
 KEYS = keys_of("a network of experts that is trained", _FIELDS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NetworkSpec(RunsSpec[Run]):
     """A sweep of networks; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 

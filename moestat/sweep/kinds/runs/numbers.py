@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from moestat.base.door import door
 from moestat.base.validate import check_kind
 from moestat.sweep.kinds.kind import Kind
 from moestat.sweep.kinds.runs.cell import measured
-from moestat.sweep.kinds.runs.pages import page_writer
 from moestat.sweep.kinds.runs.places import Metrics, PlacesSummary
 from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
 from moestat.sweep.spec.identity import digest, seed_from
@@ -25,7 +25,7 @@ Fields = Mapping[str, Any]
 Measure = Callable[[Fields, np.random.Generator, np.random.Generator], Mapping[str, float]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NumbersSpec(RunsSpec[dict[str, Any]]):
     """A sweep whose cells are fields and random numbers; see `RunsSpec`."""
 
@@ -103,10 +103,7 @@ def kind_of_numbers(
     check_kind("metrics", metrics, Metrics, "moestat.sweep.Metrics")
 
     def parse(top: Any, text: str) -> NumbersSpec:
-        def build(*head: Any) -> NumbersSpec:
-            return NumbersSpec(*head, kind=name, keys=tuple(keys))
-
-        return parse_runs(top, text, keys, build)
+        return parse_runs(top, text, keys, partial(NumbersSpec, kind=name, keys=tuple(keys)))
 
     def of_cell(spec: NumbersSpec, cell: Cell) -> dict[str, Any]:
         fields = spec.run(spec.curve(cell.curve), cell.n)
@@ -123,5 +120,4 @@ def kind_of_numbers(
         table=metrics.table,
         draw=metrics.draw,
         page=metrics.page,
-        write_report=page_writer(metrics.summarise, metrics.draw, metrics.page),
     )

@@ -1,74 +1,68 @@
-"""Pages of sweeps without rates: a figure and a Markdown page, named like the store."""
+"""What the pages of sweeps without rates have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from moestat.sweep.errors import SweepError
-from moestat.sweep.escape import markdown_text
-from moestat.sweep.kinds.fit.figure import write_figures
+from moestat.sweep.escape import markdown_table, markdown_text
 from moestat.sweep.kinds.runs.outcomes import Outcomes
 from moestat.sweep.kinds.runs.spec import RunsSpec
-from moestat.sweep.store.store import Store
+from moestat.sweep.store.record import DONE, Record
 
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown.
-
-    Examples
-    --------
-    >>> print(markdown_table(["k", "runs"], [["2", "10"]]))
-    | k | runs |
-    | --- | --- |
-    | 2 | 10 |
-    """
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+Runs = Mapping[tuple[str, float, str], Mapping[int, float]]
+"""Values by replicate, of a curve at a place and a metric."""
 
 
 def page_head(
-    spec: RunsSpec[Any], summaries: Sequence[Outcomes], planned: str, numbers: str
+    spec: RunsSpec[Any],
+    summaries: Sequence[Outcomes],
+    planned: str,
+    numbers: str,
+    figure: str | None,
+    shown: str = "",
 ) -> list[str]:
-    """Title and provenance of a page, by paragraph.
+    """Title, provenance and picture of a page, by paragraph.
 
-    `planned` says how many runs there are of what, and `numbers` what the numbers are.
+    `planned` says how many runs there are of what, `numbers` what the numbers are, `shown` what is
+    in the picture, else the title.
     """
     settled = sum(summary.done + summary.failed for summary in summaries)
     return [
         f"# {markdown_text(spec.title)}",
         f"{planned}, seed {spec.seed}.  Spec {spec.digest[:12]}; {settled} of {spec.n_cells} cells"
         f" have results.  Numbers are {numbers}.",
+        *([f"![{shown or markdown_text(spec.title)}](<{figure}>)"] if figure else []),
     ]
 
 
-def page_writer(
-    summarise: Callable[[Store], Sequence[Any]],
-    draw: Callable[..., Any],
-    page: Callable[[Store, Sequence[Any], str | None], str],
-) -> Callable[[Store, Path | None], list[Path]]:
-    """``write(store, folder)`` of a kind without rates: figure (PNG, PDF) and Markdown page.
+def remarks(summary: Outcomes) -> list[str]:
+    """The note of a curve, and how many of its cells failed, by paragraph."""
+    note, failed = summary.curve.note, summary.failed
+    told = [f"> {markdown_text(note)}"] if note else []
+    return told + ([f"{failed} of {summary.planned} cells failed."] if failed else [])
 
-    The files are named like the store, which need not be complete, and stand in its own folder by
-    default: the page, then the figure's, once there is a result.  A `SweepError` says that one
-    cannot be written.
-    """
 
-    def write(store: Store, folder: Path | None = None) -> list[Path]:
-        summaries = summarise(store)
-        target = store.path.parent if folder is None else Path(folder)
-        base = target / store.path.stem
-        text, figures = base.with_name(base.name + ".md"), []
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-            if any(summary.drawable for summary in summaries):
-                figures = [base.with_name(base.name + end) for end in (".png", ".pdf")]
-                write_figures(draw(store.spec.title, summaries), figures)
-            picture = figures[0].name if figures else None
-            text.write_text(page(store, summaries, picture), encoding="utf-8")
-        except OSError as error:
-            raise SweepError(f"cannot write the report into {target}: {error.strerror}") from None
-        return [text, *figures]
+def runs_of_records(records: Iterable[Record], metrics: Sequence[str]) -> Runs:
+    """The metrics, names under `losses`, of every run that is done and has them."""
+    runs: dict[tuple[str, float, str], dict[int, float]] = {}
+    for record in records:
+        for metric in metrics:
+            value = record.losses.get(metric) if record.status == DONE else None
+            if isinstance(value, (int, float)):
+                at = runs.setdefault((record.curve, float(record.n), metric), {})
+                at[record.replicate] = float(value)
+    return runs
 
-    return write
+
+def runs_section(runs: Runs, axis: str) -> list[str]:
+    """The section of a report with the values of single runs, by paragraph."""
+    rows = [
+        (curve, f"{x:g}", metric, ", ".join(f"{r}: {v:.7g}" for r, v in sorted(values.items())))
+        for (curve, x, metric), values in sorted(runs.items())
+    ]
+    return [
+        "## Single runs",
+        "Runs of one replicate have the same data, so that they are compared in pairs.",
+        markdown_table(("curve", axis, "metric", "value, by replicate"), rows),
+    ]

@@ -12,11 +12,9 @@ from rich.table import Table
 
 from moestat.rates.style import caption, marks, plain_axes
 from moestat.sweep.errors import SweepError
-from moestat.sweep.escape import figure_text, markdown_text
-from moestat.sweep.kinds.fit.figure import panel_label
+from moestat.sweep.escape import figure_text, markdown_table, markdown_text, panel_label
 from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve, spec_of
-from moestat.sweep.kinds.runs.pages import markdown_table, page_head
-from moestat.sweep.kinds.runs.single_runs import runs_of_records, runs_section
+from moestat.sweep.kinds.runs.pages import page_head, remarks, runs_of_records, runs_section
 from moestat.sweep.kinds.runs.spec import RunCurve, RunsSpec
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import Store
@@ -173,21 +171,16 @@ class Metrics:
         spec = spec_of(store, RunsSpec)
         planned = f"Planned: {spec.replicates} runs per curve and place"
         numbers = f"mean {_PLUS_MINUS} standard deviation over runs{self.note}"
-        parts = page_head(spec, summaries, planned, numbers)
-        if figure:
-            shown = " and ".join(self.words[name] for name in self.shown)
-            parts.append(f"![{shown[:1].upper()}{shown[1:]}](<{figure}>)")
+        shown = " and ".join(self.words[name] for name in self.shown)
+        shown = f"{shown[:1].upper()}{shown[1:]}"
+        parts = page_head(spec, summaries, planned, numbers, figure, shown)
         for summary in summaries:
             curve = summary.curve
             fields = ", ".join(f"{name} = {value}" for name, value in curve.fields.items())
-            parts += [f"## {markdown_text(curve.name)}", f"{fields}."]
-            if curve.note:
-                parts.append(f"> {markdown_text(curve.note)}")
-            if summary.failed:
-                parts.append(f"{summary.failed} of {summary.planned} cells failed.")
+            parts += [f"## {markdown_text(curve.name)}", f"{fields}.", *remarks(summary)]
             head = [summary.axis, "runs", *self.words.values()]
-            parts.append(markdown_table(head, list(_rows(summary, tuple(self.words)))))
-        parts.append(runs_section(runs_of_records(store.records(), self.shown), spec.axis))
+            parts.append(markdown_table(head, _rows(summary, tuple(self.words))))
+        parts += runs_section(runs_of_records(store.records(), self.shown), spec.axis)
         return "\n\n".join(parts) + "\n"
 
 

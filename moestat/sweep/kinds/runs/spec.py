@@ -10,16 +10,17 @@ A spec of a kind without rates has, besides ``title``, ``seed`` and ``replicates
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from moestat.base.validate import short
 from moestat.sweep.errors import SweepError
-from moestat.sweep.spec.identity import canonical_json, digest
+from moestat.sweep.spec.identity import canonical_json
 from moestat.sweep.spec.keys import HEAD, Key, Keys
 from moestat.sweep.spec.limits import check_cells, check_memory
+from moestat.sweep.spec.protocol import SweepSpec
 from moestat.sweep.spec.tables import Table, shown
 
 R = TypeVar("R")
@@ -35,20 +36,12 @@ class RunCurve:
     note: str = ""  # what a reader should know about the curve; reports show it
 
 
-@dataclass(frozen=True)
-class RunsSpec(ABC, Generic[R]):
+@dataclass(frozen=True, kw_only=True)
+class RunsSpec(SweepSpec[RunCurve], Generic[R]):
     """A sweep whose cells are single runs."""
 
-    title: str  # what the experiment shows
-    seed: int  # seed of the whole sweep
-    replicates: int  # runs per curve and place on the x-axis
-    axis: str  # the field on the x-axis
-    # Values of that field, increasing, and of the fields that go with it.
+    # Values of the field on the x-axis, increasing, and of the fields that go with it.
     values: Mapping[str, tuple[Any, ...]]
-    curves: tuple[RunCurve, ...]  # curves in the order of the file
-    text: str = field(repr=False, compare=False)  # the TOML text it was read from
-    kind: str = ""  # what a cell is, a name in `moestat.sweep.kinds.kind.KINDS`
-    target_slope_halfwidth: None = None
 
     @abstractmethod
     def made(self, fields: Mapping[str, Any]) -> R:
@@ -70,20 +63,6 @@ class RunsSpec(ABC, Generic[R]):
     def sizes_of(self, curve: RunCurve) -> tuple[Any, ...]:
         """The places of a curve: the same for all."""
         return self.sizes
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells: curves times places times replicates."""
-        return len(self.curves) * len(self.sizes) * self.replicates
-
-    @property
-    def most_replicates(self) -> int:
-        """Replicates that a curve may come to have."""
-        return self.replicates
-
-    def curve(self, name: str) -> RunCurve:
-        """The curve called `name`."""
-        return next(curve for curve in self.curves if curve.name == name)
 
     def fields(self, curve: RunCurve, x: float) -> dict[str, Any]:
         """The fields of the runs of a curve at one place."""
@@ -108,10 +87,7 @@ class RunsSpec(ABC, Generic[R]):
 
     @property
     def canonical(self) -> str:
-        """What the cells depend on, as canonical JSON; words that only figures show are not in it.
-
-        A field of a curve that the x-axis gives is not in it either.
-        """
+        """See `SweepSpec`; a field of a curve that the x-axis gives is not in it either."""
         return canonical_json(
             {
                 "kind": self.kind,
@@ -123,11 +99,6 @@ class RunsSpec(ABC, Generic[R]):
             },
             indent=1,
         )
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of `canonical`: equal for specs that ask for the same cells."""
-        return digest(self.canonical)
 
     def stamp(self, curve: RunCurve) -> Callable[[float, int], tuple[int, int, str]]:
         """``stamp(x, replicate)``: data seed, seed of a run and identity of a cell of `curve`."""
@@ -179,7 +150,7 @@ def parse_runs(top: Table, text: str, keys: Sequence[Key], build: Callable[..., 
     for i, curve in enumerate(curves):
         if any(curve.name == other.name for other in curves[:i]):
             raise SweepError(f"curve {curve.name!r}: name is taken by an earlier curve")
-    spec = build(*head.values(), axis, values, curves, text)
+    spec = build(**head, axis=axis, values=values, curves=curves, text=text)
     check_cells(spec.n_cells)
     for curve in curves:
         for x in spec.sizes:

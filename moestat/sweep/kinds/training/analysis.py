@@ -20,7 +20,6 @@ __all__ = [
     "Estimate",
     "TrainingSummary",
     "as_called_now",
-    "adjusted",
     "best_place",
     "estimate",
     "p_value",
@@ -89,22 +88,6 @@ def p_value(value: Estimate) -> float:
     degrees = value.count - 1
     ratio = value.mean / value.halfwidth * t.ppf(0.975, degrees)
     return float(2 * t.sf(abs(ratio), degrees))
-
-
-def adjusted(p_values: Mapping[str, float]) -> dict[str, float]:
-    """P-values of several tests by Holm's (1979) step-down rule, by name.
-
-    Examples
-    --------
-    >>> adjusted({"a": 0.04, "b": 0.01})
-    {'b': 0.02, 'a': 0.04}
-    """
-    found: dict[str, float] = {}
-    largest = 0.0
-    for rank, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[name]))
-        found[name] = largest
-    return found
 
 
 @dataclass(frozen=True)

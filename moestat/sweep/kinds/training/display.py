@@ -7,17 +7,16 @@ from typing import Any
 
 from rich.table import Table
 
+from moestat.rates.rate import holm
 from moestat.rates.style import COLOURS, caption, marks, plain_axes
 from moestat.sweep.errors import SweepError
-from moestat.sweep.escape import figure_text, markdown_text
+from moestat.sweep.escape import figure_text, markdown_table, markdown_text
 from moestat.sweep.kinds.runs.outcomes import spec_of
-from moestat.sweep.kinds.runs.pages import markdown_table, page_head
-from moestat.sweep.kinds.runs.single_runs import runs_of_records, runs_section
+from moestat.sweep.kinds.runs.pages import page_head, runs_of_records, runs_section
 from moestat.sweep.kinds.training.analysis import (
     METRICS,
     Estimate,
     TrainingSummary,
-    adjusted,
     as_called_now,
     p_value,
 )
@@ -204,55 +203,49 @@ def training_page(
     """The report in Markdown, with the figure of that file name if there is one."""
     spec = spec_of(store, TrainingSpec)
     planned = f"{spec.replicates} runs per method and place"
-    parts = page_head(spec, summaries, planned, _NOTE)
-    if figure:
-        parts.append(f"![{markdown_text(spec.title)}](<{figure}>)")
+    parts = page_head(spec, summaries, planned, _NOTE, figure)
     names = _names(summaries, tuple(METRICS))
     if spec.axis == "choice":
         parts.append("## At the point of the grid with the least validation loss")
         grid = [[f"{value:g}" for value in row] for row in zip(*spec.values.values(), strict=True)]
         at = dict(zip(spec.sizes, grid, strict=True))
-        holm = adjusted(
-            {
-                summary.curve.name: p_value(summary.metrics[x]["difference"])
-                for summary in summaries
-                for x in _places(summary)
-                if "difference" in summary.metrics[x]
-            }
-        )
+        p_values = {
+            summary.curve.name: p_value(summary.metrics[x]["difference"])
+            for summary in summaries
+            for x in _places(summary)
+            if "difference" in summary.metrics[x]
+        }
+        adjusted = dict(zip(p_values, holm([*p_values.values()]), strict=True))
         rows = [
             [
-                markdown_text(summary.curve.name),
+                summary.curve.name,
                 *at[x],
                 *(_shown(summary.metrics[x].get(n)) for n in names),
-                _shown_p(holm.get(summary.curve.name)),
+                _shown_p(adjusted.get(summary.curve.name)),
             ]
             for summary in summaries
             for x in _places(summary)
         ]
         heads = ["method", *spec.values, *(METRICS[n] for n in names), "p of the difference"]
         parts.append(markdown_table(heads, rows))
-        parts.append(f"p-values are of t tests, by Holm's rule for all {len(holm)} differences.")
+        parts.append(
+            f"p-values are of t tests, by Holm's rule for all {len(adjusted)} differences."
+        )
         shares = sorted({f"{summary.chance:.4g}" for summary in summaries})
         parts.append(f"Chance of the overlap, K/N: {', '.join(shares)}.")
         parts += ["The grid, the same for every method:", markdown_table(list(spec.values), grid)]
         parts.append("## All points")
     rows = [
-        [_name(summary), f"{x:g}", *(_shown(found.get(name)) for name in names)]
+        [summary.curve.name, f"{x:g}", *(_shown(found.get(name)) for name in names)]
         for summary in summaries
         for x, found in summary.metrics.items()
     ]
     parts.append(markdown_table(["method", spec.axis, *(METRICS[name] for name in names)], rows))
     for summary in summaries:
+        name = markdown_text(summary.curve.name)
         if summary.failed:
-            parts.append(f"{_name(summary)}: {summary.failed} of {summary.planned} failed.")
+            parts.append(f"{name}: {summary.failed} of {summary.planned} failed.")
         if summary.curve.note:
-            parts.append(f"> {_name(summary)}: {markdown_text(summary.curve.note)}")
-    parts.append(
-        runs_section(runs_of_records(map(as_called_now, store.records()), names), spec.axis)
-    )
+            parts.append(f"> {name}: {markdown_text(summary.curve.note)}")
+    parts += runs_section(runs_of_records(map(as_called_now, store.records()), names), spec.axis)
     return "\n\n".join(parts) + "\n"
-
-
-def _name(summary: TrainingSummary) -> str:
-    return markdown_text(summary.curve.name)

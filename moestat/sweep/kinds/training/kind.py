@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from moestat.sweep.kinds.kind import Kind
 from moestat.sweep.kinds.runs.cell import measured
-from moestat.sweep.kinds.runs.pages import page_writer
 from moestat.sweep.kinds.training.analysis import TrainingSummary, summarise_trainings
 from moestat.sweep.kinds.training.cell import measure_training
 from moestat.sweep.kinds.training.display import draw_trainings, training_page, trainings_table
@@ -19,5 +18,4 @@ KIND = Kind[TrainingSpec, TrainingSummary](
     table=trainings_table,
     draw=draw_trainings,
     page=training_page,
-    write_report=page_writer(summarise_trainings, draw_trainings, training_page),
 )

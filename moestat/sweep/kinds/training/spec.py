@@ -36,7 +36,7 @@ _LATER = {
 KEYS = keys_of("a training run of an SMoE layer", _FIELDS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingSpec(RunsSpec[Settings]):
     """A sweep of training runs; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 
