@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.quantities import Quantity, absorbed, entering, observed
 from moestat import information_spectrum
 from moestat.rates.local_slopes import (
     EXPONENTS,
@@ -29,8 +30,6 @@ from moestat.rates.local_slopes import (
 )
 from moestat.rates.plots import save_figure
 from moestat.rates.style import caption, marks, plain_axes, style, wrapped
-from moestat.sweep.kinds.fit.quantities import Quantity, absorbed, observed
-from moestat.sweep.kinds.fit.replication import entering
 from moestat.sweep.kinds.fit.spec import Curve, Spec, as_fits, loss_label
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import Store, open_store

@@ -18,8 +18,8 @@ import numpy as np
 
 from experiments.folders import FIGURES
 from experiments.pages.microscope import CELLS, Series, series
+from experiments.quantities import entering
 from moestat.rates.local_slopes import exponents_seen, lightest_weight
-from moestat.sweep.kinds.fit.replication import entering
 from moestat.sweep.kinds.fit.spec import Curve, Spec, as_fits
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import Store, open_store

@@ -27,12 +27,11 @@ from experiments.claims.kinds import (
     SlopeEvidence,
     TunedContrast,
 )
+from experiments.quantities import Quantity, entering, observed
 from experiments.verify.sweeps import CurveRecords, gather_curves, records_digest
 from moestat.base.types import FloatArray
 from moestat.rates.rate import fit_rate
 from moestat.sweep.errors import SweepError
-from moestat.sweep.kinds.fit.quantities import Quantity, observed
-from moestat.sweep.kinds.fit.replication import entering
 from moestat.sweep.kinds.fit.spec import Curve
 from moestat.sweep.kinds.runs.pages import Runs, runs_of_records
 from moestat.sweep.kinds.training.analysis import TUNED_BY, best_place
@@ -154,7 +153,7 @@ def slope_evidence(
     Parameters
     ----------
     quantity : str or (int, str)
-        As `moestat.sweep.kinds.fit.quantities.observed` takes it.
+        As `experiments.quantities.observed` takes it.
     curve : Curve
         The curve.
     records : sequence of Record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, check_kind
 from moestat.rates.rate import RateResult, fit_rate
-from moestat.rates.regression import bootstrap, precision_weights, t_interval, t_p_value
+from moestat.rates.regression import bootstrap, plain, precision_weights, t_interval, t_p_value
 
 _SEED = 0
 
@@ -64,13 +64,7 @@ class RateDifference:
         >>> compare_rates([10, 100], [1, 0.5], [10, 100], [1, 0.1]).as_dict()["interval"]
         [None, None]
         """
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, tuple):
-                return [plain(item) for item in value]
-            return None if isinstance(value, float) and math.isnan(value) else value
-
-        return {name: plain(value) for name, value in asdict(self).items()}
+        return plain(self)
 
     def summary(self) -> str:
         """A text table of the comparison.

@@ -15,7 +15,7 @@ from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, check_kind, short
 from moestat.rates.rate import RateCurve
-from moestat.rates.style import COLOURS, INK, MARKERS, plain_axes, wrapped
+from moestat.rates.style import COLOURS, INK, MARKERS, legend_above, plain_axes, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -179,19 +179,10 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     ax.set_xlabel("sample size $n$", color=INK)
     ax.set_ylabel("loss", color=INK)
     plain_axes(ax)
-    # Above the axes: steep curves leave no corner inside that is free in every figure.
+    # Steep curves leave no corner inside that is free in every figure.
     handles, labels = ax.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda at: labels[at].startswith("theorem: "))
-    ax.legend(
-        [handles[at] for at in order],
-        [labels[at] for at in order],
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.01),
-        borderaxespad=0.0,
-        fontsize="small",
-        frameon=False,
-        labelcolor=INK,
-    )
+    legend_above(ax, [handles[at] for at in order], [labels[at] for at in order])
     return ax
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.rates.regression import (
     bootstrap,
     least_squares,
+    plain,
     precision_weights,
     t_interval,
     t_p_value,
@@ -107,15 +108,7 @@ class RateResult:
         >>> fit_rate([10, 100, 1000], [1.0, 0.5, 0.25]).as_dict()["n_sizes"]
         3
         """
-        out: dict[str, Any] = {}
-        for name, value in asdict(self).items():
-            if isinstance(value, tuple):
-                out[name] = [None if math.isnan(end) else end for end in value]
-            else:
-                missing = isinstance(value, float) and math.isnan(value)
-                out[name] = None if missing else value
-        out["consistent_with_theory"] = self.consistent_with_theory
-        return out
+        return {**plain(self), "consistent_with_theory": self.consistent_with_theory}
 
     def summary(self) -> str:
         """A text table of the fit.

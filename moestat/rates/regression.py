@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -143,6 +145,17 @@ def bootstrap(
     at = centre + stretch * (np.quantile(slopes, ranks) - centre)
     errors = ((at[2] - at[0]) / 4, (at[5] - at[3]) / 4)
     return (float(at[1]), float(at[4])), (float(errors[0]), float(errors[1]))
+
+
+def plain(record: Any) -> dict[str, Any]:
+    """Fields of a dataclass ready for JSON: tuples as lists, NaN as None."""
+
+    def each(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return [each(item) for item in value]
+        return None if isinstance(value, float) and math.isnan(value) else value
+
+    return {name: each(value) for name, value in asdict(record).items()}
 
 
 def _means(values: FloatArray, group: IntArray) -> FloatArray:

@@ -60,6 +60,30 @@ def plain_axes(ax: Any) -> None:
     ax.tick_params(which="both", color="#888888", labelcolor=INK)
 
 
+def new_figure(width: float, height: float, title: str) -> Any:
+    """A figure with a heading, drawn without a display; sizes are in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title)
+    return figure
+
+
+def legend_above(ax: Any, *entries: Any) -> Any:
+    """A legend above the axes, where it hides no data."""
+    return ax.legend(
+        *entries,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.01),
+        borderaxespad=0.0,
+        fontsize="small",
+        frameon=False,
+        labelcolor=INK,
+    )
+
+
 def marks(index: int) -> dict[str, Any]:
     """Colour, marker and line of the curve of a number, as `matplotlib` takes them.
 

@@ -9,6 +9,7 @@ import pytest
 
 import moestat
 from experiments.pages import microscope, microscope_atoms, microscope_theorems
+from experiments.quantities import absorbed, observed
 from moestat.rates.local_slopes import (
     EXPONENTS,
     exponent_name,
@@ -19,7 +20,6 @@ from moestat.rates.local_slopes import (
     null_part,
 )
 from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cell
-from moestat.sweep.kinds.fit.quantities import absorbed, observed
 from moestat.sweep.kinds.fit.spec import loss_label
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import create_store, open_store

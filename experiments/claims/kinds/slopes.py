@@ -12,7 +12,7 @@ from experiments.claims.rules import CERTIFIED, OPEN, SUPPORTS, WIDE
 __all__ = ["AsPrinted", "Quantity", "Slope", "SlopeEvidence", "judge_slope"]
 
 Quantity = str | tuple[int, str]
-"""As `moestat.sweep.kinds.fit.quantities.quantity` takes it."""
+"""As `experiments.quantities.quantity` takes it."""
 
 
 @dataclass(frozen=True)

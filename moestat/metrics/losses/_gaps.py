@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import FloatArray
-from moestat.metrics.losses._assignment import linear_sum_assignment
+from moestat.base.types import FloatArray, IntArray
 from moestat.model.measure import MixingMeasure
+
+
+def linear_sum_assignment(cost: FloatArray) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the assignment with the smallest sum (Crouse 2016, in SciPy)."""
+    from scipy.optimize import linear_sum_assignment as assigned  # half a second to import
+
+    return assigned(cost)
 
 
 def pair_gaps(estimate: MixingMeasure, truth: MixingMeasure) -> dict[str, FloatArray]:

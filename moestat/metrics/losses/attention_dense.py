@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray
 from moestat.metrics.losses import attention_l3
-from moestat.metrics.losses._assignment import linear_sum_assignment
+from moestat.metrics.losses._gaps import linear_sum_assignment
 from moestat.model.measure import MixingMeasure
 
 Mask = NDArray[np.bool_]

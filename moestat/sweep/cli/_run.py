@@ -182,9 +182,9 @@ def _run_rounds(
         return False
     while cells:
         cells = cells[:limit]
-        with reporter(progress, cells, CostModel.from_sums(store.timings())) as report:
+        with reporter(progress, cells, CostModel.from_sums(store.timings())) as tell:
             for record in run_cells(spec, store, cells, executor=executor, workers=workers):
-                report.tell(record)
+                tell(record)
         if limit is not None or share is not None:
             return True
         cells = open_cells(spec, store)

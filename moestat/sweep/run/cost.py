@@ -49,9 +49,7 @@ class CostModel:
         """
         model = cls()
         for (curve, n), (total, count) in sums.items():
-            for own in (model._sums.setdefault(curve, {}), model._all):
-                before = own.get(n, (0.0, 0))
-                own[n] = (before[0] + total, before[1] + count)
+            model._count(curve, n, total, count)
         return model
 
     def add(self, curve: str, n: float, seconds: float) -> None:
@@ -59,9 +57,12 @@ class CostModel:
         expected = self.seconds(curve, n) if curve in self._sums else None
         if expected and seconds > 0:
             self._misses.append(seconds / expected)
+        self._count(curve, n, seconds, 1)
+
+    def _count(self, curve: str, n: float, seconds: float, cells: int) -> None:
         for sums in (self._sums.setdefault(curve, {}), self._all):
             total, count = sums.get(n, (0.0, 0))
-            sums[n] = (total + seconds, count + 1)
+            sums[n] = (total + seconds, count + cells)
 
     def seconds(self, curve: str, n: float) -> float | None:
         """Expected seconds of a cell; None before the first measurement."""

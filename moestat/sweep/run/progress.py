@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -18,14 +17,6 @@ from moestat.sweep.store.record import FAILED, Record
 
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_FRAMES = 0.2
-
-
-class Reporter(Protocol):
-    """Something that is told of each record."""
-
-    def tell(self, record: Record) -> None:
-        """Count one record."""
-        ...
 
 
 class _Count:
@@ -91,52 +82,35 @@ def duration(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-class _Told:
-    """A count that is shown anew only after a pause."""
-
-    def __init__(self, count: _Count, pause: float) -> None:
-        self.count, self._pause, self._last = count, pause, time.monotonic()
-
-    def tell(self, record: Record) -> None:
-        self.count.add(record)
-        now = time.monotonic()
-        if now - self._last >= self._pause:
-            self._last = now
-            self.show()
-
-    def show(self) -> None:
-        raise NotImplementedError
-
-
-class _Bar(_Told):
-    def __init__(self, progress: Progress, count: _Count) -> None:
-        super().__init__(count, _SECONDS_BETWEEN_FRAMES)
-        self._progress = progress
-        self._task = progress.add_task("", total=1.0, text=count.text())
-
-    def show(self) -> None:
-        share, text = self.count.share(), self.count.text()
-        self._progress.update(self._task, completed=share, text=text)
-
-
-class _Lines(_Told):
-    def __init__(self, console: Console, count: _Count) -> None:
-        super().__init__(count, _SECONDS_BETWEEN_LINES)
-        self._console = console
-
-    def show(self) -> None:
-        self._console.print(self.count.text())
-
-
 @contextmanager
-def reporter(console: Console, cells: Sequence[Cell], costs: CostModel) -> Iterator[Reporter]:
-    """A reporter to be told of each record of a run over `cells`; `costs` learns from them."""
+def reporter(
+    console: Console, cells: Sequence[Cell], costs: CostModel
+) -> Iterator[Callable[[Record], None]]:
+    """A function to be told of each record of a run over `cells`; `costs` learns from them."""
     count = _Count(cells, costs)
+
+    def told(pause: float, show: Callable[[], None]) -> Callable[[Record], None]:
+        """A function that counts a record, and shows the count anew only after a pause."""
+        last = time.monotonic()
+
+        def tell(record: Record) -> None:
+            nonlocal last
+            count.add(record)
+            if time.monotonic() - last >= pause:
+                last = time.monotonic()
+                show()
+
+        return tell
+
     if not console.is_terminal or not cells:
-        yield _Lines(console, count)
+        yield told(_SECONDS_BETWEEN_LINES, lambda: console.print(count.text()))
         return
     columns = (BarColumn(30), TextColumn("{task.fields[text]}"))
     with to_log(), Progress(*columns, console=console) as progress:
-        bar = _Bar(progress, count)
-        yield bar
-        bar.show()
+        task = progress.add_task("", total=1.0, text=count.text())
+
+        def show() -> None:
+            progress.update(task, completed=count.share(), text=count.text())
+
+        yield told(_SECONDS_BETWEEN_FRAMES, show)
+        show()

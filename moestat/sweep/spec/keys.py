@@ -81,10 +81,8 @@ _KINDS = {"int": "integer", "float": "number", "str": "string", "bool": "boolean
 _ENTRY = re.compile(r"^    (\w[\w, ]*) : .*\n((?:        .*\n|\n)+)", re.MULTILINE)
 
 
-def declared(
-    record: type, names: Sequence[str] | None = None, **given: Mapping[str, Any]
-) -> tuple[Key, ...]:
-    """Keys that are the fields of a documented dataclass, all or those of some `names`.
+def declared(record: type, **given: Mapping[str, Any]) -> tuple[Key, ...]:
+    """Keys that are the fields of a documented dataclass.
 
     Types, defaults and words are those of its fields and its docstring; `given` has by field what
     these do not say, attributes of `Key`.
@@ -96,8 +94,6 @@ def declared(
     }
     found: list[Key] = []
     for each in fields(record):
-        if names is not None and each.name not in names:
-            continue
         kind = _KINDS.get(str(each.type), "array")
         said: dict[str, Any] = {"kind": kind, "words": words[each.name]}
         said |= {"minimum": 1} if kind == "integer" else {}

@@ -152,35 +152,30 @@ class Table:
             raise self.error(key, f"must be at most {largest:,}, got {shown(value)}")
         return value
 
-    def number(self, key: str, default: Any = REQUIRED) -> Any:
+    def number(self, key: str) -> float:
         """A finite number."""
-        given = key in self
-        value = self.take(key, default)
-        if not given:
-            return value
+        value = self.take(key)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not _finite(value):
             raise self.error(key, f"must be a finite number, got {shown(value)}")
         return float(value)
 
-    def flag(self, key: str, default: Any = REQUIRED) -> bool:
+    def flag(self, key: str) -> bool:
         """True or false."""
-        value = self.take(key, default)
+        value = self.take(key)
         if not isinstance(value, bool):
             raise self.error(key, f"must be true or false, got {shown(value)}")
         return value
 
-    def table(self, key: str, default: Any = REQUIRED) -> dict[str, Any]:
+    def table(self, key: str) -> dict[str, Any]:
         """A table, as a plain dict."""
-        value = self.take(key, default)
+        value = self.take(key)
         if not is_mapping(value):
             raise self.error(key, f"must be a table, got {shown(value)}")
         return dict(value)
 
-    def name_or_table(self, key: str, default: Any = REQUIRED) -> Any:
+    def name_or_table(self, key: str) -> Any:
         """A name, or a table with a name and options, as a string or a plain dict."""
-        if is_mapping(self._values.get(key)):
-            return self.table(key)
-        return self.text(key, default)
+        return self.table(key) if is_mapping(self._values.get(key)) else self.text(key)
 
     def build(self, key: str, make: Any, *given: Any) -> Any:
         """``make(*given)``, its complaint put under `key`."""

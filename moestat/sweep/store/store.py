@@ -31,18 +31,19 @@ from moestat.sweep.store.file import (
 )
 from moestat.sweep.store.lock import Holder, exclusive
 from moestat.sweep.store.record import Record, versions
-from moestat.sweep.store.rows import from_row, heads_of
+from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, from_row, heads_of, to_row
 from moestat.sweep.store.scan import BLOCK, Cells, Scan, scan
 from moestat.sweep.store.schema import (
     PAGE_BYTES,
+    PLACE,
     SCHEMA_VERSION,
     create_tables,
     head_checksum,
     make_index,
+    sum_of,
 )
 from moestat.sweep.store.shapes import Shape
 from moestat.sweep.store.texts import Texts
-from moestat.sweep.store.writing import insert, recount
 
 
 class Store:
@@ -137,7 +138,7 @@ class Store:
             with self._writing() as connection:
                 if self._texts is None:
                     self._texts = Texts(connection)
-                insert(connection, records, self._texts)
+                _insert(connection, records, self._texts)
         except BaseException as error:
             self._texts = None  # what they name may not have been written
             if isinstance(error, SweepError) and not self.is_there():
@@ -195,7 +196,7 @@ class Store:
                 else:
                     create_tables(copy, self._head)
                 with copy:
-                    insert(copy, records, Texts(copy))
+                    _insert(copy, records, Texts(copy))
                 count = copy.execute("SELECT count(*) FROM cells").fetchone()[0]
         except (sqlite3.Error, OSError) as error:
             return f"{gone}, and its results cannot be saved as {beside}: {error}"
@@ -272,7 +273,7 @@ class Store:
                 connection.execute("DROP INDEX IF EXISTS place")
                 connection.executemany("DELETE FROM cells WHERE rowid = ?", damaged)
                 make_index(connection)
-                recount(connection)
+                _recount(connection)
         return found
 
     def _scan(self) -> Scan:
@@ -452,3 +453,35 @@ def _only_adds(store: Store, spec: AnySpec) -> bool:
     planned = ((cell.key, cell.identity) for cell in plan_cells(before))
     stored = ((record.key, record.identity) for record in store.records())
     return all(after.get(key) == identity for key, identity in chain(planned, stored))
+
+
+def _insert(connection: sqlite3.Connection, records: Sequence[Record], texts: Texts) -> None:
+    """Put records into a store, in the caller's transaction, and count them in its head."""
+    rows = [to_row(record, texts.number_of) for record in records]
+    head = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('rows', 'total')"))
+    gone = [
+        old
+        for row in rows
+        for (old,) in connection.execute(
+            f"SELECT row FROM cells WHERE {PLACE} = ?", (row[:PLACE_BYTES],)
+        )
+    ]
+    connection.executemany(
+        "INSERT OR REPLACE INTO cells (row) VALUES (?)", ((row,) for row in rows)
+    )
+    with suppress(KeyError, ValueError):  # a damaged head stays so: readers are to know
+        count = int(head["rows"]) + len(rows) - len(gone)
+        changed = (int(head["total"]) + sum_of(rows) - sum_of(gone)) % 2**64
+        entries = {"rows": str(count), "total": str(changed)}
+        connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
+
+
+def _recount(connection: sqlite3.Connection) -> None:
+    """Number of rows and sum of their checksums, for the head."""
+    count, total = 0, 0
+    cursor = connection.execute(f"SELECT substr(row, -{CHECKSUM_BYTES}) FROM cells NOT INDEXED")
+    while block := cursor.fetchmany(BLOCK):
+        count += len(block)
+        total += sum_of([end for (end,) in block])
+    entries = {"rows": str(count), "total": str(total % 2**64)}
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())

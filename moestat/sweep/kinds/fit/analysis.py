@@ -11,7 +11,6 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.rates.rate import RateResult, fit_rate
 from moestat.sweep.kinds.fit.evidence import NUMBERS, Evidence, gather
-from moestat.sweep.kinds.fit.quantities import ROUNDING
 from moestat.sweep.kinds.fit.replication import Replication, entering_cells, replication
 from moestat.sweep.kinds.fit.spec import Curve, loss_label
 from moestat.sweep.kinds.fit.verdicts import Verdict, judge
@@ -27,7 +26,14 @@ ABSORBED = "no error but rounding, as where a translation absorbs it"
 
 CELL_KINDS = ("exact", "over")
 """Voronoi cells by their size: one fitted atom (exact-specified), several (over-specified)."""
+ROUNDING = 1e-12
+"""An error of parameters up to here is that of arithmetic: a translation absorbs the rest."""
+
 _RESAMPLES = 1000
+
+
+def _plain(rate: RateResult | None) -> dict[str, Any] | None:
+    return None if rate is None else rate.as_dict()
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Exponent:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        return {"rate": None if self.rate is None else self.rate.as_dict(), "note": self.note}
+        return {"rate": _plain(self.rate), "note": self.note}
 
 
 @dataclass(frozen=True)
@@ -144,13 +150,11 @@ class CurveSummary:
             "on_bound": self.on_bound,
             "with_empty_cells": self.with_empty_cells,
             "left_out": self.left_out,
-            "rate": None if self.rate is None else self.rate.as_dict(),
+            "rate": _plain(self.rate),
             "averages": {name: rate.as_dict() for name, rate in self.averages.items()},
-            "hellinger": None if self.hellinger is None else self.hellinger.as_dict(),
-            "regression_error": (
-                None if self.regression_error is None else self.regression_error.as_dict()
-            ),
-            "coverage": None if self.coverage is None else self.coverage.as_dict(),
+            "hellinger": _plain(self.hellinger),
+            "regression_error": _plain(self.regression_error),
+            "coverage": _plain(self.coverage),
             "blocks": {name: rate.as_dict() for name, rate in self.blocks.items()},
             "note": self.note,
             "also": {label: exponent.as_dict() for label, exponent in self.also.items()},

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moestat.rates.plots import RateCurve, plot_rates
-from moestat.rates.style import WIDTHS, caption, wrapped
+from moestat.rates.style import WIDTHS, caption, new_figure, wrapped
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, panel_label
 from moestat.sweep.kinds.fit.analysis import CurveSummary
@@ -29,8 +29,6 @@ def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") ->
     foot.  Draw and save it within `moestat.rates.style.style` of the same size.
     """
     from matplotlib import rcParams
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     panels: dict[tuple[str, str], list[CurveSummary]] = {}
     for summary in summaries:
@@ -45,11 +43,9 @@ def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") ->
     whole = WIDTHS[size]
     width = 4.8 if whole is None else whole / columns
     height = 0.75 * width + (0.22 if size == "screen" else 0.3) * (tallest + 2)
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    points = rcParams["font.size"]
+    heading = wrapped(figure_text(title), width * columns, 1.2 * rcParams["font.size"])
+    figure = new_figure(width * columns, height * rows, heading)
     weight = "normal" if "cmr10" in rcParams["font.family"] else "bold"  # it has no other
-    figure.suptitle(wrapped(figure_text(title), width * columns, 1.2 * points))
     for position, ((name, what), curves) in enumerate(sorted(panels.items()), 1):
         axes = figure.add_subplot(rows, columns, position)
         marks = _error_curve if what else _rate_curve

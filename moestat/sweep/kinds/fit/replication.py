@@ -14,14 +14,13 @@ on whatever machine and after whatever interruptions they are run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from moestat.rates.rate import fit_rate
 from moestat.sweep.kinds.fit.spec import Curve
 from moestat.sweep.spec.protocol import AnySpec
-from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.scan import Cells
 
 
@@ -51,14 +50,8 @@ def replication(spec: AnySpec, cells_of: Callable[[str], Cells]) -> dict[str, Re
     return {curve.name: _follow(spec, curve, cells_of(curve.name)) for curve in spec.curves}
 
 
-def entering(curve: Curve, records: Iterable[Record]) -> list[Record]:
-    """The estimates that enter the rate of a curve: certified ones, unless it takes all."""
-    done = (record for record in records if record.status == DONE)
-    return [record for record in done if record.certified or not curve.require_certificate]
-
-
 def entering_cells(curve: Curve, cells: Cells) -> Cells:
-    """As `entering`, for columns."""
+    """The estimates that enter the rate of a curve: certified ones, unless it takes all."""
     return cells.where(cells.done & (cells.certified | (not curve.require_certificate)))
 
 

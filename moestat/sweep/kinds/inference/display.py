@@ -7,13 +7,12 @@ from typing import Any
 
 from rich.table import Table
 
-from moestat.rates.style import INK, caption, marks, plain_axes, wrapped
-from moestat.sweep.errors import SweepError
+from moestat.rates.style import caption, legend_above, marks, new_figure, plain_axes, wrapped
 from moestat.sweep.escape import figure_text, markdown_table, markdown_text
 from moestat.sweep.kinds.inference.analysis import InferenceSummary, Share
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.kinds.inference.spec import InferenceSpec
-from moestat.sweep.kinds.runs.outcomes import spec_of
+from moestat.sweep.kinds.runs.outcomes import drawable, spec_of
 from moestat.sweep.kinds.runs.pages import page_head, remarks
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
@@ -143,16 +142,10 @@ def inference_table(
 def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str = "screen") -> Any:
     """Shares along the x-axis with twice their Monte Carlo errors, one panel per curve."""
     from matplotlib import rcParams
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    shown = [summary for summary in summaries if summary.drawable]
-    if not shown:
-        raise SweepError("there is nothing to plot: no cell has a result yet")
+    shown = drawable(summaries)
     tallest = max(len(summary.shares) for summary in shown)
-    figure = Figure(figsize=(4.4 * len(shown), 4.2 + 0.2 * tallest), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(figure_text(title))
+    figure = new_figure(4.4 * len(shown), 4.2 + 0.2 * tallest, figure_text(title))
     shaded = False
     for axes, summary in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
         nominal = {PROCEDURES[name].nominal for name, _ in summary.shares}
@@ -178,15 +171,7 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str 
         axes.set_xlabel(summary.axis)
         axes.set_ylabel("share of data sets")
         plain_axes(axes)
-        # Above the axes, where it hides no data.
-        legend = axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.01),
-            borderaxespad=0.0,
-            fontsize="small",
-            frameon=False,
-            labelcolor=INK,
-        )
+        legend = legend_above(axes)
         name = wrapped(figure_text(summary.curve.name), 3.6, rcParams["font.size"])
         legend.set_title(name, prop={"weight": "bold"})
         legend.set_alignment("left")

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,15 @@ _INPUT_NODES = 100
 _RESPONSE_NODES = 40
 _MANY = 1e6
 """Sample size at which the best approximation is computed: a constant that cancels."""
+
+
+def _quiet(
+    family: Family, X: FloatArray, y: FloatArray, starts: list[StartRule], rng: Any = None
+) -> MoEResults:
+    """A fit that warns of nothing: the certificate is asked."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoEWarning)
+        return fit(family, X, y, starts=starts, rng=rng, threads=1)
 
 
 @dataclass
@@ -75,11 +85,7 @@ class Observed:
 
     def fitted(self, family: Family, starts: FloatArray | None = None) -> MoEResults:
         """A fit of a family from a search, and from starts (m, P)."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MoEWarning)
-            return fit(
-                family, *self.data, starts=self._rules(starts), rng=self.rng.spawn(1)[0], threads=1
-            )
+        return _quiet(family, *self.data, self._rules(starts), self.rng.spawn(1)[0])
 
     @cached_property
     def result(self) -> MoEResults | None:
@@ -89,10 +95,7 @@ class Observed:
         if target is not None:
             theta, _ = align(family, result.theta, target, np.asarray(result.bse))
             if not np.array_equal(theta, result.theta):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", MoEWarning)
-                    again = [GivenStarts(theta[None, :])]
-                    result = fit(family, *self.data, starts=again, threads=1)
+                result = _quiet(family, *self.data, [GivenStarts(theta[None, :])])
         return result if result.certificate.certified else None
 
     def without_last(self) -> MoEResults | None:
@@ -114,9 +117,7 @@ class Observed:
             for name, value in own.unpack(truth.theta).items()
         }
         rules = self._rules(small.pack(blocks)[None, :])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MoEWarning)
-            result = fit(small, X[:, :-1], y, starts=rules, rng=self.rng.spawn(1)[0], threads=1)
+        result = _quiet(small, X[:, :-1], y, rules, self.rng.spawn(1)[0])
         return result if result.certificate.certified else None
 
     @cached_property

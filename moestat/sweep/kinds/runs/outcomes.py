@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.runs.spec import RunCurve, RunsSpec
 from moestat.sweep.store.record import DONE, FAILED, Record
 from moestat.sweep.store.store import Store
@@ -45,6 +46,17 @@ class Outcomes:
             "failed": self.failed,
             "x": self.axis,
         }
+
+
+T = TypeVar("T", bound=Outcomes)
+
+
+def drawable(summaries: Sequence[T]) -> list[T]:
+    """The curves that a figure has a use for, at least one."""
+    found = [summary for summary in summaries if summary.drawable]
+    if not found:
+        raise SweepError("there is nothing to plot: no cell has a result yet")
+    return found
 
 
 def records_by_curve(store: Store) -> Mapping[str, Sequence[Record]]:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from moestat.rates.style import caption, marks, plain_axes
-from moestat.sweep.errors import SweepError
+from moestat.rates.style import caption, marks, new_figure, plain_axes
 from moestat.sweep.escape import figure_text, markdown_table, markdown_text, panel_label
-from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve, spec_of
+from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, drawable, records_by_curve, spec_of
 from moestat.sweep.kinds.runs.pages import page_head, remarks, runs_of_records, runs_section
 from moestat.sweep.kinds.runs.spec import RunCurve, RunsSpec
 from moestat.sweep.store.record import DONE, Record
@@ -107,26 +106,11 @@ class Metrics:
         return table
 
     def draw(self, title: str, summaries: Sequence[PlacesSummary], size: str = "screen") -> Any:
-        """A figure of the metrics along the x-axis, a row each, curves of one panel in a column.
-
-        Raises
-        ------
-        SweepError
-            If no curve has a result yet.
-        """
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
+        """A figure of the metrics along the x-axis, a row each, curves of one panel in a column."""
         panels: dict[str, list[PlacesSummary]] = {}
-        for summary in summaries:
-            if summary.drawable:
-                panels.setdefault(summary.curve.panel, []).append(summary)
-        if not panels:
-            raise SweepError("there is nothing to plot: no cell has a result yet")
-        height = 3.6 * len(self.shown)
-        figure = Figure(figsize=(5.2 * len(panels), height), layout="constrained")
-        FigureCanvasAgg(figure)
-        figure.suptitle(figure_text(title))
+        for summary in drawable(summaries):
+            panels.setdefault(summary.curve.panel, []).append(summary)
+        figure = new_figure(5.2 * len(panels), 3.6 * len(self.shown), figure_text(title))
         shape = len(self.shown), len(panels)
         grid = figure.subplots(*shape, squeeze=False, sharey="row", sharex="col")
         for column, (name, curves) in enumerate(sorted(panels.items())):

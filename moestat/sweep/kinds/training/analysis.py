@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.rates.regression import t_interval
 from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve, spec_of
 from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.store.record import DONE, Record
@@ -63,14 +64,11 @@ def estimate(values: Sequence[float]) -> Estimate:
     >>> round(estimate([1.0, 2.0, 3.0]).halfwidth, 4)
     2.4841
     """
-    from scipy.stats import t
-
-    count = len(values)
+    count, mean = len(values), float(np.mean(values))
     if count < 2:
-        return Estimate(count, float(np.mean(values)), None)
-    quantile = float(t.ppf(0.975, count - 1))
-    spread = float(np.std(values, ddof=1)) / math.sqrt(count)
-    return Estimate(count, float(np.mean(values)), quantile * spread)
+        return Estimate(count, mean, None)
+    error = float(np.std(values, ddof=1)) / math.sqrt(count)
+    return Estimate(count, mean, t_interval(0.0, error, count - 1)[1])
 
 
 def p_value(value: Estimate) -> float:

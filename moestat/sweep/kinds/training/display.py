@@ -8,10 +8,9 @@ from typing import Any
 from rich.table import Table
 
 from moestat.rates.rate import holm
-from moestat.rates.style import COLOURS, caption, marks, plain_axes
-from moestat.sweep.errors import SweepError
+from moestat.rates.style import COLOURS, caption, marks, new_figure, plain_axes
 from moestat.sweep.escape import figure_text, markdown_table, markdown_text
-from moestat.sweep.kinds.runs.outcomes import spec_of
+from moestat.sweep.kinds.runs.outcomes import drawable, spec_of
 from moestat.sweep.kinds.runs.pages import page_head, runs_of_records, runs_section
 from moestat.sweep.kinds.training.analysis import (
     METRICS,
@@ -89,21 +88,14 @@ def trainings_table(
 
 def draw_trainings(title: str, summaries: Sequence[TrainingSummary], size: str = "screen") -> Any:
     """Metrics by method or along the x-axis, and the learning curves, in at most four panels."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    shown = [summary for summary in summaries if summary.drawable]
-    if not shown:
-        raise SweepError("there is nothing to plot: no cell has a result yet")
+    shown = drawable(summaries)
     first = "expert_error" if _names(shown, ["expert_error"]) else "excess"
     by_method = [name for name in (first, "difference", "overlap", "swap") if _names(shown, [name])]
     learning = len(shown) <= _MOST_CURVES and "loss" in shown[0].curves
     by_method = by_method[: _MOST_PANELS - learning]
     rows = sum(len(_places(summary)) for summary in shown)
     lines = -(-(len(by_method) + learning) // 2)
-    figure = Figure(figsize=(9.2, max(3.4, 0.28 * rows) * lines), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(figure_text(title))
+    figure = new_figure(9.2, max(3.4, 0.28 * rows) * lines, figure_text(title))
     grid = list(figure.subplots(lines, 2, squeeze=False).flat)
     for place, (axes, name) in enumerate(zip(grid, by_method, strict=False)):
         plain_axes(axes)

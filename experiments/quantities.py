@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from moestat.sweep.store.record import Record
+from moestat.sweep.kinds.fit.analysis import ROUNDING
+from moestat.sweep.kinds.fit.spec import Curve
+from moestat.sweep.store.record import DONE, Record
 
 Quantity = str | tuple[int, str]
 """``loss``, ``hellinger``, ``total_variation`` or the label of a further loss; or the number of
 atoms of a Voronoi cell and ``mass``, a block or ``expert``."""
-
-ROUNDING = 1e-12
-"""An error of parameters up to here is that of arithmetic: a translation absorbs the rest."""
 
 _FEWEST = 2
 """Estimates with a quantity that a sample size needs, so that it enters a slope."""
@@ -81,3 +80,9 @@ def observed(records: Iterable[Record], name: Quantity) -> list[tuple[Record, fl
     sizes, counts = np.unique([record.n for record, _ in pairs], return_counts=True)
     enough = set(sizes[counts >= _FEWEST].tolist())
     return [pair for pair in pairs if pair[0].n in enough]
+
+
+def entering(curve: Curve, records: Iterable[Record]) -> list[Record]:
+    """The estimates that enter the rate of a curve: certified ones, unless it takes all."""
+    done = (record for record in records if record.status == DONE)
+    return [record for record in done if record.certified or not curve.require_certificate]
