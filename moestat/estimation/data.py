@@ -81,6 +81,8 @@ def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> N
 
     The first function is the one that was called.
     """
+    if not given:
+        return
     known = [
         name
         for function in (*functions, family)

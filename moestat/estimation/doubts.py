@@ -18,12 +18,8 @@ from moestat.base.warnings import (
     UnitsWarning,
 )
 from moestat.estimation.data import Data
-from moestat.estimation.inference.identified import (
-    channel_metric,
-    gap_places,
-    identified_at,
-    related_columns,
-)
+from moestat.estimation.fitted import Fitted
+from moestat.estimation.inference.identified import gap_places, related_columns
 from moestat.estimation.naming import Term, named_terms
 from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.estimation.standardise import Standardised, data_units
@@ -37,10 +33,11 @@ Doubt = tuple[type[MoEWarning], str]
 """A kind of warning, and what it says."""
 
 
-def doubts(standard: Standardised, solution: Solution, data: Data | None = None) -> list[Doubt]:
+def doubts(standard: Standardised, result: Fitted) -> list[Doubt]:
     """Reasons not to take a fit to data as the maximum of its likelihood."""
-    certificate, family = solution.certificate, standard.problem.family
-    found, far = _at_infinity(standard, solution, data)
+    assert result.standard is not None
+    certificate, family = result.standard.solution.certificate, standard.problem.family
+    found, far = _at_infinity(standard, result)
     default = [
         name
         for name in certificate.active
@@ -71,25 +68,26 @@ def doubts(standard: Standardised, solution: Solution, data: Data | None = None)
                 f" there may be a higher one. {(fewer + 'more').capitalize()} n_starts=",
             )
         )
-    return found + _aliased(standard, solution, data) + _unit_doubts(standard)
+    return found + _aliased(standard, result) + _unit_doubts(standard)
 
 
-def _at_infinity(
-    standard: Standardised, solution: Solution, data: Data | None
-) -> tuple[list[Doubt], np.ndarray]:
+def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], np.ndarray]:
     """Doubts about parameters that have come far out where the likelihood is flat, and these (P,).
 
     What the parameters have of the flat directions is doubled and taken away: at a maximum at
     infinity the first costs nothing, the second does; along parameters that are not identified
     neither costs anything.
     """
-    problem, theta = standard.problem, solution.theta
-    family, far = problem.family, np.zeros(theta.size, dtype=bool)
+    assert result.standard is not None
+    problem, solution = standard.problem, result.standard.solution
+    family, theta = problem.family, solution.theta
+    far = np.zeros(theta.size, dtype=bool)
     if family.is_regression:
         return [], far
-    known, metric = identified_at(problem, solution), channel_metric(problem, theta)
+    known, data, metric = result.identified, result.data, result.standard.metric
+    assert metric is not None
     along = known.flat @ (known.flat.T @ (metric @ theta))
-    terms, simpler = named_terms(family, data), _limits(family, theta, along)
+    simpler = _limits(family, theta, along)
     logs, gaps = [c for c, channel in enumerate(family.channels) if channel.log], gap_places(family)
     scales = np.isin(np.arange(theta.size), np.setdiff1d(family.index[:, logs], gaps))
     lost = ~known.seen(standard.coordinates.matrix) & ~known.held & known.estimated
@@ -104,7 +102,8 @@ def _at_infinity(
             culprits |= chosen & lost
         if culprits.any():
             far |= culprits
-            found.append(doubt(family, terms, np.flatnonzero(culprits), simpler, data))
+            terms, at = named_terms(family, data), np.flatnonzero(culprits)
+            found.append(doubt(family, terms, at, simpler, data))
     return found, far
 
 
@@ -192,19 +191,19 @@ def _some(words: list[str]) -> str:
     return ", ".join(words[:4]) + more
 
 
-def _aliased(standard: Standardised, solution: Solution, data: Data | None) -> list[Doubt]:
+def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
     """Inputs of the gate, or of the experts, that are linear functions of each other."""
-    family = standard.problem.family
+    family, data = standard.problem.family, result.data
     offset = () if family.offset_input is None else family.offset_input[:1]
     among: set[int] = set()
-    for part in (family.gate_inputs, family.expert_inputs):
+    for part in {family.gate_inputs, family.expert_inputs}:
         read = range(family.n_features) if part is None else part
         used = np.setdiff1d(read, [*family.held, *offset]).astype(int)
         among |= related_columns(standard.original.data, used)[0]
     if not among:
         return []
     # Fixed coefficients may tell apart what the inputs do not, as without an intercept.
-    if not family.is_regression and not identified_at(standard.problem, solution).aliased.size:
+    if not family.is_regression and not result.identified.aliased.size:
         return []
     features = None if data is None else data.features
     columns = [str(j if features is None else features[j]) for j in sorted(among)]

@@ -143,10 +143,10 @@ def _fit_read(
                 started.append(begin(job, where, scaled=True))
         ended = end_fits(started, where, began)
     results: list[MoEResults] = []
-    for result, (_, data) in zip(ended, read, strict=True):
+    for result in ended:
         if isinstance(result, Exception):
             raise result
-        results.append(replace(result, data=data, weight=data.weight))
+        results.append(result)
     return results
 
 
@@ -319,6 +319,8 @@ def fit(
     found = misfits(result)
     for kind, message in found:
         warn_caller(message, kind)
+    if not found:
+        return result
     return replace(result, notes=(*result.notes, *(message for _, message in found)))
 
 

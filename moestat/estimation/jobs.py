@@ -21,7 +21,7 @@ from moestat.base.validate import (
 )
 from moestat.base.warnings import InterruptedWarning, SeparationWarning, warn_caller
 from moestat.estimation.data import Data, check_size, spans
-from moestat.estimation.doubts import doubts
+from moestat.estimation.doubts import Doubt, doubts
 from moestat.estimation.groups import arranged
 from moestat.estimation.inference.identified import shortest, without_spare_columns
 from moestat.estimation.priors import Prior, data_units
@@ -292,7 +292,7 @@ class BegunFit:
         solutions = [end for end in ends if end is not None]
         labels, counts = [self.labels[j] for j in ended], [self.counts[j] for j in ended]
         best = _best(solutions, labels, [*counts, self.lower], seconds)
-        found = []
+        found: list[Doubt] = []
         if self.prior is not None:
             assert isinstance(self.problems[0], PenalisedProblem)
             best = replace(
@@ -306,7 +306,7 @@ class BegunFit:
             family,
             self.standard.outward(best) if self.standard else best,
             self.solver.name,
-            rows.weight,
+            rows.weight if self.data is None else self.data.weight,
             _variance(rows),
             standard=self.standard.fitted(best) if self.standard else None,
             prior=self.prior,
@@ -315,8 +315,7 @@ class BegunFit:
         if self.by_weight:
             result = by_weight(result)
         if self.standard:
-            assert result.standard is not None
-            found = doubts(self.standard, result.standard.solution, self.data)
+            found = doubts(self.standard, result)
         if self.prior is not None:
             # A mode is finite where the likelihood has no maximum.
             found = [doubt for doubt in found if doubt[0] is not SeparationWarning]
@@ -329,6 +328,8 @@ class BegunFit:
             found = [*found, (InterruptedWarning, message)]
         for kind, message in found:
             warn_caller(message, kind)
+        if not found:
+            return result
         return replace(result, notes=tuple(message for _, message in found))
 
 

@@ -55,16 +55,17 @@ def climbed(
     problems: Sequence[Problem], points: FloatArray, steps: int, threads: int | None
 ) -> list[Ended]:
     """Where points (m, P) of problems are after so many steps."""
-    runs = zip(problems, points, strict=True)
-    return drive([_iteration(problem, start, steps) for problem, start in runs], problems, threads)
+    newton = Newton(0.1 * SAME_HEIGHT, steps)
+    runs = [_iteration(*each, newton) for each in zip(problems, points, strict=True)]
+    return drive(runs, problems, threads)
 
 
 def ended(problem: Problem, points: FloatArray, steps: int, threads: int | None) -> list[Ended]:
     """Where points (m, P) are after so many steps, best first."""
     starts = into_box(problem.family, points)
     # Starts have seen other rows: previews would only lead back.
-    runs = [replace(problem.restart(), seen=problem.data.size) for _ in starts]
-    ends = climbed(runs, starts, steps, threads)
+    known = replace(problem, seen=problem.data.size)
+    ends = climbed([known.restart() for _ in starts], starts, steps, threads)
     # Where all atoms have collapsed the data lie on as many lines: that is no spike.
     k = problem.family.n_experts
     sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
@@ -91,9 +92,9 @@ def some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
     return problem.replace_data(data.taken(drawn, times.astype(np.float64)))
 
 
-def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[Ended]:
+def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration[Ended]:
     """A run of so many steps, by the kind of derivatives that a fit would take."""
-    family = problem.family
+    family, steps = problem.family, newton.max_iterations
     if family.has_jumps:
         ran = yield from newton_steps(problem, Objective.OBSERVED, start, 1e-6, steps)
         return ran.theta, -ran.value
@@ -101,9 +102,9 @@ def _iteration(problem: Problem, start: FloatArray, steps: int) -> Iteration[End
         solver = replace(least_squares(family), max_iterations=steps)
         solution = yield from solver.steps(problem, start)
         return solution.theta, solution.log_likelihood
-    near = 0.1 * SAME_HEIGHT
     if family.n_params > MANY:
-        end, here, _ = yield from bfgs_steps(problem, start, -1, SEARCH.bfgs * steps, near)
+        most = SEARCH.bfgs * steps
+        end, here, _ = yield from bfgs_steps(problem, start, -1, most, newton.tolerance)
         return end, -here.value
-    end, here, *_ = yield from Newton(near, steps).climb(problem, start)
+    end, here, *_ = yield from newton.climb(problem, start)
     return end, -here.value

@@ -156,17 +156,22 @@ class Family(ParameterLayout):
         unit = np.ones(self.n_params)
         for own, at in self.marginals:
             unit[at] = own.units(theta[at])
-        linked = self.likelihood.link is not None or self.likelihood.spread is None
-        if linked or not any(channel.log for channel in self.likelihood.channels):
+        if (at := self._in_deviations) is None:
             return unit
         own = theta[self.index[:, -len(self.likelihood.channels) :]].T
         assert self.likelihood.spread is not None  # not one of classes
         _, deviation = self.likelihood.spread(np.vstack([np.zeros(self.n_experts), own]))
-        for c, channel in enumerate(self.channels):
-            if channel.response and not channel.log:
-                for i, first in enumerate(self.index[:, c]):
-                    unit[first : first + self.width[c]] = deviation[i]
+        unit[at] = deviation[:, None]
         return unit
+
+    @cached_property
+    def _in_deviations(self) -> IntArray | None:
+        """Places (k, q) of coefficients in units of a response with a scale, None without one."""
+        linked = self.likelihood.link is not None or self.likelihood.spread is None
+        if linked or not any(channel.log for channel in self.likelihood.channels):
+            return None
+        own = [channel.response and not channel.log for channel in self.channels]
+        return self.places[:, np.repeat(own, self.width)]
 
     @property
     def loops(self) -> Loops:
@@ -235,10 +240,11 @@ class Family(ParameterLayout):
         return np.where(free, -np.inf, self.lower), np.where(free, np.inf, self.upper)
 
     def pin(self, theta: FloatArray) -> FloatArray:
-        """The parameters of the same density with the reference atom's translations at 0."""
+        """Parameters (..., P) of the same densities, the reference atom's translations at 0."""
         pinned = np.array(theta, dtype=np.float64)
         for name in self.gate.translations:
-            pinned[self.blocks[name]] -= pinned[self.blocks[name][-1]]
+            at = self.blocks[name]
+            pinned[..., at] -= pinned[..., at[-1:]]
         return pinned
 
     def canonical(self, theta: Any) -> FloatArray:

@@ -332,8 +332,8 @@ class ParameterLayout:
         return np.concatenate([self.held_positions, self.unread_positions, *gauge])
 
     def feasible(self, theta: FloatArray) -> FloatArray:
-        """Parameters (P,) that obey bounds and constraints, near theta."""
-        return np.clip(averaged(theta, self.ties), self.lower, self.upper)
+        """Parameters (..., P) that obey bounds and constraints, near theta."""
+        return np.clip(averaged(theta.T, self.ties).T, self.lower, self.upper)
 
     @cached_property
     def ties(self) -> list[IntArray]:
@@ -378,6 +378,8 @@ class ParameterLayout:
 
     def _coefficients(self, inputs: Sequence[tuple[int, ...]]) -> IntArray:
         """Positions of the coefficients of given inputs of each channel (C,), ascending."""
+        if not any(inputs):
+            return np.empty(0, dtype=np.int64)
         rows, columns = np.triu_indices(self.n_features)
         found = [np.empty(0, dtype=np.int64)]
         for c, (channel, own) in enumerate(zip(self.channels, inputs, strict=True)):

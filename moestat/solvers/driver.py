@@ -112,6 +112,9 @@ class Cores:
             for (problem, request), own in zip(batch, parts, strict=True):
                 yield problem.joined(request, [next(found) for _ in own])
 
+        if threads == 1:
+            yield answer
+            return
         with ThreadPoolExecutor(threads) as pool:
             yield answer
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from moestat.base.types import FloatArray
 from moestat.estimation.rules import SEARCH
@@ -15,6 +16,7 @@ from moestat.estimation.starts.scale import Scale
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
 
+_RIDGE = 1e-12  # of squares, where rows are too few or alike for a plane
 _WIDTHS: FloatArray = np.geomspace(1.0, 3.0**-5, 6)  # in standard deviations about the plane of all
 
 
@@ -58,7 +60,7 @@ class LineStarts(ClusterStarts):
         inputs, response = _parts(points, family)
         (n, size), k = inputs.shape, family.n_experts
         drawn = np.array([rng.choice(n, size, replace=n < size) for _ in range(k)])
-        slopes = np.linalg.pinv(inputs[drawn]) @ response[drawn]
+        slopes = _planes(inputs[drawn], response[drawn])
         distance = np.sum((response - inputs @ slopes) ** 2, axis=2)
         return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
 
@@ -124,6 +126,14 @@ def _parts(points: FloatArray, family: Family) -> tuple[FloatArray, FloatArray]:
     return points[:size].T, points[size:].T
 
 
+def _planes(inputs: FloatArray, response: FloatArray, weight: Any = 1.0) -> FloatArray:
+    """Least squares (..., p, q) of standardised rows (..., n, p), small where rows do not tell."""
+    turned = np.swapaxes(inputs, -1, -2) * weight
+    gram = turned @ inputs
+    ridge = _RIDGE * np.trace(gram, axis1=-2, axis2=-1)[..., None, None]
+    return np.linalg.solve(gram + ridge * np.eye(gram.shape[-1]), turned @ response)
+
+
 def _near_a_plane(
     inputs: FloatArray,
     response: FloatArray,
@@ -132,26 +142,25 @@ def _near_a_plane(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Probabilities (n,) of rows to be near the best of some planes, not about that of all."""
-    root = np.sqrt(weight)[:, None]
-    common = np.linalg.lstsq(inputs * root, response * root, rcond=None)[0]
     chance, q = weight / weight.sum(), response.shape[1]
+    common = _planes(inputs, response, chance)
     squares = np.sum((response - inputs @ common) ** 2, axis=1)
     level = max(float(chance @ squares) / q, np.finfo(float).tiny)
     drawn = rng.choice(len(inputs), (SEARCH.planes, inputs.shape[1]), p=chance)
-    planes = np.linalg.pinv(inputs[drawn]) @ response[drawn]
+    planes = _planes(inputs[drawn], response[drawn])
+    alike = 0.5 * squares / level + np.log(share / (1.0 - share))
 
-    def odds(distance: FloatArray, width: Any, squares: FloatArray) -> FloatArray:
-        bent = 0.5 * (squares - distance / width**2) / level
-        return bent - q * np.log(width) + np.log(share / (1.0 - share))
+    def odds(distance: FloatArray, width: Any, alike: FloatArray) -> FloatArray:
+        return alike - q * np.log(width) - distance * (0.5 / (level * width**2))
 
     few, widths = slice(SEARCH.scored), _WIDTHS[:, None, None]
     distance = np.sum((response[few] - inputs[few] @ planes) ** 2, axis=2)
-    near = np.maximum(0.0, odds(distance, widths, squares[few]))
+    near = np.maximum(0.0, odds(distance, widths, alike[few]))
     inside = (near > 0.0) * weight[few]
     # Rows that lie nearer than a width tells are ties, or those that the plane was drawn through.
-    spread = np.sum(inside * distance, axis=2) / np.maximum(inside.sum(axis=2), 1e-300)
+    spread = np.einsum("wpn,pn->wp", inside, distance) / np.maximum(inside.sum(axis=2), 1e-300)
     tied = spread < 0.25 * q * level * _WIDTHS[:, None] ** 2
     gain = np.where(tied, 0.0, near @ weight[few])
     width, plane = np.unravel_index(np.argmax(gain), gain.shape)
     distance = np.sum((response - inputs @ planes[plane]) ** 2, axis=1)
-    return np.exp(-np.logaddexp(0.0, -odds(distance, _WIDTHS[width], squares)))
+    return special.expit(odds(distance, _WIDTHS[width], alike))

@@ -56,11 +56,9 @@ class Scale:
     @cached_property
     def inputs(self) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of each input, 1 for a constant one, shapes (d,)."""
-        X, weight = self.problem.data.X, self.problem.data.weight
-        centre = np.average(X, axis=1, weights=weight)
-        deviation = np.sqrt(np.average((X.T - centre) ** 2, axis=0, weights=weight))
-        deviation[deviation == 0.0] = 1.0
-        return centre, deviation
+        data, d = self.problem.data, self.problem.family.n_features
+        deviation = data.deviation[:d]
+        return data.mean[:d], np.where(deviation == 0.0, 1.0, deviation)
 
     @property
     def standardised(self) -> FloatArray:
@@ -86,8 +84,9 @@ class Scale:
     def response(self) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of each continuous response (R,); 0 and 1 for classes."""
         weight, y = self.problem.data.weight, self.levels
-        centre = np.average(y, axis=1, weights=weight)
-        deviation = np.sqrt(np.average((y.T - centre) ** 2, axis=0, weights=weight))
+        share = weight / weight.sum()
+        centre = y @ share
+        deviation = np.sqrt((y - centre[:, None]) ** 2 @ share)
         told = self.numbers & (deviation > 0.0)  # counts may all be alike
         return np.where(self.numbers, centre, 0.0), np.where(told, deviation, 1.0)
 
@@ -182,9 +181,12 @@ def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> Floa
     if single.family.expert.block is not None:
         origin += scale.noise(single.family, rng or np.random.default_rng(0))[0]
     origin = single.family.feasible(origin)
-    solver = GaussNewtonBFGS() if family.is_regression else Newton()
-    (solution,) = drive([solver.steps(single, origin)], [single], threads=1)
-    atom, shared = single.family.split(solution.theta)
+    if family.is_regression:
+        (ended,) = drive([GaussNewtonBFGS().steps(single, origin)], [single], threads=1)
+        theta = ended.theta
+    else:
+        ((theta, *_),) = drive([Newton().climb(single, origin)], [single], threads=1)
+    atom, shared = single.family.split(theta)
     centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
     if single.family.expert.block is None:
         problem.data.memory["one expert"] = family, centre
@@ -194,5 +196,4 @@ def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> Floa
 @door()
 def into_box(family: Family, starts: FloatArray) -> FloatArray:
     """Starting values (count, P) inside bounds and constraints of the family."""
-    pinned = np.array([family.pin(start) for start in starts])
-    return np.array([family.feasible(start) for start in pinned]).reshape(-1, family.n_params)
+    return family.feasible(family.pin(starts).reshape(-1, family.n_params))
