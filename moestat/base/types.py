@@ -21,36 +21,25 @@ class Channel:
     a channel reads 1 and a range of the others.  Gates, experts and likelihoods are scalar
     functions of a few channels; how a channel depends on x and on the parameters is written once,
     in the kernels.  A parameter that enters by itself is a channel without slope.
-
-    Parameters
-    ----------
-    intercept : str
-        Block of the coefficient of 1.
-    slope : str or None
-        Block of the d coefficients of x; None for a channel that does not see x.
-    component : int or None
-        Position in a vector-valued block; None for a block of its own.
-    shared : bool
-        True for one parameter that all atoms share, such as a temperature.
-    axis : int or None
-        The input in whose units the parameter is measured, when it is a place in the space of x.
-    log : bool
-        True for a positive parameter whose logarithm is the coefficient.
-    response : bool
-        True when the channel is measured in units of the response.
-    products : str or None
-        Block of the d (d + 1) / 2 coefficients of the products of inputs, a packed symmetric
-        matrix; None for a channel that is linear in x.
     """
 
     intercept: str
+    """Block of the coefficient of 1."""
     slope: str | None = None
+    """Block of the d coefficients of x; None for a channel that does not see x."""
     component: int | None = None
+    """Position in a vector-valued block; None for a block of its own."""
     shared: bool = False
+    """True for one parameter that all atoms share, such as a temperature."""
     axis: int | None = None
+    """The input in whose units the parameter is measured, when it is a place in the space of x."""
     log: bool = False
+    """True for a positive parameter whose logarithm is the coefficient."""
     response: bool = False
+    """True when the channel is measured in units of the response."""
     products: str | None = None
+    """Block of the d (d + 1) / 2 coefficients of the products of inputs, a packed symmetric matrix;
+    None for a channel that is linear in x."""
 
     def width(self, n_features: int) -> int:
         """Number of coefficients with `n_features` = d inputs."""
@@ -69,30 +58,21 @@ class Units:
     The coefficients of a channel that is linear in features of x always change so that the
     channel stays the same function of the data.  Here a member says under which maps it is closed
     and what else of it changes.
-
-    Parameters
-    ----------
-    shift_inputs : bool
-        Whether it is closed under shifts m of the inputs.
-    common_scale : bool
-        Whether it is closed only when all inputs have the same scale s, as distances are.
-    lengths : tuple of str
-        Blocks measured in that common scale.
-    shift_response, scale_response : bool
-        Whether it is closed under the shift c and the scale u of a continuous response.
-    level : str, tuple of str or None
-        Block, or blocks of several responses, to which c is added.
-    powers : mapping
-        Block of a channel's intercept -> power of u that the channel is proportional to.
     """
 
     shift_inputs: bool = True
+    """Whether it is closed under shifts m of the inputs."""
     common_scale: bool = False
+    """Whether it is closed only when all inputs have the same scale s, as distances are."""
     lengths: tuple[str, ...] = ()
+    """Blocks measured in that common scale."""
     shift_response: bool = True
     scale_response: bool = True
+    """Whether it is closed under the shift c and the scale u of a continuous response."""
     level: str | tuple[str, ...] | None = None
+    """Block, or blocks of several responses, to which c is added."""
     powers: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Block of a channel's intercept -> power of u that the channel is proportional to."""
 
     def is_level(self, block: str) -> bool:
         """Whether c is added to a block."""
@@ -101,151 +81,103 @@ class Units:
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate: the log-score ``a(eta)`` of one atom and its first two derivatives.
-
-    Parameters
-    ----------
-    name : str
-        Name in the registry.
-    channels : callable
-        ``channels(n_features)``: the gate's own predictors, shared ones last.
-    block : callable
-        ``block(eta, phi, m, order, a, da, d2a)`` on the first m samples of a block, with the
-        channels eta (C, m) and the features phi = (1, x) (1 + d, m).
-    reference : callable
-        ``reference(blocks, X, means)``: log-scores (k, n) in plain NumPy, from the named blocks,
-        inputs X (n, d) and, of a gate that `reads_response`, the experts' means (k, n).  Blocks
-        may be complex, so that a complex step gives derivatives; tests compare ``block`` with it.
-    typical : callable
-        ``typical(rng, n_experts, n_features)``: blocks of a sensible truth, atoms well apart.
-    mass : str or None
-        Block whose exponential is the mass of an atom; None when all atoms have `fixed_mass`.
-        Of a gate that is not `normalised` its sigmoid is the mass, and it is a parameter besides.
-    translations : tuple of str
-        Blocks to which a common vector may be added without changing the density.  The last
-        atom's are pinned to 0 as the reference.
-    bounds : mapping
-        Block -> (lower, upper): the default box of the compact parameter space.
-    source : str
-        Paper and equation.
-    units : Units
-        How it follows a change of units.
-    scaling : tuple of str
-        Blocks that a common positive factor may multiply without changing the density.  The last
-        of them represents the scale; solvers hold it where they start.
-    reads_response : bool
-        Whether ``block`` reads the expert's mean as one more channel, after its own: competition.
-    n_active : int or None
-        Number K of atoms with the largest log-scores that take part at each x, together with
-        atoms tied with the K-th; None for all.
-    fixed_mass : callable
-        ``fixed_mass(k)``: the mass of every atom of a gate without a mass block.
-    options : mapping
-        Options that made this variant of the gate.
-    configure : callable or None
-        ``configure(**options)``: another variant; None for a gate without options.
-    normalised : bool
-        Whether the weights ``exp(a_i)`` are divided by their sum, so that they are probabilities.
-        Only a regression function can have others.
-    kink : str or None
-        A block of places in the space of x, when moving it across a sample x turns the sign of its
-        derivative: the log-score is then a function of ``||block - x||``.
-    constraints : callable
-        ``constraints(k)``: which coefficients of k experts are equal, or known, as
-        `moestat.model.constraints.Constraint`; the experts may then not change places.
-    """
+    """A gate: the log-score ``a(eta)`` of one atom and its first two derivatives."""
 
     name: str
+    """Name in the registry."""
     channels: Callable[[int], tuple[Channel, ...]]
+    """``channels(n_features)``: the gate's own predictors, shared ones last."""
     block: Callable[..., None]
+    """``block(eta, phi, m, order, a, da, d2a)`` on the first m samples of a block, with the
+    channels eta (C, m) and the features phi = (1, x) (1 + d, m)."""
     reference: Callable[..., Any] = field(repr=False)
+    """``reference(blocks, X, means)``: log-scores (k, n) in plain NumPy, from the named blocks,
+    inputs X (n, d) and, of a gate that `reads_response`, the experts' means (k, n).  Blocks may
+    be complex, so that a complex step gives derivatives; tests compare ``block`` with it."""
     typical: Callable[..., Mapping[str, Any]] = field(repr=False)
+    """``typical(rng, n_experts, n_features)``: blocks of a sensible truth, atoms well apart."""
     mass: str | None
+    """Block whose exponential is the mass of an atom; None when all atoms have `fixed_mass`. Of a
+    gate that is not `normalised` its sigmoid is the mass, and it is a parameter besides."""
     translations: tuple[str, ...]
+    """Blocks to which a common vector may be added without changing the density.  The last atom's
+    are pinned to 0 as the reference."""
     bounds: Mapping[str, tuple[float, float]]
+    """Block -> (lower, upper): the default box of the compact parameter space."""
     source: str
+    """Paper and equation."""
     units: Units
+    """How it follows a change of units."""
     scaling: tuple[str, ...] = ()
+    """Blocks that a common positive factor may multiply without changing the density.  The last of
+    them represents the scale; solvers hold it where they start."""
     reads_response: bool = False
+    """Whether ``block`` reads the expert's mean as one more channel, after its own: competition."""
     n_active: int | None = None
+    """Number K of atoms with the largest log-scores that take part at each x, together with atoms
+    tied with the K-th; None for all."""
     fixed_mass: Callable[[int], float] = field(default=lambda k: 1.0, repr=False)
+    """``fixed_mass(k)``: the mass of every atom of a gate without a mass block."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Options that made this variant of the gate."""
     configure: Callable[..., Gate] | None = field(default=None, repr=False)
+    """``configure(**options)``: another variant; None for a gate without options."""
     normalised: bool = True
+    """Whether the weights ``exp(a_i)`` are divided by their sum, so that they are probabilities.
+    Only a regression function can have others."""
     kink: str | None = None
+    """A block of places in the space of x, when moving it across a sample x turns the sign of its
+    derivative: the log-score is then a function of ``||block - x||``."""
     constraints: Callable[[int], tuple[Any, ...]] = field(default=lambda k: (), repr=False)
+    """``constraints(k)``: which coefficients of k experts are equal, or known, as
+    `moestat.model.constraints.Constraint`; the experts may then not change places."""
 
 
 @dataclass(frozen=True)
 class Symmetry:
-    """Moves of one atom's parameters that leave the mean of its expert as it is.
-
-    Parameters
-    ----------
-    units : tuple of str
-        Blocks with one component per hidden unit; the units may change places.
-    flips : tuple of str
-        Blocks that may change sign together; with `units`, in each unit by itself.
-    free : str
-        A move by a continuous amount, in words; empty without one.
-    linear_in : tuple of str
-        Blocks in which the mean is linear: means of atoms with all else equal add up.
-    positive_in : tuple of str
-        Blocks in which the mean is positively homogeneous: a positive factor passes through.
-    """
+    """Moves of one atom's parameters that leave the mean of its expert as it is."""
 
     units: tuple[str, ...] = ()
+    """Blocks with one component per hidden unit; the units may change places."""
     flips: tuple[str, ...] = ()
+    """Blocks that may change sign together; with `units`, in each unit by itself."""
     free: str = ""
+    """A move by a continuous amount, in words; empty without one."""
     linear_in: tuple[str, ...] = ()
+    """Blocks in which the mean is linear: means of atoms with all else equal add up."""
     positive_in: tuple[str, ...] = ()
+    """Blocks in which the mean is positively homogeneous: a positive factor passes through."""
 
 
 @dataclass(frozen=True)
 class Expert:
-    """The predictors that an expert supplies to the likelihood, as functions of channels.
-
-    Parameters
-    ----------
-    name : str
-        Name in the registry.
-    channels : callable
-        ``channels(n_features, n_responses)``; `n_responses` is None for one scalar predictor.
-    block : callable or None
-        ``block(eta, m, order, mean, d1, d2)``: one scalar predictor of the channels eta (C, m)
-        with its derivatives; None when the channels are the predictors.
-    reference : callable
-        ``reference(blocks, X)``: means (k, n), or predictors (k, q, n), in plain NumPy; see `Gate`.
-    typical : callable
-        ``typical(rng, n_experts, n_features, n_responses)``: blocks of a sensible truth.
-    bounds : mapping
-        Block -> (lower, upper).
-    source : str
-        Paper and equation.
-    units : Units
-        How it follows a change of units; what it says of the response is for a scalar mean.
-    symmetry : Symmetry
-        Moves of an atom's parameters that do not change the mean.
-    kinked : bool
-        Whether the mean has corners, where its derivatives jump.
-    options : mapping
-        Options that made this variant of the expert.
-    configure : callable or None
-        ``configure(**options)``: another variant; None for an expert without options.
-    """
+    """The predictors that an expert supplies to the likelihood, as functions of channels."""
 
     name: str
+    """Name in the registry."""
     channels: Callable[[int, int | None], tuple[Channel, ...]]
+    """``channels(n_features, n_responses)``; `n_responses` is None for one scalar predictor."""
     block: Callable[..., None] | None
+    """``block(eta, m, order, mean, d1, d2)``: one scalar predictor of the channels eta (C, m) with
+    its derivatives; None when the channels are the predictors."""
     reference: Callable[..., Any] = field(repr=False)
+    """``reference(blocks, X)``: means (k, n) or predictors (k, q, n) in plain NumPy; see `Gate`."""
     typical: Callable[..., Mapping[str, Any]] = field(repr=False)
+    """``typical(rng, n_experts, n_features, n_responses)``: blocks of a sensible truth."""
     bounds: Mapping[str, tuple[float, float]]
+    """Block -> (lower, upper)."""
     source: str
+    """Paper and equation."""
     units: Units
+    """How it follows a change of units; what it says of the response is for a scalar mean."""
     symmetry: Symmetry = Symmetry()
+    """Moves of an atom's parameters that do not change the mean."""
     kinked: bool = False
+    """Whether the mean has corners, where its derivatives jump."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Options that made this variant of the expert."""
     configure: Callable[..., Expert] | None = field(default=None, repr=False)
+    """``configure(**options)``: another variant; None for an expert without options."""
 
 
 def _nothing_typical(rng: np.random.Generator, n_experts: int) -> Mapping[str, Any]:
@@ -254,110 +186,77 @@ def _nothing_typical(rng: np.random.Generator, n_experts: int) -> Mapping[str, A
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The log-density ``l(y | eta)`` of one expert and its first two derivatives.
-
-    Parameters
-    ----------
-    name : str
-        Name in the registry.
-    n_responses : callable
-        ``n_responses(n_classes)``: length of the vector of predictors that the expert supplies;
-        None when it is a scalar, the mean.
-    channels : tuple of Channel
-        Predictors of its own, after the expert's.
-    block : callable or None
-        ``block(eta, y, m, order, value, d1, d2)`` on the first m samples of a block; None when
-        only the regression function is modelled, which is fitted by least squares.
-    encode : callable
-        ``encode(y, n_classes)`` checks a response and returns what ``block`` reads.
-    decode : callable
-        The inverse of ``encode``.
-    draw : callable
-        ``draw(eta, rng)``: one response per column of the predictors (n_predictors, n).
-    dtype : type
-        Type of the encoded response.
-    support : callable or None
-        ``support(n_classes)``: the values of y to sum over; None for a continuous response.
-    reference : callable or None
-        ``reference(predictors, blocks, y)``: log-densities (k, n) in plain NumPy, see `Gate`; None
-        where ``block`` is.
-    typical : callable
-        ``typical(rng, n_experts)``: its own blocks of a sensible truth.
-    spread : callable or None
-        ``spread(eta)``: mean and standard deviation of a continuous response.
-    link : callable or None
-        ``link(mean)``: the predictor of a mean; None where they are the same.
-    law : callable or None
-        ``law(eta)``: the distribution of the response at predictors (..., n_predictors, n), as
-        frozen in scipy.stats: of counts where `counts`, else of numbers between the `ends`; None
-        for normal responses and classes.
-    given : callable or None
-        ``given(y)``: the likelihood at what encoded responses say besides, such as numbers of
-        trials, with the laws and draws of these rows; None where they say nothing else.
-    counts : bool
-        Whether the response is a count.
-    ends : (float, float)
-        The open interval of the responses: all numbers, positive ones, or those between 0 and 1.
-    shapes : tuple of str
-        Blocks without units, whose `bounds` bind a fit to data as they are.
-    chances : callable or None
-        ``chances(eta)``: probabilities (..., K, n) of classes at predictors (..., n_predictors, n);
-        None where predictors are their logits.
-    bounds : mapping
-        Block -> (lower, upper) of the likelihood's own channels.
-    source : str
-        Paper and equation.
-    units : Units
-        How it follows a change of units.
-    collapse : str or None
-        Block of a scale whose lower bound only a degenerate atom reaches; None without one.
-    limits : mapping
-        Block -> what the likelihood becomes at the lower and at the upper end of its range, where
-        the other parameters keep their meaning; "" where it becomes nothing simpler.
-    options : mapping
-        Options that made this variant of the likelihood.
-    configure : callable or None
-        ``configure(**options)``: another variant; None for a likelihood without options.
-    parts : tuple of Part
-        Of several responses each with its own likelihood; empty for one response.
-    tied : tuple of str
-        Blocks of several responses that are equal within an expert, so that these have one unit.
-    pairs : mapping
-        Block of the variance of a response -> those that tie it to earlier ones, which leave it
-        ``1 / (1 + sum of squares)`` of its variance.
-    """
+    """The log-density ``l(y | eta)`` of one expert and its first two derivatives."""
 
     name: str
+    """Name in the registry."""
     n_responses: Callable[[int], int | None]
+    """``n_responses(n_classes)``: length of the vector of predictors that the expert supplies; None
+    when it is a scalar, the mean."""
     channels: tuple[Channel, ...]
+    """Predictors of its own, after the expert's."""
     block: Callable[..., None] | None
+    """``block(eta, y, m, order, value, d1, d2)`` on the first m samples of a block; None when only
+    the regression function is modelled, which is fitted by least squares."""
     encode: Callable[..., Any] = field(repr=False)
+    """``encode(y, n_classes)`` checks a response and returns what ``block`` reads."""
     decode: Callable[..., Any] = field(repr=False)
+    """The inverse of ``encode``."""
     draw: Callable[..., Any] = field(repr=False)
+    """``draw(eta, rng)``: one response per column of the predictors (n_predictors, n)."""
     dtype: Any = field(repr=False)
+    """Type of the encoded response."""
     support: Callable[[int], IntArray] | None = field(default=None, repr=False)
+    """``support(n_classes)``: the values of y to sum over; None for a continuous response."""
     reference: Callable[..., Any] | None = field(default=None, repr=False)
+    """``reference(predictors, blocks, y)``: log-densities (k, n) in plain NumPy, see `Gate`; None
+    where ``block`` is."""
     typical: Callable[..., Mapping[str, Any]] = field(default=_nothing_typical, repr=False)
+    """``typical(rng, n_experts)``: its own blocks of a sensible truth."""
     spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
+    """``spread(eta)``: mean and standard deviation of a continuous response."""
     link: Callable[..., Any] | None = field(default=None, repr=False)
+    """``link(mean)``: the predictor of a mean; None where they are the same."""
     law: Callable[..., Any] | None = field(default=None, repr=False)
+    """``law(eta)``: the distribution of the response at predictors (..., n_predictors, n), as
+    frozen in scipy.stats: of counts where `counts`, else of numbers between the `ends`; None for
+    normal responses and classes."""
     given: Callable[[Any], Likelihood] | None = field(default=None, repr=False)
+    """``given(y)``: the likelihood at what encoded responses say besides, such as numbers of
+    trials, with the laws and draws of these rows; None where they say nothing else."""
     counts: bool = False
+    """Whether the response is a count."""
     ends: tuple[float, float] = (-np.inf, np.inf)
+    """The open interval of the responses: all numbers, positive ones, or those between 0 and 1."""
     shapes: tuple[str, ...] = ()
+    """Blocks without units, whose `bounds` bind a fit to data as they are."""
     chances: Callable[..., FloatArray] | None = field(default=None, repr=False)
+    """``chances(eta)``: probabilities (..., K, n) of classes at predictors (..., n_predictors, n);
+    None where predictors are their logits."""
     bounds: Mapping[str, tuple[float, float]] = field(
         default_factory=dict[str, tuple[float, float]]
     )
+    """Block -> (lower, upper) of the likelihood's own channels."""
     source: str = ""
+    """Paper and equation."""
     units: Units = Units()
+    """How it follows a change of units."""
     collapse: str | None = None
+    """Block of a scale whose lower bound only a degenerate atom reaches; None without one."""
     limits: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """Block -> what the likelihood becomes at the lower and at the upper end of its range, where
+    the other parameters keep their meaning; "" where it becomes nothing simpler."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Options that made this variant of the likelihood."""
     configure: Callable[..., Likelihood] | None = field(default=None, repr=False)
+    """``configure(**options)``: another variant; None for a likelihood without options."""
     parts: tuple[Part, ...] = ()
+    """Of several responses each with its own likelihood; empty for one response."""
     tied: tuple[str, ...] = ()
+    """Blocks of several responses that are equal within an expert, so that these have one unit."""
     pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Block of the variance of a response -> those that tie it to earlier ones, which leave it
+    ``1 / (1 + sum of squares)`` of its variance."""
 
     def level(self, y: Any) -> FloatArray:
         """Encoded responses (n,) as numbers: a bound of a censored one, a share of trials.
@@ -409,24 +308,16 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class Part:
-    """One of several responses of a row.
-
-    Parameters
-    ----------
-    name : str
-        What it is called; blocks of its parameters end with it.
-    position : int
-        Its place among the responses, from 0.
-    likelihood : Likelihood
-        Its likelihood.
-    n_classes : int
-        Number of its classes; 1 for numbers.
-    """
+    """One of several responses of a row."""
 
     name: str
+    """What it is called; blocks of its parameters end with it."""
     position: int
+    """Its place among the responses, from 0."""
     likelihood: Likelihood
+    """Its likelihood."""
     n_classes: int
+    """Number of its classes; 1 for numbers."""
 
     @property
     def field(self) -> str:

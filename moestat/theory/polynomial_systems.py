@@ -49,24 +49,17 @@ _PUBLISHED_BEYOND = "rbar(m) >= 7 for m >= 4"
 
 @dataclass(frozen=True)
 class PolynomialSystem:
-    """The system of order r for m atoms.  Build one with `polynomial_system`.
-
-    Parameters
-    ----------
-    m, r, d : int
-        Atoms in the cell, order, inputs.
-    unknowns : mapping of str to tuple
-        Block -> its symbols: ``gate`` and ``slope`` (m tuples of d), ``intercept``, ``variance``
-        (half the change of the variance) and ``mass`` (m each).
-    equations : mapping
-        (l1, l2) -> the polynomial that must vanish; l1 is a tuple of d powers of x.
-    """
+    """The system of order r for m atoms.  Build one with `polynomial_system`."""
 
     m: int
     r: int
     d: int
+    """Atoms in the cell, order, inputs."""
     unknowns: dict[str, tuple[Any, ...]]
+    """Block -> its symbols: ``gate`` and ``slope`` (m tuples of d), ``intercept``, ``variance``
+    (half the change of the variance) and ``mass`` (m each)."""
     equations: dict[tuple[tuple[int, ...], int], Any]
+    """(l1, l2) -> the polynomial that must vanish; l1 is a tuple of d powers of x."""
 
     def intercept_equations(self) -> list[Any]:
         """The equations of the power 0 of x, by order: all that a solution has to solve.
@@ -216,27 +209,18 @@ def rbar(m: int) -> int:
 
 @dataclass(frozen=True)
 class Order:
-    """What is known of rbar(m).  Build one with `order`.
-
-    Parameters
-    ----------
-    m : int
-        Atoms in the cell.
-    at_least : int
-        One more than an order with a solution, which was computed.
-    at_most : int
-        An order without one.
-    steps : tuple of str
-        Why there is none: the algebra's steps, or the theorem that says so.
-    published : str
-        What the literature says.
-    """
+    """What is known of rbar(m).  Build one with `order`."""
 
     m: int
+    """Atoms in the cell."""
     at_least: int
+    """One more than an order with a solution, which was computed."""
     at_most: int
+    """An order without one."""
     steps: tuple[str, ...]
+    """Why there is none: the algebra's steps, or the theorem that says so."""
     published: str
+    """What the literature says."""
 
     @property
     def value(self) -> int | None:

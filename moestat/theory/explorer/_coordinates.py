@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.theory.explorer._model import Derivatives, Deviation, Model
 
 LEAST_SHARE = 0.1
@@ -36,23 +38,16 @@ class Coordinates:
     distance."""
 
     @cached_property
-    def _atom_entries(self) -> list[tuple[int, int]]:
+    def _at(self) -> tuple[IntArray, IntArray]:
         """Atoms and columns that deviate: a mass is a share, the last atom holds translations."""
         family, reference = self.model.family, self.model.reference
-        mass = {family.mass_column} if reference.free else set()
         held = {int(c) for b in family.gate.translations for c in np.ravel(family.blocks[b][0])}
-        last = len(reference.cells) - 1
-        return [
-            (i, c)
-            for i in range(last + 1)
-            for c in range(family.n_atom_params)
-            if c not in mass and not (i == last and c in held)
-        ]
-
-    @cached_property
-    def _shared_entries(self) -> int:
-        family = self.model.family
-        return family.n_params - family.n_experts * family.n_atom_params
+        moves = np.ones((len(reference.cells), family.n_atom_params), np.bool_)
+        moves[-1, sorted(held)] = False
+        if reference.free and family.mass_column is not None:
+            moves[:, family.mass_column] = False
+        atoms, columns = np.nonzero(moves)
+        return atoms, columns
 
     @cached_property
     def _share_entries(self) -> list[int]:
@@ -60,117 +55,108 @@ class Coordinates:
         reference = self.model.reference
         if not reference.free:
             return []
-        first = {int(np.flatnonzero(reference.cells == j)[0]) for j in set(reference.cells)}
+        first = np.unique(reference.cells, return_index=True)[1]
         return [i for i in range(len(reference.cells)) if i not in first]
 
     @cached_property
-    def _mass_entries(self) -> int:
-        return self.model.truth_family.n_experts - 1 if self.model.reference.free else 0
+    def _counts(self) -> tuple[int, int, int, int]:
+        family, free = self.model.family, self.model.reference.free
+        shared = family.n_params - family.n_experts * family.n_atom_params
+        masses = self.model.truth_family.n_experts - 1 if free else 0
+        return self._at[0].size, shared, len(self._share_entries), masses
 
-    @cached_property
+    def _split(self, z: FloatArray) -> list[FloatArray]:
+        """The coordinates of atoms, of shared parameters, of shares and of masses."""
+        return np.split(z, np.cumsum(self._counts[:-1]))
+
+    @property
     def size(self) -> int:
         """Length of z."""
-        counts = len(self._atom_entries), self._shared_entries, len(self._share_entries)
-        return sum(counts) + self._mass_entries
+        return sum(self._counts)
 
     @cached_property
     def is_deviation(self) -> NDArray[np.bool_]:
         """Whether each coordinate vanishes at the reference; shares do not."""
-        out = np.ones(self.size, dtype=np.bool_)
-        start = len(self._atom_entries) + self._shared_entries
-        out[start : start + len(self._share_entries)] = False
-        return out
+        return np.repeat([True, True, False, True], self._counts)
 
     @cached_property
     def names(self) -> list[str]:
         """One name per coordinate."""
         family = self.model.family
-        atom = [family.param_names[i * family.n_atom_params + c] for i, c in self._atom_entries]
-        shared = family.param_names[family.n_experts * family.n_atom_params :]
+        own = family.n_atom_params
+        atom = [family.param_names[i * own + c] for i, c in zip(*self._at, strict=True)]
+        shared = family.param_names[family.n_experts * own :]
         share = [f"share[{i}]" for i in self._share_entries]
-        return [*atom, *shared, *share, *(f"mass of cell {j}" for j in range(self._mass_entries))]
+        return [*atom, *shared, *share, *(f"mass of cell {j}" for j in range(self._counts[-1]))]
 
     def pins(self) -> list[int]:
         """Coordinates that may lead a deviation; of the atoms of one cell the first will do."""
-        cells = self.model.reference.cells
-        first = [int(np.flatnonzero(cells == j)[0]) for j in range(cells.max() + 1)]
-        alike = self.model.reference.name.startswith("cells")
-        pins = [
-            p for p, (i, _) in enumerate(self._atom_entries) if not alike or i == first[cells[i]]
-        ]
-        start = len(self._atom_entries)
-        pins += list(range(start, start + self._shared_entries))
-        return pins + list(range(self.size - self._mass_entries, self.size))
+        may = self.is_deviation.copy()
+        if self.model.reference.name.startswith("cells"):
+            first = np.unique(self.model.reference.cells, return_index=True)[1]
+            may[: self._counts[0]] = np.isin(self._at[0], first)
+        return np.flatnonzero(may).tolist()
 
     def unpack(self, z: FloatArray) -> Deviation:
         """What z stands for."""
         model = self.model
-        reference = model.reference
-        atoms = np.zeros((len(reference.cells), model.family.n_atom_params))
-        entries = len(self._atom_entries)
-        bounded = REACH * np.tanh(z[: entries + self._shared_entries] / REACH)
-        for value, (i, c) in zip(bounded[:entries], self._atom_entries, strict=True):
-            atoms[i, c] = value
-        shared = bounded[entries:]
-        share = self._shares(z)
+        atoms = np.zeros((len(model.reference.cells), model.family.n_atom_params))
+        own, shared, angles, masses = self._split(z)
+        atoms[self._at] = REACH * np.tanh(own / REACH)
+        share = self._shares(angles)
         if self.is_weighted:
-            i, c = self._atom_entries[self.pin]
-            atoms[i, c] *= self._weight(share)
+            atoms[self._pinned] *= self._weight(share)
         mass = np.zeros(model.truth_family.n_experts)
-        if self._mass_entries:
-            mass[:-1] = z[self.size - self._mass_entries :]
-        return Deviation(atoms, shared, share, mass)
+        mass[: masses.size] = masses
+        return Deviation(atoms, REACH * np.tanh(shared / REACH), share, mass)
 
     @cached_property
     def is_weighted(self) -> bool:
         """Whether the pinned deviation is held up to a power of its atom's share."""
         return self.weighted and self._share_entries != [] and self.in_larger_cell(self.pin)
 
+    @property
+    def _pinned(self) -> tuple[int, int]:
+        return self._at[0][self.pin], self._at[1][self.pin]
+
     def _weight(self, share: FloatArray) -> float:
-        i = self._atom_entries[self.pin][0]
+        i = self._pinned[0]
         return float((share[i] / self.model.reference.share[i]) ** (-1.0 / self.power))
 
-    def _angles(self, z: FloatArray, j: int) -> FloatArray:
-        """Angles (m - 1,) that share out the mass of cell j among its m atoms."""
-        start = len(self._atom_entries) + self._shared_entries
+    def _sticks(self, angles: FloatArray) -> Iterator[tuple[NDArray[np.bool_], Any]]:
+        """Of each cell of several atoms these atoms, and `stick` of its angles."""
         cells = self.model.reference.cells
-        mine = [n for n, i in enumerate(self._share_entries) if cells[i] == j]
-        m = len(mine) + 1
-        return _equal_angles(m) + z[start + np.array(mine, dtype=np.int64)]
+        for j, size in enumerate(self.model.reference.sizes):
+            if size > 1 and angles.size:
+                equal = np.arccos(np.sqrt(1.0 / np.arange(size, 1, -1)))
+                yield cells == j, stick(equal + angles[cells[self._share_entries] == j])
 
-    def _shares(self, z: FloatArray) -> FloatArray:
+    def _shares(self, angles: FloatArray) -> FloatArray:
         reference = self.model.reference
-        if not self._share_entries:
+        if not angles.size:
             return reference.share
         share = np.ones(len(reference.cells))
-        for j, size in enumerate(reference.sizes):
-            if size > 1:
-                parts, _ = stick(self._angles(z, j))
-                share[reference.cells == j] = LEAST_SHARE + (1.0 - size * LEAST_SHARE) * parts
+        for mine, (parts, _) in self._sticks(angles):
+            share[mine] = LEAST_SHARE + (1.0 - parts.size * LEAST_SHARE) * parts
         return share
 
     def jacobian(self, z: FloatArray, slopes: Derivatives) -> FloatArray:
         """Derivatives (n, size) of the residual in z."""
-        rows = [slopes.atoms[i, c] for i, c in self._atom_entries]
-        rows += list(slopes.shared)
-        inner = 1.0 - np.tanh(z[: len(rows)] / REACH) ** 2
-        rows = [factor * row for factor, row in zip(inner, rows, strict=True)]
-        reference = self.model.reference
-        share = self._shares(z)
-        in_share = slopes.share
+        bounded = np.concatenate([slopes.atoms[self._at], slopes.shared])
+        bounded *= 1.0 - np.tanh(z[: len(bounded), None] / REACH) ** 2
+        angles = self._split(z)[2]
+        share, in_share = self._shares(angles), slopes.share
         if self.is_weighted:
-            i, c = self._atom_entries[self.pin]
-            rows[self.pin] = self._weight(share) * rows[self.pin]
+            i, c = self._pinned
+            bounded[self.pin] *= self._weight(share)
             deviation = self.unpack(z).atoms[i, c]
             in_share = in_share.copy()
             in_share[i] -= slopes.atoms[i, c] * deviation / (self.power * share[i])
-        for j, size in enumerate(reference.sizes):
-            if size > 1 and self._share_entries:
-                _, change = stick(self._angles(z, j))
-                room = 1.0 - size * LEAST_SHARE
-                rows += list(room * change.T @ in_share[reference.cells == j])
-        rows += list(slopes.mass[: self._mass_entries])
-        return np.stack(rows, axis=1)
+        turned = [
+            (1.0 - parts.size * LEAST_SHARE) * change.T @ in_share[mine]
+            for mine, (parts, change) in self._sticks(angles)
+        ]
+        return np.concatenate([bounded, *turned, slopes.mass[: self._counts[-1]]]).T
 
     def random(self, rng: np.random.Generator, scale: float) -> FloatArray:
         """A random point with deviations of about `scale`."""
@@ -179,14 +165,12 @@ class Coordinates:
     def deviations(self, z: FloatArray) -> FloatArray:
         """What each coordinate stands for: a deviation, the share of an atom or a mass."""
         deviation = self.unpack(z)
-        atoms = [deviation.atoms[i, c] for i, c in self._atom_entries]
-        share = deviation.share[self._share_entries]
-        mass = deviation.mass[: self._mass_entries]
-        return np.concatenate([atoms, deviation.shared, share, mass])
+        share, mass = deviation.share[self._share_entries], deviation.mass[: self._counts[-1]]
+        return np.concatenate([deviation.atoms[self._at], deviation.shared, share, mass])
 
     def cells_by_name(self) -> list[int]:
         """Cell of each coordinate; -1 for a parameter that all atoms share, or a mass."""
-        atom = [int(self.model.reference.cells[i]) for i, _ in self._atom_entries]
+        atom = self.model.reference.cells[self._at[0]].tolist()
         return atom + [-1] * (self.size - len(atom))
 
     def in_larger_cell(self, position: int) -> bool:
@@ -209,8 +193,3 @@ def stick(angles: FloatArray) -> tuple[FloatArray, FloatArray]:
         factors[n + 1 :, n], slopes[n + 1 :, n] = np.sin(angle) ** 2, np.sin(2.0 * angle)
     others = [np.prod(np.delete(factors, n, axis=1), axis=1) for n in range(m - 1)]
     return np.prod(factors, axis=1), slopes * np.stack(others, axis=1)
-
-
-def _equal_angles(m: int) -> FloatArray:
-    """The angles of m equal shares."""
-    return np.arccos(np.sqrt(1.0 / np.arange(m, 1, -1)))

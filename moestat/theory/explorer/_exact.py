@@ -77,23 +77,14 @@ class _Exact:
         shared = number(model.truth_family.split(model.truth)[1]) + number(deviation.shared)
         return list(zip(atoms, logs, reference.cells, strict=True)), shared
 
-    def _channels(self, atom: Any, shared: Any) -> Any:
-        """Channels (C, n) of one atom; products of inputs keep their float coefficients."""
-        model = self.model
-        phi = self.number(model.phi)
-        rows = []
-        for c, (is_shared, first) in enumerate(model.columns):
-            source = shared if is_shared else atom
-            at = model.features[c]
-            rows.append(source[first : first + len(at)] @ phi[at])
-        return np.stack(rows)
-
     def _atom(self, atom: Any, shared: Any) -> tuple[Any, Any]:
         """Log-score and log-density, or mean, of one atom at every row."""
         model = self.model
-        eta = self._channels(atom, shared)
+        # Products of inputs keep their float coefficients.
+        phi, both = self.number(model.phi), np.concatenate([atom, shared])
+        eta = np.stack([both[at] @ phi[rows] for at, rows in model.reads])
         n, layout = eta.shape[1], model.family.layout
-        low = self.number(model.phi[: 1 + model.family.n_features])
+        low = phi[: 1 + model.family.n_features]
 
         def scratch(rows: int) -> Any:
             return np.full((rows, n), self.mp.mpf(0), dtype=object)

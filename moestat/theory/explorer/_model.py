@@ -103,30 +103,20 @@ class Model:
         return np.ascontiguousarray(np.concatenate(rows))
 
     @cached_property
-    def features(self) -> list[list[int]]:
-        """Rows of phi that each channel reads, in the order of its coefficients."""
-        return [
-            [0, *range(offset, offset + width - 1)]
-            for width, offset in zip(self.family.width, self.family.offset, strict=True)
-        ]
-
-    @cached_property
-    def columns(self) -> list[tuple[bool, int]]:
-        """For each channel whether it is shared, and the first column of its coefficients."""
-        own = self.family.n_experts * self.family.n_atom_params
-        at = self.family.index[0]
-        return [
-            (channel.shared, int(first) - own if channel.shared else int(first))
-            for channel, first in zip(self.family.channels, at, strict=True)
-        ]
+    def reads(self) -> list[tuple[slice, list[int]]]:
+        """Of each channel its coefficients among an atom's and the shared ones, and rows of phi."""
+        family, found = self.family, []
+        others = (family.n_experts - 1) * family.n_atom_params
+        for c, channel in enumerate(family.channels):
+            first, width = int(family.index[0, c]) - others * channel.shared, int(family.width[c])
+            offset = int(family.offset[c])
+            found.append((slice(first, first + width), [0, *range(offset, offset + width - 1)]))
+        return found
 
     def channels(self, atom: FloatArray, shared: FloatArray) -> FloatArray:
         """Channels (C, n) of one atom's parameters (p,), or of their deviations."""
-        out = np.empty((len(self.columns), self.phi.shape[1]))
-        for c, (is_shared, first) in enumerate(self.columns):
-            source = shared if is_shared else atom
-            out[c] = source[first : first + len(self.features[c])] @ self.phi[self.features[c]]
-        return out
+        both = np.concatenate([atom, shared])
+        return np.stack([both[at] @ self.phi[rows] for at, rows in self.reads])
 
     def _segment(self, eta: FloatArray, step: FloatArray, count: int) -> _Segment:
         """An atom from channels eta (C, n) along a step (C, n), integrated with `count` nodes."""
@@ -200,13 +190,12 @@ class Model:
 
     def _scatter(self, i: int, weights: list[FloatArray], out: Derivatives) -> None:
         """Add the derivatives in the channels of atom i, (n,) each, to those in parameters."""
-        for c, (is_shared, first) in enumerate(self.columns):
-            rows = weights[c] * self.phi[self.features[c]]
-            for f, row in enumerate(rows):
-                if is_shared:
-                    out.shared[first + f] += row
-                else:
-                    out.atoms[i, first + f] += row
+        own = out.atoms.shape[1]
+        both = np.zeros((own + len(out.shared), weights[0].size))
+        for weight, (at, rows) in zip(weights, self.reads, strict=True):
+            both[at] += weight * self.phi[rows]
+        out.atoms[i] += both[:own]
+        out.shared[:] += both[own:]
 
     def _blank(self, wanted: bool) -> Derivatives:
         k, n = len(self.reference.cells), self.nodes.X.shape[1] if wanted else 0
@@ -254,7 +243,7 @@ class Model:
                 out.mass[j] += weight * (s * change)
             slope_u, slope_z = m * s * tau[j] * (1.0 + excess), m * s * pi[j] * (1.0 + gate)
             in_u, in_z = [], []
-            for c in range(len(self.columns)):
+            for c in range(len(self.reads)):
                 da = atom.da[c] if c < n_gate else zero
                 dv = atom.dv[c - first] if c >= first else zero
                 in_u.append(slope_u * (da + dv))
@@ -289,7 +278,7 @@ class Model:
                 moved = weight * np.exp(atom.a)
                 rows = [
                     moved * mean * atom.da[c] if c < n_gate else moved * atom.dv[c - first]
-                    for c in range(len(self.columns))
+                    for c in range(len(self.reads))
                 ]
                 self._scatter(i, rows, out)
         return change, out

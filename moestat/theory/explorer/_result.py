@@ -24,46 +24,31 @@ _BOUNDED, _FALLING = 1.1, 1.3  # exponents of d against D up to which, and from 
 
 @dataclass(frozen=True)
 class Rung:
-    """The measure with the least distance found at one radius.
-
-    Parameters
-    ----------
-    loss : float
-        ``D(G, G*)``.
-    distance : float
-        Mean Hellinger distance ``E_X d_H``, or L2(mu) distance of regression functions.
-    root : float
-        Root mean square ``(E_X d_H^2)^(1/2)``, which was minimised; the L2(mu) distance again.
-    total_variation : float
-        ``E_X d_V`` at this measure; NaN for a regression function.
-    params : ndarray of shape (P,)
-        The measure, packed: it can be evaluated again.
-    error : float
-        Change of the root mean square when the nodes are doubled, relative.
-    reference : str
-        How the measure near which it lies represents the truth.
-    pinned : str
-        The deviation that was pinned.
-    moves : mapping of str to float
-        Largest deviation in each block of each cell, named ``block, cell j``.
-    converged : bool
-        Whether the descent to it converged.
-    exactly : callable
-        ``exactly(digits)``: the root mean square at the search's nodes and its value there in
-        arithmetic of that many digits.
-    """
+    """The measure with the least distance found at one radius."""
 
     loss: float
+    """``D(G, G*)``."""
     distance: float
+    """Mean Hellinger distance ``E_X d_H``, or L2(mu) distance of regression functions."""
     root: float
+    """Root mean square ``(E_X d_H^2)^(1/2)``, which was minimised; the L2(mu) distance again."""
     total_variation: float
+    """``E_X d_V`` at this measure; NaN for a regression function."""
     params: FloatArray = field(repr=False)
+    """The measure (P,), packed: it can be evaluated again."""
     error: float
+    """Change of the root mean square when the nodes are doubled, relative."""
     reference: str
+    """How the measure near which it lies represents the truth."""
     pinned: str
+    """The deviation that was pinned."""
     moves: Mapping[str, float] = field(repr=False)
+    """Largest deviation in each block of each cell, named ``block, cell j``."""
     converged: bool
+    """Whether the descent to it converged."""
     exactly: Callable[[int], tuple[float, float]] = field(repr=False, compare=False)
+    """``exactly(digits)``: the root mean square at the search's nodes and its value there in
+    arithmetic of that many digits."""
 
     @property
     def ratio(self) -> float:
@@ -78,25 +63,17 @@ class Rung:
 
 @dataclass(frozen=True)
 class Exploration:
-    """Least distances found at decreasing values of a loss.
-
-    Parameters
-    ----------
-    family, truth_family : Family
-        The fitted family, and the same with the truth's number of atoms.
-    truth : ndarray of shape (P*,)
-        Packed parameters of the truth.
-    loss : str
-        Name of the loss D.
-    rungs : tuple of Rung
-        By decreasing radius; the least ratio d / D that was found near each.
-    """
+    """Least distances found at decreasing values of a loss."""
 
     family: Family
     truth_family: Family
+    """The fitted family, and the same with the truth's number of atoms."""
     truth: FloatArray = field(repr=False)
+    """Packed parameters (P*,) of the truth."""
     loss: str
+    """Name of the loss D."""
     rungs: tuple[Rung, ...]
+    """By decreasing radius; the least ratio d / D that was found near each."""
 
     def _logs(self) -> tuple[FloatArray, FloatArray]:
         """Logs of D and d at the radii where d is resolved."""

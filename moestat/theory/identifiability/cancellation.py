@@ -28,22 +28,15 @@ _APART = 1e-3  # distance of span and cone that counts as settled
 
 @dataclass(frozen=True)
 class Cancellation:
-    """A positive semidefinite second-order part of a relation, or why there is none.
-
-    Parameters
-    ----------
-    status : {"none", "found", "undecided"}
-        Decided from the numerical null space, by which rows can differ from 0 and by alternating
-        projections.
-    directions : ndarray of shape (r, p)
-        A basis of the displacements that take part, as rows.
-    names : tuple of str
-        Names of the p parameters.
-    """
+    """A positive semidefinite second-order part of a relation, or why there is none."""
 
     status: str
+    """``"none"``, ``"found"`` or ``"undecided"``: from the numerical null space, by which rows can
+    differ from 0 and by alternating projections."""
     directions: FloatArray = field(repr=False)
+    """A basis (r, p) of the displacements that take part, as rows."""
     names: tuple[str, ...] = field(repr=False)
+    """Names of the p parameters."""
 
     def __str__(self) -> str:
         if self.status == "none":

@@ -43,24 +43,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition of a paper.
-
-    Parameters
-    ----------
-    name : str
-        Name in `CONDITIONS`.
-    gate : str or None
-        The gate that it is about; None when it is about the expert alone.
-    parts : tuple of Part
-        The families of derivatives; empty for the expert's own derivatives and their products.
-    source : str
-        Paper and definition.
-    """
+    """A condition of a paper."""
 
     name: str
+    """Name in `CONDITIONS`."""
     gate: str | None
+    """The gate that it is about; None when it is about the expert alone."""
     parts: tuple[Part, ...]
+    """The families of derivatives; empty for the expert's own derivatives and their products."""
     source: str
+    """Paper and definition."""
 
 
 _FULL = Part(("A", "b", "c", "eta"), (1,), {})
@@ -100,25 +92,17 @@ for _name, _gate, _parts, _source in (
 
 @dataclass(frozen=True)
 class Coincidence:
-    """Two atoms with distinct parameters whose functions are dependent.
-
-    Parameters
-    ----------
-    pattern : mapping of str to str
-        Blocks of the expert, or ``"gate"`` for all of the gate's, in which the second atom has the
-        ``"same"`` parameters as the first or ``"opposite"`` ones; all others are drawn anew.
-    extra : int
-        Dependencies beyond those that each of two such atoms has by itself.
-    example : str
-        One of them, with numbers where coefficients are not 1.
-    rank : Rank
-        Of the functions of both atoms.
-    """
+    """Two atoms with distinct parameters whose functions are dependent."""
 
     pattern: Mapping[str, str]
+    """Blocks of the expert, or ``"gate"`` for all of the gate's, in which the second atom has the
+    ``"same"`` parameters as the first or ``"opposite"`` ones; all others are drawn anew."""
     extra: int
+    """Dependencies beyond those that each of two such atoms has by itself."""
     example: str
+    """One of them, with numbers where coefficients are not 1."""
     rank: Rank
+    """Of the functions of both atoms."""
 
     def __str__(self) -> str:
         shared = ", ".join(f"{kind} {block}" for block, kind in self.pattern.items())
@@ -127,24 +111,16 @@ class Coincidence:
 
 @dataclass(frozen=True)
 class ConditionCheck:
-    """Whether an expert satisfies a condition.
-
-    Parameters
-    ----------
-    condition : Condition
-        What was checked.
-    title : str
-        The expert and the number of inputs.
-    parts : tuple of Dependencies
-        One atom in general position, family by family.
-    coincidences : tuple of Coincidence
-        The least coincidences of two atoms that make their functions dependent.
-    """
+    """Whether an expert satisfies a condition."""
 
     condition: Condition
+    """What was checked."""
     title: str
+    """The expert and the number of inputs."""
     parts: tuple[Dependencies, ...]
+    """One atom in general position, family by family."""
     coincidences: tuple[Coincidence, ...]
+    """The least coincidences of two atoms that make their functions dependent."""
 
     @property
     def holds_generically(self) -> bool:

@@ -27,31 +27,21 @@ from moestat.theory.identifiability.relations import (
 
 @dataclass(frozen=True)
 class Dependencies:
-    """Rank of a family of derivatives, and the relations in it by name.
-
-    Parameters
-    ----------
-    title : str
-        Which functions these are.
-    functions : tuple of str
-        Labels of the functions.
-    rank : Rank
-        Numerical rank on a random design at random parameters.
-    exact_rank : int or None
-        Rank by exact arithmetic; None without sympy.
-    relations : tuple of Relation
-        One for each dependent function.
-    cancellation : Cancellation or None
-        Whether atoms that merge can cancel the function to second order; None where that was not
-        asked for.
-    """
+    """Rank of a family of derivatives, and the relations in it by name."""
 
     title: str
+    """Which functions these are."""
     functions: tuple[str, ...]
+    """Labels of the functions."""
     rank: Rank
+    """Numerical rank on a random design at random parameters."""
     exact_rank: int | None
+    """Rank by exact arithmetic; None without sympy."""
     relations: tuple[Relation, ...]
+    """One for each dependent function."""
     cancellation: Cancellation | None = None
+    """Whether atoms that merge can cancel the function to second order; None where that was not
+    asked for."""
 
     @property
     def settled(self) -> bool:

@@ -55,39 +55,26 @@ _ENDS = {"bound": "to the bound", "lost": "where it ends"}
 
 @dataclass(frozen=True)
 class Orbit:
-    """A connected set of parameters with the law of the truth, as far as was found.
-
-    Parameters
-    ----------
-    name : str
-        What became of the true atoms.
-    dimension : int
-        Dimension of the null space of the information at `theta`.
-    gap : float
-        Smallest positive singular value of the scores there over the largest null one.
-    clear : bool
-        Whether the gap is above 1e4; otherwise the dimension rests on the curves.
-    theta : ndarray of shape (P,)
-        A member.
-    changes : str
-        Of an isolated one, the parameters that differ from the truth's; empty for the truth.
-    directions : tuple of Direction
-        A basis of the null space, each followed.
-    discrepancy : float
-        Largest ``|log p - log p*|``, or ``|f - f*| / max |f*|``, at the member.
-    hits : int
-        Number of starts that ended in this orbit.
-    """
+    """A connected set of parameters with the law of the truth, as far as was found."""
 
     name: str
+    """What became of the true atoms."""
     dimension: int
+    """Dimension of the null space of the information at `theta`."""
     gap: float
+    """Smallest positive singular value of the scores there over the largest null one."""
     clear: bool
+    """Whether the gap is above 1e4; otherwise the dimension rests on the curves."""
     theta: FloatArray = field(repr=False)
+    """A member (P,)."""
     changes: str
+    """Of an isolated one, the parameters that differ from the truth's; empty for the truth."""
     directions: tuple[Direction, ...]
+    """A basis of the null space, each followed."""
     discrepancy: float
+    """Largest ``|log p - log p*|``, or ``|f - f*| / max |f*|``, at the member."""
     hits: int
+    """Number of starts that ended in this orbit."""
 
     @property
     def isolated(self) -> bool:
@@ -106,22 +93,15 @@ class Orbit:
 
 @dataclass(frozen=True)
 class OrbitSearch:
-    """What a search for other parameters with the same law found.
-
-    Parameters
-    ----------
-    title : str
-        Family, truth and design.
-    orbits : tuple of Orbit
-        The truth's own first, where the family holds the truth, then by the number of hits.
-    n_starts, n_reached : int
-        Number of starts, and of those that reached the law of the truth.
-    """
+    """What a search for other parameters with the same law found."""
 
     title: str
+    """Family, truth and design."""
     orbits: tuple[Orbit, ...]
+    """The truth's own first, where the family holds the truth, then by the number of hits."""
     n_starts: int
     n_reached: int
+    """Number of starts, and of those that reached the law of the truth."""
 
     @property
     def identified(self) -> bool:

@@ -16,26 +16,19 @@ _ROUNDING = 2e-16
 
 @dataclass(frozen=True)
 class Rank:
-    """Rank of a matrix whose columns are functions on a design.
-
-    Parameters
-    ----------
-    rank, n_functions : int
-        Number of independent functions, and of functions.
-    gap : float
-        Smallest singular value that counts as positive over the largest that counts as zero,
-        columns scaled to length 1; of a matrix of full rank, over the rounding error.
-    null_space : ndarray of shape (n_functions, n_functions - rank)
-        An orthonormal basis of the dependencies, in the scaled columns.
-    scale : ndarray of shape (n_functions,)
-        Lengths of the columns; 0 for a function that vanishes.
-    """
+    """Rank of a matrix whose columns are functions on a design."""
 
     rank: int
     n_functions: int
+    """Number of independent functions, and of functions."""
     gap: float
+    """Smallest singular value that counts as positive over the largest that counts as zero, columns
+    scaled to length 1; of a matrix of full rank, over the rounding error."""
     null_space: FloatArray = field(repr=False)
+    """An orthonormal basis (n_functions, n_functions - rank) of the dependencies, in the scaled
+    columns."""
     scale: FloatArray = field(repr=False)
+    """Lengths (n_functions,) of the columns; 0 for a function that vanishes."""
 
     @property
     def nullity(self) -> int:

@@ -19,25 +19,17 @@ _SMALL = 1e-7  # share of the largest coefficient below which one is left out
 
 @dataclass(frozen=True)
 class Relation:
-    """A linear relation ``left = sum of coefficient times function``, the same for all x.
-
-    Parameters
-    ----------
-    left : str
-        The function that depends on the others.
-    right : mapping of str to str
-        Coefficients of the others as text: exact functions of the parameters where sympy found
-        them, numbers at one random point otherwise; empty where the left one is zero.
-    exact : bool
-        Whether the relation is proved, for all parameters.
-    implied : bool
-        Whether it follows by differentiating a relation of first order.
-    """
+    """A linear relation ``left = sum of coefficient times function``, the same for all x."""
 
     left: str
+    """The function that depends on the others."""
     right: Mapping[str, str]
+    """Coefficients of the others as text: exact functions of the parameters where sympy found them,
+    numbers at one random point otherwise; empty where the left one is zero."""
     exact: bool
+    """Whether the relation is proved, for all parameters."""
     implied: bool = False
+    """Whether it follows by differentiating a relation of first order."""
 
     def __str__(self) -> str:
         sign = "=" if self.exact else "≈"
@@ -59,33 +51,22 @@ def _sum_text(right: Mapping[str, str]) -> str:
 
 
 def sparse_relations(columns: FloatArray, rank: Rank) -> list[dict[int, float]]:
-    """A basis of the null space, as sparse as found: zeros, multiples, combinations.
+    """A basis of the null space, as sparse as found.
 
     Each relation holds the coefficients of its functions, which add up to zero.
     """
     scaled = np.asarray(np.linalg.qr(unit_columns(columns, rank.scale), mode="r"))
-    found: list[dict[int, float]] = []
-    heads: list[int] = []
-    for j in range(scaled.shape[1]):
-        if rank.scale[j] == 0.0:
-            found.append({j: 1.0})
-            continue
-        cosines = scaled[:, heads].T @ scaled[:, j]
-        distances = np.linalg.norm(scaled[:, heads] * cosines - scaled[:, [j]], axis=0)
-        if heads and distances.min() < _RESIDUAL:
-            i = int(np.argmin(distances))
-            found.append({heads[i]: float(cosines[i]), j: -1.0})
-        else:
-            heads.append(j)
-    found += _circuits(scaled, heads, rank.nullity - len(found))
+    found: list[dict[int, float]] = [{int(j): 1.0} for j in np.flatnonzero(rank.scale == 0.0)]
+    used = np.flatnonzero(rank.scale).tolist()
+    found += _circuits(scaled, used, rank.nullity - len(found))
     return [
         {i: w / (rank.scale[i] or 1.0) for i, w in sorted(relation.items())}
         for relation in sorted(found, key=lambda relation: (max(relation), min(relation)))
     ]
 
 
-def _circuits(scaled: FloatArray, heads: Sequence[int], count: int) -> list[dict[int, float]]:
-    """`count` independent relations among the heads with few functions each.
+def _circuits(scaled: FloatArray, used: Sequence[int], count: int) -> list[dict[int, float]]:
+    """`count` independent relations among the columns in use with few functions each.
 
     A column as a combination of independent ones before it is a relation from which no function
     can be left out.  Different orders of the columns give different ones; the shortest are kept.
@@ -93,11 +74,7 @@ def _circuits(scaled: FloatArray, heads: Sequence[int], count: int) -> list[dict
     if count <= 0:
         return []
     rng = np.random.default_rng(0)
-    orders = [
-        list(heads),
-        list(heads)[::-1],
-        *(list(rng.permutation(heads)) for _ in range(_ORDERS)),
-    ]
+    orders = [used, used[::-1], *(rng.permutation(used).tolist() for _ in range(_ORDERS))]
     candidates: dict[tuple[int, ...], dict[int, float]] = {}
     for order in orders:
         for relation in _in_order(scaled, order):
