@@ -57,6 +57,17 @@ def fitting(case: Any, starts: Any = None) -> Call:
     return lambda seed: moestat.fit(case.family, case.X, case.y, starts=starts, rng=seed, threads=1)
 
 
+def hessian(case: Any) -> Call:
+    """A pass for value, score and Hessian."""
+    from moestat.kernels.records import Data, Sums
+
+    n, P = len(case.X), case.family.n_params
+    data = Data(np.ascontiguousarray(case.X.T), case.y, np.ones(n), np.empty((0, 0)))
+    sums, theta = Sums(np.empty(P), np.empty((P, P)), np.empty((P, P))), case.truth
+    loops, coefficients = case.family.loops, case.family.coefficients
+    return lambda seed: loops.log_likelihood(theta, coefficients, data, 2, sums)
+
+
 def em(case: Any) -> Call:
     """EM in NumPy from a random partition."""
     from numpy_em import Fit, fit
@@ -109,6 +120,20 @@ def wide() -> Iterator[Row]:
         "goal": "<= EM",
         "peers": f"NumPy EM {seconds(em(case)):.3f}",
     }
+    for d in (10, 20):
+        case = drawn("gaussian", 20_000, d, 3)
+        family, (n, _) = case.family, case.X.shape
+        rng, channels = np.random.default_rng(0), 2 * family.n_experts
+        # The Hessian is a sum over rows of weights of pairs of channels times products of inputs.
+        pairs = rng.normal(size=(channels * (channels + 1) // 2, n))
+        products = rng.normal(size=(n, (d + 1) * (d + 2) // 2))
+        own, floor = seconds(hessian(case)), seconds(lambda _, a=pairs, b=products: a @ b)
+        yield {
+            "call": f"score and Hessian, d = {d}, k = 3, n = 2e4",
+            "seconds": own,
+            "goal": "1.2 dgemm",
+            "peers": f"dgemm of its sums alone {floor:.5f}, {own / floor:.2f} times",
+        }
 
 
 def growth() -> Iterator[Row]:
