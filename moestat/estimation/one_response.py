@@ -25,15 +25,6 @@ class OneResponse(Pictures):
     Its density is a mixture with the same gate.  Parameters, their errors and the shares of the
     experts in the rows of the fit are those of the fit of all responses, `of`.
 
-    Parameters
-    ----------
-    of : MoEResults
-        The fit of all responses.
-    name : str
-        What this one is called.
-    places : ndarray of shape (P,)
-        Positions of its parameters among those of the fit.
-
     Examples
     --------
     >>> import numpy as np, moestat
@@ -45,8 +36,11 @@ class OneResponse(Pictures):
     """
 
     of: Any = field(kw_only=True)
+    """The fit of all responses."""
     name: str = field(kw_only=True)
+    """What this one is called."""
     places: Any = field(kw_only=True)
+    """Positions of its parameters among those of the fit; shape (P,)."""
 
     def __repr__(self) -> str:
         return f"<response {self.name!r} of {self.of!r}>"

@@ -13,179 +13,123 @@ SAME_HEIGHT = 1e-2
 
 
 class SearchRules(NamedTuple):
-    """What a search takes for granted, beside the fields of its parts.
-
-    Parameters
-    ----------
-    least, in_all : int
-        Rows of a first rung at least, and all rows of a search in units of those of a first rung.
-    work : float
-        Rows times squared parameters, of all searches together.
-    finalists, returned : int
-        Of a race, and ends that start a fit to all rows.
-    agreeing : int
-        Ends at the best height at least.
-    to_the_end : int
-        Steps of a run that nothing cuts off.
-    bfgs : int
-        Steps of BFGS in place of one by a Hessian.
-    clustered : int
-        Rows at most that memberships are drawn for.
-    planes, scored : int
-        Planes that are tried for an expert, and rows by which they are judged.
-    """
+    """What a search takes for granted, beside the fields of its parts."""
 
     least: int = 1000
     in_all: int = 20
+    """Rows of a first rung at least, and all rows of a search in units of those of a first rung."""
     work: float = 9e7
+    """Rows times squared parameters, of all searches together."""
     finalists: int = 2
     returned: int = 3
+    """Of a race, and ends that start a fit to all rows."""
     agreeing: int = 3
+    """Ends at the best height at least."""
     to_the_end: int = 300
+    """Steps of a run that nothing cuts off."""
     bfgs: int = 4
+    """Steps of BFGS in place of one by a Hessian."""
     clustered: int = 2000
+    """Rows at most that memberships are drawn for."""
     planes: int = 10
     scored: int = 200
+    """Planes that are tried for an expert, and rows by which they are judged."""
 
 
 class PathRules(NamedTuple):
-    """How a path of penalised fits is sought.
-
-    Parameters
-    ----------
-    stationary : float
-        Violation of the conditions of a minimum, in units of the penalty, that is as good as none.
-    floor : float
-        Least variance of an atom, in variances of y, where inputs are as many as rows.
-    chosen, added, followed : int
-        Sets of inputs of a path that are searched, inputs that each search adds, and best searches
-        whose paths are followed.
-    gain : float
-        Gain in BIC that calls for more searches.
-    all_zero : float
-        A penalty that no coefficient is worth.
-    matrices : int
-        Matrices of all parameters that a path holds at its peak.
-    """
+    """How a path of penalised fits is sought."""
 
     stationary: float = 1e-6
+    """Violation of the conditions of a minimum, in units of the penalty, that is as
+    good as none."""
     floor: float = 1e-6
+    """Least variance of an atom, in variances of y, where inputs are as many as rows."""
     chosen: int = 6
     added: int = 3
     followed: int = 3
+    """Sets of inputs of a path that are searched, inputs that each search adds, and best searches
+    whose paths are followed."""
     gain: float = 1e-2
+    """Gain in BIC that calls for more searches."""
     all_zero: float = 1e9
+    """A penalty that no coefficient is worth."""
     matrices: int = 12
+    """Matrices of all parameters that a path holds at its peak."""
 
 
 class DoubtRules(NamedTuple):
-    """When a fit is said to be doubtful.
-
-    Parameters
-    ----------
-    part : float
-        Part of a unit direction that a parameter has in it, if more.
-    far : float
-        Standard errors beyond which a rise counts as one to infinity.
-    units : float
-        Typical sizes of inputs, or a response, that another box was made for.
-    """
+    """When a fit is said to be doubtful."""
 
     part: float = 1e-6
+    """Part of a unit direction that a parameter has in it, if more."""
     far: float = 3.0
+    """Standard errors beyond which a rise counts as one to infinity."""
     units: float = 10.0
+    """Typical sizes of inputs, or a response, that another box was made for."""
 
 
 class AlarmRules(NamedTuple):
-    """When data are said not to be those of the model.
-
-    Parameters
-    ----------
-    level : float
-        Probability of each alarm where the model is true, by its test's law for large n.
-    rows : int
-        Of more rows this many are looked at, drawn at random.
-    enough : float
-        Rows for each parameter of an expert, below which its normal 95% intervals hold less than
-        90%.  Of a regression with normal errors: an error from the maximum-likelihood variance is
-        smaller by the root of 1 - 1/5, and t with four degrees of freedom a parameter has heavier
-        tails than z.
-    coarse : int
-        Real responses with so few values are levels.
-    spike : float
-        A value is a spike if it has so many times as many ties as its five neighbours on each side.
-    share : float
-        Share of the rows from which on copies are spoken of.
-    """
+    """When data are said not to be those of the model."""
 
     level: float = 1e-3
+    """Probability of each alarm where the model is true, by its test's law for large n."""
     rows: int = 50_000
+    """Of more rows this many are looked at, drawn at random."""
     enough: float = 5.0
+    """Rows for each parameter of an expert, below which its normal 95% intervals hold less than
+    90%.  Of a regression with normal errors: an error from the maximum-likelihood variance is
+    smaller by the root of 1 - 1/5, and t with four degrees of freedom a parameter has heavier
+    tails than z."""
     coarse: int = 10
+    """Real responses with so few values are levels."""
     spike: float = 3.0
+    """A value is a spike if it has so many times as many ties as its five neighbours
+    on each side."""
     share: float = 0.05
+    """Share of the rows from which on copies are spoken of."""
 
 
 class EMTestRules(NamedTuple):
-    """The EM test of Li and Chen (2010), and its EM.
-
-    Parameters
-    ----------
-    shares : tuple of float
-        Of a component that is split, with one of its halves.
-    steps : int
-        EM steps after the constrained maximum.
-    tolerance : float
-        Gain below which EM ends, in natural-log units.
-    most : int
-        Its steps at most.
-    """
+    """The EM test of Li and Chen (2010), and its EM."""
 
     shares: tuple[float, ...] = (0.1, 0.3, 0.5)
+    """Of a component that is split, with one of its halves."""
     steps: int = 3
+    """EM steps after the constrained maximum."""
     tolerance: float = 1e-7
+    """Gain below which EM ends, in natural-log units."""
     most: int = 5000
+    """Its steps at most."""
 
 
 class RequiredRules(NamedTuple):
-    """How the answer of `required_n` is sought.
-
-    Parameters
-    ----------
-    null : float
-        Eigenvalues of the information, scaled to unit diagonal, that are smaller are 0.
-    same : float
-        Experts whose parameters differ by no more are one.
-    nodes, starts, narrow : int, int, float
-        Inputs of the lattice, starts of a fit there, and its least variance in that of the truth.
-    most : float
-        Root of the largest answer.
-    first, least, largest, looks : float, float, float, int
-        Numbers of rows: the first, between which others are, and how many are tried at most.
-    drawn : float
-        So many rows are drawn one by one, from any law of the inputs; more are counts on a lattice.
-    batches : int
-        So many times there are more data sets on both sides of the answer, until it is known.
-    known, near, rounds : float, float, int
-        To what factor it is to be known, that of the numbers of rows that its law goes through, and
-        Fisher's steps of the fit of that law.
-    """
+    """How the answer of `required_n` is sought."""
 
     null: float = 1e-10
+    """Eigenvalues of the information, scaled to unit diagonal, that are smaller are 0."""
     same: float = 1e-9
+    """Experts whose parameters differ by no more are one."""
     nodes: int = 24
     starts: int = 4
     narrow: float = 0.3
+    """Inputs of the lattice, starts of a fit there, and its least variance in that of the truth."""
     most: float = 1e50
+    """Root of the largest answer."""
     first: float = 1e3
     least: float = 1e2
     largest: float = 1e14
     looks: int = 12
+    """Numbers of rows: the first, between which others are, and how many are tried at most."""
     drawn: float = 1e4
+    """So many rows are drawn one by one, from any law of the inputs; more are counts
+    on a lattice."""
     batches: int = 16
+    """So many times there are more data sets on both sides of the answer, until it is known."""
     known: float = 1.25
     near: float = 5.0
     rounds: int = 25
+    """To what factor it is to be known, that of the numbers of rows that its law goes through, and
+    Fisher's steps of the fit of that law."""
 
 
 SEARCH, PATH = SearchRules(), PathRules()

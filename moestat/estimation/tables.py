@@ -33,27 +33,18 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Sheet:
-    """A title, facts in pairs, a table with headings of sections, and notes.
-
-    Parameters
-    ----------
-    title : str
-        Heading, its lines one below the other.
-    facts : tuple of tuple
-        Rows of labels and values in turn.
-    head : tuple of str
-        Heads of the columns.
-    rows : tuple of Row
-        Lines of the table.
-    notes : tuple of str
-        Sentences below it.
-    """
+    """A title, facts in pairs, a table with headings of sections, and notes."""
 
     title: str
+    """Heading, its lines one below the other."""
     facts: tuple[tuple[Any, ...], ...]
+    """Rows of labels and values in turn."""
     head: tuple[str, ...]
+    """Heads of the columns."""
     rows: tuple[Row, ...]
+    """Lines of the table."""
     notes: tuple[str, ...] = ()
+    """Sentences below it."""
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -28,30 +28,20 @@ _NO_TERMS = build_terms(1, (), 0, 0, 1, complete=False, order=0)
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops of one kind of atom, each compiled when first called.
-
-    Parameters
-    ----------
-    gate : callable
-        Block function of the gate.
-    expert : callable or None
-        Block function of a mean that is not linear in the parameters.
-    likelihood : callable or None
-        Block function of the likelihood; None for a regression function.
-    reads_response : bool
-        Whether the gate reads that mean.
-    sparse : bool
-        Whether only some atoms take part at each x.
-    normalised : bool
-        Whether the gate's weights are divided by their sum.
-    """
+    """The loops of one kind of atom, each compiled when first called."""
 
     gate: Callable[..., None]
+    """Block function of the gate."""
     expert: Callable[..., None] | None
+    """Block function of a mean that is not linear in the parameters."""
     likelihood: Callable[..., None] | None
+    """Block function of the likelihood; None for a regression function."""
     reads_response: bool
+    """Whether the gate reads that mean."""
     sparse: bool
+    """Whether only some atoms take part at each x."""
     normalised: bool = True
+    """Whether the gate's weights are divided by their sum."""
 
     @property
     def _atom(self) -> tuple[Callable[..., None], Callable[..., int]]:

@@ -44,21 +44,14 @@ _FLAGS = sorted(FASTMATH)
 
 
 class Tile(NamedTuple):
-    """The terms of a group.
-
-    Parameters
-    ----------
-    factors : tuple
-        For each term, the terms and columns of its two first rows: terms may share them.
-    products : tuple of int
-        For each term, how many of `PRODUCTS` products it is summed with.
-    weighted : bool
-        Whether the products are weighted by the rows in columns 2 and 3 of the first term.
-    """
+    """The terms of a group."""
 
     factors: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+    """For each term, the terms and columns of its two first rows: terms may share them."""
     products: tuple[int, ...]
+    """For each term, how many of `PRODUCTS` products it is summed with."""
     weighted: bool = False
+    """Whether the products are weighted by the rows in columns 2 and 3 of the first term."""
 
 
 THREE = Tile(tuple(((t, 0), (t, 1)) for t in range(3)), 3 * (PRODUCTS,))

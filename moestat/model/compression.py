@@ -37,25 +37,6 @@ _POINTS = 24
 class Compressed:
     """Weighted samples that stand for more; make one with `compress`.
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, d)
-        Inputs.
-    y : ndarray of shape (m,)
-        Responses, as they were given.
-    weight : ndarray of shape (m,)
-        Positive weights; their sum is that of the data.
-    n_rows : int
-        Rows of the data.
-    nodes : int
-        Gauss nodes per class and panel; 0 when only ties were grouped and nothing is lost.
-    panels : ndarray of shape (p, 2)
-        Ends of the panels.
-    classes : ndarray of shape (K,)
-        Responses that occur.
-    mass : ndarray of shape (K, p)
-        Weight of each class on each panel.
-
     Examples
     --------
     >>> short = compress([0.0, 1.0, 0.0, 1.0], [1, 2, 1, 1])
@@ -64,13 +45,21 @@ class Compressed:
     """
 
     X: FloatArray
+    """Inputs; shape (m, d)."""
     y: np.ndarray
+    """Responses, as they were given; shape (m,)."""
     weight: FloatArray
+    """Positive weights; their sum is that of the data; shape (m,)."""
     n_rows: int
+    """Rows of the data."""
     nodes: int = 0
+    """Gauss nodes per class and panel; 0 when only ties were grouped and nothing is lost."""
     panels: FloatArray = field(default_factory=lambda: np.empty((0, 2)), repr=False)
+    """Ends of the panels; shape (p, 2)."""
     classes: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
+    """Responses that occur; shape (K,)."""
     mass: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    """Weight of each class on each panel; shape (K, p)."""
 
     @property
     def lossless(self) -> bool:

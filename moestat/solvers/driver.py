@@ -62,15 +62,10 @@ class Unfinished(NamedTuple):
 
 @dataclass(frozen=True)
 class Cores:
-    """The processor's cores, the default target.
-
-    Parameters
-    ----------
-    threads : int or None
-        Threads that evaluate; all cores by default.  The results do not depend on it.
-    """
+    """The processor's cores, the default target."""
 
     threads: int | None = None
+    """Threads that evaluate; all cores by default.  The results do not depend on it."""
     whole = False
 
     def __post_init__(self) -> None:

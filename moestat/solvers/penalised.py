@@ -18,23 +18,16 @@ class Penalty:
     """Minus a log prior density: a quadratic form, and inverse-gamma laws of variances.
 
     With t the logarithms of variances it is ``theta' Q theta / 2 + sum(a t + b exp(-t))``.
-
-    Parameters
-    ----------
-    quadratic : ndarray of shape (P, P)
-        Q, positive semidefinite.
-    logs : ndarray of shape (m,)
-        Positions of the logarithms of variances.
-    shape : float
-        a.
-    rate : float or ndarray of shape (m,)
-        b.
     """
 
     quadratic: FloatArray
+    """Q, positive semidefinite; shape (P, P)."""
     logs: IntArray
+    """Positions of the logarithms of variances; shape (m,)."""
     shape: float = 0.0
+    """a."""
     rate: Any = 0.0
+    """b; shape (m,)."""
 
     def value(self, theta: FloatArray) -> float:
         """The penalty of parameters (P,), up to a constant."""

@@ -57,21 +57,12 @@ class Objective(Enum):
 
 @dataclass(frozen=True)
 class Request:
-    """What a solver wants to know.
-
-    Parameters
-    ----------
-    objective : Objective
-        What.
-    theta : ndarray of shape (P,)
-        Where.
-    level : int
-        On which of the sample's `levels`; the last one, -1, is all of the data.
-    """
+    """What a solver wants to know at theta (P,)."""
 
     objective: Objective
     theta: FloatArray
     level: int = -1
+    """On which of the sample's `levels`; the last one, -1, is all of the data."""
 
 
 @dataclass(frozen=True)
@@ -153,33 +144,20 @@ Iteration = Generator[Request, Any, Result]
 
 @dataclass
 class Problem:
-    """One data set under one family, with the working memory of one solver run.
-
-    Parameters
-    ----------
-    family : Family
-        The model.
-    data : Sample
-        The data; several problems may share them.
-    passes : float
-        Rows visited so far over the number of rows.
-    seen : int
-        Rows that the start has been fitted to before: smaller previews are left out.
-    spring : tuple of ndarray
-        Its centre and stiffness; those of length 0 for none.
-
-    Attributes
-    ----------
-    penalised : bool
-        Whether the objective is more than a sum over rows, and a spring.
-    """
+    """One data set under one family, with the working memory of one solver run."""
 
     family: Family
+    """The model."""
     data: Sample
+    """The data; several problems may share them."""
     passes: float = 0.0
+    """Rows visited so far over the number of rows."""
     seen: int = 0
+    """Rows that the start has been fitted to before: smaller previews are left out."""
     spring: Spring = FREE
+    """Its centre and stiffness; those of length 0 for none."""
     penalised: ClassVar[bool] = False
+    """Whether the objective is more than a sum over rows, and a spring."""
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def __post_init__(self) -> None:

@@ -52,21 +52,14 @@ _FLAT = 1e-8
 
 @dataclass(frozen=True)
 class Groups:
-    """Which coefficients are 0 together.
-
-    Parameters
-    ----------
-    of : ndarray of shape (P,)
-        Group of each packed parameter, -1 for those without penalty.
-    weight : ndarray of shape (G,)
-        Factor of each group's norm.
-    ratio : float
-        Share r of norms in the penalty; squares have the rest.
-    """
+    """Which coefficients are 0 together."""
 
     of: IntArray
+    """Group of each packed parameter, -1 for those without penalty; shape (P,)."""
     weight: FloatArray
+    """Factor of each group's norm; shape (G,)."""
     ratio: float = 1.0
+    """Share r of norms in the penalty; squares have the rest."""
 
     @cached_property
     def square(self) -> FloatArray:
@@ -81,54 +74,37 @@ class Groups:
 
 @dataclass(frozen=True)
 class Stationary:
-    """Where a fit has ended.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (P,)
-        Packed parameters, with all of a gate's slopes.
-    value : float
-        The penalised objective per row.
-    log_likelihood : float
-        Total log-likelihood.
-    residual : float
-        Largest violation of the conditions of Karush, Kuhn and Tucker over all coefficients, in
-        the units of the penalty.
-    curvatures : ndarray of shape (F,)
-        Eigenvalues of the Hessian per row over the coefficients that are not 0, ascending.
-    effective : float
-        Effective number of these coefficients, ``tr((H + Q)^-1 H)`` with the Hessian H of the data
-        and Q of the squares in the penalty.
-    gain : float
-        What the model says that a last step would gain, per row.
-    iterations : int
-        Steps.
-    """
+    """Where a fit has ended."""
 
     theta: FloatArray
+    """Packed parameters, with all of a gate's slopes; shape (P,)."""
     value: float
+    """The penalised objective per row."""
     log_likelihood: float
+    """Total log-likelihood."""
     residual: float
+    """Largest violation of the conditions of Karush, Kuhn and Tucker over all coefficients, in the
+    units of the penalty."""
     curvatures: FloatArray
+    """Eigenvalues of the Hessian per row over the coefficients that are not 0,
+    ascending; shape (F,)."""
     effective: float
+    """Effective number of these coefficients, ``tr((H + Q)^-1 H)`` with the Hessian H of the data
+    and Q of the squares in the penalty."""
     gain: float
+    """What the model says that a last step would gain, per row."""
     iterations: int
+    """Steps."""
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """Coefficients in units of a scale, ``theta_j = u_j exp(u_(at j) / power_j)``.
-
-    Parameters
-    ----------
-    at : ndarray of shape (m,)
-        Place of the logarithm of each one's scale, -1 for those that have none.
-    power : ndarray of shape (m,)
-        Power of the scale whose logarithm it is: 2 of a variance.
-    """
+    """Coefficients in units of a scale, ``theta_j = u_j exp(u_(at j) / power_j)``."""
 
     at: IntArray
+    """Place of the logarithm of each one's scale, -1 for those that have none; shape (m,)."""
     power: FloatArray
+    """Power of the scale whose logarithm it is: 2 of a variance; shape (m,)."""
 
     @cached_property
     def own(self) -> IntArray:
@@ -218,18 +194,12 @@ def descend(B, g, u, v, begin, steep, norm, square, lower, upper, tolerance, swe
 
 @dataclass
 class SparseProblem:
-    """Data and family in standardised coordinates, with groups of coefficients.
-
-    Parameters
-    ----------
-    problem : Problem
-        Data and family.
-    groups : Groups
-        What is penalised.
-    """
+    """Data and family in standardised coordinates, with groups of coefficients."""
 
     problem: Problem
+    """Data and family."""
     groups: Groups
+    """What is penalised."""
     _restricted: tuple[tuple[int, ...], _Restricted] | None = field(default=None, repr=False)
 
     @property

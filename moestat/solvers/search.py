@@ -38,27 +38,18 @@ Probe = tuple[float, FloatArray]
 
 @dataclass(frozen=True)
 class _Ties:
-    """Pairs of scores that a step of bounded length can make equal, in scaled steps u (F,).
-
-    Parameters
-    ----------
-    gap : ndarray of shape (m,)
-        Score of the active atom minus that of the inactive one.
-    normal : ndarray of shape (m, F)
-        Change of the gap with u.
-    jump : ndarray of shape (m,)
-        Change of the sample's weighted log-density when the two change places.
-    trend : ndarray of shape (m, F)
-        Change of the jump with u.
-    rows : ndarray of shape (r,)
-        Samples with such a pair.
-    """
+    """Pairs of scores that a step of bounded length can make equal, in scaled steps u (F,)."""
 
     gap: FloatArray
+    """Score of the active atom minus that of the inactive one; shape (m,)."""
     normal: FloatArray
+    """Change of the gap with u; shape (m, F)."""
     jump: FloatArray
+    """Change of the sample's weighted log-density when the two change places; shape (m,)."""
     trend: FloatArray
+    """Change of the jump with u; shape (m, F)."""
     rows: IntArray
+    """Samples with such a pair; shape (r,)."""
 
 
 class _Model:

@@ -17,38 +17,26 @@ MASS_LEVELS = {"all": 0, "shared": 1, "none": 1 << 30}
 
 @dataclass(frozen=True)
 class BlockTerm:
-    """How one block of an atom enters a Voronoi loss.
-
-    Parameters
-    ----------
-    block : str
-        Name of the block in the mixing measure, or a name of the term's own when it is `joint`.
-    vector_axes : int
-        Number of trailing axes inside one Euclidean norm: 1 for ``alpha`` (k, d), 0 for
-        ``beta`` (k,).
-    summed_axes : int
-        Number of axes between the atoms and the norm, over which norms are summed: 1 (classes)
-        for ``a`` (k, K - 1, d) and ``b`` (k, K - 1).
-    joint : bool
-        Whether the term is one Euclidean norm over all blocks of the expert, whatever they are.
-    over_share : float
-        Factor of the loss's exponents in cells of several atoms.
-    in_cells : bool
-        Whether the block is part of the distance that makes the cells.
-    exact_only : bool
-        Whether the block enters in cells of one atom only.
-    log_mass : bool
-        Whether the block is the logarithm of the masses, as the loss reads them.
-    """
+    """How one block of an atom enters a Voronoi loss."""
 
     block: str
+    """Name of the block in the mixing measure, or a name of the term's own when it is `joint`."""
     vector_axes: int
+    """Number of trailing axes inside one Euclidean norm: 1 for ``alpha`` (k, d), 0 for
+    ``beta`` (k,)."""
     summed_axes: int = 0
+    """Number of axes between the atoms and the norm, over which norms are summed: 1 (classes) for
+    ``a`` (k, K - 1, d) and ``b`` (k, K - 1)."""
     joint: bool = False
+    """Whether the term is one Euclidean norm over all blocks of the expert, whatever they are."""
     over_share: float = 1.0
+    """Factor of the loss's exponents in cells of several atoms."""
     in_cells: bool = True
+    """Whether the block is part of the distance that makes the cells."""
     exact_only: bool = False
+    """Whether the block enters in cells of one atom only."""
     log_mass: bool = False
+    """Whether the block is the logarithm of the masses, as the loss reads them."""
 
 
 @dataclass(frozen=True)
@@ -62,53 +50,6 @@ class VoronoiLoss:
     factor of some blocks that `scaling` chooses.  Every difference ``delta_ij`` is taken at the
     best of the expert's symmetries, such as an order of its hidden units.
 
-    Parameters
-    ----------
-    name : str
-        Name in the registry.
-    terms : tuple of BlockTerm
-        The blocks that enter, which must be all blocks of the measures, up to the last block of
-        `scaling`.
-    exact_exponent : float
-        Exponent in cells of one atom.
-    over_exponent : float or tuple of float
-        Exponent in cells of several atoms; a tuple has one for cells of two atoms, three and so
-        on, and the loss refuses larger cells.
-    translated : tuple of str
-        Blocks over whose common translation the infimum is taken; their terms have no summed
-        axes.
-    source : str
-        Paper and equation.
-    free_order : bool
-        Whether the order r is the caller's choice; then both exponents are r.
-    scaling : Scaling or None
-        Blocks of the estimate that are multiplied by a common factor first, and which factor;
-        None for a loss that takes the estimate as it is.
-    masses : str or None
-        ``"normalised"`` when the estimate's masses are scaled to the truth's total first,
-        ``"given"`` when they are taken as they are, None when the loss has no masses: then all
-        ``m_i`` are 1 and the first sum is left out.
-    weighted : bool
-        Whether the costs of an atom have its mass as a factor.
-    mass_cells : {"all", "shared", "none"}
-        Cells whose masses are compared: all, those of several atoms, or none.
-    represent : callable or None
-        ``represent(estimate, truth)``: the member of a set of truths that is nearest to the
-        estimate, atom by atom; it takes the place of the truth, and its atoms are the cells.
-    active : int or None
-        Number of cells that enter, those with the largest sums: the maximum over all subsets of
-        this many cells.  None for all.
-    gates : tuple of str
-        Names of the gates that the loss was made for; empty for any with its blocks.
-    options : mapping
-        Options that made this variant of the loss.
-    configure : callable or None
-        ``configure(**options)``: another variant; None for a loss without options but `r`.
-    reference : callable or None
-        ``reference(estimate, truth, cells, **options)``: the printed formula in plain NumPy for
-        given cells, of measures whose masses, translation and factor are as the loss compares
-        them; every registered loss has one, and tests compare the engine with it.
-
     Raises
     ------
     ValueError
@@ -117,24 +58,51 @@ class VoronoiLoss:
     """
 
     name: str
+    """Name in the registry."""
     terms: tuple[BlockTerm, ...]
+    """The blocks that enter, which must be all blocks of the measures, up to the last
+    block of `scaling`."""
     exact_exponent: float
+    """Exponent in cells of one atom."""
     over_exponent: float | tuple[float, ...]
+    """Exponent in cells of several atoms; a tuple has one for cells of two atoms, three and so on,
+    and the loss refuses larger cells."""
     translated: tuple[str, ...]
+    """Blocks over whose common translation the infimum is taken; their terms have no
+    summed axes."""
     source: str
+    """Paper and equation."""
     free_order: bool = False
+    """Whether the order r is the caller's choice; then both exponents are r."""
     scaling: Scaling | None = None
+    """Blocks of the estimate that are multiplied by a common factor first, and which factor; None
+    for a loss that takes the estimate as it is."""
     masses: str | None = "normalised"
+    """``"normalised"`` when the estimate's masses are scaled to the truth's total first,
+    ``"given"`` when they are taken as they are, None when the loss has no masses: then all
+    ``m_i`` are 1 and the first sum is left out."""
     weighted: bool = True
+    """Whether the costs of an atom have its mass as a factor."""
     mass_cells: str = "all"
+    """Cells whose masses are compared: "all", "shared" (those of several atoms) or "none"."""
     represent: Callable[[MixingMeasure, MixingMeasure], MixingMeasure] | None = field(
         default=None, repr=False
     )
+    """``represent(estimate, truth)``: the member of a set of truths that is nearest to the
+    estimate, atom by atom; it takes the place of the truth, and its atoms are the cells."""
     active: int | None = None
+    """Number of cells that enter, those with the largest sums: the maximum over all subsets of this
+    many cells.  None for all."""
     gates: tuple[str, ...] = ()
+    """Names of the gates that the loss was made for; empty for any with its blocks."""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Options that made this variant of the loss."""
     configure: Callable[..., VoronoiLoss] | None = field(default=None, repr=False)
+    """``configure(**options)``: another variant; None for a loss without options but `r`."""
     reference: Callable[..., float] | None = field(default=None, repr=False, compare=False)
+    """``reference(estimate, truth, cells, **options)``: the printed formula in plain NumPy for
+    given cells, of measures whose masses, translation and factor are as the loss compares them;
+    every registered loss has one, and tests compare the engine with it."""
 
     def __post_init__(self) -> None:
         if self.translated and self.scaling is not None:
@@ -242,44 +210,31 @@ class VoronoiResult:
     """A Voronoi loss and the parts it is made of.
 
     ``value == mass_errors.sum() + sum(block_errors[name].sum() for name in block_errors)``.
-
-    Parameters
-    ----------
-    value : float
-        The loss.
-    translation : mapping of str to ndarray
-        Block -> the common vector t that was taken off the estimate, ``estimate - t ~ truth``;
-        empty for a loss without translations.
-    assignment : ndarray of shape (k,)
-        True atom whose cell holds each fitted atom.
-    cell_sizes : ndarray of shape (k*,)
-        Number of fitted atoms in each cell.
-    mass_errors : ndarray of shape (k*,)
-        ``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total
-        unless the loss takes them as given; 0 for a loss without masses.
-    block_errors : mapping of str to ndarray of shape (k*,)
-        Contribution of each block and cell to the value; 0 for a cell that does not enter.
-    empty_cells : int
-        Cells without a fitted atom.  They add only their mass to the value.
-    coverage : float
-        Sum over true atoms of the Euclidean distance to the nearest fitted atom, after the
-        translation or scaling.  Unlike the loss it sees how far an empty cell is from the
-        estimate.
-    loss : VoronoiLoss
-        The loss that was evaluated.
-    scale : float
-        Factor by which the scaled blocks of the estimate were multiplied, 1 for a loss without
-        scaling.  0 says that the infimum is only approached as the factor goes to 0; then the
-        parts are those of the limit, in which the scaled blocks are 0.
     """
 
     value: float
+    """The loss."""
     translation: Mapping[str, FloatArray]
+    """Block -> the common vector t that was taken off the estimate, ``estimate - t ~ truth``; empty
+    for a loss without translations."""
     assignment: IntArray
+    """True atom whose cell holds each fitted atom; shape (k,)."""
     cell_sizes: IntArray
+    """Number of fitted atoms in each cell; shape (k*,)."""
     mass_errors: FloatArray
+    """``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total
+    unless the loss takes them as given; 0 for a loss without masses; shape (k*,)."""
     block_errors: Mapping[str, FloatArray]
+    """Contribution of each block and cell to the value; 0 for a cell that does not
+    enter; shape (k*,)."""
     empty_cells: int
+    """Cells without a fitted atom.  They add only their mass to the value."""
     coverage: float
+    """Sum over true atoms of the Euclidean distance to the nearest fitted atom, after the
+    translation or scaling.  Unlike the loss it sees how far an empty cell is from the estimate."""
     loss: VoronoiLoss
+    """The loss that was evaluated."""
     scale: float = 1.0
+    """Factor by which the scaled blocks of the estimate were multiplied, 1 for a loss without
+    scaling.  0 says that the infimum is only approached as the factor goes to 0; then the parts
+    are those of the limit, in which the scaled blocks are 0."""

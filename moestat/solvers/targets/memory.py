@@ -14,21 +14,14 @@ _FLOAT = np.dtype(np.float64).itemsize
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Problems in the groups that a device holds, one group after the other.
-
-    Parameters
-    ----------
-    groups : tuple of range
-        Positions of the problems.
-    largest : int
-        Bytes of the largest group.
-    budget : int
-        Bytes that may be used.
-    """
+    """Problems in the groups that a device holds, one group after the other."""
 
     groups: tuple[range, ...]
+    """Positions of the problems."""
     largest: int
+    """Bytes of the largest group."""
     budget: int
+    """Bytes that may be used."""
 
     def summary(self) -> str:
         """One line: how the problems are split, and how much memory that takes.

@@ -408,25 +408,19 @@ def _beside_kinks(
 
 
 class OneSided(NamedTuple):
-    """The likelihood around a point as its certificate sees it, kinks included.
-
-    Parameters
-    ----------
-    gradient : ndarray of shape (P,)
-        Gradient of minus the log-likelihood; at a kink, on the side where it descends.
-    lower, upper : ndarray of shape (P,)
-        The closed cell around the point; a coordinate held at a kink has equal bounds.
-    held : int
-        Number of coordinates held at a kink: minus the log-likelihood rises on both sides.
-    gain : float
-        Log-likelihood that the best step across kinks predicts, see `KinkModel.step`.
-    """
+    """The likelihood around a point as its certificate sees it, kinks included."""
 
     gradient: FloatArray
+    """Gradient of minus the log-likelihood; at a kink, on the side where it descends;
+    shape (P,)."""
     lower: FloatArray
     upper: FloatArray
+    """The closed cell around the point; a coordinate held at a kink has equal bounds;
+    shape (P,)."""
     held: int
+    """Number of coordinates held at a kink: minus the log-likelihood rises on both sides."""
     gain: float
+    """Log-likelihood that the best step across kinks predicts, see `KinkModel.step`."""
 
 
 def one_sided(

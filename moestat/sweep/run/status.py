@@ -39,30 +39,21 @@ class CurveStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """How far a sweep has come.
-
-    Parameters
-    ----------
-    title, digest : str, str
-        Title and digest of its spec.
-    curves : tuple of CurveStatus
-        The curves.
-    runner : mapping or None
-        The process that is at work: ``process``, ``host``, and up to a hundred ``cells`` in
-        flight; None if there is none.
-    work : float or None
-        Seconds of computing that the open cells should take, one after the other; None before
-        the first measurement.
-    left : float or None
-        Seconds until the runner should be done with them; None without a runner.
-    """
+    """How far a sweep has come."""
 
     title: str
     digest: str
+    """Title and digest of its spec."""
     curves: tuple[CurveStatus, ...]
+    """The curves."""
     runner: Mapping[str, Any] | None
+    """The process that is at work: ``process``, ``host``, and up to a hundred ``cells`` in flight;
+    None if there is none."""
     work: float | None
+    """Seconds of computing that the open cells should take, one after the other; None
+    before the first measurement."""
     left: float | None
+    """Seconds until the runner should be done with them; None without a runner."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
