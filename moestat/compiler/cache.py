@@ -66,20 +66,11 @@ def _digest(*options: str) -> str:
 
 @functools.cache
 def cache_directory(*options: str) -> Path:
-    """Directory of the compiled kernels of exactly these sources, options and versions.
+    """Directory of the compiled kernels of exactly these sources, versions and options.
 
-    Parameters
-    ----------
-    *options : str
-        What determines the machine code besides sources and versions.
-
-    Returns
-    -------
-    pathlib.Path
-        ``$MOESTAT_CACHE_DIR`` (default: the user's cache directory) followed by the digest.  If
-        that cannot be written, a directory of the same name among the system's temporary files:
-        numba would put the code beside the sources then, where an edit of an inlined function
-        goes unseen.
+    It is ``$MOESTAT_CACHE_DIR`` (default: the user's cache directory) followed by the digest.  If
+    that cannot be written, a directory of the same name among the system's temporary files: numba
+    would put the code beside the sources then, where an edit of an inlined function goes unseen.
     """
     digest = _digest(*options)
     base = os.environ.get("MOESTAT_CACHE_DIR")

@@ -104,21 +104,9 @@ def primitive(
     """Give a Python function a meaning in compiled loops that is a few machine instructions.
 
     An overload would do the same, but numba compiles an overload as a function of its own, or
-    copies its body into every caller, and there are hundreds of calls of these.
-
-    Parameters
-    ----------
-    function : callable
-        What plain Python runs.
-    typer : callable
-        ``typer(*argument types)``: the numba signature.
-    *argument_types
-        Types, or classes of types, of the arguments.
-
-    Returns
-    -------
-    callable
-        Decorator of ``codegen(context, builder, signature, args)``.
+    copies its body into every caller, and there are hundreds of calls of these.  Plain Python runs
+    the function; ``typer(*argument types)`` is the numba signature of arguments of these types, or
+    classes of types.  Returns a decorator of ``codegen(context, builder, signature, args)``.
     """
     type_callable(function)(lambda context: typer)
     return lower_builtin(function, *argument_types)
@@ -132,16 +120,8 @@ def kernel_cache() -> Path:
 def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop over the data: cached on disk, without the GIL, vectorised reductions.
 
-    Parameters
-    ----------
-    function : callable
-        A plain function, or a closure over ``device`` functions; closures over compiled
-        dispatchers never hit the cache and must not be passed.
-
-    Returns
-    -------
-    callable
-        The numba dispatcher.
+    The function is a plain one, or a closure over ``device`` functions; closures over compiled
+    dispatchers never hit the cache and must not be passed.
     """
     with numba_cache_at(kernel_cache()):
         return numba.njit(cache=True, **OPTIONS)(named(function))

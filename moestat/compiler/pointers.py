@@ -17,14 +17,9 @@ from moestat.compiler.jit import primitive
 
 
 def address_of(loop: Any, *arguments: Any) -> int:
-    """Where the machine code of a compiled loop is, for arguments of these kinds.
+    """Where the machine code of a compiled loop is, for arguments of the kinds of these examples.
 
-    Parameters
-    ----------
-    loop : numba dispatcher
-        What `moestat.compiler.jit.compile_loop` has returned; compiled first if it is not yet.
-    *arguments
-        Examples of its arguments.
+    A loop that is not compiled yet is compiled first.
     """
     kinds = tuple(numba.typeof(argument) for argument in arguments)
     loop.compile(kinds)
@@ -35,10 +30,7 @@ def address_of(loop: Any, *arguments: Any) -> int:
 def call_by_address(result: Any) -> Callable[..., Any]:
     """A function ``call(address, arguments)`` for compiled loops, its arguments a tuple.
 
-    Parameters
-    ----------
-    result : numba type
-        What the called loop returns.
+    The called loop returns the numba type `result`.
     """
 
     def call(address: int, arguments: tuple[Any, ...]) -> Any:

@@ -82,22 +82,10 @@ def build_atom(
 ) -> tuple[Callable[..., None], Callable[..., int]]:
     """The block function of an atom and the number of scratch rows that it needs.
 
-    Parameters
-    ----------
-    gate, likelihood : callable
-        Block functions of two axes; a likelihood may have `WORK_ROWS`.
-    expert : callable or None
-        Block function of a mean that is not linear.
-    reads_response : bool
-        Whether the gate reads the mean after its own channels.
-
-    Returns
-    -------
-    block : callable
-        ``block(eta, layout, phi, y, m, order, work, a, da, d2a, density, dl, d2l)``: log-score a
-        with derivatives in the gate's channels, log-density with derivatives in the others.
-    n_work : callable
-        ``n_work(n_channels, n_mean)``: rows of `work`.
+    They are ``block(eta, layout, phi, y, m, order, work, a, da, d2a, density, dl, d2l)``, log-score
+    a with derivatives in the gate's channels and log-density with derivatives in the others, and
+    ``n_work(n_channels, n_mean)``, the rows of `work`: a likelihood may have `WORK_ROWS` of its
+    own.
     """
     rows = WORK_ROWS.get(likelihood, 0)
     if expert is None and rows:

@@ -36,26 +36,12 @@ def segment_loop(
 ) -> Any:
     """The loop of one kind of atom, compiled on first use.
 
-    Parameters
-    ----------
-    gate : callable
-        Block function of the gate.
-    expert : callable or None
-        Block function of a mean that is not linear in the parameters.
-    likelihood : callable or None
-        Block function of the likelihood; None for a regression function.
-    reads_response : bool
-        Whether the gate reads that mean.
-
-    Returns
-    -------
-    callable
-        ``loop(eta, step, times, weights, layout, phi, y, a, da, value, dv, change_a, change_v)``
-        with the channels eta (C, n) at the start and the segment's step (C, n), times (T,) in
-        [0, 1] with weights (T,) of a quadrature rule, the `Layout`, the features phi (1 + d, n)
-        and the encoded responses y (n,).  Outputs, all at the end ``eta + step``: a (n,) with da
-        (gate's channels, n), and the log-density or mean (n,) with its derivatives (expert's and
-        likelihood's channels, n); and the integrals along the segment (n,) and (n,).
+    It is ``loop(eta, step, times, weights, layout, phi, y, a, da, value, dv, change_a, change_v)``
+    with the channels eta (C, n) at the start and the segment's step (C, n), times (T,) in [0, 1]
+    with weights (T,) of a quadrature rule, the `Layout`, the features phi (1 + d, n) and the
+    encoded responses y (n,).  Outputs, all at the end ``eta + step``: a (n,) with da (gate's
+    channels, n), and the log-density, or the mean without a likelihood, (n,) with its derivatives
+    (expert's and likelihood's channels, n); and the integrals along the segment (n,) and (n,).
     """
     if likelihood is None:
         forward, n_work = _regression_atom(gate, expert)

@@ -45,32 +45,21 @@ def mixture_loop(
 ) -> Any:
     """A log-likelihood with score and Hessian, or the E-step, in one pass over the data.
 
-    One loop does it all, because compiling is what a first fit waits for.
+    One loop does it all, because compiling is what a first fit waits for.  It is `sparse` where
+    only the atoms of largest log-score take part at each x, and `shared` where gate and likelihood
+    read some of the same channels:
+    ``loop(theta, coefficients, data, order, sums, by_sample, terms)`` with theta (P,), the
+    `Coefficients`, the `Data`, the order of what is wanted, the outputs `Sums` and `BySample`,
+    which are overwritten, and the tables of `build_terms`.
 
-    Parameters
-    ----------
-    atom, n_work : callable
-        Block function of an atom and the scratch rows it needs, from `build_atom`.
-    sparse : bool
-        Whether only the atoms of largest log-score take part at each x.
-    shared : bool
-        Whether gate and likelihood read some of the same channels.
+    Without columns in tau the value is the observed-data log-likelihood ``sum w log p``.  With
+    given responsibilities tau it is the complete-data one,
+    ``Q = sum w (sum_i tau_i (a_i + l_i) - LSE(a))``, whose maximiser is the M-step of EM.  The loop
+    returns the value and fills score (P,) and hessian (P, P) up to the order, 1 or 2, and from
+    order 3 on information (P, P), the sum of the outer products of the scores.
 
-    Returns
-    -------
-    callable
-        ``loop(theta, coefficients, data, order, sums, by_sample, terms)`` with theta (P,), the
-        `Coefficients`, the `Data`, the order of what is wanted, the outputs `Sums` and `BySample`,
-        which are overwritten, and the tables of `build_terms`.
-
-        Without columns in tau the value is the observed-data log-likelihood ``sum w log p``.
-        With given responsibilities tau it is the complete-data one,
-        ``Q = sum w (sum_i tau_i (a_i + l_i) - LSE(a))``, whose maximiser is the M-step of EM.
-        The loop returns the value and fills score (P,) and hessian (P, P) up to the order, 1 or
-        2, and from order 3 on information (P, P), the sum of the outer products of the scores.
-
-        With rows in log_density (n,), the loop fills it, prior (k, n) and posterior (k, n), and
-        neither reads the weights nor returns a value.
+    With rows in log_density (n,), the loop fills it, prior (k, n) and posterior (k, n), and neither
+    reads the weights nor returns a value.
     """
 
     @compile_loop

@@ -28,18 +28,10 @@ def atoms_loop(
 ) -> Any:
     """The loop over the atoms of one kind, compiled on first use.
 
-    Parameters
-    ----------
-    gate, expert, likelihood, reads_response
-        As of `moestat.kernels.build.build_loops`.
-
-    Returns
-    -------
-    callable
-        ``loop(theta, coefficients, y, order, phi, m, rows)`` with the `Coefficients`, the encoded
-        responses y (m,) and the features phi (1 + d, size) of m <= size rows.  It fills `rows`,
-        arrays (., size) of all atoms one below the other: the log-score, its derivatives in the
-        gate's channels and by their pairs, the log-density and those in the others.
+    It is ``loop(theta, coefficients, y, order, phi, m, rows)`` with the `Coefficients`, the encoded
+    responses y (m,) and the features phi (1 + d, size) of m <= size rows.  It fills `rows`, arrays
+    (., size) of all atoms one below the other: the log-score, its derivatives in the gate's
+    channels and by their pairs, the log-density and those in the others.
     """
     forward, n_work = build_atom(gate, expert, likelihood, reads_response)
 

@@ -199,24 +199,12 @@ def residual_loop(
 ) -> Any:
     """Regression function, weights of the atoms and Jacobian of a range of samples.
 
-    Parameters
-    ----------
-    gate : callable
-        Block function of the gate.
-    expert : callable or None
-        Block function of a mean that is not linear in the parameters.
-    normalised : bool
-        Whether the weights are divided by their sum.
-
-    Returns
-    -------
-    callable
-        ``loop(theta, index, width, offset, layout, row, X, scale, start, order, f, w, jacobian)``
-        with theta (P,), the position (k, C), number (C,) and first feature (C,) of the
-        coefficients of each channel, the `Layout`, the row (P,) of the Jacobian of each
-        coefficient or -1 for one that is left out, X (d, n), and the factor (n,) of each sample.
-        Outputs for the m samples from `start` on: f (m,), w (k, m), which may have no columns,
-        and ``scale df/dtheta`` (rows, at least m) when order is 1.
+    It is ``loop(theta, index, width, offset, layout, row, X, scale, start, order, f, w, jacobian)``
+    with theta (P,), the position (k, C), number (C,) and first feature (C,) of the coefficients of
+    each channel, the `Layout`, the row (P,) of the Jacobian of each coefficient or -1 for one that
+    is left out, X (d, n), and the factor (n,) of each sample.  Outputs for the m samples from
+    `start` on: f (m,), w (k, m), which may have no columns, and ``scale df/dtheta`` (rows, at least
+    m) when order is 1.
     """
     forward = forward_function(gate, expert, normalised)
 

@@ -59,36 +59,18 @@ def build_terms(
 ) -> tuple[NDArray[np.int32], ...]:
     """Terms of the score, of the curvature within an atom, and of that between two atoms.
 
-    Parameters
-    ----------
-    k : int
-        Number of atoms.
-    widths : tuple of int
-        Number of coefficients of each channel of an atom.
-    n_gate, first : int
-        Channels that the gate reads, and the first one that the likelihood reads.
-    n_features : int
-        Number of inputs.
-    complete : bool
-        Whether responsibilities are given.
-    order : int
-        Highest derivative wanted, and 3 for the information; tables that are not are empty.
+    The gate reads the first `n_gate` of an atom's channels, the likelihood those from `first` on,
+    with so many coefficients (`widths`); responsibilities may be given (`complete`).  Tables of
+    what the order does not ask for, 3 being the information, are empty:
 
-    Returns
-    -------
-    score : array (terms, 7)
-        With a row of weights and one of slopes: ``tau d(a + l) - pi da``.
-    within : array (terms, 10)
-        With two rows of slopes, how much the atom varies, a row of weights and one of second
-        derivatives; the same number of terms for each atom.
-    squares : array (terms, 9)
-        Of two atoms, with two rows of slopes and the two posteriors.
-    weighted : array (rows, 3)
-        Rows to be replaced, before the last terms, by the product of the two other ones.
-    between : array (terms, 7)
-        Of two atoms, with two rows of weighted slopes.
-    outer : array (terms, 7)
-        Of any two channels, numbered atom by atom, which are the numbers of the rows, too.
+    - score (terms, 7), with a row of weights and one of slopes: ``tau d(a + l) - pi da``;
+    - within (terms, 10), with two rows of slopes, how much the atom varies, a row of weights and
+      one of second derivatives; the same number of terms for each atom;
+    - squares (terms, 9), of two atoms, with two rows of slopes and the two posteriors;
+    - weighted (rows, 3), to be replaced, before the last terms, by the product of the two other
+      ones;
+    - between (terms, 7), of two atoms, with two rows of weighted slopes;
+    - outer (terms, 7), of any two channels, numbered atom by atom, as the rows are, too.
     """
     atoms = _Atoms(k, widths, n_gate, first, 1 + n_features)
     score = atoms.score() if order > 0 else []

@@ -149,22 +149,11 @@ def certificate_of(
     kinks: int = 0,
     reach: float = 1.0,
 ) -> Certificate:
-    """The certificate of `theta` from what a solver knows about it.
+    """The certificate of theta (P,) from what a solver knows about it.
 
-    Parameters
-    ----------
-    problem : Problem
-        Family and data.
-    theta : ndarray of shape (P,)
-        Packed parameters.
-    curvatures : ndarray of shape (F,)
-        Eigenvalues of the objective's Hessian over the free coordinates, relative to the metric.
-    slope : float
-        Norm of the free gradient in the metric.
-    gain, status, iterations, kinks, reach
-        As of `Certificate`.
-    doubt : bool
-        Whether something besides gain, curvature and collapse speaks against the fit.
+    It knows the eigenvalues (F,) of the objective's Hessian over the free coordinates, relative to
+    the metric, the norm of the free gradient in the metric, and whether something besides gain,
+    curvature and collapse speaks against the fit (`doubt`); the rest is as of `Certificate`.
     """
     family = problem.family
     lower, upper = family.box_at(theta)

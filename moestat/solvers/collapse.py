@@ -13,32 +13,20 @@ from moestat.solvers.rules import EM_RULES
 
 
 def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
-    """Atoms that fit a few samples instead of a part of the population.
+    """Positions of atoms that fit a few samples instead of a part of the population.
 
     The likelihood of a Gaussian mixture is unbounded where an atom shrinks onto samples, so a
-    maximum there says nothing about the truth.  An atom has collapsed when it fits half a
-    sample or more, by the sum of its responsibilities, and
+    maximum there says nothing about the truth.  An atom has collapsed when it fits half a sample or
+    more, by the sum of its responsibilities, and
 
     - its variance is on the lower bound of the parameter space, or
-    - it fits fewer than two samples per parameter of its own, with a variance below a tenth of
-      that of every atom that fits more.
+    - it fits fewer than two samples per parameter of its own, with a variance below a tenth of that
+      of every atom that fits more.
 
     An atom that merely has next to no mass has not collapsed: over-specified estimates are so.
-    Neither has one whose variance is known.
-    Likelihoods without a scale have no collapsed atoms; of several responses each has its own,
-    which is its variance given the earlier ones where they are correlated.
-
-    Parameters
-    ----------
-    problem : Problem
-        Family and data.
-    theta : ndarray of shape (P,)
-        Packed parameters.
-
-    Returns
-    -------
-    tuple of int
-        Positions of the collapsed atoms.
+    Neither has one whose variance is known. Likelihoods without a scale have no collapsed atoms; of
+    several responses each has its own, which is its variance given the earlier ones where they are
+    correlated.
     """
     penalty = getattr(problem, "penalty", None)
     if penalty is not None and penalty.logs.size:

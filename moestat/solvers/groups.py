@@ -64,18 +64,8 @@ def group_sums(
 ) -> GroupSums:
     """Log-likelihood of groups, with score (order 1) and Hessian (order 2).
 
-    Parameters
-    ----------
-    family : Family
-        The model, of densities.
-    theta : ndarray of shape (P,)
-        Packed parameters.
-    data : Sample
-        Rows, group by group; a group has the weight of its first row.
-    order : int
-        Highest derivative wanted.
-    tau : ndarray of shape (k, G), optional
-        Responsibilities, in place of those at theta.
+    Rows come group by group, and a group has the weight of its first row.  Responsibilities tau (k,
+    G) may be given in place of those at theta (P,).
     """
     k, G, P = family.n_experts, data.begin.size, family.n_params
     weight, size, chunks = _layout_of(data)

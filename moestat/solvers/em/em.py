@@ -30,18 +30,8 @@ class Climb:
 class EMMap:
     """The two halves of an EM iteration on one level of the data.
 
-    Parameters
-    ----------
-    problem : Problem
-        The data and the family.
-    start : ndarray of shape (P,)
-        Where the climb begins; it fixes the metric and the box.
-    level : int
-        Level of the data's detail.
-    tolerance : float
-        Relative tolerance of the climb; the M-step is solved a thousand times more precisely.
-    m_step_iterations : int
-        Largest number of Newton steps in one M-step.
+    The start (P,) of the climb fixes the metric and the box.  The M-step is solved a thousand times
+    more precisely than the climb, in so many Newton steps at most.
     """
 
     def __init__(

@@ -20,26 +20,14 @@ def has_closed_form(family: Family) -> bool:
 
 
 def regress(family: Family, theta: FloatArray, here: Evaluation) -> FloatArray:
-    """Parameters (P,) with every expert at its weighted regression.
+    """Parameters (P,) with every expert at its weighted regression, where it `has_closed_form`.
 
     The complete-data objective is quadratic in the coefficients of a mean, so one Newton step in
     them is the weighted least-squares fit; and its derivatives in ``t = log nu`` hold the weight
     ``N = 2 (f_t + f_tt)`` and the weighted sum of squares ``S = 2 nu f_tt`` of the atom, so that
     the residual variance ``nu = (S - nu g' H^-1 g) / N`` needs no further pass over the data.
 
-    Parameters
-    ----------
-    family : Family
-        A family that `has_closed_form`.
-    theta : ndarray of shape (P,)
-        Packed parameters.
-    here : Evaluation
-        The complete-data objective at theta.
-
-    Returns
-    -------
-    ndarray of shape (P,)
-        An expert whose fit lies outside the box, or that has no weight, stays as it is.
+    An expert whose fit lies outside the box, or that has no weight, stays as it is.
     """
     out = theta.copy()
     mean = family.first_expert_channel

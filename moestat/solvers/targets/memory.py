@@ -46,30 +46,11 @@ def samples_of(problem: Problem) -> list[Sample]:
 
 
 def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> MemoryPlan:
-    """Split problems into groups that fit.
+    """Split problems into groups, as long as they can be, that fit in so many bytes.
 
-    Parameters
-    ----------
-    problems : sequence of Problem
-        Problems that share data should follow each other: data are held once.
-    budget : int
-        Bytes that may be used.
-    workspace : int
-        Bytes that each launch needs besides.
-
-    Returns
-    -------
-    MemoryPlan
-        Groups as long as they can be, in order.
-
-    Raises
-    ------
-    ValueError
-        If a problem by itself does not fit.
-
-    Notes
-    -----
-    Data take ``d + 2`` numbers a sample, responsibilities k numbers a sample and problem.
+    Each launch needs a workspace besides.  Data take ``d + 2`` numbers a sample, responsibilities k
+    numbers a sample and problem; problems that share data should follow each other, for data are
+    held once.  A problem that does not fit by itself is refused.
     """
     groups: list[range] = []
     begin = 0

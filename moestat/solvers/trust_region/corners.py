@@ -76,18 +76,10 @@ class Cell(NamedTuple):
 
 
 class Corners:
-    """The kinks of one location around its present place.
+    """The kinks of one location around its present place, the origin.
 
-    Parameters
-    ----------
-    origin : float
-        The place.
-    low, high : float
-        How far to look.
-    x : ndarray of shape (m,)
-        The samples in [low, high], in order.
-    half : ndarray of shape (m,)
-        S of each: half of the jump of the log-likelihood's derivative.
+    Between `low` and `high` are the samples x (m,) in order; `half` (m,) are the S of these, halves
+    of the jumps of the log-likelihood's derivative.
     """
 
     def __init__(

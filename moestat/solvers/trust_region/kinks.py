@@ -144,22 +144,10 @@ class KinkStep(NamedTuple):
 
 
 class KinkModel:
-    """The quadratic with kinks around theta, for locations that move by at most `reach`.
+    """The quadratic with kinks around theta (P,), for locations that move by at most `reach`.
 
-    Parameters
-    ----------
-    problem : Problem
-        Family and data.
-    level : int
-        Which of the data's levels.
-    theta : ndarray of shape (P,)
-        The centre.
-    here : Evaluation
-        Minus log-likelihood, gradient and Hessian at theta.
-    metric : ndarray of shape (P, P)
-        Metric of the trust region.
-    reach : float
-        Largest change of a location.
+    It is that of an evaluation of minus the log-likelihood on one level of the data, in the metric
+    (P, P) of the trust region.
     """
 
     def __init__(

@@ -158,16 +158,8 @@ def _newton_loop(addresses, pass_inputs, spring, walk):
 class _Walk:
     """Newton's iteration from theta (P,), in arrays that compiled code writes.
 
-    Parameters
-    ----------
-    theta : ndarray of shape (P,)
-        Where it begins.
-    bounds : tuple of ndarray
-        Metric (P, P) of the trust region, and the edges (P,) and (P,) of the box.
-    tolerance : float
-        Decrease, in units of the objective, that is worth no step.
-    max_iterations, look : int
-        Iterations at most, and after how many one looks whether they gain.
+    Bounds are the metric (P, P) of the trust region and the edges (P,) and (P,) of the box.  A
+    decrease of the tolerance, in units of the objective, is worth no step.
     """
 
     def __init__(

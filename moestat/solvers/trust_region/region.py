@@ -403,30 +403,10 @@ def _step(model: Any, radius: float, null: float, arrays: Any) -> BoxStep:
 class Region:
     """The quadratic model of an objective in a box, taken apart once for steps of any length.
 
-    Parameters
-    ----------
-    theta, gradient : ndarray of shape (P,)
-        Where the model is, and its gradient there.
-    hessian, metric : ndarray of shape (P, P)
-        Curvature of the model, and the metric that lengths are measured in.
-    lower, upper : ndarray of shape (P,)
-        The box.
-
-    Attributes
-    ----------
-    n_free : int
-        Number of free coordinates: those that can move downhill.
-    at : ndarray of shape (n_free,)
-        The free coordinates.
-    factor : ndarray of shape (P, P)
-        Cholesky factor of their metric, in the leading rows and columns.
-    curvatures : ndarray of shape (n_free,)
-        Eigenvalues of the curvature in the metric, in ascending order.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the metric is not positive definite.
+    Of the coordinates `n_free` are free, those `at` (n_free,): they can move downhill.  The leading
+    rows and columns of `factor` (P, P) are the Cholesky factor of their metric, without which a
+    `LinAlgError` is raised; `curvatures` (n_free,) are the eigenvalues of the curvature in the
+    metric, in ascending order.
     """
 
     def __init__(
