@@ -184,27 +184,36 @@ def _nothing_typical(rng: np.random.Generator, n_experts: int) -> Mapping[str, A
     return {}
 
 
+def _scalar(n_classes: int) -> int | None:
+    return None
+
+
+def unchanged(y: Any) -> Any:
+    """Encoded responses as they are."""
+    return y
+
+
 @dataclass(frozen=True)
 class Likelihood:
     """The log-density ``l(y | eta)`` of one expert and its first two derivatives."""
 
     name: str
     """Name in the registry."""
-    n_responses: Callable[[int], int | None]
-    """``n_responses(n_classes)``: length of the vector of predictors that the expert supplies; None
-    when it is a scalar, the mean."""
-    channels: tuple[Channel, ...]
-    """Predictors of its own, after the expert's."""
     block: Callable[..., None] | None
     """``block(eta, y, m, order, value, d1, d2)`` on the first m samples of a block; None when only
     the regression function is modelled, which is fitted by least squares."""
     encode: Callable[..., Any] = field(repr=False)
     """``encode(y, n_classes)`` checks a response and returns what ``block`` reads."""
-    decode: Callable[..., Any] = field(repr=False)
-    """The inverse of ``encode``."""
     draw: Callable[..., Any] = field(repr=False)
     """``draw(eta, rng)``: one response per column of the predictors (n_predictors, n)."""
-    dtype: Any = field(repr=False)
+    n_responses: Callable[[int], int | None] = _scalar
+    """``n_responses(n_classes)``: length of the vector of predictors that the expert supplies; None
+    when it is a scalar, the mean."""
+    channels: tuple[Channel, ...] = ()
+    """Predictors of its own, after the expert's."""
+    decode: Callable[..., Any] = field(default=unchanged, repr=False)
+    """The inverse of ``encode``."""
+    dtype: Any = field(default=np.float64, repr=False)
     """Type of the encoded response."""
     support: Callable[[int], IntArray] | None = field(default=None, repr=False)
     """``support(n_classes)``: the values of y to sum over; None for a continuous response."""

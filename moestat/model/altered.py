@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Likelihood
 from moestat.model.reference import apart
-from moestat.model.responses import draws
+from moestat.model.responses import likelihood_of_counts
 
 __all__ = ["Altered", "altered_limits", "with_zero"]
 
@@ -105,24 +105,16 @@ def with_zero(
         """Probabilities of 0 that differ."""
         return {**base.typical(rng, n_experts), "zero": apart(rng, n_experts, (), -1.5, 0.5)}
 
-    return Likelihood(
+    return likelihood_of_counts(
         name=name,
-        n_responses=base.n_responses,
         channels=(*base.channels, Channel("zero")),
         block=block,
         reference=reference,
         typical=typical,
-        encode=base.encode,
-        decode=base.decode,
-        draw=draws(law),
-        dtype=base.dtype,
         spread=spread,
-        link=base.link,
         law=law,
-        counts=True,
         shapes=("zero",),
         bounds={**base.bounds, "zero": (-30.0, 30.0)},
         limits={**altered_limits(base, name.removesuffix(base.name)), "zero": ends},
         source=source,
-        units=base.units,
     )

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from moestat.base.symmetric import pack_symmetric, unpack_symmetric
 from moestat.base.types import FloatArray
@@ -111,9 +112,7 @@ def sigmoid_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any, bias: float = 0
     [[1.0], [1.4621]]
     """
     scores, values = _scores(tokens, W_Q, W_K, W_V)
-    scores = scores + real_in("bias", bias)
-    small = np.exp(-np.abs(scores))
-    return np.where(scores >= 0.0, 1.0, small) / (1.0 + small) @ values
+    return expit(scores + real_in("bias", bias)) @ values
 
 
 def softmax_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any) -> FloatArray:
@@ -121,22 +120,13 @@ def softmax_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any) -> FloatArray:
 
     Parameters
     ----------
-    tokens : array_like of shape (..., N, d)
-        Sequences of N tokens.
-    W_Q, W_K : array_like of shape (d, d_k)
-        Projections to queries and keys.
-    W_V : array_like of shape (d, d_v)
-        Projection to values.
+    tokens, W_Q, W_K, W_V
+        As of `sigmoid_attention`, with its errors.
 
     Returns
     -------
     ndarray of shape (..., N, d_v)
         One context vector per token.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit or a value is not finite.
 
     Notes
     -----
@@ -148,8 +138,7 @@ def softmax_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any) -> FloatArray:
     [[1.0], [1.4621]]
     """
     scores, values = _scores(tokens, W_Q, W_K, W_V)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True) @ values
+    return softmax(scores, axis=-1) @ values
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,11 @@ from moestat.base.validate import (
 from moestat.kernels.build import Loops, build_loops
 from moestat.kernels.records import BySample
 from moestat.model.constraints import constraint_of, with_equal
-from moestat.model.conversions import measure_of, parameters_of
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.joint import as_likelihood, expert_of, likelihood_table
 from moestat.model.layout import ParameterLayout
-from moestat.model.measure import MixingMeasure
+from moestat.model.measure import MixingMeasure, measure_of, parameters_of
 from moestat.model.qualify import qualified
 
 __all__ = ["Family", "check_family", "from_table"]

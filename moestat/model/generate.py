@@ -130,18 +130,10 @@ def sample_weighted(
 
     Parameters
     ----------
-    family : Family
-        The model.
-    theta : array_like of shape (P,)
-        Packed parameters of the truth.
     n : int or float
         Sample size, a whole number up to 1e15 on a lattice and 1e9 otherwise.
-    rng : numpy.random.Generator, int or None
-        Source of randomness.
-    design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
-    noise : float, optional
-        Variance of the errors, as in `sample`.
+    family, theta, rng, design, noise
+        As of `sample`.
 
     Returns
     -------

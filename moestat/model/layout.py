@@ -27,28 +27,7 @@ class ParameterLayout:
 
     Parameters are packed atom by atom; within an atom channel by channel, gate first; within a
     channel the coefficient of 1, then of x, then of the products of inputs.  Parameters that all
-    atoms share come last.
-
-    Parameters
-    ----------
-    gate, expert, likelihood : Gate, Expert, Likelihood
-        Members of the three axes.
-    n_experts, n_features, n_classes : int
-        Number of atoms k, inputs d and classes K; K is 1 for a continuous response.
-    box : mapping
-        Block -> (lower, upper), the compact parameter space; arrays that broadcast to the block's
-        shape bound each coefficient by itself.
-    held : tuple of int
-        Inputs whose coefficients are pinned to 0.
-    given : frozenset of str
-        Blocks whose bounds are the user's own.
-    gate_inputs, expert_inputs : tuple of int or None
-        Inputs that the gate and the experts read, None for all; coefficients of the others are
-        pinned to 0.
-    offset_input : (int, float) or None
-        An input that no gate reads and its coefficient in the mean of every expert.
-    constraints : tuple of Constraint
-        Coefficients that are equal between experts, or known.
+    atoms share come last.  Fields are those of `moestat.model.family.Family`.
     """
 
     gate: Gate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +12,10 @@ from moestat.base.door import doors
 from moestat.base.types import FloatArray, Symmetry
 from moestat.base.validate import as_numbers, check_kind, short
 
-__all__ = ["MixingMeasure"]
+if TYPE_CHECKING:
+    from moestat.model.layout import ParameterLayout
+
+__all__ = ["MixingMeasure", "measure_of", "parameters_of"]
 
 
 @doors
@@ -87,3 +91,46 @@ class MixingMeasure:
     def coordinates(self) -> FloatArray:
         """Atoms as rows of one matrix (k, p), blocks side by side in their order."""
         return np.hstack([block.reshape(self.n_atoms, -1) for block in self.atoms.values()])
+
+
+def measure_of(layout: ParameterLayout, theta: Any) -> MixingMeasure:
+    """The mixing measure of packed parameters (P,); every atom carries the shared ones.
+
+    The mass of an atom is the exponential of the gate's mass block, of a gate whose weights are
+    not normalised its logistic function, and a constant for a gate without such a block.
+    """
+    gate, k = layout.gate, layout.n_experts
+    blocks = layout.unpack(theta)
+    if gate.mass is None:
+        masses = np.full(k, gate.fixed_mass(k))
+    elif gate.normalised:
+        masses = np.exp(blocks.pop(gate.mass))
+    else:
+        masses = 1.0 / (1.0 + np.exp(-blocks[gate.mass]))
+    return MixingMeasure(
+        masses,
+        {name: np.full(k, b) if b.ndim == 0 else b for name, b in blocks.items()},
+        expert_blocks=layout.expert_blocks,
+        symmetry=layout.expert.symmetry,
+    )
+
+
+def parameters_of(layout: ParameterLayout, measure: MixingMeasure) -> FloatArray:
+    """Packed parameters (P,) of a measure with as many atoms, the inverse of `measure_of`."""
+    gate, blocks = layout.gate, dict(measure.atoms)
+    if gate.mass is not None:
+        if gate.normalised:
+            blocks[gate.mass] = np.log(measure.masses)
+    elif np.any(measure.masses != gate.fixed_mass(layout.n_experts)):
+        raise ValueError(
+            f"gate {gate.name!r} gives every atom the mass"
+            f" {gate.fixed_mass(layout.n_experts):g}, got {short(measure.masses)}"
+        )
+    for name, positions in layout.blocks.items():
+        if positions.ndim == 0 and name in blocks:
+            if np.ptp(blocks[name]) > 0:
+                raise ValueError(
+                    f"block {name!r} is shared by all atoms, got {short(blocks[name])}"
+                )
+            blocks[name] = blocks[name][0]
+    return layout.pack(blocks)

@@ -1,4 +1,4 @@
-"""What likelihoods of a continuous response share: checks, and what follows from their law."""
+"""What likelihoods share: responses checked and stored, and what follows from their law."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, Likelihood, Units
-from moestat.base.validate import as_floats
+from moestat.base.types import FloatArray, IntArray, Likelihood, Units
+from moestat.base.types import unchanged as decode
+from moestat.base.validate import as_floats, as_plain_array
 from moestat.model.reference import apart
 
 __all__ = [
+    "as_integers",
     "between",
     "columns_of",
+    "counts",
     "decode",
     "draws",
+    "likelihood_of",
+    "likelihood_of_classes",
+    "likelihood_of_counts",
     "positive",
     "positive_likelihood",
     "real",
@@ -47,14 +53,41 @@ def real(y: Any, n_classes: int) -> FloatArray:
     return as_floats("y", y, (None,))
 
 
+def counts(y: Any, n_classes: int) -> FloatArray:
+    """Counts (n,), checked."""
+    found = as_floats("y", y, (None,))
+    wrong = found[(found < 0.0) | (found != np.floor(found))]
+    if wrong.size:
+        raise ValueError(f"y must hold counts, whole numbers from 0; got {wrong[0]:g}")
+    return found
+
+
+def as_integers(y: FloatArray) -> IntArray:
+    """Counts as integers."""
+    return y.astype(np.int64)
+
+
+def places_of_labels(y: Any, n_classes: int) -> IntArray:
+    """Class labels 1..K, as the paper writes them, to indices 0..K-1."""
+    labels = as_plain_array("y", y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must have shape (n,), got {labels.shape}")
+    if not (np.issubdtype(labels.dtype, np.number) or labels.dtype == bool):
+        raise ValueError(f"y must hold integer class labels, got dtype {labels.dtype}")
+    as_float = labels.astype(np.float64)
+    if not np.all(np.isfinite(as_float)):
+        raise ValueError("y holds NaN or infinite values; class labels are the integers 1..K")
+    bad = (as_float != np.floor(as_float)) | (as_float < 1) | (as_float > n_classes)
+    if np.any(bad):
+        given = ", ".join(f"{value:g}" for value in np.unique(as_float[bad])[:5])
+        hint = " (labels start at 1, not at 0)" if np.any(as_float == 0) else ""
+        raise ValueError(f"y must hold class labels in 1..{n_classes}; got {given}{hint}")
+    return as_float.astype(np.int64) - 1
+
+
 def variances(rng: np.random.Generator, n_experts: int) -> dict[str, FloatArray]:
     """Variances of a sensible truth, which differ."""
     return {"nu": apart(rng, n_experts, (), 0.1, 0.4)}
-
-
-def decode(y: FloatArray) -> FloatArray:
-    """Responses as they are."""
-    return y
 
 
 def draws(law: Callable[[FloatArray], Any]) -> Callable[..., FloatArray]:
@@ -67,28 +100,37 @@ def draws(law: Callable[[FloatArray], Any]) -> Callable[..., FloatArray]:
     return draw
 
 
-def one_predictor(n_classes: int) -> None:
-    """A response that one predictor describes."""
-
-
 positive = between(0.0, np.inf, "positive numbers")
 """Positive responses (n,), checked."""
 
 
-def positive_likelihood(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
-    """The likelihood of a positive response whose mean, or scale, is the exponential of eta.
+def likelihood_of(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
+    """The likelihood of a law whose mean, or scale, is the exponential of eta.
 
     `fields` are what is its own; responses are drawn of the law unless ``draw`` is among them.
     """
-    common: dict[str, Any] = {
-        "n_responses": one_predictor,
-        "channels": (),
-        "encode": positive,
-        "decode": decode,
-        "draw": draws(law),
-        "dtype": np.float64,
-        "link": np.log,
-        "ends": (0.0, np.inf),
-        "units": Units(shift_response=False, scale_response=False),
-    }
+    units = Units(shift_response=False, scale_response=False)
+    common: dict[str, Any] = {"draw": draws(law), "link": np.log, "units": units}
     return Likelihood(law=law, **(common | fields))
+
+
+def positive_likelihood(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
+    """That of a positive response, see `likelihood_of`."""
+    return likelihood_of(law, **({"encode": positive, "ends": (0.0, np.inf)} | fields))
+
+
+def likelihood_of_counts(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
+    """That of counts, see `likelihood_of`."""
+    common = {"encode": counts, "decode": as_integers, "counts": True}
+    return likelihood_of(law, **(common | fields))
+
+
+def likelihood_of_classes(**fields: Any) -> Likelihood:
+    """The likelihood of classes with labels 1..K."""
+    return Likelihood(
+        encode=places_of_labels,
+        decode=lambda index: np.asarray(index + 1, dtype=np.int64),
+        dtype=np.int64,
+        support=lambda n_classes: np.arange(n_classes, dtype=np.int64),
+        **fields,
+    )

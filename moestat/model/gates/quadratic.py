@@ -17,9 +17,8 @@ import numpy as np
 from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log1p_unit
+from moestat.model.gates import softmax
 from moestat.model.reference import apart, log_sigmoid
-
-_BOUND = (-30.0, 30.0)
 
 
 @device
@@ -37,19 +36,6 @@ def sigmoid_block(eta, phi, m, order, a, da, d2a):
             d2a[0, b] = -da[0, b] * (1.0 - da[0, b])
 
 
-@device
-def softmax_block(eta, phi, m, order, a, da, d2a):
-    """Log-score ``a = s``, with derivative 1 and no curvature."""
-    for b in range(m):
-        a[b] = eta[0, b]
-    if order > 0:
-        for b in range(m):
-            da[0, b] = 1.0
-    if order > 1:
-        for b in range(m):
-            d2a[0, b] = 0.0
-
-
 def softmax_reference(blocks, X, means):
     """Scores (k, n) at X (n, d) from packed matrices: sqrt(2) times what is off the diagonal."""
     first, second = np.triu_indices(X.shape[1])
@@ -65,88 +51,37 @@ def sigmoid_reference(blocks, X, means):
     return log_sigmoid(softmax_reference(blocks, X, means))
 
 
-def _typical(names):
+def _gate(name: str, names: str, source: str) -> Gate:
+    """A gate whose scores have the blocks called `names`."""
+    normalised = name.startswith("softmax")
+    slope, products = "b" if "b" in names else None, "A" if "A" in names else None
+
     def typical(rng, n_experts, n_features):
         """Scores that differ in every coefficient."""
         pairs = n_features * (n_features + 1) // 2
         shapes = {"A": (pairs,), "b": (n_features,), "c": ()}
         return {name: apart(rng, n_experts, shapes[name], -2.0, 2.0) for name in names}
 
-    return typical
+    return Gate(
+        name=name,
+        channels=lambda n_features: (Channel("c", slope, products=products),),
+        block=softmax.block if normalised else sigmoid_block,
+        reference=softmax_reference if normalised else sigmoid_reference,
+        typical=typical,
+        mass="c",
+        translations=tuple(names) if normalised else (),
+        bounds=dict.fromkeys(names, (-30.0, 30.0)),
+        source=source,
+        # Without b a shift of the inputs has nowhere to go.
+        units=Units(shift_inputs="b" in names, shift_response=normalised),
+        normalised=normalised,
+    )
 
 
-def _full(n_features: int) -> tuple[Channel, ...]:
-    return (Channel("c", "b", products="A"),)
-
-
-def _partial(n_features: int) -> tuple[Channel, ...]:
-    return (Channel("c", products="A"),)
-
-
-SIGMOID = Gate(
-    name="sigmoid-quadratic",
-    channels=_full,
-    block=sigmoid_block,
-    reference=sigmoid_reference,
-    typical=_typical(("A", "b", "c")),
-    mass="c",
-    translations=(),
-    bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
-    source="Yan et al. (2025), Sec. 3, eq. (5) with score (i)",
-    units=Units(shift_response=False),
-    normalised=False,
-)
-
-SIGMOID_PARTIAL = Gate(
-    name="sigmoid-partial",
-    channels=_partial,
-    block=sigmoid_block,
-    reference=sigmoid_reference,
-    typical=_typical(("A", "c")),
-    mass="c",
-    translations=(),
-    bounds={"A": _BOUND, "c": _BOUND},
-    source="Yan et al. (2025), App. C, eq. (49)",
-    units=Units(shift_inputs=False, shift_response=False),
-    normalised=False,
-)
-
-RAW = Gate(
-    name="sigmoid-raw",
-    channels=lambda n_features: (Channel("c", "b"),),
-    block=sigmoid_block,
-    reference=sigmoid_reference,
-    typical=_typical(("b", "c")),
-    mass="c",
-    translations=(),
-    bounds={"b": _BOUND, "c": _BOUND},
-    source="Nguyen, Ho and Rinaldo (2024)",
-    units=Units(shift_response=False),
-    normalised=False,
-)
-
-SOFTMAX = Gate(
-    name="softmax-quadratic",
-    channels=_full,
-    block=softmax_block,
-    reference=softmax_reference,
-    typical=_typical(("A", "b", "c")),
-    mass="c",
-    translations=("A", "b", "c"),
-    bounds={"A": _BOUND, "b": _BOUND, "c": _BOUND},
-    source="Yan et al. (2025), Sec. 5.1 and App. E.1",
-    units=Units(),
-)
-
-SOFTMAX_PARTIAL = Gate(
-    name="softmax-partial",
-    channels=_partial,
-    block=softmax_block,
-    reference=softmax_reference,
-    typical=_typical(("A", "c")),
-    mass="c",
-    translations=("A", "c"),
-    bounds={"A": _BOUND, "c": _BOUND},
-    source="Yan et al. (2025), App. C.1.2, the comparison after Theorem 4",
-    units=Units(shift_inputs=False),
+SIGMOID = _gate("sigmoid-quadratic", "Abc", "Yan et al. (2025), Sec. 3, eq. (5) with score (i)")
+SIGMOID_PARTIAL = _gate("sigmoid-partial", "Ac", "Yan et al. (2025), App. C, eq. (49)")
+RAW = _gate("sigmoid-raw", "bc", "Nguyen, Ho and Rinaldo (2024)")
+SOFTMAX = _gate("softmax-quadratic", "Abc", "Yan et al. (2025), Sec. 5.1 and App. E.1")
+SOFTMAX_PARTIAL = _gate(
+    "softmax-partial", "Ac", "Yan et al. (2025), App. C.1.2, the comparison after Theorem 4"
 )

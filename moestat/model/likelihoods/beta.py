@@ -17,7 +17,7 @@ from moestat.base.types import Channel, FloatArray, Likelihood, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log, logistic
 from moestat.model.reference import HALF_LOG_2PI, apart, log1p_exp, log_gamma
-from moestat.model.responses import between, decode, draws
+from moestat.model.responses import between, draws
 
 _STEEPEST = 100.0
 """Predictors beyond this size count as this: their means are out of reach, products finite."""
@@ -90,15 +90,12 @@ def typical(rng, n_experts):
 
 LIKELIHOOD = Likelihood(
     name="beta",
-    n_responses=lambda n_classes: None,
     channels=(Channel("phi", log=True),),
     block=block,
     reference=reference,
     typical=typical,
     encode=between(0.0, 1.0, "numbers between 0 and 1, both left out"),
-    decode=decode,
     draw=draws(law),
-    dtype=np.float64,
     spread=spread,
     link=lambda mean: np.log(mean) - np.log1p(-mean),
     law=law,

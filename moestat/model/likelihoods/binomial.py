@@ -19,15 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import Channel, FloatArray, Likelihood
 from moestat.base.validate import as_floats, as_plain_array, positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
 from moestat.model.censoring import decay_up, extreme, extreme_below, normal, normal_below
-from moestat.model.counts import decode
-from moestat.model.counts import encode as encode_counts
 from moestat.model.reference import log_gamma as reference_log_gamma
 from moestat.model.reference import log_sigmoid
+from moestat.model.responses import counts, likelihood_of_counts
 
 
 @device
@@ -158,9 +157,9 @@ def _encode_rows(y: Any, n_classes: int) -> Any:
     """Successes and failures (n, 2), or outcomes (n,) of one trial each, as complex numbers."""
     values = as_plain_array("y", y)
     if values.ndim == 1:
-        values = np.column_stack([values, 1 - encode_counts(values, n_classes)])
-    counts = as_floats("y", values, (None, 2))
-    successes, failures = (encode_counts(column, n_classes) for column in counts.T)
+        values = np.column_stack([values, 1 - counts(values, n_classes)])
+    columns = as_floats("y", values, (None, 2)).T
+    successes, failures = (counts(column, n_classes) for column in columns)
     empty = np.flatnonzero(successes + failures == 0.0)
     if empty.size:
         raise ValueError(f"y: row {empty[0]} (from 0) has no trials")
@@ -233,7 +232,7 @@ def make(trials: int | str = 1, link: str = "logit") -> Likelihood:
 
     def encode(y: Any, n_classes: int) -> FloatArray:
         """Numbers of successes (n,), checked."""
-        successes = encode_counts(y, n_classes)
+        successes = counts(y, n_classes)
         if successes.size and successes.max() > n:
             raise ValueError(
                 f"y must be at most the number of trials, {n}; got {successes.max():g}"
@@ -244,22 +243,17 @@ def make(trials: int | str = 1, link: str = "logit") -> Likelihood:
         """Numbers of successes with the predictors `eta`, shape (2, n)."""
         return rng.binomial(n, own.chance(eta[0])).astype(np.float64)
 
-    return Likelihood(
+    return likelihood_of_counts(
         name="binomial",
-        n_responses=lambda n_classes: None,
         channels=(Channel("trials", shared=True),),
         block=own.blocks[0],
         reference=own.reference,
         typical=lambda rng, n_experts: {"trials": float(n)},
         encode=encode,
-        decode=decode,
         draw=draw,
-        dtype=np.float64,
         **_laws(n, own),
-        counts=True,
         bounds={"trials": (float(n), float(n))},
         source="McCullagh and Nelder (1989), Ch. 4",
-        units=Units(shift_response=False, scale_response=False),
         options=_options(n, link),
         configure=make,
     )

@@ -14,7 +14,7 @@ from moestat.compiler.jit import device
 from moestat.compiler.math import exp
 from moestat.model.censoring import censored as censored_likelihood
 from moestat.model.reference import HALF_LOG_2PI
-from moestat.model.responses import decode, real, variances
+from moestat.model.responses import real, variances
 
 
 @device
@@ -64,15 +64,12 @@ def make(censored: bool = False) -> Likelihood:
 
 LIKELIHOOD = Likelihood(
     name="gaussian",
-    n_responses=lambda n_classes: None,
     channels=(Channel("nu", log=True, response=True),),
     block=block,
     reference=reference,
     typical=variances,
     encode=real,
-    decode=decode,
     draw=draw,
-    dtype=np.float64,
     spread=spread,
     bounds={"nu": (1e-6, 1e6)},
     source="Nguyen et al. (2025), eq. (3)",

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, Likelihood, Units
+from moestat.base.types import FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
-from moestat.model.counts import decode, encode
 from moestat.model.reference import log1p_exp
-from moestat.model.responses import draws
+from moestat.model.responses import likelihood_of_counts
 
 
 @device
@@ -52,20 +51,11 @@ def reference(predictors, blocks, y):
     return y * predictors - (y + 1) * log1p_exp(predictors)
 
 
-LIKELIHOOD = Likelihood(
+LIKELIHOOD = likelihood_of_counts(
     name="geometric",
-    n_responses=lambda n_classes: None,
-    channels=(),
     block=block,
     reference=reference,
-    encode=encode,
-    decode=decode,
-    draw=draws(law),
-    dtype=np.float64,
     spread=spread,
-    link=np.log,
     law=law,
-    counts=True,
     source="Cameron and Trivedi (2013), Sec. 3.3",
-    units=Units(shift_response=False, scale_response=False),
 )

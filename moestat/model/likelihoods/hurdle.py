@@ -18,8 +18,8 @@ from moestat.base.types import FloatArray, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, decay_less_one, log, logistic
 from moestat.model.altered import Altered, altered_limits, with_zero
-from moestat.model.counts import encode as encode_counts
 from moestat.model.reference import log1p_exp
+from moestat.model.responses import counts as encode_counts
 from moestat.model.responses import draws
 
 _RAREST = -300.0

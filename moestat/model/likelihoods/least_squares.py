@@ -9,22 +9,10 @@ Source: Yan et al. (2025), Sec. 3, eqs. (4) and (6).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from moestat.base.types import FloatArray, Likelihood
-from moestat.base.validate import as_floats
-
-
-def encode(y: Any, n_classes: int) -> FloatArray:
-    """Real responses (n,), checked."""
-    return as_floats("y", y, (None,))
-
-
-def decode(y: FloatArray) -> FloatArray:
-    """Responses as they are."""
-    return y
+from moestat.model.responses import real
 
 
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -39,13 +27,9 @@ def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 LIKELIHOOD = Likelihood(
     name="least-squares",
-    n_responses=lambda n_classes: None,
-    channels=(),
     block=None,
-    encode=encode,
-    decode=decode,
+    encode=real,
     draw=draw,
-    dtype=np.float64,
     spread=spread,
     source="Yan et al. (2025), eqs. (4) and (6)",
 )

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray, Likelihood
+from moestat.base.types import FloatArray, IntArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, log, logistic
-from moestat.model.labels import decode, encode
 from moestat.model.reference import log_sum_exp
+from moestat.model.responses import likelihood_of_classes
 
 
 @device
@@ -87,16 +87,11 @@ def reference(predictors, blocks, y):
     return logits[:, y - 1, np.arange(len(y))] - log_sum_exp(logits, axis=1)
 
 
-LIKELIHOOD = Likelihood(
+LIKELIHOOD = likelihood_of_classes(
     name="multinomial",
     n_responses=lambda n_classes: n_classes - 1,
-    channels=(),
     block=block,
     reference=reference,
-    encode=encode,
-    decode=decode,
     draw=draw,
-    dtype=np.int64,
-    support=lambda n_classes: np.arange(n_classes, dtype=np.int64),
     source="Pham et al. (2026), Sec. 3",
 )

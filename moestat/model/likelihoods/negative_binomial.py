@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import Channel, FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive, log_gamma
-from moestat.model.counts import decode, encode
 from moestat.model.reference import apart
 from moestat.model.reference import log_gamma as reference_log_gamma
+from moestat.model.responses import likelihood_of_counts
 
 _STEEPEST = 300.0
 """Predictors beyond this count as this: their means are out of reach, and products stay finite."""
@@ -106,23 +106,16 @@ def typical(rng, n_experts):
     return {"phi": apart(rng, n_experts, (), 0.2, 1.0)}
 
 
-LIKELIHOOD = Likelihood(
+LIKELIHOOD = likelihood_of_counts(
     name="negative-binomial",
-    n_responses=lambda n_classes: None,
     channels=(Channel("phi", log=True),),
     block=block,
     reference=reference,
     typical=typical,
-    encode=encode,
-    decode=decode,
     draw=draw,
-    dtype=np.float64,
     spread=spread,
-    link=np.log,
     law=law,
-    counts=True,
     bounds={"phi": (1e-6, 1e6)},
     limits={"phi": ("poisson", "")},
     source="Cameron and Trivedi (2013), Sec. 3.3",
-    units=Units(shift_response=False, scale_response=False),
 )

@@ -17,8 +17,8 @@ from moestat.base.types import Channel, FloatArray, IntArray, Likelihood
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, decay_less_one, exp, log, logistic
-from moestat.model.labels import decode, encode
 from moestat.model.reference import apart, log_sigmoid
+from moestat.model.responses import likelihood_of_classes
 
 _FARTHEST = 300.0
 """Logarithms of gaps beyond this count as this: products stay finite."""
@@ -106,20 +106,15 @@ def make(levels: int = 3) -> Likelihood:
     """The likelihood of so many classes in an order."""
     K = positive_int("ordinal: levels", levels, 2)
     gaps = tuple(Channel("gap", component=j, log=True) for j in range(K - 2))
-    return Likelihood(
+    return likelihood_of_classes(
         name="ordinal",
-        n_responses=lambda n_classes: None,
         channels=gaps,
         block=block,
         reference=reference,
         typical=lambda rng, n_experts: (
             {"gap": apart(rng, n_experts, (K - 2,), 0.5, 2.0)} if gaps else {}
         ),
-        encode=encode,
-        decode=decode,
         draw=draw,
-        dtype=np.int64,
-        support=lambda n_classes: np.arange(n_classes, dtype=np.int64),
         chances=lambda eta: np.exp(log_probabilities(eta)),
         shapes=("gap",) if gaps else (),
         bounds={"gap": (1e-6, 1e6)} if gaps else {},

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, Likelihood, Units
+from moestat.base.types import FloatArray, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log_gamma
 from moestat.model.censored_counts import censored_poisson
-from moestat.model.counts import decode, encode
+from moestat.model.responses import likelihood_of_counts
 
 _STEEPEST = 300.0
 """Predictors beyond this count as this: their means are out of reach, and products stay finite."""
@@ -69,21 +69,13 @@ def make(censored: bool = False) -> Likelihood:
     return censored_poisson(LIKELIHOOD) if censored else LIKELIHOOD
 
 
-LIKELIHOOD = Likelihood(
+LIKELIHOOD = likelihood_of_counts(
     name="poisson",
-    n_responses=lambda n_classes: None,
-    channels=(),
     block=block,
     reference=reference,
-    encode=encode,
-    decode=decode,
     draw=draw,
-    dtype=np.float64,
     spread=spread,
-    link=np.log,
     law=law,
-    counts=True,
     source="McCullagh and Nelder (1989), Ch. 6",
-    units=Units(shift_response=False, scale_response=False),
     configure=make,
 )

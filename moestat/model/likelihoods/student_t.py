@@ -20,7 +20,7 @@ from moestat.base.validate import real_in
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive
 from moestat.model.reference import apart, log_gamma
-from moestat.model.responses import decode, draws, real, variances
+from moestat.model.responses import draws, real, variances
 
 _CONSTANT = 0.5 + 0.5 * math.log(2.0 * math.pi)
 _DOF = (1.0, 1000.0)
@@ -97,7 +97,6 @@ def make(dof: float | None = None) -> Likelihood:
     known = () if dof is None else (real_in("student-t: dof", dof, 0.0, 1e6, open_low=True),)
     return Likelihood(
         name="student-t",
-        n_responses=lambda n_classes: None,
         channels=(
             Channel("nu", log=True, response=True),
             Channel("dof", log=True, shared=bool(known)),
@@ -109,9 +108,7 @@ def make(dof: float | None = None) -> Likelihood:
             "dof": known[0] if known else apart(rng, n_experts, (), 3.0, 9.0),
         },
         encode=real,
-        decode=decode,
         draw=draws(law),
-        dtype=np.float64,
         spread=spread,
         law=law,
         shapes=("dof",),
