@@ -33,7 +33,7 @@ from moestat.estimation.jobs import (
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.reading.labels import plain_labels
-from moestat.estimation.reading.table import as_column, no_missing
+from moestat.estimation.reading.table import as_column
 from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import Agreement, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
@@ -90,7 +90,7 @@ def _numbers(
         raise ValueError(f"a block must be a tuple of X, y and perhaps weights, got {short(block)}")
     X = read_inputs(block[0], n_features, features).design
     column = as_column("y", block[1])
-    no_missing("y", column.missing)
+    column.check_missing("y")
     words = column.values.dtype.kind in "OUS"
     y = plain_labels(column) if words else column.values
     given = block[2] if len(block) > 2 else None

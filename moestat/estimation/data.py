@@ -21,7 +21,6 @@ from moestat.estimation.reading.table import (
     as_column,
     check_aligned,
     check_missing,
-    no_missing,
 )
 from moestat.model.axes import family
 from moestat.model.constraints import named, place_of
@@ -74,6 +73,14 @@ class Data:
     dropped: int = 0  # number of rows that were left out
     # of a fit by formula the columns (n,) that it names, in the order of ``formula.names``
     columns: tuple[Any, ...] = field(default=(), repr=False)
+
+    def at(self, which: Any) -> Data:
+        """The data of some rows, positions or a mask, without the columns of a formula."""
+        names = ("X", "y", "weight", "index", "groups")
+        parts = {name: getattr(self, name) for name in names}
+        taken = {name: None if part is None else part[which] for name, part in parts.items()}
+        rows = np.arange(len(self.y)) if self.kept is None else self.kept
+        return replace(self, **taken, kept=rows[which], columns=())
 
 
 def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
@@ -301,7 +308,7 @@ def read_new_response(own: Family, data: Data | None, X: Any, y: Any) -> Any:
         columns.check_missing("y")
         return encoded(own.likelihood, columns, None if data is None else data.classes)
     column = as_column("y", y)
-    no_missing("y", column.missing)
+    column.check_missing("y")
     if own.likelihood.support is None:
         return own.likelihood.encode(_numbers(own.likelihood, column), own.n_classes)
     labels = np.arange(1, own.n_classes + 1) if data is None else data.classes

@@ -181,22 +181,8 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
 
     Parameters
     ----------
-    n_experts : int
-        Number of experts k.
-    gate, expert : str or mapping
-        Names of the gate and the expert, or their tables with options.
-    solver : str, mapping, Solver or None
-        Solver, its name or its table; that of `moestat.fit` by default.
-    starts : sequence of StartRule, optional
-        Where the solver starts; as in `moestat.fit` by default.
-    n_starts : int, optional
-        Number of starts in a pool in place of `starts`, as in `moestat.fit`.
-    bounds : mapping of str to (float, float), optional
-        Bounds of whole blocks of parameters, as in `moestat.family`.
-    prior : Prior, optional
-        A weakly informative prior density, `moestat.Prior`; the fit is then the posterior mode.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Source of the starts.
+    n_experts, gate, expert, solver, starts, n_starts, bounds, prior, random_state
+        As of `MoEClassifier`.
     likelihood : str, mapping or list of these
         Likelihood of the experts, as in `moestat.fit`: "gaussian", "poisson",
         "negative-binomial", "gamma", "least-squares", ``{"name": "binomial", "trials": 8}``.  Of
@@ -205,12 +191,8 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
 
     Attributes
     ----------
-    results_ : MoEResults
-        The fit with its certificate, without the data.
-    n_features_in_ : int
-        Number of inputs d.
-    feature_names_in_ : ndarray of shape (d,)
-        Names of the columns, where X had names.
+    results_, n_features_in_, feature_names_in_
+        As of `MoEClassifier`.
 
     Examples
     --------

@@ -10,8 +10,8 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
-from moestat.base.validate import real_in
 from moestat.estimation.data import Data
+from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.inference.identified import Identified, identified
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.priors import Prior
@@ -140,8 +140,10 @@ class Fitted:
         column of J has length 1, so that the values do not depend on units; their ratio is the
         condition of the fit.
         """
-        at = np.flatnonzero(self._inner_free)
-        block = self._inner.solution.information[np.ix_(at, at)]
+        inner = self._inner
+        lower, upper = inner.family.box_at(inner.solution.theta)
+        at = np.flatnonzero((inner.solution.theta > lower) & (inner.solution.theta < upper))
+        block = inner.solution.information[np.ix_(at, at)]
         scale = np.sqrt(np.maximum(np.abs(np.diag(block)), np.finfo(float).tiny))
         return np.sqrt(np.maximum(np.linalg.eigvalsh(block / np.outer(scale, scale)), 0.0))
 
@@ -174,13 +176,6 @@ class Fitted:
     def _inner(self) -> StandardFit:
         """The fit where it was found."""
         return self.standard or StandardFit(self.family, self.solution, None)
-
-    @cached_property
-    def _inner_free(self) -> np.ndarray:
-        """Coordinates neither pinned nor on a bound where the fit was found."""
-        theta = self._inner.solution.theta
-        lower, upper = self._inner.family.box_at(theta)
-        return (theta > lower) & (theta < upper)
 
     def _moved_by(self, inner: np.ndarray) -> np.ndarray:
         """Coordinates (P,) that depend on those marked where the fit was found."""
@@ -261,9 +256,7 @@ class Fitted:
         return self._labelled(2.0 * norm.sf(np.abs(self._z)))
 
     def _interval(self, alpha: float) -> FloatArray:
-        from scipy.stats import norm
-
-        half = norm.isf(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0) * self._errors
+        half = normal_reach(alpha) * self._errors
         return np.column_stack([self.theta - half, self.theta + half])
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_plain_array
+from moestat.estimation.reading.table import as_column
 from moestat.model.family import Family
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
@@ -17,6 +17,7 @@ __all__ = [
     "Grouping",
     "arranged",
     "check_groups",
+    "encoded_rows",
     "grouped",
     "grouped_labels",
     "posterior_of_rows",
@@ -46,16 +47,13 @@ class Grouping:
 
 def read_groups(groups: Any, n: int) -> np.ndarray:
     """Labels (n,) of the groups of the rows, checked."""
-    labels = as_plain_array("groups", groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
-    if labels.shape != (n,):
-        raise ValueError(f"groups must hold one label per row, shape ({n},), got {labels.shape}")
-    missing = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
-    if missing.any():
-        raise ValueError(
-            f"groups has {missing.sum()} missing labels, the first in row"
-            f" {np.flatnonzero(missing)[0]} (from 0)"
-        )
-    return labels if labels.dtype.kind != "O" else np.array([str(label) for label in labels])
+    column = as_column("groups", groups)
+    if column.values.shape != (n,):
+        shape = column.values.shape
+        raise ValueError(f"groups must hold one label per row, shape ({n},), got {shape}")
+    column.check_missing("groups")
+    labels = column.values
+    return labels.astype(str) if labels.dtype.kind == "O" else labels
 
 
 def arranged(X: FloatArray, y: Any, weight: FloatArray, groups: Any, whole: bool = False) -> Sample:
@@ -124,15 +122,17 @@ def grouped_labels(groups: Any, labels: Any) -> np.ndarray:
     return of_group
 
 
+def encoded_rows(family: Family, data: Any) -> Sample:
+    """The rows of a `Data` as solvers read them, group by group where there are groups."""
+    y = family.likelihood.encode(data.y, family.n_classes)
+    return arranged(np.ascontiguousarray(data.X.T), y, data.weight, data.groups)
+
+
 def posterior_of_rows(family: Family, theta: FloatArray, data: Any) -> FloatArray:
     """Responsibilities (k, n) given all rows of each row's group, of a `Data` with groups."""
-    sample = arranged(
-        np.ascontiguousarray(data.X.T),
-        family.likelihood.encode(data.y, family.n_classes),
-        data.weight,
-        data.groups,
-    )
-    return group_sums(family, theta, sample, 0).posterior[:, Grouping(data.groups).index]
+    return group_sums(family, theta, encoded_rows(family, data), 0).posterior[
+        :, Grouping(data.groups).index
+    ]
 
 
 def predict_in_groups(

@@ -19,6 +19,9 @@ __all__ = ["Pictures"]
 _POINTS = 200
 """Points of a curve."""
 
+_SMALL: dict[str, Any] = {"frameon": False, "fontsize": "small"}
+"""How legends look."""
+
 
 class Pictures(Criteria):
     """Methods of `moestat.estimation.results.MoEResults` that draw.
@@ -68,9 +71,8 @@ class Pictures(Criteria):
         if family.likelihood.support is not None:
             for label, column in zip(self._class_names(), self._chances(X).T, strict=True):
                 axes.plot(x, column, label=label)
-            axes.set_ylabel("probability")
-            axes.set_ylim(0, 1)
-            axes.legend(frameon=False, fontsize="small")
+            axes.set(ylabel="probability", ylim=(0, 1))
+            axes.legend(**_SMALL)
         else:
             own = self._most_probable() if not family.is_regression else 0
             colours = np.array([f"C{i % 10}" for i in range(family.n_experts)])
@@ -79,7 +81,7 @@ class Pictures(Criteria):
             if family.likelihood.spread is not None and not family.is_regression:
                 keys += self._add_experts(axes, X, j)
             axes.set_ylabel(self._response_name())
-            axes.legend(handles=keys, frameon=False, fontsize="small")
+            axes.legend(handles=keys, **_SMALL)
         axes.set_xlabel(name)
         return axes
 
@@ -111,12 +113,7 @@ class Pictures(Criteria):
         Parameters
         ----------
         ax, feature, at
-            As in `plot`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
+            As in `plot`; the axes are returned.
 
         Examples
         --------
@@ -130,10 +127,8 @@ class Pictures(Criteria):
         axes = new_axes() if ax is None else ax
         for i, column in enumerate(self.family.gate_probabilities(self.theta, X).T):
             axes.plot(X[:, j], column, color=f"C{i % 10}", label=f"expert {i + 1}")
-        axes.set_ylim(0, 1)
-        axes.set_xlabel(name)
-        axes.set_ylabel("gate probability")
-        axes.legend(frameon=False, fontsize="small")
+        axes.set(ylim=(0, 1), xlabel=name, ylabel="gate probability")
+        axes.legend(**_SMALL)
         return axes
 
     @door(ax="Axes | None")
@@ -146,14 +141,9 @@ class Pictures(Criteria):
         Parameters
         ----------
         ax : sequence of matplotlib.axes.Axes, optional
-            One per expert; a new figure by default.
+            One per expert, which are returned; a new figure by default.
         bins : int
             Bins between 0 and 1.
-
-        Returns
-        -------
-        ndarray of matplotlib.axes.Axes
-            The axes, one per expert.
 
         Notes
         -----
@@ -189,15 +179,10 @@ class Pictures(Criteria):
         Parameters
         ----------
         ax : sequence of matplotlib.axes.Axes, optional
-            One for the gate, where it has slopes, and one for the experts, or for each class; a
-            new figure by default.
+            One for the gate, where it has slopes, and one for the experts, or for each class,
+            which are returned; a new figure by default.
         alpha : float
             Intervals have the level ``1 - alpha``.
-
-        Returns
-        -------
-        ndarray of matplotlib.axes.Axes
-            The axes.
 
         Raises
         ------
@@ -244,7 +229,7 @@ class Pictures(Criteria):
             one.set_title(title, fontsize="medium")
             one.set_xlabel("per standard deviation of the input", fontsize="small")
         beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        axes[-1].legend(handles=self._keys(), frameon=False, fontsize="small", **beside)
+        axes[-1].legend(handles=self._keys(), **_SMALL, **beside)
         return axes
 
     @door(ax="Axes | None")
@@ -253,15 +238,8 @@ class Pictures(Criteria):
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            Where; a new figure by default.
-        feature : int or str
-            The input on the x-axis, by number or name.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
+        ax, feature
+            As in `plot`; the axes are returned.
 
         Raises
         ------
@@ -296,10 +274,9 @@ class Pictures(Criteria):
         if self.family.likelihood.support is not None:
             names = self._class_names()
             axes.set_yticks(range(1, len(names) + 1), names)
-        axes.set_xlabel(name)
-        axes.set_ylabel(self._response_name())
+        axes.set(xlabel=name, ylabel=self._response_name())
         axes.set_title(f"mean uncertainty {np.average(doubt, weights=self.weight):.3f}", size=10)
-        axes.legend(handles=self._keys(), frameon=False, fontsize="small")
+        axes.legend(handles=self._keys(), **_SMALL)
         return axes
 
     @door(ax="Axes | None")
@@ -312,14 +289,9 @@ class Pictures(Criteria):
         Parameters
         ----------
         ax : sequence of matplotlib.axes.Axes, optional
-            Two axes; a new figure by default.
+            Two axes, which are returned; a new figure by default.
         feature : int or str
             The input on the x-axis, by number or name.
-
-        Returns
-        -------
-        ndarray of matplotlib.axes.Axes
-            The axes.
 
         Notes
         -----
@@ -355,11 +327,10 @@ class Pictures(Criteria):
         for i, column in enumerate(np.array(gate).T):
             right.plot(grid, column, color=f"C{i % 10}")
         left.set_ylabel("probability" if classes else self._response_name())
-        right.set_ylabel("gate probability")
-        right.set_ylim(0, 1)
-        right.legend(handles=self._keys(), frameon=False, fontsize="small")
+        right.set(ylabel="gate probability", ylim=(0, 1))
+        right.legend(handles=self._keys(), **_SMALL)
         if classes:
-            left.legend(frameon=False, fontsize="small")
+            left.legend(**_SMALL)
         for one in axes:
             one.set_xlabel(name)
         return axes
@@ -410,15 +381,10 @@ class Pictures(Criteria):
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            Where; a new figure by default.
+        ax
+            As in `plot`; the axes are returned.
         rng : numpy.random.Generator, int or None
             Source of the uniform numbers of classes.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
 
         Notes
         -----
@@ -446,8 +412,7 @@ class Pictures(Criteria):
         axes.fill_between(normal, low, high, color="0.9")
         axes.plot(normal, normal, color="0.5", linewidth=0.8)
         axes.plot(normal, residual, "o", markersize=3)
-        axes.set_xlabel("normal quantile")
-        axes.set_ylabel("quantile residual")
+        axes.set(xlabel="normal quantile", ylabel="quantile residual")
         return axes
 
     @door(ax="Axes | None")
@@ -456,15 +421,10 @@ class Pictures(Criteria):
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            Where; a new figure by default.
+        ax
+            As in `plot`; the axes are returned.
         bins : int
             Bins of equal counts.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
 
         Raises
         ------
@@ -491,9 +451,8 @@ class Pictures(Criteria):
             axes.errorbar(
                 found["predicted"], found["observed"], 2 * error, marker="o", capsize=2, label=name
             )
-        axes.set_xlabel("predicted probability")
-        axes.set_ylabel("observed frequency")
-        axes.legend(frameon=False, fontsize="small")
+        axes.set(xlabel="predicted probability", ylabel="observed frequency")
+        axes.legend(**_SMALL)
         return axes
 
     @door(ax="Axes | None")
@@ -502,15 +461,10 @@ class Pictures(Criteria):
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            Where; a new figure by default.
+        ax
+            As in `plot`; the axes are returned.
         named : int
             How many of the most influential rows have their number beside them.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
 
         Examples
         --------
@@ -526,8 +480,7 @@ class Pictures(Criteria):
         for t in np.argsort(height)[::-1][:named]:
             axes.annotate(str(t), (t, height[t]), fontsize="small")
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("row")
-        axes.set_ylabel("likelihood displacement")
+        axes.set(xlabel="row", ylabel="likelihood displacement")
         return axes
 
     def _by_response(self, picture: str, ax: Any, **options: Any) -> Any:

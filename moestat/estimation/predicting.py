@@ -30,7 +30,7 @@ from moestat.estimation.inference.prediction import (
 from moestat.estimation.inference.profile import intervals_of_means
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
-from moestat.estimation.reading.table import Table, as_column, check_aligned, no_missing
+from moestat.estimation.reading.table import Table, as_column, check_aligned
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers.problem import Objective, Problem, Request, Sample
@@ -123,7 +123,7 @@ class Predicting(Fitted):
                 f"{name} must hold one label per row, shape ({n},), got {column.values.shape}"
             )
         check_aligned({"X": self._inputs().table, name: given})
-        no_missing(name, column.missing)
+        column.check_missing(name)
         return column.values
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
+from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.naming import Term, named_terms
 from moestat.estimation.relabel import mean_weights
 from moestat.estimation.tables import Row, Sheet, significant
@@ -86,10 +87,10 @@ def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
 
     A gate of one expert has none.
     """
-    from scipy.special import ndtr, ndtri
+    from scipy.special import ndtr
 
     family, errors, statuses = result.family, result._errors, _statuses(result)
-    half = -ndtri(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0)
+    half = normal_reach(alpha)
     hidden = {*family.unread_positions.tolist(), *family.offset_positions.tolist()}
     found: list[Estimate] = []
     for j, term in enumerate(named_terms(family, result.data)):

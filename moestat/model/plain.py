@@ -53,7 +53,7 @@ def gate_scores(family: Family, blocks: dict[str, Any], X: FloatArray) -> Any:
 
 
 def weights(family: Family, blocks: dict[str, Any], X: FloatArray) -> Any:
-    """Weights (k, n) of the atoms in a regression function."""
+    """Weights (k, n) of the atoms."""
     scores = gate_scores(family, blocks, X)
     return np.exp(scores - log_sum_exp(scores)) if family.gate.normalised else np.exp(scores)
 

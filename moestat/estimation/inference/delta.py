@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from moestat.base.types import FloatArray
+from moestat.base.validate import real_in
 from moestat.model.family import Family
-from moestat.model.reference import log_sum_exp
+from moestat.model.plain import blocks_of, predictors, weights
 
-__all__ = ["features", "gradients", "of_experts", "predictions"]
+__all__ = ["features", "gradients", "normal_reach", "of_experts", "predictions"]
 
 _ROWS = 4096
 """Rows whose derivatives are in memory at a time."""
@@ -29,18 +31,8 @@ def of_experts(family: Family, theta: FloatArray, X: FloatArray) -> tuple[Any, A
     In plain NumPy, by the references of gate, expert and likelihood.  Of theta with imaginary parts
     these are carried along; through the mean of a likelihood by a central difference.
     """
-    logs = {channel.intercept for channel in family.channels if channel.log}
-    blocks = {
-        name: np.exp(theta[at]) if name in logs else theta[at] for name, at in family.blocks.items()
-    }
-    gate, expert, likelihood = family.gate, family.expert, family.likelihood
-    own = [{name: blocks[name] for name in member.bounds} for member in (gate, expert)]
-    eta = expert.reference(own[1], X)
-    score = gate.reference(own[0], X, eta if gate.reads_response else None)
-    if gate.n_active is not None:
-        least = np.sort(score.real, axis=0)[::-1][: gate.n_active][-1]
-        score = np.where(score.real >= least, score, -np.inf)
-    weight = np.exp(score - log_sum_exp(score) if gate.normalised else score)
+    likelihood, blocks = family.likelihood, blocks_of(family, theta)
+    eta, weight = predictors(family, blocks, X), weights(family, blocks, X)
     if likelihood.support is not None:
         assert likelihood.reference is not None
         labels = range(1, family.n_classes + 1)
@@ -63,6 +55,11 @@ def predictions(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
     """Conditional means (1, n), or probabilities (K, n), by plain NumPy; theta may be complex."""
     weight, value = of_experts(family, theta, X)
     return np.einsum("in,icn->cn", weight, value)
+
+
+def normal_reach(alpha: Any) -> float:
+    """Standard errors from an estimate to the ends of a normal interval of level ``1 - alpha``."""
+    return float(-ndtri(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0))
 
 
 def features(X: FloatArray) -> FloatArray:

@@ -61,21 +61,14 @@ class Dendrogram:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
+            Where, and what is returned; those of a new figure by default.
         """
-        if ax is None:
-            ax = new_axes()
+        ax = new_axes() if ax is None else ax
         k = len(self.params)
         ax.semilogy(np.arange(k, 1, -1), np.maximum(self.heights, 1e-300), "o-")
         ax.axvline(self.n_experts, linestyle=":", color="0.5")
         ax.set_xticks(np.arange(k, 1, -1))
-        ax.set_xlabel("number of atoms")
-        ax.set_ylabel("dissimilarity of the next merger")
+        ax.set(xlabel="number of atoms", ylabel="dissimilarity of the next merger")
         return ax
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import real_in
 from moestat.estimation.inference.constraints import linear_constraints
-from moestat.estimation.inference.delta import gradients
+from moestat.estimation.inference.delta import gradients, normal_reach
 
 __all__ = ["Effects", "marginal_effects", "t_test"]
 
@@ -53,9 +52,7 @@ class Effects:
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Normal intervals (m, 2) of level ``1 - alpha``."""
-        from scipy.stats import norm
-
-        half = norm.isf(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0) * self.sd
+        half = normal_reach(alpha) * self.sd
         return np.column_stack([self.effect - half, self.effect + half])
 
     def summary_frame(self, alpha: float = 0.05) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.estimation.inference.delta import features
 from moestat.estimation.rules import DOUBT
 from moestat.model.family import Family
 from moestat.solvers.penalised import PenalisedProblem
@@ -167,9 +168,7 @@ def gap_places(family: Family) -> IntArray:
 
 def _gram(part: Sample) -> FloatArray:
     """Weighted sum of ``phi phi'`` with phi = (1, x, products)."""
-    rows, columns = np.triu_indices(len(part.X))
-    factor = np.where(rows == columns, 1.0, np.sqrt(2.0))[:, None]
-    phi = np.vstack([np.ones(part.size), part.X, factor * part.X[rows] * part.X[columns]])
+    phi = features(part.X.T)
     return (phi * part.weight) @ phi.T
 
 

@@ -16,7 +16,14 @@ from moestat.base.validate import as_generator, as_numbers, positive_int, real_i
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit
 from moestat.estimation.formula import fit_formula, read_formula
-from moestat.estimation.inference.selection import SOLVING, fold_labels, log_density_of, rows_of
+from moestat.estimation.inference.selection import (
+    SOLVING,
+    as_criterion,
+    best_place,
+    fold_labels,
+    log_density_of,
+    rows_of,
+)
 from moestat.estimation.inference.sparse import SparseData
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.progress import LOG, reported
@@ -77,13 +84,8 @@ class LassoPath:
 
     def chosen(self, criterion: str | None = None) -> int:
         """The place on the path that a criterion chooses, of certified fits where there are any."""
-        name = _criterion(criterion or self.criterion)
-        column = self.table[name]
-        if not np.any(np.isfinite(column)):
-            raise ValueError(f"criterion {name!r} was not computed; pass folds=5 to lasso_path")
-        sound = (self.table["certified"] > 0.0) & np.isfinite(column)
-        column = np.where(sound, column, np.nan) if sound.any() else column
-        return int(np.nanargmax(column) if name == "cv" else np.nanargmin(column))
+        name = as_criterion(criterion or self.criterion, _CRITERIA)
+        return best_place(name, self.table[name], self.table["certified"] > 0.0, "lasso_path")
 
     def best(self, criterion: str | None = None) -> MoEResults:
         """The fit that a criterion chooses, see `at`."""
@@ -148,15 +150,9 @@ class LassoPath:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
+            Where, and what is returned; those of a new figure by default.
         """
-        if ax is None:
-            ax = new_axes()
+        ax = new_axes() if ax is None else ax
         inner, place = np.array([end.theta for end in self._ends]), self.chosen()
         own = np.flatnonzero(self._sparse.penalised & np.any(inner != 0.0, axis=0))
         largest = own[np.argsort(-np.abs(inner[place, own]))][:_NAMED]
@@ -171,19 +167,12 @@ class LassoPath:
         ax.axvline(self.penalties[place], color="0.4", linestyle="--", linewidth=0.8)
         ax.set_xscale("log")
         ax.invert_xaxis()
-        ax.set_xlabel("penalty per row")
-        ax.set_ylabel("standardised coefficient")
+        ax.set(xlabel="penalty per row", ylabel="standardised coefficient")
         if np.any(inner[place, own] != 0.0):
             dotted = "dotted: of the gate" if np.any(self._sparse.in_gate[own]) else None
             aside: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small"}
             ax.legend(frameon=False, title=dotted, title_fontsize="small", **aside)
         return ax
-
-
-def _criterion(name: Any) -> str:
-    if name not in _CRITERIA:
-        raise ValueError(f"criterion must be one of {', '.join(_CRITERIA)}, got {short(name)}")
-    return name
 
 
 def _cell(name: str, value: float, width: int) -> str:
@@ -299,7 +288,7 @@ def lasso_path(
     """
     how = _checked(l1_ratio, together, gate_factor, variance)
     count = positive_int("n_penalties", n_penalties)
-    parts = 5 if _criterion(criterion) == "cv" and folds is None else folds
+    parts = 5 if as_criterion(criterion, _CRITERIA) == "cv" and folds is None else folds
     own, read = _read(family, X, y, data, sample_weight, options)
     generator = as_generator(rng)
     with reported("lasso_path", verbose) as report, ONE_THREAD:

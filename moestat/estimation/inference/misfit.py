@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -110,7 +110,7 @@ def misfits(result: Any) -> list[Misfit]:
     if few.size > ALARM.rows:
         few = np.sort(np.random.default_rng(0).choice(few, ALARM.rows, replace=False))
     if few.size < len(rows.y):
-        rows = _at(rows, few)
+        rows = rows.at(few)
     scales = result.family.likelihood.scales
     if any(scale in name for scale in scales for name in result.certificate.active):
         return list(_of_experts(result))
@@ -121,13 +121,6 @@ def misfits(result: Any) -> list[Misfit]:
         if rows.groups is None:
             found += _of_dependence(checked)
     return found
-
-
-def _at(rows: Data, at: IntArray) -> Data:
-    """Some of the rows."""
-    each = {name: getattr(rows, name) for name in ("X", "y", "weight", "index", "groups")}
-    taken = {name: None if part is None else part[at] for name, part in each.items()}
-    return replace(rows, **taken, kept=at if rows.kept is None else rows.kept[at])
 
 
 def _of_responses(own: _Checked) -> Iterator[Misfit]:

@@ -12,7 +12,7 @@ from scipy.special import expit, ndtr
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
-from moestat.estimation.inference.delta import gradients
+from moestat.estimation.inference.delta import gradients, normal_reach
 from moestat.model.family import Family
 from moestat.solvers.rules import ZERO_CURVATURE
 
@@ -114,7 +114,7 @@ class Prediction:
         return found
 
     def _by_errors(self, alpha: float) -> FloatArray:
-        half = _normal_quantile(alpha) * self.se
+        half = normal_reach(alpha) * self.se
         low, high = _support(self.family, self.params, self.X)
         sides = np.array([-1.0, 1.0])
         if not np.isfinite(low):
@@ -310,12 +310,6 @@ def _predictors(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
     """Predictors (k, c, n), where they are links within the range that laws can be told in."""
     eta = family.predictors(theta, np.ascontiguousarray(X.reshape(len(X), -1).T))
     return eta if family.likelihood.link is None else np.clip(eta, *_TELLING)
-
-
-def _normal_quantile(alpha: float) -> float:
-    from scipy.stats import norm
-
-    return float(norm.isf(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0))
 
 
 Components = tuple[FloatArray, FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]

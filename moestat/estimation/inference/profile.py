@@ -74,18 +74,12 @@ class Profile:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
+            Where, and what is returned; those of a new figure by default.
         """
         from scipy.interpolate import PchipInterpolator
         from scipy.stats import chi2
 
-        if ax is None:
-            ax = new_axes()
+        ax = new_axes() if ax is None else ax
         values, first = np.unique(self.values, return_index=True)
         height = self.log_likelihood[first]
         root = np.sign(values - values[height.argmax()]) * np.sqrt(np.maximum(-height, 0.0))
@@ -93,8 +87,7 @@ class Profile:
         (line,) = ax.plot(grid, -(PchipInterpolator(values, root)(grid) ** 2))
         ax.plot(self.values, self.log_likelihood, "o", color=line.get_color())
         ax.axhline(-0.5 * chi2.isf(self.alpha, 1), linestyle=":", color="0.5")
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("profile log-likelihood less its maximum")
+        ax.set(xlabel=self.name, ylabel="profile log-likelihood less its maximum")
         return ax
 
 

@@ -76,15 +76,9 @@ class RequiredN:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
+            Where, and what is returned; those of a new figure by default.
         """
-        if ax is None:
-            ax = new_axes()
+        ax = new_axes() if ax is None else ax
         sizes = np.append(self.curve[:, 0], [self.n / 10.0, self.n * 10.0])
         ends = np.array([sizes.min(), sizes.max()])
         ax.loglog(ends, self.error_at(ends), label=f"$n^{{{self.exponent:.2f}}}$")
@@ -92,8 +86,7 @@ class RequiredN:
             n, root, low, high = self.curve.T
             ax.errorbar(n, root, [root - low, high - root], fmt="o", label="simulated")
         ax.plot(self.n, self.error, "s", label=f"{self.n:.3g} rows")
-        ax.set_xlabel("rows")
-        ax.set_ylabel(f"error of {self.what}")
+        ax.set(xlabel="rows", ylabel=f"error of {self.what}")
         ax.legend(frameon=False)
         return ax
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
@@ -19,7 +19,7 @@ from moestat.base.warnings import InterruptedWarning, warn_caller
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit, fit_data
 from moestat.estimation.formula import fit_formula
-from moestat.estimation.groups import Grouping, arranged
+from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.found import check_likelihood
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.results import MoEResults
@@ -31,6 +31,8 @@ __all__ = [
     "CRITERIA",
     "SOLVING",
     "Selection",
+    "as_criterion",
+    "best_place",
     "fold_labels",
     "log_density_of",
     "rows_of",
@@ -83,16 +85,8 @@ class Selection:
         Fits that are not certified, or have a collapsed expert, are left out where others are not:
         their log-likelihoods are of no maximum, or of a spike on a few rows.
         """
-        name = criterion or self.criterion
-        if name not in CRITERIA:
-            raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {short(name)}")
-        column = self.table[name]
-        if not np.any(np.isfinite(column)):
-            raise ValueError(f"criterion {name!r} was not computed; pass folds=5 to select")
-        sound = self._sound & np.isfinite(column)
-        column = np.where(sound, column, np.nan) if sound.any() else column
-        at = np.nanargmax(column) if name == "cv" else np.nanargmin(column)
-        return list(self.results)[int(at)]
+        name = as_criterion(criterion or self.criterion)
+        return list(self.results)[best_place(name, self.table[name], self._sound, "select")]
 
     @property
     def _sound(self) -> np.ndarray:
@@ -148,15 +142,9 @@ class Selection:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
+            Where, and what is returned; those of a new figure by default.
         """
-        if ax is None:
-            ax = new_axes()
+        ax = new_axes() if ax is None else ax
         k = self.table["k"]
         formulas = list(dict.fromkeys(key[0] for key in self.results if isinstance(key, tuple)))
         if formulas:
@@ -176,11 +164,26 @@ class Selection:
         for marker, (label, at, column) in zip(cycle("os^Dv"), lines, strict=False):
             ax.plot(k[at], column[at] - np.nanmin(column), marker=marker, label=label)
         ax.set_xticks(np.unique(k))
-        ax.set_xlabel("number of experts")
-        ax.set_ylabel(what)
+        ax.set(xlabel="number of experts", ylabel=what)
         above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} if formulas else {}
         ax.legend(frameon=False, **above)
         return ax
+
+
+def as_criterion(name: Any, known: Sequence[str] = CRITERIA) -> str:
+    """The name of a criterion, checked."""
+    if name not in known:
+        raise ValueError(f"criterion must be one of {', '.join(known)}, got {short(name)}")
+    return name
+
+
+def best_place(name: str, column: FloatArray, sound: np.ndarray, function: str) -> int:
+    """Where a criterion (m,) is best, among the fits that are `sound` where there are any."""
+    if not np.any(np.isfinite(column)):
+        raise ValueError(f"criterion {name!r} was not computed; pass folds=5 to {function}")
+    sound = sound & np.isfinite(column)
+    column = np.where(sound, column, np.nan) if sound.any() else column
+    return int(np.nanargmax(column) if name == "cv" else np.nanargmin(column))
 
 
 def _entry(name: str, value: float) -> str:
@@ -283,8 +286,7 @@ def select(
     sizes = sorted({positive_int("k", size) for size in k})
     if not sizes:
         raise ValueError("k must hold at least one number of experts")
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {short(criterion)}")
+    as_criterion(criterion)
     parts = 5 if folds is None and criterion == "cv" else folds
     generator = as_generator(rng)
     solving = {name: options.pop(name) for name in list(options) if name in SOLVING}
@@ -426,15 +428,11 @@ def _held_out(
 
 def rows_of(model: Family, data: Data, which: np.ndarray) -> tuple[Family, Data]:
     """The model and the data of the rows (n,) that are marked."""
-    groups = None if data.groups is None else data.groups[which]
-    at = data.X[which], data.y[which], data.weight[which]
-    return read_data(model, *at, {}, groups=groups)
+    own = data.at(which)
+    return read_data(model, own.X, own.y, own.weight, {}, groups=own.groups)
 
 
 def log_density_of(model: Family, data: Data, which: np.ndarray, theta: FloatArray) -> float:
     """The log-density of the rows (n,) that are marked, at parameters (P,)."""
-    X = np.ascontiguousarray(data.X[which].T)
-    response = model.likelihood.encode(data.y[which], model.n_classes)
-    groups = None if data.groups is None else data.groups[which]
-    rows = arranged(X, response, data.weight[which], groups)
+    rows = encoded_rows(model, data.at(which))
     return float(Problem(model, rows).rowwise(theta)[2] @ rows.weight)

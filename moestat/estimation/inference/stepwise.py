@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.validate import as_generator, positive_int, short
-from moestat.estimation.inference.selection import CRITERIA, Selection, select
+from moestat.base.validate import as_generator, positive_int
+from moestat.estimation.inference.selection import Selection, as_criterion, select
 from moestat.estimation.reading.parse import Parsed, Term, parsed
 from moestat.estimation.reading.table import column_names
 from moestat.estimation.results import MoEResults
@@ -86,8 +86,7 @@ def stepwise(
     ('y ~ a | z', 2)
     """
     size = positive_int("n_experts", n_experts)
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {short(criterion)}")
+    as_criterion(criterion)
     columns = column_names(data)
     largest = parsed(formula, columns)
     here = _start(largest, None if start is None else parsed(start, columns), start)

@@ -24,7 +24,7 @@ from moestat.base.validate import short
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.parse import Parsed
 from moestat.estimation.reading.responses import Columns
-from moestat.estimation.reading.table import Column, Table, as_table, column_names, no_missing
+from moestat.estimation.reading.table import Column, Table, as_table, column_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,12 +63,16 @@ def used_names(
             elif name in scope:
                 taken[name] = scope[name]
             elif name not in _FUNCTIONS and not hasattr(builtins, name):
-                shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
-                raise ValueError(
-                    f"formula: data has no column {short(name)}, and there is no such function"
-                    f" of formulas; columns are {shown}"
-                )
+                raise _unknown(name, columns)
     return sorted(names), taken
+
+
+def _unknown(name: str, columns: Sequence[str]) -> ValueError:
+    shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
+    return ValueError(
+        f"formula: data has no column {short(name)}, and there is no such function"
+        f" of formulas; columns are {shown}"
+    )
 
 
 @dataclass(frozen=True)
@@ -222,15 +226,11 @@ def table_of(data: Any, names: Sequence[str]) -> Table:
     known = column_names(data)
     for name in names:
         if name not in known:
-            shown = ", ".join(map(repr, known[:12])) + (", ..." if len(known) > 12 else "")
-            raise ValueError(
-                f"formula: data has no column {short(name)}, and there is no such function"
-                f" of formulas; columns are {shown}"
-            )
+            raise _unknown(name, known)
     table = as_table("data", data, names)
     assert table is not None
     for column in table.columns:
-        no_missing(f"data: column {column.name!r}", column.missing)
+        column.check_missing(f"data: column {column.name!r}")
     return table
 
 

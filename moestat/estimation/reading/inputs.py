@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_design
-from moestat.estimation.reading.table import Table, as_table, no_missing
+from moestat.estimation.reading.table import Table, as_table
 
 __all__ = ["Inputs", "read_inputs"]
 
@@ -59,7 +59,7 @@ def read_inputs(
     for j, column in enumerate(table.columns):
         where = f"X: column {column.name!r}"
         if missing == "raise":
-            no_missing(where, column.missing)
+            column.check_missing(where)
         design[j] = column.numbers(where)
     if n_features not in (None, len(design)):
         raise ValueError(f"X must have shape (any, {n_features}), got {design.shape[::-1]}")

@@ -21,7 +21,6 @@ __all__ = [
     "check_missing",
     "column_names",
     "is_missing",
-    "no_missing",
 ]
 
 MISSING = ("raise", "drop")
@@ -40,7 +39,11 @@ class Column:
 
     def check_missing(self, where: str) -> None:
         """Raise if anything is missing."""
-        no_missing(where, self.missing)
+        if self.missing.any():
+            raise ValueError(
+                f"{where} has {self.missing.sum()} missing values, the first in row"
+                f" {np.flatnonzero(self.missing)[0]} (from 0); leave these rows out or impute them"
+            )
 
     def at(self, rows: Any) -> Column:
         """The column at some rows."""
@@ -270,15 +273,6 @@ def is_missing(values: np.ndarray) -> np.ndarray:
     import pandas as pd
 
     return np.asarray(pd.isna(values))
-
-
-def no_missing(where: str, missing: np.ndarray) -> None:
-    """Raise if anything is missing."""
-    if missing.any():
-        raise ValueError(
-            f"{where} has {missing.sum()} missing values, the first in row"
-            f" {np.flatnonzero(missing)[0]} (from 0); leave these rows out or impute them"
-        )
 
 
 def _has_index(given: Any) -> bool:
