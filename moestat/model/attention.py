@@ -52,16 +52,12 @@ def length_bias(n_tokens: int) -> float:
     return -math.log(positive_int("n_tokens", n_tokens))
 
 
-class _Projections(NamedTuple):
-    scores: FloatArray  # B, shape (d, d)
-    values: FloatArray  # W_V, shape (d, d_v)
-
-
-def _projections(W_Q: Any, W_K: Any, W_V: Any) -> _Projections:
+def _projections(W_Q: Any, W_K: Any, W_V: Any) -> tuple[FloatArray, FloatArray]:
+    """B (d, d) and W_V (d, d_v)."""
     query = as_floats("W_Q", W_Q, (None, None))
     key = as_floats("W_K", W_K, query.shape)
     values = as_floats("W_V", W_V, (query.shape[0], None))
-    return _Projections(query @ key.T / math.sqrt(query.shape[1]), values)
+    return query @ key.T / math.sqrt(query.shape[1]), values
 
 
 def _tokens(tokens: Any, d: int) -> FloatArray:
@@ -73,9 +69,9 @@ def _tokens(tokens: Any, d: int) -> FloatArray:
 
 def _scores(tokens: Any, W_Q: Any, W_K: Any, W_V: Any) -> tuple[FloatArray, FloatArray]:
     """Scores (..., N, N) and values (..., N, d_v)."""
-    projections = _projections(W_Q, W_K, W_V)
-    x = _tokens(tokens, len(projections.values))
-    return x @ projections.scores @ np.swapaxes(x, -1, -2), x @ projections.values
+    B, values = _projections(W_Q, W_K, W_V)
+    x = _tokens(tokens, len(values))
+    return x @ B @ np.swapaxes(x, -1, -2), x @ values
 
 
 def sigmoid_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any, bias: float = 0.0) -> FloatArray:
@@ -219,22 +215,22 @@ def attention_row(
     >>> attention_row([[1.0]], [[1.0]], [[2.0]], n_tokens=2, row=1)(tokens).round(4).tolist()
     [1.4621]
     """
-    projections = _projections(W_Q, W_K, W_V)
+    B, values = _projections(W_Q, W_K, W_V)
     n = positive_int("n_tokens", n_tokens)
     i = positive_int("row", row, 0)
     if i >= n:
         raise ValueError(f"row must be in 0..{n - 1}, got {row}")
     if kind not in _GATES:
         raise ValueError(f"kind must be 'sigmoid' or 'softmax', got {short(kind)}")
-    d = len(projections.values)
+    d = len(values)
     model = family(
         "least-squares", gate=_GATES[kind], expert=_EXPERT, n_experts=n, n_features=n * d
     )
     M = np.zeros((n, n, d, n, d))
-    P = np.zeros((n, n, d, projections.values.shape[1]))
+    P = np.zeros((n, n, d, values.shape[1]))
     for j in range(n):
-        M[j, i, :, j, :] = projections.scores
-        P[j, j] = projections.values
+        M[j, i, :, j, :] = B
+        P[j, j] = values
     gate = {
         "A": M.reshape(n, n * d, n * d),
         "c": np.full(n, real_in("bias", bias)),

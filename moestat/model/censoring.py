@@ -23,10 +23,10 @@ from moestat.compiler.jit import device
 from moestat.compiler.math import decay_less_one, exp, log
 from moestat.model.reference import HALF_LOG_2PI
 
-__all__ = ["bounds_of", "censored", "extreme", "normal"]
+__all__ = ["FAR", "OPEN", "bounds_of", "censored", "extreme", "normal"]
 
-_FAR = 1e99
-_OPEN = 1e98
+FAR = 1e99
+OPEN = 1e98
 _CLOSE = 5.0
 """From here on Mills' ratio is a continued fraction."""
 _TERMS = 20
@@ -109,7 +109,7 @@ def _block(
         for b in range(m):
             first, last = y[b].real, y[b].imag
             exact = first == last
-            above, below = last > _OPEN, last < -_OPEN
+            above, below = last > OPEN, last < -OPEN
             level = log(first) if log_scale else first
             low = inverse * (level - eta[0, b])
             high = low
@@ -204,14 +204,14 @@ def censored(base: Likelihood, law: str, power: float) -> Likelihood:
         if wrong.size:
             raise ValueError(f"y must hold positive numbers; got {low[wrong[0]]:g}")
         below, above = low <= least, np.isinf(high)
-        last = np.where(above, _FAR, np.where(below, -_FAR, high))
+        last = np.where(above, FAR, np.where(below, -FAR, high))
         return np.where(below, high, low) + 1j * last
 
     def decode(y: Any) -> FloatArray:
         """Bounds (n, 2); responses as they are where they were not encoded."""
         if not np.iscomplexobj(y):
             return np.asarray(y)
-        above, below = y.imag > _OPEN, y.imag < -_OPEN
+        above, below = y.imag > OPEN, y.imag < -OPEN
         low = np.where(below, 0.0 if positive else -np.inf, y.real)
         high = np.where(above, np.inf, np.where(below, y.real, y.imag))
         return np.column_stack([low, high])

@@ -26,6 +26,7 @@ __all__ = [
     "positive_likelihood",
     "real",
     "variances",
+    "varied",
 ]
 
 
@@ -85,9 +86,18 @@ def places_of_labels(y: Any, n_classes: int) -> IntArray:
     return as_float.astype(np.int64) - 1
 
 
-def variances(rng: np.random.Generator, n_experts: int) -> dict[str, FloatArray]:
-    """Variances of a sensible truth, which differ."""
-    return {"nu": apart(rng, n_experts, (), 0.1, 0.4)}
+def varied(**ends: tuple[float, float]) -> Callable[..., dict[str, FloatArray]]:
+    """The ``typical`` of blocks that differ between experts, each within its ends."""
+
+    def typical(rng: np.random.Generator, n_experts: int) -> dict[str, FloatArray]:
+        """Blocks (k,) of a sensible truth."""
+        return {name: apart(rng, n_experts, (), *pair) for name, pair in ends.items()}
+
+    return typical
+
+
+variances = varied(nu=(0.1, 0.4))
+"""Variances of a sensible truth, which differ."""
 
 
 def draws(law: Callable[[FloatArray], Any]) -> Callable[..., FloatArray]:

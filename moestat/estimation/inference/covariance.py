@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import short
 from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.found import found
 from moestat.metrics.information import (
@@ -114,8 +113,6 @@ def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArra
 
 def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray | None:
     """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed"."""
-    if kind not in KINDS:
-        raise ValueError(f"cov_type must be one of {', '.join(KINDS)}, got {short(kind)}")
     if groups is not None and kind != "cluster":
         raise ValueError(f"groups are for cov_type 'cluster', got cov_type {kind!r}")
     if kind == "observed":

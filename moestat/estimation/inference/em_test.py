@@ -251,6 +251,25 @@ def _posterior(
     return np.exp(joint - total), float(total.sum())
 
 
+def _climbed(
+    law: Kernel,
+    y: FloatArray,
+    masses: FloatArray,
+    means: FloatArray,
+    split: Callable[[FloatArray], FloatArray],
+    ends: tuple[Any, Any] = (-np.inf, np.inf),
+) -> tuple[float, FloatArray, FloatArray]:
+    """Height, masses and means between `ends` where EM comes; `split` masses are of components."""
+    before = height = -np.inf
+    for _ in range(EM_TEST.most):
+        tau, height = _posterior(law, y, split(masses), means)
+        if height - before < EM_TEST.tolerance:
+            break
+        before, masses = height, tau.mean(axis=1).reshape(-1, masses.size).sum(axis=0)
+        means = np.clip(_averages(tau, y, means), *ends)
+    return height, masses, means
+
+
 def _averages(tau: FloatArray, y: FloatArray, before: FloatArray) -> FloatArray:
     """Means of the components; one without mass stays where it was."""
     mass = tau.sum(axis=1)
@@ -262,25 +281,17 @@ def _null_fit(law: Kernel, y: FloatArray, count: int) -> tuple[FloatArray, Float
     if count == 1:
         masses, means = np.ones(1), np.array([y.mean()])
         return masses, means, _posterior(law, y, masses, means)[1]
-    best: tuple[float, FloatArray, FloatArray] | None = None
+    found: list[tuple[float, FloatArray, FloatArray]] = []
     for share in (0.1, 0.3, 0.5, 0.7, 0.9):
         cut = np.sort(y)
         at = min(max(int(share * y.size), 1), y.size - 1)
         means = np.array([cut[:at].mean(), cut[at:].mean()])
         if law.allowed[0] == 0.0:
             means = np.maximum(means, 1e-3 * y.mean())
-        masses = np.array([share, 1.0 - share])
-        before = height = -np.inf
-        for _ in range(EM_TEST.most):
-            tau, height = _posterior(law, y, masses, means)
-            if height - before < EM_TEST.tolerance:
-                break
-            before, masses, means = height, tau.mean(axis=1), _averages(tau, y, means)
-        if best is None or height > best[0]:
-            best = (height, masses, means)
-    assert best is not None
-    order = np.argsort(best[2])
-    return best[1][order], best[2][order], best[0]
+        found.append(_climbed(law, y, np.array([share, 1.0 - share]), means, lambda own: own))
+    height, masses, means = max(found, key=lambda end: end[0])
+    order = np.argsort(means)
+    return masses[order], means[order], height
 
 
 def _height(
@@ -293,32 +304,24 @@ def _height(
 ) -> float:
     """Penalised log-likelihood from given shares: constrained maximum, then a few EM steps."""
     lower, upper = edges[:-1], edges[1:]
-    best: tuple[float, FloatArray, FloatArray] | None = None
+    ends = np.tile(lower, 2), np.tile(upper, 2)
+
+    def split(own: FloatArray) -> FloatArray:
+        return np.concatenate([own * shares, own * (1.0 - shares)])
+
+    found: list[tuple[float, FloatArray, FloatArray]] = []
     for low, high in ((0.25, 0.75), (0.75, 0.25), (0.02, 0.5), (0.98, 0.5)):
         width = upper - lower
         means = np.concatenate([lower + low * width, lower + high * width])
-        own, before, height = masses, -np.inf, -np.inf
-        for _ in range(EM_TEST.most):
-            split = np.concatenate([own * shares, own * (1.0 - shares)])
-            tau, height = _posterior(law, y, split, means)
-            if height - before < EM_TEST.tolerance:
-                break
-            before = height
-            own = tau.mean(axis=1).reshape(2, -1).sum(axis=0)
-            means = np.clip(_averages(tau, y, means), np.tile(lower, 2), np.tile(upper, 2))
-        if best is None or height > best[0]:
-            best = (height, own, means)
-    assert best is not None
-    _, own, means = best
+        found.append(_climbed(law, y, masses, means, split, ends))
+    _, own, means = max(found, key=lambda end: end[0])
     for _ in range(EM_TEST.steps):
-        split = np.concatenate([own * shares, own * (1.0 - shares)])
-        tau, _ = _posterior(law, y, split, means)
+        tau, _ = _posterior(law, y, split(own), means)
         first, second = tau.sum(axis=1).reshape(2, -1)
         own = (first + second) / y.size
         shares = _shares(first, second, penalty)
         means = _averages(tau, y, means)
-    split = np.concatenate([own * shares, own * (1.0 - shares)])
-    _, height = _posterior(law, y, split, means)
+    _, height = _posterior(law, y, split(own), means)
     return height + penalty * float(np.sum(np.log1p(-np.abs(1.0 - 2.0 * shares))))
 
 

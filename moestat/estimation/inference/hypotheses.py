@@ -10,7 +10,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.constraints import linear_constraints
 
-__all__ = ["TestResult", "check_errors", "likelihood_ratio", "score_statistic", "wald"]
+__all__ = ["TestResult", "check_errors", "chi_square", "likelihood_ratio", "wald"]
 
 Spread = Callable[[FloatArray], FloatArray]
 
@@ -45,7 +45,8 @@ class TestResult:
         return f"{self.name}: chi2({self.df}) = {self.statistic:.4f}, p = {self.pvalue:.4g}"
 
 
-def _chi_square(name: str, statistic: float, df: int) -> TestResult:
+def chi_square(name: str, statistic: float, df: int) -> TestResult:
+    """A statistic that is chi-square under the hypothesis."""
     from scipy.stats import chi2
 
     return TestResult(name, float(statistic), df, float(chi2.sf(statistic, df)))
@@ -73,14 +74,9 @@ def wald(text: str, names: list[str], theta: FloatArray, spread: Spread) -> Test
     matrix, value = linear_constraints(text, names)
     covariance = check_errors(matrix, names, spread)
     gap = matrix @ theta - value
-    return _chi_square("Wald", float(gap @ np.linalg.solve(covariance, gap)), len(value))
+    return chi_square("Wald", float(gap @ np.linalg.solve(covariance, gap)), len(value))
 
 
 def likelihood_ratio(restricted: float, full: float, df: int) -> TestResult:
     """Twice the difference of two log-likelihoods; df counts the constraints."""
-    return _chi_square("likelihood ratio", max(2.0 * (full - restricted), 0.0), df)
-
-
-def score_statistic(score: FloatArray, information: FloatArray, df: int) -> TestResult:
-    """Rao's score test, ``s' I^-1 s`` at the restricted estimate."""
-    return _chi_square("score", float(score @ np.linalg.solve(information, score)), df)
+    return chi_square("likelihood ratio", max(2.0 * (full - restricted), 0.0), df)

@@ -11,7 +11,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, is_mapping, positive_int
 from moestat.estimation.inference.covariance import information_at
 from moestat.estimation.inference.found import check_likelihood, check_maximum, found
-from moestat.estimation.inference.hypotheses import TestResult, likelihood_ratio, score_statistic
+from moestat.estimation.inference.hypotheses import TestResult, chi_square, likelihood_ratio
 from moestat.model.joint import likelihood_table
 from moestat.solvers.problem import Objective, Request
 
@@ -174,5 +174,6 @@ def score_test(full: Any, theta: Any, df: int) -> TestResult:
     scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
     if np.linalg.eigvalsh(information / np.outer(scale, scale))[0] <= 1e-12:
         raise ValueError("theta: the expected information there is singular")
-    gradient: FloatArray = -evaluation.gradient[free]
-    return score_statistic(gradient / scale, information / np.outer(scale, scale), df)
+    score: FloatArray = -evaluation.gradient[free] / scale
+    solved = np.linalg.solve(information / np.outer(scale, scale), score)
+    return chi_square("score", float(score @ solved), df)

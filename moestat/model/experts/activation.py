@@ -6,6 +6,7 @@ an output weight.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -34,7 +35,6 @@ _PLAIN_SYMMETRIES = {
 # A positive factor passes through a homogeneous activation.
 _HOMOGENEOUS = Units(shift_response=False, powers={"beta": 1.0})
 _PLAIN_UNITS = {"norm": _HOMOGENEOUS, "relu": _HOMOGENEOUS}
-_BOUND = (-30.0, 30.0)
 
 
 def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
@@ -44,12 +44,11 @@ def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
     """
     if not isinstance(weighted, bool):
         raise ValueError(f"weighted must be true or false, got {short(weighted)}")
-    return _weighted(activation) if weighted else _plain(activation)
+    return _made(activation, weighted)
 
 
 @cache
-def _weighted(activation: str) -> Expert:
-    """The expert with an output weight."""
+def _block(activation: str, weighted: bool) -> Callable[..., None]:
     phi = activation_named(activation)
 
     @device
@@ -70,50 +69,8 @@ def _weighted(activation: str) -> Expert:
                 d2[1, b] = f1
                 d2[2, b] = 0.0
 
-    def reference(blocks, X):
-        """Means (k, n) at X (n, d)."""
-        s = blocks["alpha"] @ X.T + blocks["beta"][:, None]
-        return blocks["lambda"][:, None] * REFERENCES[activation](s)
-
-    def typical(rng, n_experts, n_features, n_responses):
-        """Neurons that differ in direction, place and height."""
-        heights = {"lambda": apart(rng, n_experts, (), 0.5, 2.5)}
-        return _inner(rng, n_experts, n_features) | heights
-
-    return Expert(
-        name="activation",
-        channels=lambda n_features, n_responses: (
-            Channel("beta", "alpha"),
-            Channel("lambda", response=True),
-        ),
-        block=block,
-        reference=reference,
-        typical=typical,
-        bounds={"alpha": _BOUND, "beta": _BOUND, "lambda": _BOUND},
-        source="Yan et al. (2025), Sec. 4.1",
-        units=Units(shift_response=False, powers={"lambda": 1.0}),
-        symmetry=replace(_SYMMETRIES.get(activation, Symmetry()), linear_in=("lambda",)),
-        kinked=activation in KINKED,
-        options={"activation": activation},
-        configure=neuron,
-    )
-
-
-def _inner(rng, n_experts, n_features, n_responses=None):
-    """Directions and places that differ between atoms."""
-    return {
-        "alpha": apart(rng, n_experts, (n_features,), -2.0, 2.0),
-        "beta": apart(rng, n_experts, (), 0.0, 1.0),
-    }
-
-
-@cache
-def _plain(activation: str) -> Expert:
-    """The expert without an output weight."""
-    phi = activation_named(activation)
-
     @device
-    def block(eta, m, order, mean, d1, d2):
+    def plain(eta, m, order, mean, d1, d2):
         """Mean and derivatives; the one channel is s: ``mean = phi(s)``."""
         for b in range(m):
             f, f1, f2 = phi(eta[0, b])
@@ -127,22 +84,41 @@ def _plain(activation: str) -> Expert:
                 f, f1, f2 = phi(eta[0, b])
                 d2[0, b] = f2
 
+    return block if weighted else plain
+
+
+@cache
+def _made(activation: str, weighted: bool) -> Expert:
     def reference(blocks, X):
         """Means (k, n) at X (n, d)."""
-        return REFERENCES[activation](blocks["alpha"] @ X.T + blocks["beta"][:, None])
+        value = REFERENCES[activation](blocks["alpha"] @ X.T + blocks["beta"][:, None])
+        return blocks["lambda"][:, None] * value if weighted else value
 
+    def typical(rng, n_experts, n_features, n_responses):
+        """Neurons that differ in direction, place and height."""
+        heights = {"lambda": apart(rng, n_experts, (), 0.5, 2.5)} if weighted else {}
+        return {
+            "alpha": apart(rng, n_experts, (n_features,), -2.0, 2.0),
+            "beta": apart(rng, n_experts, (), 0.0, 1.0),
+            **heights,
+        }
+
+    own = (Channel("beta", "alpha"), Channel("lambda", response=True))[: 1 + weighted]
+    plain_units = _PLAIN_UNITS.get(activation, Units(shift_response=False, scale_response=False))
     return Expert(
         name="activation",
-        channels=lambda n_features, n_responses: (Channel("beta", "alpha"),),
-        block=block,
+        channels=lambda n_features, n_responses: own,
+        block=_block(activation, weighted),
         reference=reference,
-        typical=_inner,
-        bounds={"alpha": _BOUND, "beta": _BOUND},
-        source="Yan et al. (2025), eq. (84)",
-        units=_PLAIN_UNITS.get(activation, Units(shift_response=False, scale_response=False)),
-        symmetry=_PLAIN_SYMMETRIES.get(activation, Symmetry()),
+        typical=typical,
+        bounds=dict.fromkeys(("alpha", "beta", "lambda")[: 2 + weighted], (-30.0, 30.0)),
+        source=f"Yan et al. (2025), {'Sec. 4.1' if weighted else 'eq. (84)'}",
+        units=Units(shift_response=False, powers={"lambda": 1.0}) if weighted else plain_units,
+        symmetry=replace(_SYMMETRIES.get(activation, Symmetry()), linear_in=("lambda",))
+        if weighted
+        else _PLAIN_SYMMETRIES.get(activation, Symmetry()),
         kinked=activation in KINKED,
-        options={"activation": activation, "weighted": False},
+        options={"activation": activation} | ({} if weighted else {"weighted": False}),
         configure=neuron,
     )
 

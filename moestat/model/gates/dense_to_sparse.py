@@ -58,7 +58,8 @@ def _block(activation: str | None) -> Callable[..., None]:
 
 
 @cache
-def _made(activation: str | None) -> Gate:
+def make(activation: str | None = None) -> Gate:
+    """The gate with an activation of its scores, or with none."""
     block = _block(activation)  # refuses unknown names
     plain = activation is None
     f: Callable[[Any], Any] = (lambda s: s) if activation is None else REFERENCES[activation]
@@ -101,11 +102,6 @@ def _made(activation: str | None) -> Gate:
         options={} if plain else {"activation": activation},
         configure=make,
     )
-
-
-def make(activation: str | None = None) -> Gate:
-    """The gate with an activation of its scores, or with none."""
-    return _made(activation)
 
 
 GATE = make()

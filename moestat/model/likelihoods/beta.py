@@ -16,8 +16,8 @@ import numpy as np
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log, logistic
-from moestat.model.reference import HALF_LOG_2PI, apart, log1p_exp, log_gamma
-from moestat.model.responses import between, draws
+from moestat.model.reference import HALF_LOG_2PI, log1p_exp, log_gamma
+from moestat.model.responses import between, draws, varied
 
 _STEEPEST = 100.0
 """Predictors beyond this size count as this: their means are out of reach, products finite."""
@@ -83,17 +83,12 @@ def reference(predictors, blocks, y):
     return constant + (a - 1) * np.log(y) + (b - 1) * np.log(1 - y)
 
 
-def typical(rng, n_experts):
-    """Dispersions that differ."""
-    return {"phi": apart(rng, n_experts, (), 0.01, 0.1)}
-
-
 LIKELIHOOD = Likelihood(
     name="beta",
     channels=(Channel("phi", log=True),),
     block=block,
     reference=reference,
-    typical=typical,
+    typical=varied(phi=(0.01, 0.1)),
     encode=between(0.0, 1.0, "numbers between 0 and 1, both left out"),
     draw=draws(law),
     spread=spread,

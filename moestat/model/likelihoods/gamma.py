@@ -16,8 +16,8 @@ import numpy as np
 from moestat.base.types import Channel, FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log
-from moestat.model.reference import HALF_LOG_2PI, apart, log_gamma
-from moestat.model.responses import positive_likelihood
+from moestat.model.reference import HALF_LOG_2PI, log_gamma
+from moestat.model.responses import positive_likelihood, varied
 
 _STEEPEST = 300.0
 """Predictors beyond this size count as this: their means are out of reach, products finite."""
@@ -80,17 +80,12 @@ def reference(predictors, blocks, y):
     return nu * scaled - nu * y * np.exp(-predictors) - log_gamma(nu) - np.log(y)
 
 
-def typical(rng, n_experts):
-    """Dispersions that differ."""
-    return {"phi": apart(rng, n_experts, (), 0.1, 0.4)}
-
-
 LIKELIHOOD = positive_likelihood(
     name="gamma",
     channels=(Channel("phi", log=True),),
     block=block,
     reference=reference,
-    typical=typical,
+    typical=varied(phi=(0.1, 0.4)),
     draw=draw,
     spread=spread,
     law=law,

@@ -15,8 +15,8 @@ import numpy as np
 from moestat.base.types import Channel, FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
-from moestat.model.reference import HALF_LOG_2PI, apart
-from moestat.model.responses import positive_likelihood
+from moestat.model.reference import HALF_LOG_2PI
+from moestat.model.responses import positive_likelihood, varied
 
 _STEEPEST = 100.0
 """Predictors below -100 count as this: their means are out of reach, and products stay finite."""
@@ -66,17 +66,12 @@ def reference(predictors, blocks, y):
     return -0.5 * (np.log(2 * np.pi * phi * y**3) + (y - mean) ** 2 / (phi * mean**2 * y))
 
 
-def typical(rng, n_experts):
-    """Dispersions that differ."""
-    return {"phi": apart(rng, n_experts, (), 0.1, 0.4)}
-
-
 LIKELIHOOD = positive_likelihood(
     name="inverse-gaussian",
     channels=(Channel("phi", log=True),),
     block=block,
     reference=reference,
-    typical=typical,
+    typical=varied(phi=(0.1, 0.4)),
     spread=spread,
     law=law,
     bounds={"phi": (1e-6, 1e6)},

@@ -15,9 +15,8 @@ import numpy as np
 from moestat.base.types import Channel, FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive, log_gamma
-from moestat.model.reference import apart
 from moestat.model.reference import log_gamma as reference_log_gamma
-from moestat.model.responses import likelihood_of_counts
+from moestat.model.responses import likelihood_of_counts, varied
 
 _STEEPEST = 300.0
 """Predictors beyond this count as this: their means are out of reach, and products stay finite."""
@@ -101,17 +100,12 @@ def reference(predictors, blocks, y):
     return choices + y * (np.log(phi) + predictors) - (y + r) * grown
 
 
-def typical(rng, n_experts):
-    """Dispersions that differ."""
-    return {"phi": apart(rng, n_experts, (), 0.2, 1.0)}
-
-
 LIKELIHOOD = likelihood_of_counts(
     name="negative-binomial",
     channels=(Channel("phi", log=True),),
     block=block,
     reference=reference,
-    typical=typical,
+    typical=varied(phi=(0.2, 1.0)),
     draw=draw,
     spread=spread,
     law=law,

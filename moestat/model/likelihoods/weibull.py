@@ -16,8 +16,7 @@ from moestat.base.types import Channel, FloatArray, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.censoring import censored as censored_likelihood
-from moestat.model.reference import apart
-from moestat.model.responses import positive_likelihood
+from moestat.model.responses import positive_likelihood, varied
 
 _STEEPEST = 300.0
 """Exponents beyond this count as this: such responses are out of reach, products stay finite."""
@@ -100,11 +99,6 @@ def exponential_reference(predictors, blocks, y):
     return -predictors - y * np.exp(-predictors)
 
 
-def typical(rng, n_experts):
-    """Shapes that differ."""
-    return {"sigma": apart(rng, n_experts, (), 0.3, 0.8)}
-
-
 def make(censored: bool = False) -> Likelihood:
     """The likelihood, of responses of which some are `censored` or of known ones."""
     return censored_likelihood(LIKELIHOOD, "extreme", 1.0) if censored else LIKELIHOOD
@@ -115,7 +109,7 @@ LIKELIHOOD = positive_likelihood(
     channels=(Channel("sigma", log=True),),
     block=block,
     reference=reference,
-    typical=typical,
+    typical=varied(sigma=(0.3, 0.8)),
     spread=spread,
     law=law,
     bounds={"sigma": (1e-3, 1e3)},
