@@ -1,5 +1,4 @@
 from . import starts as starts
-from .approximation import best_approximations as best_approximations
 from .estimators import MoEClassifier as MoEClassifier, MoERegressor as MoERegressor
 from .fitting import fit as fit, fit_many as fit_many
 from .results import MoEResults as MoEResults, load as load

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from moestat.base.symmetric import pack_symmetric, unpack_symmetric
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in, short
 from moestat.model.axes import family
 from moestat.model.family import Family
+from moestat.model.reference import log_sigmoid, log_sum_exp
 
 __all__ = [
     "AttentionRow",
@@ -108,7 +108,7 @@ def sigmoid_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any, bias: float = 0
     [[1.0], [1.4621]]
     """
     scores, values = _scores(tokens, W_Q, W_K, W_V)
-    return expit(scores + real_in("bias", bias)) @ values
+    return np.exp(log_sigmoid(scores + real_in("bias", bias))) @ values
 
 
 def softmax_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any) -> FloatArray:
@@ -134,7 +134,7 @@ def softmax_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any) -> FloatArray:
     [[1.0], [1.4621]]
     """
     scores, values = _scores(tokens, W_Q, W_K, W_V)
-    return softmax(scores, axis=-1) @ values
+    return np.exp(scores - log_sum_exp(scores, axis=-1)[..., None]) @ values
 
 
 @dataclass(frozen=True)

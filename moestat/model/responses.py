@@ -135,11 +135,15 @@ def likelihood_of_counts(law: Callable[[FloatArray], Any], **fields: Any) -> Lik
     return likelihood_of(law, **(common | fields))
 
 
+def _labels_of(index: IntArray) -> IntArray:
+    return np.asarray(index + 1, dtype=np.int64)
+
+
 def likelihood_of_classes(**fields: Any) -> Likelihood:
     """The likelihood of classes with labels 1..K."""
     return Likelihood(
         encode=places_of_labels,
-        decode=lambda index: np.asarray(index + 1, dtype=np.int64),
+        decode=_labels_of,
         dtype=np.int64,
         support=lambda n_classes: np.arange(n_classes, dtype=np.int64),
         **fields,
