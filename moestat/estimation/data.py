@@ -129,7 +129,9 @@ def read_data(
         if parts[name] is not None
     }
     names = [one.name for one in law.parts]
-    counted = bool(names) and by_name and not _has_count(own)
+    # Without a list or a number of responses the columns say how many there are.
+    has_count = is_sequence(own) or (is_mapping(own) and "responses" in own)
+    counted = bool(names) and by_name and not has_count
     columns = as_columns(y, None if counted else names) if names else as_column("y", y)
     series = {"y": columns} | series
     if counted:
@@ -190,11 +192,6 @@ def read_data(
         kept,
         n - len(values),
     )
-
-
-def _has_count(model: Any) -> bool:
-    """Whether a list or a table of a likelihood says how many responses there are."""
-    return is_sequence(model) or (is_mapping(model) and "responses" in model)
 
 
 def _plain(labels: np.ndarray) -> np.ndarray:

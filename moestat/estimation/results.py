@@ -81,7 +81,8 @@ class MoEResults(Pictures):
         return (
             f"<MoEResults: {family.likelihood.name}, {family.gate.name} gate,"
             f" {family.n_experts} {family.expert.name} experts, n = {self.nobs:g},"
-            f" log-likelihood {self.log_likelihood:.6g}, {certified}{self._mode}>"
+            f" log-likelihood {self.log_likelihood:.6g}, {certified}"
+            f"{'' if self.prior is None else ', posterior mode'}>"
         )
 
     def _repr_html_(self) -> str:
@@ -91,10 +92,6 @@ class MoEResults(Pictures):
             encoded = b64encode(self.picture()).decode()
             picture = f'<img alt="data and fit" src="data:image/png;base64,{encoded}">'
         return f"{picture}{self.summary().as_html()}"
-
-    @property
-    def _mode(self) -> str:
-        return "" if self.prior is None else ", posterior mode"
 
     def get_robustcov_results(
         self,

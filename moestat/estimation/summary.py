@@ -258,13 +258,6 @@ _ERRORS = {
 }
 
 
-_MODE_ERRORS = {
-    "observed": "Errors are standard deviations of the posterior density, of the curvature at its"
-    " mode",
-}
-"""What standard errors of a posterior mode are of."""
-
-
 def _counted(result: Any) -> str:
     """Rows and, where there are any, groups of rows."""
     groups = result.n_groups
@@ -326,11 +319,14 @@ def _notes(result: Any) -> tuple[str, ...]:
     """Sentences below the tables."""
     said = tuple(filter(None, (*result.notes, result.identified.why, result._order_doubt)))
     if result.prior is not None:
+        errors = "Errors are of the mode over repeated samples"
+        if result.cov_type == "observed":
+            errors = "Errors are standard deviations of the posterior density, of the curvature at"
+            errors += " its mode"
         said = (
             f"penalised: the mode of the posterior density under {result.prior}, not the maximum of"
             " the likelihood. The log-likelihood is that of the data at the mode; AIC and BIC count"
-            " effective parameters and are no comparison with unpenalised fits. "
-            + _MODE_ERRORS.get(result.cov_type, "Errors are of the mode over repeated samples"),
+            f" effective parameters and are no comparison with unpenalised fits. {errors}",
             *_sparse_notes(result),
             *said,
         )

@@ -176,24 +176,21 @@ def family(
     chosen = (*chosen[:2], with_equal(chosen[2], shared))
     box = _box_of(chosen, bounds or {})
     d = positive_int("n_features", n_features)
+    k, gate_box = positive_int("n_experts", n_experts), chosen[0].bounds
     made = Family(
         *chosen,
-        n_experts=positive_int("n_experts", n_experts),
+        n_experts=k,
         n_features=d,
         n_classes=positive_int("n_classes", 2 if n_classes is None else n_classes, 2)
         if discrete
         else 1,
         box=box,
-        given=frozenset(bounds or ()) | _known(chosen[0]),
-        constraints=chosen[0].constraints(positive_int("n_experts", n_experts)),
+        # Bounds with one value are a gate's own, in the units of the data.
+        given=frozenset(bounds or ()) | {b for b, pair in gate_box.items() if pair[0] == pair[1]},
+        constraints=chosen[0].constraints(k),
         **_inputs_of(chosen, d, gate_inputs, expert_inputs, offset),
     )
     return _constrained(made, sets, fixed)
-
-
-def _known(gate: Gate) -> set[str]:
-    """Blocks whose values a gate gives, in the units of the data."""
-    return {name for name, (low, high) in gate.bounds.items() if low == high}
 
 
 def _box_of(

@@ -78,18 +78,15 @@ def closed_part(family: Family, units: DataUnits) -> DataUnits:
         centre = np.zeros_like(centre)
     if any(axis.common_scale for axis in axes):
         scale = np.full_like(scale, np.sqrt(np.mean(scale**2)))
-    laws = [(*axes[:2], law.units) for law in family.likelihood.laws]
-    numbers = [law.support is None for law in family.likelihood.laws]
-    shifts = [
-        is_number and all(u.shift_response for u in own)
-        for is_number, own in zip(numbers, laws, strict=True)
-    ]
-    scales = [
-        is_number and all(u.scale_response for u in own)
-        for is_number, own in zip(numbers, laws, strict=True)
-    ]
-    level = _where(shifts, units.level, 0.0)
-    unit = _where(scales, units.unit, 1.0)
+
+    def follows(move: str) -> list[bool]:
+        return [
+            law.support is None and all(getattr(u, move) for u in (*axes[:2], law.units))
+            for law in family.likelihood.laws
+        ]
+
+    level = _where(follows("shift_response"), units.level, 0.0)
+    unit = _where(follows("scale_response"), units.unit, 1.0)
     if family.likelihood.tied:
         own = _each(units.unit)
         unit = np.full(own.size, np.sqrt(np.mean(own**2)))

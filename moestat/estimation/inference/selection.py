@@ -400,14 +400,11 @@ def _by_data(
 def fold_labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
     """The fold (n,) of each row; rows of a group are in one."""
     owner = np.arange(len(rows.y)) if rows.groups is None else Grouping(rows.groups).index
-    return _folds(int(owner.max()) + 1, parts, rng)[owner]
-
-
-def _folds(n: int, count: int, rng: np.random.Generator) -> IntArray:
-    positive_int("folds", count, 2)
-    if count > n:
-        raise ValueError(f"folds must be at most the number of rows {n}, got {count}")
-    return rng.permutation(np.arange(n) % count)
+    n = int(owner.max()) + 1
+    positive_int("folds", parts, 2)
+    if parts > n:
+        raise ValueError(f"folds must be at most the number of rows {n}, got {parts}")
+    return rng.permutation(np.arange(n) % parts)[owner]
 
 
 def _held_out(
