@@ -136,22 +136,13 @@ def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
 
     Parameters
     ----------
-    family : Family
-        The model.
-    params : array_like of shape (P,)
-        Packed parameters.
-    X : array_like of shape (n, d)
-        Inputs; (n,) when d = 1.
+    family, params, X
+        As of `log_likelihood`, with its errors.
 
     Returns
     -------
     ndarray of shape (n, k)
         ``pi_i(x_t)``.
-
-    Raises
-    ------
-    ValueError
-        If an argument has another shape or holds anything but finite numbers.
 
     Examples
     --------
@@ -171,25 +162,14 @@ def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
 
     Parameters
     ----------
-    family : Family
-        The model, of densities: a regression function has no latent expert.
-    params : array_like of shape (P,)
-        Packed parameters.
-    X : array_like of shape (n, d)
-        Inputs; (n,) when d = 1.
-    y : array_like of shape (n,)
-        Responses; class labels 1..K for classes.
+    family, params, X, y
+        As of `log_likelihood`, with its errors; a regression function has no latent expert, and is
+        refused.
 
     Returns
     -------
     ndarray of shape (n, k)
         ``pi_i(x_t) f(y_t | x_t; theta_i) / p(y_t | x_t)``.
-
-    Raises
-    ------
-    ValueError
-        If an argument has another shape, holds anything but finite numbers, or the family has no
-        density.
 
     Examples
     --------

@@ -22,9 +22,8 @@ from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.model.activations import REFERENCES
 from moestat.model.activations import activation as activation_named
+from moestat.model.masses import gate_with_masses
 from moestat.model.reference import apart
-
-_BOUND = (-30.0, 30.0)
 
 
 @device
@@ -69,16 +68,14 @@ def make(activation: str | None = None) -> Gate:
         s = blocks["alpha"] @ X.T + blocks["beta"][:, None]
         return blocks["gamma"][:, None] + f(s) / blocks["tau"]
 
-    def typical(rng, n_experts, n_features):
-        """Scores that differ."""
-        return {
-            "gamma": apart(rng, n_experts, (), -0.5, 0.5),
-            "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
-            "beta": apart(rng, n_experts, (), 0.0, 0.0),
-            "tau": 1.0 if plain else rng.uniform(0.7, 1.3),
-        }
+    def others(rng, n_experts):
+        """Scores without beta; the temperature of those with an activation."""
+        beta = apart(rng, n_experts, (), 0.0, 0.0)
+        return {"beta": beta, "tau": 1.0 if plain else rng.uniform(0.7, 1.3)}
 
-    return Gate(
+    return gate_with_masses(
+        others,
+        {"beta": (0.0, 0.0), "tau": (1.0, 1.0) if plain else (0.01, 10.0)},
         name="dense-to-sparse",
         channels=lambda n_features: (
             Channel("gamma"),
@@ -87,15 +84,7 @@ def make(activation: str | None = None) -> Gate:
         ),
         block=block,
         reference=reference,
-        typical=typical,
-        mass="gamma",
         translations=("gamma", "alpha") if plain else ("gamma",),
-        bounds={
-            "gamma": (-10.0, 10.0),
-            "alpha": _BOUND,
-            "beta": (0.0, 0.0),
-            "tau": (1.0, 1.0) if plain else (0.01, 10.0),
-        },
         source="Nguyen, Akbarian and Ho (2024)",
         units=Units(shift_inputs=False),
         scaling=("alpha", "beta", "tau") if plain else (),

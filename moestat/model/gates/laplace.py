@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from moestat.base.types import Channel, Gate, Units
+from moestat.base.types import Channel, Units
 from moestat.compiler.jit import device
-from moestat.model.reference import apart
+from moestat.model.masses import gate_with_masses, places
 
 
 @device
@@ -71,28 +71,16 @@ def reference(blocks, X, means):
     return blocks["gamma"][:, None] - distance / blocks["tau"]
 
 
-def typical(rng, n_experts, n_features):
-    """Centres that differ."""
-    return {
-        "gamma": apart(rng, n_experts, (), -0.5, 0.5),
-        "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
-        "tau": 1.0,
-    }
-
-
-GATE = Gate(
+GATE = gate_with_masses(
+    lambda rng, k: {"tau": 1.0},
+    {"tau": (1.0, 1.0)},
     name="laplace",
     channels=lambda n_features: (
-        Channel("gamma"),
-        *(Channel("alpha", component=j, axis=j) for j in range(n_features)),
+        *places(n_features),
         Channel("tau", shared=True),
     ),
     block=block,
     reference=reference,
-    typical=typical,
-    mass="gamma",
-    translations=("gamma",),
-    bounds={"gamma": (-10.0, 10.0), "alpha": (-30.0, 30.0), "tau": (1.0, 1.0)},
     source="Nguyen, Han, Harris, Saria and Ho (2024)",
     units=Units(common_scale=True, lengths=("tau",)),
     kink="alpha",

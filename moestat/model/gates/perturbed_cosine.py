@@ -17,7 +17,7 @@ import numpy as np
 from moestat.base.types import Channel, Gate, Units
 from moestat.base.validate import real_in
 from moestat.compiler.jit import device
-from moestat.model.reference import apart
+from moestat.model.masses import gate_with_masses, places
 
 
 @device
@@ -78,28 +78,17 @@ def reference(blocks, X, means):
 @cache
 def _made(tau1: float, tau2: float) -> Gate:
     known = {"tau1": tau1, "tau2": tau2}
-    return Gate(
+    return gate_with_masses(
+        lambda rng, k: known,
+        {name: (value, value) for name, value in known.items()},
         name="perturbed-cosine",
         channels=lambda n_features: (
-            Channel("gamma"),
-            *(Channel("alpha", component=j, axis=j) for j in range(n_features)),
+            *places(n_features),
             Channel("tau1", shared=True),
             Channel("tau2", shared=True),
         ),
         block=block,
         reference=reference,
-        typical=lambda rng, n_experts, n_features: {
-            "gamma": apart(rng, n_experts, (), -0.5, 0.5),
-            "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
-            **known,
-        },
-        mass="gamma",
-        translations=("gamma",),
-        bounds={
-            "gamma": (-10.0, 10.0),
-            "alpha": (-30.0, 30.0),
-            **{name: (value, value) for name, value in known.items()},
-        },
         source="Nguyen, Akbarian, Pham, Nguyen, Zhang and Ho (2024)",
         units=Units(shift_inputs=False, common_scale=True, lengths=("tau1", "tau2")),
         options=known,

@@ -5,9 +5,10 @@ Source: Pham et al. (2026), eq. (1).
 
 from __future__ import annotations
 
-from moestat.base.types import Channel, Gate, Units
+from moestat.base.types import Channel, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
+from moestat.model.masses import WIDE, gate_with_masses
 from moestat.model.reference import apart, log_sigmoid
 
 
@@ -35,24 +36,13 @@ def reference(blocks, X, means):
     return blocks["gamma"][:, None] + log_sigmoid(s)
 
 
-def typical(rng, n_experts, n_features):
-    """Scores that differ and are not opposite to each other."""
-    return {
-        "gamma": apart(rng, n_experts, (), -0.5, 0.5),
-        "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
-        "beta": apart(rng, n_experts, (), 0.5, 2.0),
-    }
-
-
-GATE = Gate(
+GATE = gate_with_masses(
+    lambda rng, k: {"beta": apart(rng, k, (), 0.5, 2.0)},
+    {"beta": WIDE},
     name="sigmoid",
     channels=lambda n_features: (Channel("gamma"), Channel("beta", "alpha")),
     block=block,
     reference=reference,
-    typical=typical,
-    mass="gamma",
-    translations=("gamma",),
-    bounds={"gamma": (-10.0, 10.0), "alpha": (-30.0, 30.0), "beta": (-30.0, 30.0)},
     source="Pham et al. (2026), eq. (1)",
     units=Units(),
 )

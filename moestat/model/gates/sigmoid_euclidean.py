@@ -15,9 +15,10 @@ import math
 
 import numpy as np
 
-from moestat.base.types import Channel, Gate, Units
+from moestat.base.types import Channel, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import tempered_log_sigmoid
+from moestat.model.masses import WIDE, gate_with_masses, places
 from moestat.model.reference import apart, log_sigmoid
 
 
@@ -89,35 +90,17 @@ def reference(blocks, X, means):
     return blocks["gamma"][:, None] + log_sigmoid(s)
 
 
-def typical(rng, n_experts, n_features):
-    """Centres that differ; weights that fall towards the own centre."""
-    return {
-        "gamma": apart(rng, n_experts, (), -0.5, 0.5),
-        "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
-        "beta": apart(rng, n_experts, (), -3.0, -2.0),
-        "tau": rng.uniform(0.7, 1.3),
-    }
-
-
-GATE = Gate(
+GATE = gate_with_masses(
+    lambda rng, k: {"beta": apart(rng, k, (), -3.0, -2.0), "tau": rng.uniform(0.7, 1.3)},
+    {"beta": WIDE, "tau": (0.01, 10.0)},
     name="sigmoid-euclidean",
     channels=lambda n_features: (
-        Channel("gamma"),
-        *(Channel("alpha", component=j, axis=j) for j in range(n_features)),
+        *places(n_features),
         Channel("beta"),
         Channel("tau", shared=True),
     ),
     block=block,
     reference=reference,
-    typical=typical,
-    mass="gamma",
-    translations=("gamma",),
-    bounds={
-        "gamma": (-10.0, 10.0),
-        "alpha": (-30.0, 30.0),
-        "beta": (-30.0, 30.0),
-        "tau": (0.01, 10.0),
-    },
     source="Pham et al. (2026), eq. (10)",
     units=Units(common_scale=True, lengths=("beta", "tau")),
     kink="alpha",

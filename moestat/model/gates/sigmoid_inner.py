@@ -11,9 +11,10 @@ Source: Pham et al. (2026), eq. (6).
 
 from __future__ import annotations
 
-from moestat.base.types import Channel, Gate, Units
+from moestat.base.types import Channel, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import tempered_log_sigmoid
+from moestat.model.masses import WIDE, gate_with_masses
 from moestat.model.reference import apart, log_sigmoid
 
 
@@ -47,17 +48,9 @@ def reference(blocks, X, means):
     return blocks["gamma"][:, None] + log_sigmoid(s)
 
 
-def typical(rng, n_experts, n_features):
-    """Scores that differ and are not opposite to each other."""
-    return {
-        "gamma": apart(rng, n_experts, (), -0.5, 0.5),
-        "alpha": apart(rng, n_experts, (n_features,), -3.0, 3.0),
-        "beta": apart(rng, n_experts, (), 0.5, 2.0),
-        "tau": rng.uniform(0.7, 1.3),
-    }
-
-
-GATE = Gate(
+GATE = gate_with_masses(
+    lambda rng, k: {"beta": apart(rng, k, (), 0.5, 2.0), "tau": rng.uniform(0.7, 1.3)},
+    {"beta": WIDE, "tau": (0.01, 10.0)},
     name="sigmoid-inner",
     channels=lambda n_features: (
         Channel("gamma"),
@@ -66,15 +59,6 @@ GATE = Gate(
     ),
     block=block,
     reference=reference,
-    typical=typical,
-    mass="gamma",
-    translations=("gamma",),
-    bounds={
-        "gamma": (-10.0, 10.0),
-        "alpha": (-30.0, 30.0),
-        "beta": (-30.0, 30.0),
-        "tau": (0.01, 10.0),
-    },
     source="Pham et al. (2026), eq. (6)",
     units=Units(),
     scaling=("alpha", "beta", "tau"),
