@@ -128,7 +128,11 @@ class Prior:
                 rows = family.index[:, c, None] + own_terms
                 columns = family.index[:, other, None] + own_terms
                 quadratic[np.ix_(rows.ravel(), columns.ravel())] += np.kron(between, form)
-        variances = [c for c in range(len(family.channels)) if _is_variance(family, c)]
+        variances = [
+            c
+            for c, channel in enumerate(family.channels)
+            if channel.log and channel.response and family.plain_name(c) == "nu"
+        ]
         logs, first = np.unique(family.index[:, variances], return_index=True)
         if self.variance is None or not variances:
             return Penalty(quadratic, np.arange(0))
@@ -165,12 +169,6 @@ def _form(width: int, units: DataUnits, deviation: float) -> FloatArray:
         moves[1:, 1:] = np.diag(units.scale)
     moves[0] /= _INTERCEPTS
     return moves.T @ moves / deviation**2
-
-
-def _is_variance(family: Family, c: int) -> bool:
-    """Whether a channel is the logarithm of the variance of a continuous response."""
-    channel = family.channels[c]
-    return channel.log and channel.response and family.plain_name(c) == "nu"
 
 
 def _check(family: Family, prior: Prior) -> None:

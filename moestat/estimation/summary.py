@@ -160,7 +160,11 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
     places = {
         place: own for place, own in sections(found).items() if not (nodes and place[0] == "gate")
     }
-    pinned = {place for place, members in places.items() if _are_reference(members)}
+    pinned = {
+        place
+        for place, members in places.items()
+        if all(each.status == "reference" for each in members)
+    }
     for place, members in places.items():
         if place in pinned:
             rows.append(Row((f"Gate: expert {place[1]} is the reference",), heading=True))
@@ -196,10 +200,6 @@ def in_order(place: Place) -> Any:
     """A key that sorts sections."""
     part, expert, _ = place
     return part != "gate", expert is None, expert or 0
-
-
-def _are_reference(members: Sequence[Estimate]) -> bool:
-    return all(each.status == "reference" for each in members)
 
 
 def _cells(each: Estimate) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def _linear(
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
         row = _value(tree, len(names))
-    except (SyntaxError, UnicodeError, KeyError, TypeError, ZeroDivisionError):
+    except (SyntaxError, UnicodeError, KeyError, TypeError):
         unknown = re.findall(_NAME, re.sub(r"_p\d+_", "0", expression))
         reason = f"unknown name {short(unknown[0])}" if unknown else "it is not linear"
         known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
@@ -101,12 +101,6 @@ def _value(node: ast.expr, size: int) -> FloatArray:
             return left - right
         if isinstance(node.op, ast.Mult) and (not left[:-1].any() or not right[:-1].any()):
             return left[-1] * right if not left[:-1].any() else right[-1] * left
-        if isinstance(node.op, ast.Div) and not right[:-1].any():
-            return left / _nonzero(right[-1])
+        if isinstance(node.op, ast.Div) and not right[:-1].any() and right[-1] != 0.0:
+            return left / right[-1]
     raise TypeError("not linear")
-
-
-def _nonzero(value: float) -> float:
-    if value == 0.0:
-        raise ZeroDivisionError
-    return value

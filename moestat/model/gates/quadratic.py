@@ -12,12 +12,13 @@ partial one; Nguyen, Ho and Rinaldo (2024) for the linear one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log1p_unit
-from moestat.model.gates import softmax
 from moestat.model.reference import apart, log_sigmoid
 
 
@@ -51,7 +52,7 @@ def sigmoid_reference(blocks, X, means):
     return log_sigmoid(softmax_reference(blocks, X, means))
 
 
-def _gate(name: str, names: str, source: str) -> Gate:
+def _gate(name: str, names: str, place: str, block: Callable[..., None]) -> Gate:
     """A gate whose scores have the blocks called `names`."""
     normalised = name.startswith("softmax")
     slope, products = "b" if "b" in names else None, "A" if "A" in names else None
@@ -65,23 +66,25 @@ def _gate(name: str, names: str, source: str) -> Gate:
     return Gate(
         name=name,
         channels=lambda n_features: (Channel("c", slope, products=products),),
-        block=softmax.block if normalised else sigmoid_block,
+        block=block,
         reference=softmax_reference if normalised else sigmoid_reference,
         typical=typical,
         mass="c",
         translations=tuple(names) if normalised else (),
         bounds=dict.fromkeys(names, (-30.0, 30.0)),
-        source=source,
+        source=f"Yan et al. (2025), {place}" if place else "Nguyen, Ho and Rinaldo (2024)",
         # Without b a shift of the inputs has nowhere to go.
         units=Units(shift_inputs="b" in names, shift_response=normalised),
         normalised=normalised,
     )
 
 
-SIGMOID = _gate("sigmoid-quadratic", "Abc", "Yan et al. (2025), Sec. 3, eq. (5) with score (i)")
-SIGMOID_PARTIAL = _gate("sigmoid-partial", "Ac", "Yan et al. (2025), App. C, eq. (49)")
-RAW = _gate("sigmoid-raw", "bc", "Nguyen, Ho and Rinaldo (2024)")
-SOFTMAX = _gate("softmax-quadratic", "Abc", "Yan et al. (2025), Sec. 5.1 and App. E.1")
-SOFTMAX_PARTIAL = _gate(
-    "softmax-partial", "Ac", "Yan et al. (2025), App. C.1.2, the comparison after Theorem 4"
-)
+def members(linear: Callable[..., None]) -> list[Gate]:
+    """The gates; those of softmax have the block of scores that are `linear` in their channel."""
+    return [
+        _gate("sigmoid-quadratic", "Abc", "Sec. 3, eq. (5) with score (i)", sigmoid_block),
+        _gate("sigmoid-partial", "Ac", "App. C, eq. (49)", sigmoid_block),
+        _gate("sigmoid-raw", "bc", "", sigmoid_block),
+        _gate("softmax-quadratic", "Abc", "Sec. 5.1 and App. E.1", linear),
+        _gate("softmax-partial", "Ac", "App. C.1.2, the comparison after Theorem 4", linear),
+    ]
