@@ -130,7 +130,7 @@ def read_data(
     }
     names = [one.name for one in law.parts]
     # Without a list or a number of responses the columns say how many there are.
-    has_count = is_sequence(own) or (is_mapping(own) and "responses" in own)
+    has_count = is_sequence(model) or (is_mapping(model) and "responses" in model)
     counted = bool(names) and by_name and not has_count
     columns = as_columns(y, None if counted else names) if names else as_column("y", y)
     series = {"y": columns} | series
