@@ -40,7 +40,6 @@ from math import factorial, prod
 from typing import Any
 
 from moestat.base.validate import positive_int
-from moestat.theory.trivial_solutions import SHOWN, no_solution, sympy_or_why_not
 
 _BLOCKS = ("gate", "slope", "intercept", "variance", "mass")
 _PUBLISHED = {2: "rbar(2) = 4", 3: "rbar(3) = 6"}
@@ -107,7 +106,7 @@ def polynomial_system(m: int, r: int, d: int = 1) -> PolynomialSystem:
     >>> print(system.equations[(1,), 1])
     gate1*intercept1*mass1 + gate2*intercept2*mass2 + mass1*slope1 + mass2*slope2
     """
-    sympy = sympy_or_why_not()
+    sympy = _sympy_or_why_not()
     m = positive_int("m", m)
     r = positive_int("r", r)
     d = positive_int("d", d)
@@ -134,6 +133,17 @@ def polynomial_system(m: int, r: int, d: int = 1) -> PolynomialSystem:
                 *(atom[4] * term for atom in atoms for term in _terms(sympy, l1, l2, atom))
             )
     return PolynomialSystem(m, r, d, unknowns, equations)
+
+
+def _sympy_or_why_not() -> Any:
+    """The module sympy, or an ImportError with the extra that brings it."""
+    try:
+        import sympy
+    except ImportError:
+        raise ImportError(
+            "polynomial systems need sympy: install moestat with the extra 'theory'"
+        ) from None
+    return sympy
 
 
 def _multi_indices(d: int, most: int) -> Iterator[tuple[int, ...]]:
@@ -257,9 +267,10 @@ def order(m: int) -> Order:
     solved = 0
     while quadrature_residuals(m, solved + 1)[-1] == 0:
         solved += 1
-    steps = (
-        no_solution(m)
-        if m in SHOWN
-        else [f"{m + 1} normal densities combine to at most {2 * m} changes of sign"]
-    )
+    steps = [f"{m + 1} normal densities combine to at most {2 * m} changes of sign"]
+    if m in _PUBLISHED:
+        _sympy_or_why_not()
+        from moestat.theory.trivial_solutions import no_solution
+
+        steps = no_solution(m)
     return Order(m, solved + 1, rbar(m), tuple(steps), _PUBLISHED.get(m, _PUBLISHED_BEYOND))

@@ -15,24 +15,13 @@ one where u is not 0; then equation 5, which needs k no further than E a k^2, de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from math import factorial
 from typing import Any
 
 from moestat.base.validate import short
 
-SHOWN = (2, 3)
-"""Numbers of atoms for which the algebra is done."""
-
-
-def sympy_or_why_not() -> Any:
-    """The module sympy, or an ImportError with the extra that brings it."""
-    try:
-        import sympy
-    except ImportError:
-        raise ImportError(
-            "polynomial systems need sympy: install moestat with the extra 'theory'"
-        ) from None
-    return sympy
+sympy: Any = import_module("sympy")  # annotations of which do not know its own arithmetic
 
 
 def no_solution(m: int) -> list[str]:
@@ -45,7 +34,7 @@ def no_solution(m: int) -> list[str]:
     >>> no_solution(2)
     ['equation 4 is -rho**2*(3*rho**2 + s**2)/36, below 0 unless rho = 0']
     """
-    if m not in SHOWN:
+    if m not in (2, 3):
         raise ValueError(f"m must be 2 or 3, got {short(m)}")
     return _no_solution_two() if m == 2 else _no_solution_three()
 
@@ -59,7 +48,6 @@ def _show(shown: bool, what: str) -> str:
 
 def _normal_forms(m: int, orders: Sequence[int]) -> tuple[dict[str, Any], dict[int, Any]]:
     """Symbols, and the equations of the given orders for m = 2 or 3 atoms in the normal form."""
-    sympy = sympy_or_why_not()
     names = ("rho", "s", "c", "t", "mu")
     at: dict[str, Any] = dict(zip(names, sympy.symbols(names, real=True), strict=True))
     rho, s, c, t, mu = at.values()
@@ -83,7 +71,6 @@ def _normal_forms(m: int, orders: Sequence[int]) -> tuple[dict[str, Any], dict[i
 
 
 def _no_solution_two() -> list[str]:
-    sympy = sympy_or_why_not()
     at, equations = _normal_forms(2, (1, 2, 3, 4))
     form = sympy.Poly(equations[4] / at["rho"] ** 2, at["rho"], at["s"])
     shown = all(equations[order_] == 0 for order_ in (1, 2, 3)) and _definite(form, at["rho"])
@@ -91,7 +78,6 @@ def _no_solution_two() -> list[str]:
 
 
 def _no_solution_three() -> list[str]:
-    sympy = sympy_or_why_not()
     at, equations = _normal_forms(3, (4, 5, 6))
     rho, s, c, t, mu = at.values()
     square = 6 * mu**2 - s**2 / 3 - c**2
@@ -124,7 +110,6 @@ def _no_solution_three() -> list[str]:
 
 def _where_t_is_given(level: Any, slope: Any, square: Any, mu: Any, s: Any) -> list[str]:
     """Equation 6 with the t of equation 5, c = 1, has one sign wherever rho^2 = `square` > 0."""
-    sympy = sympy_or_why_not()
     # s^2 runs from 0 to where rho = 0: it is a share of that, share / (1 + share).
     share = sympy.Symbol("share")
     top = sympy.solve(square, s**2)[0]
@@ -144,7 +129,6 @@ def _where_t_is_given(level: Any, slope: Any, square: Any, mu: Any, s: Any) -> l
 
 def _where_t_is_free(level: Any, slope: Any, square: Any, mu: Any, s: Any, t: Any) -> list[str]:
     """Equation 6 with s = 0, c = 1 has no zero in t where equation 5 does not give t."""
-    sympy = sympy_or_why_not()
     steps = []
     for root in sympy.solve(slope, mu):
         form = sympy.Poly(level.subs({s: 0, mu: root}), t)
@@ -157,7 +141,6 @@ def _where_t_is_free(level: Any, slope: Any, square: Any, mu: Any, s: Any, t: An
 
 def _where_a_takes_two_values(fifth: Any, at: Mapping[str, Any]) -> str:
     """With c = 0, where a takes two values and t is one of them, equation 5 has no solution."""
-    sympy = sympy_or_why_not()
     rho, s, c, t, mu = at.values()
     line = sympy.Poly(sympy.expand(fifth.as_expr().subs(c, 0)), t)
     line = sympy.Poly(line.as_expr().subs(mu**2, (rho**2 + s**2 / 3) / 6), t)

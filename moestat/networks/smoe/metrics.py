@@ -15,6 +15,7 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind
 from moestat.networks.smoe.layer import layers_of, top_experts
+from moestat.networks.smoe.losses import load_of
 
 __all__ = [
     "Routing",
@@ -60,9 +61,7 @@ class Routing:
     @property
     def load(self) -> FloatArray:
         """Share of all choices that falls on each expert, (N,)."""
-        n_experts = self.probabilities.shape[1]
-        counts = torch.bincount(self.chosen.reshape(-1), minlength=n_experts)
-        return (counts.double() / self.chosen.numel()).numpy(force=True)
+        return load_of(self.chosen, self.probabilities.double()).numpy(force=True)
 
     @property
     def load_entropy(self) -> float:
