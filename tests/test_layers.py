@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def floor_of(module: str) -> int:
     raise AssertionError(f"{module} has no floor: add its room to FLOORS")
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -50,6 +52,7 @@ def imports_of(path: Path) -> set[str]:
     return {name for name in found if name.startswith("moestat.") and name in known}
 
 
+@cache
 def modules() -> dict[str, Path]:
     names = {}
     for path in sorted(ROOT.rglob("*.py")):
