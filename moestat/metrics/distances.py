@@ -365,20 +365,8 @@ def total_variation(
 
     Parameters
     ----------
-    family : Family
-        Model of the estimate.
-    theta : array_like of shape (P,)
-        Packed parameters of the estimate.
-    truth_family : Family
-        Model of the truth, with the same inputs and the same classes or continuous response;
-        gate, expert and number of experts may differ.
-    truth_theta : array_like of shape (P*,)
-        Packed parameters of the truth.
-    design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
-    n_nodes : int, optional
-        Nodes per axis for d <= 2 (512 for d = 1, 64 for d = 2; 128 and 24 for a continuous
-        response), number of draws for d > 2 (20000 or 5000, from a generator with a fixed seed).
+    family, theta, truth_family, truth_theta, design, n_nodes
+        As in `hellinger`.
 
     Returns
     -------
@@ -388,8 +376,7 @@ def total_variation(
     Raises
     ------
     ValueError
-        If the families differ in inputs, in classes or in having any, parameters have another
-        length or are not finite, or `n_nodes` < 2.
+        As `hellinger`.
 
     Notes
     -----

@@ -76,6 +76,18 @@ class Spectrum:
         return float(1.0 / (self.identified[0] * target**2))
 
 
+def _nodes(
+    family: Family, theta: Any, design: Design | None, n_nodes: int, noise: float | None
+) -> tuple[FloatArray, float | None, FloatArray, FloatArray]:
+    """Parameters (P,) and noise, checked, and nodes (d, n) of the inputs with masses (n,)."""
+    vector = as_floats("theta", theta, (family.n_params,))
+    variance = check_noise(family, noise)
+    if variance is not None:
+        real_in("noise", variance, 0.0, open_low=True)
+    size = nodes_per_input(n_nodes, family.n_features)
+    return vector, variance, *design_of(design).quadrature(family.n_features, size)
+
+
 def _weighted_scores(
     family: Family, theta: Any, design: Design | None, n_nodes: int, noise: float | None
 ) -> Iterator[FloatArray]:
@@ -84,12 +96,8 @@ def _weighted_scores(
     They are the scores at nodes over x and y times the root of their weight; for a regression
     function the gradients at nodes over x, over the standard deviation of the errors too.
     """
-    vector = as_floats("theta", theta, (family.n_params,))
-    variance = check_noise(family, noise)
-    size = nodes_per_input(n_nodes, family.n_features)
-    nodes, mass = design_of(design).quadrature(family.n_features, size)
+    vector, variance, nodes, mass = _nodes(family, theta, design, n_nodes, noise)
     if variance is not None:
-        real_in("noise", variance, 0.0, open_low=True)
         yield gradient_rows(family, vector, nodes, np.sqrt(mass / variance))
         return
     for inputs, y, weight in _weighted_nodes(family, vector, nodes, mass):
@@ -210,14 +218,11 @@ def expected_information(
     [4.0, 1.3333, 0.5]
     """
     check_family("family", family)
-    if family.is_regression:
-        scores = _weighted_scores(family, theta, design, n_nodes, noise)
-        parts = [rows.T @ rows for rows in scores]
+    vector, variance, nodes, mass = _nodes(family, theta, design, n_nodes, noise)
+    if variance is not None:
+        rows = gradient_rows(family, vector, nodes, np.sqrt(mass / variance))
+        parts = [rows.T @ rows]
     else:
-        vector = as_floats("theta", theta, (family.n_params,))
-        check_noise(family, noise)
-        size = nodes_per_input(n_nodes, family.n_features)
-        nodes, mass = design_of(design).quadrature(family.n_features, size)
         chunks = _weighted_nodes(family, vector, nodes, mass)
         parts = [score_products(family, vector, *chunk) for chunk in chunks]
     total = np.sum(parts, axis=0)

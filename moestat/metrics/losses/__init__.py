@@ -122,14 +122,8 @@ def voronoi_terms(
 
     Parameters
     ----------
-    estimate : MixingMeasure
-        Fitted measure with k atoms.
-    truth : MixingMeasure
-        True measure with k* atoms and the same blocks.
-    loss : str, mapping or VoronoiLoss
-        The loss, as `make_loss` takes it.
-    **options
-        Options of the loss, such as ``r`` of one with a free order.
+    estimate, truth, loss, **options
+        As in `voronoi_loss`.
 
     Returns
     -------
@@ -139,12 +133,8 @@ def voronoi_terms(
 
     Raises
     ------
-    UnknownNameError
-        If no loss has this name.
     ValueError
-        If the measures do not have the blocks of the loss or differ in size or expert, or an
-        option is not valid, or the loss is up to a scale and a temperature is not positive or not
-        shared by all atoms, or a cell has more atoms than the loss has exponents for.
+        As `voronoi_loss`.
 
     Notes
     -----

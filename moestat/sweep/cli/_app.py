@@ -138,3 +138,11 @@ def console(stderr: bool = False) -> Console:
 def show_json(value: Any) -> None:
     """Print plain data."""
     typer.echo(json.dumps(value, indent=2, default=str))
+
+
+def answer(as_json: bool, data: Any, text: str) -> None:
+    """Print what a command has done, as plain data or in words."""
+    if as_json:
+        show_json(data)
+    else:
+        typer.echo(text)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from moestat.sweep.cli._app import AsJson, StorePath, command, console, reading, show_json
+from moestat.sweep.cli._app import AsJson, StorePath, answer, command, console, reading, show_json
 from moestat.sweep.errors import SweepError
 
 
@@ -40,10 +40,8 @@ def compare(
 
     with reading(store) as one, reading(other or store) as two:
         difference = compare_curves(one, first, two, second)
-    if as_json:
-        show_json({"first": first, "second": second, **difference.as_dict()})
-    else:
-        typer.echo(f"{first}  against  {second}\n{difference.summary()}")
+    data = {"first": first, "second": second, **difference.as_dict()}
+    answer(as_json, data, f"{first}  against  {second}\n{difference.summary()}")
 
 
 @command("plot quickstart.sqlite --out figure.pdf --size double --latex-fonts")
@@ -122,7 +120,4 @@ def score(
 
 def _show_files(what: str, paths: list[Path], as_json: bool) -> None:
     names = [str(path) for path in paths]
-    if as_json:
-        show_json({what: names})
-    else:
-        typer.echo(f"{what}: " + ", ".join(names))
+    answer(as_json, {what: names}, f"{what}: " + ", ".join(names))

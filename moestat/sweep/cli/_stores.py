@@ -1,4 +1,4 @@
-"""The commands that look after stores: export, merge, verify; and the shipped experiments."""
+"""The commands that look after stores: export, merge, verify; and specs to begin with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from moestat.sweep.cli._app import DAMAGED, AsJson, StorePath, command, console, reading, show_json
+from moestat.sweep.cli._app import (
+    DAMAGED,
+    PROGRAM,
+    AsJson,
+    StorePath,
+    answer,
+    command,
+    console,
+    reading,
+    show_json,
+)
 from moestat.sweep.errors import SweepError
 
 
@@ -22,10 +32,8 @@ def export(
 
     with reading(store) as opened:
         rows, dictionary = write(opened, out)
-    if as_json:
-        show_json({"rows": rows, "table": str(out), "dictionary": str(dictionary)})
-    else:
-        typer.echo(f"{rows} rows: {out}, columns explained in {dictionary}")
+    data = {"rows": rows, "table": str(out), "dictionary": str(dictionary)}
+    answer(as_json, data, f"{rows} rows: {out}, columns explained in {dictionary}")
 
 
 @command("merge all.sqlite one.sqlite two.sqlite")
@@ -41,10 +49,7 @@ def merge(
         with reading(store):
             pass
     new = join(out, stores)
-    if as_json:
-        show_json({"store": str(out), "new_rows": new})
-    else:
-        typer.echo(f"{new} rows new in {out}")
+    answer(as_json, {"store": str(out), "new_rows": new}, f"{new} rows new in {out}")
 
 
 @command("backup quickstart.sqlite copy.sqlite")
@@ -59,10 +64,7 @@ def backup(
     rows = copy(store, out)
     with reading(out):
         pass
-    if as_json:
-        show_json({"store": str(out), "rows": rows})
-    else:
-        typer.echo(f"{rows} rows in {out}")
+    answer(as_json, {"store": str(out), "rows": rows}, f"{rows} rows in {out}")
 
 
 @command("verify-store quickstart.sqlite", name="verify-store")
@@ -74,13 +76,9 @@ def verify_store(store: StorePath, as_json: AsJson = False) -> None:
     with open_store(store) as opened:
         findings = verify(opened)
         rows = opened.n_rows
-    if as_json:
-        show_json({"store": str(store), "rows": rows, "findings": findings})
-    else:
-        for finding in findings:
-            typer.echo(finding)
-        verdict = f"{len(findings)} findings" if findings else "sound"
-        typer.echo(f"{store}: {rows} rows, {verdict}")
+    verdict = f"{len(findings)} findings" if findings else "sound"
+    data = {"store": str(store), "rows": rows, "findings": findings}
+    answer(as_json, data, "\n".join([*findings, f"{store}: {rows} rows, {verdict}"]))
     if findings:
         raise typer.Exit(DAMAGED)
 
@@ -100,3 +98,25 @@ def list_experiments(as_json: AsJson = False) -> None:
         show_json([asdict(entry) for entry in found])
     else:
         console().print(entries_table(found))
+
+
+@command("new mine --likelihood gaussian --gate softmax")
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the file NAME.toml.")],
+    likelihood: Annotated[str, typer.Option(help="A likelihood.")] = "multinomial",
+    gate: Annotated[str, typer.Option(help="A gate.")] = "softmax",
+    expert: Annotated[str, typer.Option(help="An expert.")] = "linear",
+    experts: Annotated[int, typer.Option(min=1, help="Experts of the truth.")] = 2,
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented spec of a family of your choice, which runs as it is."""
+    from moestat.sweep.spec.template import template
+
+    path = Path(name if name.endswith(".toml") else f"{name}.toml")
+    text = template(path.stem, likelihood, gate, expert, experts)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise SweepError(f"{path} exists already") from None
+    answer(as_json, {"spec": str(path)}, f"{path}; next: {PROGRAM} run {path} --check")

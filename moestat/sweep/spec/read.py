@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from moestat.base.door import door
-from moestat.base.validate import as_path, check_kind, short
+from moestat.base.validate import as_path, check_kind, one_of
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.spec.tables import Table, check_values
@@ -85,8 +85,5 @@ def _parsed(text: str) -> AnySpec:
         raise SweepError(f"is not valid TOML: {error}") from None
     # The kinds stand above: one is imported when a spec asks for it.
     kinds = import_module("moestat.sweep.kinds.kind")
-    kind = top.text("kind", "fit")
-    if kind not in kinds.KINDS:
-        known = ", ".join(map(repr, kinds.KINDS))
-        raise top.error("kind", f"must be one of {known}, got {short(kind)}")
+    kind = top.build("kind", one_of, "kind", top.text("kind", "fit"), kinds.KINDS)
     return kinds.kind_of(kind).parse(top, text)

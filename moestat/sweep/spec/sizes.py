@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import is_mapping, is_sequence, short
+from moestat.base.validate import is_mapping, is_sequence, one_of
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.tables import Table, shown
 
@@ -35,10 +35,8 @@ def read_sizes(top: Table) -> tuple[int, ...]:
         grid = Table(value, f"{top.where}: n" if top.where else "n")
         start, stop = grid.number("start"), grid.number("stop")
         num = grid.integer("num", 1, _MOST_SIZES)
-        spacing = grid.text("spacing", "log")
-        if spacing not in _SPACINGS:
-            known = ", ".join(map(repr, _SPACINGS))
-            raise grid.error("spacing", f"must be one of {known}, got {short(spacing)}")
+        given = grid.text("spacing", "log")
+        spacing = grid.build("spacing", one_of, "spacing", given, _SPACINGS)
         grid.finish()
         if not 1 <= start <= stop <= _LARGEST_SIZE:
             raise SweepError(

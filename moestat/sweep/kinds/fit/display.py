@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from rich.table import Table
@@ -28,28 +28,27 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
     With `details` also the slope of the Hellinger distance of densities, and below the table those
     of the mean and the median loss.  Curves whose rate takes uncertified fits too carry a dagger.
     """
-    published = any(summary.curve.published is not None for summary in summaries)
-    names = ["slope", "95% interval", *(["paper"] if published else []), "theory"]
     regression = any(summary.errors.size for summary in summaries)
-    names += [_ERROR] if regression else []
-    names += ["certified", "on bound", "failed"]
-    names += [_HELLINGER] if details and not regression else []
-    table = WideTable(title, ["curve"], names, gap=0 if details else 1)
+    columns: dict[str, Callable[[CurveSummary], str]] = {
+        "slope": lambda summary: _slope(summary.rate),
+        "95% interval": lambda summary: _interval(summary.rate),
+    }
+    if any(summary.curve.published is not None for summary in summaries):
+        columns["paper"] = lambda summary: _stated(summary.curve.published)
+    columns["theory"] = lambda summary: _stated(summary.curve.theory)
+    if regression:
+        columns[_ERROR] = lambda summary: _slope(summary.regression_error)
+    columns |= {
+        "certified": lambda summary: f"{summary.certified}/{summary.done}",
+        "on bound": lambda summary: str(summary.on_bound),
+        "failed": lambda summary: str(summary.failed),
+    }
+    if details and not regression:
+        columns[_HELLINGER] = lambda summary: _slope(summary.hellinger)
+    table = WideTable(title, ["curve"], list(columns), gap=0 if details else 1)
     for summary in summaries:
-        row = [
-            summary.curve.name + ("" if summary.curve.require_certificate else f" {_UNCERTIFIED}"),
-            _slope(summary.rate),
-            _interval(summary.rate),
-            *([_stated(summary.curve.published)] if published else []),
-            _stated(summary.curve.theory),
-            *([_slope(summary.regression_error)] if regression else []),
-            f"{summary.certified}/{summary.done}",
-            str(summary.on_bound),
-            str(summary.failed),
-        ]
-        if details and not regression:
-            row.append(_slope(summary.hellinger))
-        table.add_row(*row)
+        mark = "" if summary.curve.require_certificate else f" {_UNCERTIFIED}"
+        table.add_row(summary.curve.name + mark, *(cell(summary) for cell in columns.values()))
     notes = ["slopes with the standard error of their last digits"]
     if regression:
         notes.append(f"{_ERROR}: slope of the regression error in L2(mu)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from moestat.metrics.information import information_spectrum
@@ -20,17 +20,6 @@ from moestat.sweep.store.store import Store
 
 _DAGGER = "\N{DAGGER}"
 _DASH = "\N{EN DASH}"
-_COLUMNS = (
-    "curve",
-    "published",
-    "measured",
-    "theory",
-    "certified",
-    "on a bound",
-    "failed",
-    "empty cells",
-)
-_REGRESSION_COLUMNS = ("regression error", "starts agree")
 _REGRESSION_NOTE = """\
 Regression error: slope of the distance of the fitted regression function to the true one in L2(mu),
 of the same fits. Starts agree: share of the fits whose starts all end within 0.01 units of
@@ -83,7 +72,8 @@ def markdown_report(
     parts += ["## Truths", _TRUTH_NOTE, markdown_table(_TRUTH_COLUMNS, truths)]
     for name, curves in _by_panel(summaries).items():
         parts.append(f"## Panel {markdown_text(panel_label(name))}" if name else "## Rates")
-        parts.append(markdown_table(_head(curves), _main_rows(curves)))
+        head, *rows = _main_rows(curves)
+        parts.append(markdown_table(head, rows))
         if not all(summary.curve.require_certificate for summary in curves):
             parts.append(f"{_DAGGER} {_REPLAY}.")
         for summary in curves:
@@ -93,7 +83,7 @@ def markdown_report(
 
 def latex_table(summaries: Sequence[CurveSummary]) -> str:
     """The main table of a report in LaTeX, panel by panel, for a document that loads booktabs."""
-    head = _head(summaries)
+    head, *_ = _main_rows(summaries)
     lines = [
         "% Needs \\usepackage{booktabs}.  Intervals: 95%, HC3 covariance, t quantiles.",
         f"\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
@@ -105,7 +95,7 @@ def latex_table(summaries: Sequence[CurveSummary]) -> str:
         if name:
             title = _tex(f"Panel {panel_label(name)}")
             lines.append(f"\\multicolumn{{{len(head)}}}{{l}}{{{title}}} \\\\")
-        lines += [" & ".join(map(_tex, row)) + " \\\\" for row in _main_rows(curves)]
+        lines += [" & ".join(map(_tex, row)) + " \\\\" for row in _main_rows(curves)[1:]]
     lines.append("\\bottomrule")
     if not all(summary.curve.require_certificate for summary in summaries):
         note = _tex(f"{_DAGGER} {_REPLAY}")
@@ -174,40 +164,34 @@ def _is_regression(summary: CurveSummary) -> bool:
     return summary.errors.size > 0
 
 
-def _head(summaries: Sequence[CurveSummary]) -> tuple[str, ...]:
-    """The columns of the main table."""
-    return _COLUMNS + (_REGRESSION_COLUMNS if any(map(_is_regression, summaries)) else ())
+_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
+    "curve": lambda summary: (
+        summary.curve.name + ("" if summary.curve.require_certificate else f" {_DAGGER}")
+    ),
+    "published": lambda summary: _stated(summary.curve.published),
+    "measured": lambda summary: "none" if summary.rate is None else measured(summary.rate),
+    "theory": lambda summary: _stated(summary.curve.theory),
+    "certified": lambda summary: share(summary.certified, summary.done),
+    "on a bound": lambda summary: share(summary.on_bound, summary.done),
+    "failed": lambda summary: str(summary.failed),
+    "empty cells": lambda summary: share(summary.with_empty_cells, summary.done),
+}
+_REGRESSION_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
+    "regression error": lambda summary: (
+        "none" if summary.regression_error is None else measured(summary.regression_error)
+    ),
+    "starts agree": lambda summary: share(
+        summary.evidence.unanimous, summary.evidence.with_several
+    ),
+}
 
 
 def _main_rows(summaries: Sequence[CurveSummary]) -> list[list[str]]:
-    """The rows of the main table, as plain text, as long as its head."""
-    if not any(map(_is_regression, summaries)):
-        return [_main_row(summary) for summary in summaries]
-    return [[*_main_row(summary), *_regression_cells(summary)] for summary in summaries]
-
-
-def _regression_cells(summary: CurveSummary) -> list[str]:
-    """Slope of the regression error, and whether starts agree."""
-    rate, evidence = summary.regression_error, summary.evidence
-    return [
-        "none" if rate is None else measured(rate),
-        share(evidence.unanimous, evidence.with_several),
-    ]
-
-
-def _main_row(summary: CurveSummary) -> list[str]:
-    """The row of a curve in the main table, as plain text."""
-    curve = summary.curve
-    return [
-        curve.name + ("" if curve.require_certificate else f" {_DAGGER}"),
-        _stated(curve.published),
-        "none" if summary.rate is None else measured(summary.rate),
-        _stated(curve.theory),
-        share(summary.certified, summary.done),
-        share(summary.on_bound, summary.done),
-        str(summary.failed),
-        share(summary.with_empty_cells, summary.done),
-    ]
+    """The main table as plain text, its head first."""
+    regression = any(map(_is_regression, summaries))
+    columns = _COLUMNS | (_REGRESSION_COLUMNS if regression else {})
+    rows = [[cell(summary) for cell in columns.values()] for summary in summaries]
+    return [list(columns), *rows]
 
 
 def _curve_parts(store: Store, summary: CurveSummary) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.networks import Evaluation, Weights, evaluate, expert_errors, train
+from moestat.networks import Weights, evaluate, expert_errors, train
 from moestat.networks.expert_count.metrics import evaluate_on
 from moestat.networks.expert_count.passes import Passes
 from moestat.networks.expert_count.training import PRECISIONS
@@ -45,6 +45,8 @@ def measure_network(spec: NetworkSpec, cell: Cell) -> dict[str, Any]:
     weights = trained.weights
     after, errors = evaluate_on(testing, weights), expert_errors(run.network, weights, test)
     before = evaluate(run.network, weights, data)
+    # Each expert belongs to the cluster that it errs on least, the first one of several.
+    own = errors.argmin(axis=0)
     return {
         "loss": after.loss,
         "losses": {
@@ -55,35 +57,19 @@ def measure_network(spec: NetworkSpec, cell: Cell) -> dict[str, Any]:
             "entropy": after.entropy,
             "train_entropy": before.entropy,
             "experts_in_use": after.experts_in_use,
-            "margins": _margins(after),
+            "margins": {
+                name: float(np.quantile(after.margins, at)) for name, at in _MARGINS.items()
+            },
             "unmoved": int(trained.unmoved.sum()),
-            **_specialists(after, errors),
-            "theorem": _theorem(before, after, errors),
+            "specialist_share": float(np.mean(own[after.chosen] == after.cluster)),
+            "clusters_covered": len(set(own.tolist())),
+            # The four statements of Theorem 1: two errors, the worst specialist, wrong routes.
+            "theorem": {
+                "training_error": 1.0 - before.accuracy,
+                "test_error": 1.0 - after.accuracy,
+                "worst_specialist_error": float(errors.min(axis=0).max()),
+                "misrouted": float(np.mean(own[after.chosen] != after.cluster)),
+            },
             "curve": curve,
         },
-    }
-
-
-def _margins(found: Evaluation) -> dict[str, float]:
-    """Quantiles of the margins."""
-    return {name: float(np.quantile(found.margins, at)) for name, at in _MARGINS.items()}
-
-
-def _specialists(found: Evaluation, errors: np.ndarray) -> dict[str, Any]:
-    """Each expert belongs to the cluster that it errs on least, the first one of several."""
-    own = errors.argmin(axis=0)
-    return {
-        "specialist_share": float(np.mean(own[found.chosen] == found.cluster)),
-        "clusters_covered": len(set(own.tolist())),
-    }
-
-
-def _theorem(before: Evaluation, after: Evaluation, errors: np.ndarray) -> dict[str, float]:
-    """The four statements of Theorem 1: two errors, the worst specialist, wrong routes."""
-    own = errors.argmin(axis=0)
-    return {
-        "training_error": 1.0 - before.accuracy,
-        "test_error": 1.0 - after.accuracy,
-        "worst_specialist_error": float(errors.min(axis=0).max()),
-        "misrouted": float(np.mean(own[after.chosen] != after.cluster)),
     }

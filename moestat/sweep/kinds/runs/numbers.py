@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.validate import check_kind
+from moestat.base.validate import check_kind, one_of
 from moestat.sweep.kinds.kind import Kind
 from moestat.sweep.kinds.runs.cell import measured
 from moestat.sweep.kinds.runs.places import Metrics, PlacesSummary
@@ -38,9 +38,8 @@ class NumbersSpec(RunsSpec[dict[str, Any]]):
                 raise ValueError(f"{key.name} is missing")
         made = {key.name: fields.get(key.name, key.default) for key in self.keys}
         for key in self.keys:
-            if key.choices and made[key.name] not in key.choices:
-                known = ", ".join(map(repr, key.choices))
-                raise ValueError(f"{key.name} must be one of {known}, got {made[key.name]!r}")
+            if key.choices:
+                one_of(key.name, made[key.name], key.choices)
         return made
 
     def bytes_of(self, run: Fields) -> float:
