@@ -83,7 +83,7 @@ def test_progress_knows_what_cells_have_cost(spec, monkeypatch):
         for cell in cells[:6]:  # those with n = 400, by two workers
             now[0] += 10.0
             record = exact_rate(spec.text, cell)
-            report.tell(type(record)(**{**vars(record), "seconds": 20.0}))
+            report(type(record)(**{**vars(record), "seconds": 20.0}))
     # Six cells with n = 200 are left, half as long each: 60 s of work at two workers.
     assert file.getvalue().splitlines()[-1] == "6/12 cells, 0.1/s, 0:00:30 left"
 
