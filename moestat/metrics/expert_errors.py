@@ -60,18 +60,6 @@ def expert_errors(
     of another design.  With several, x runs over ``100 * n_nodes`` draws of the design from a
     generator with a fixed seed, so that the value is the same in every call but somewhat below
     the supremum.
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> F = family("multinomial", gate="softmax", n_experts=2, n_classes=2)
-    >>> truth, fit = [0, 0, 1, 0, 0, 0, -1, 0], [2, 5, 1, 0, 0, 0, 0, 0]
-    >>> expert_errors(F, fit, F, truth, [0, 1]).round(6).tolist()
-    [0.0, 0.231059]
-
-    >>> F = family("gaussian", gate="competition", n_experts=1)
-    >>> expert_errors(F, [1, 2, 0], F, [1, 0.5, 3], [0]).tolist()
-    [1.5]
     """
     theta, truth_theta = check_pair(family, theta, truth_family, truth_theta)
     k, true_k = family.n_experts, truth_family.n_experts

@@ -28,28 +28,12 @@ _ROWS = 65_536  # rows per chunk: a few of these vectors fit into the second cac
 
 @dataclass(frozen=True)
 class ResponseRule:
-    """Nodes and weights over the response at several inputs, panel by panel.
+    """Nodes and weights over the response at several inputs, panel by panel."""
 
-    Parameters
-    ----------
-    owner : ndarray of int, shape (m,)
-        Input that each panel belongs to, ascending.
-    y : ndarray of shape (m, q)
-        Nodes of each panel as encoded responses; all classes, one panel per input, where the
-        response is discrete.
-    weight : ndarray of shape (m, q)
-        Their weights; 1 for classes.
-
-    Examples
-    --------
-    >>> rule = ResponseRule(np.array([0, 0, 1]), np.zeros((3, 2)), np.full((3, 2), 0.5))
-    >>> rule.per_input(np.ones((3, 2)), 2).tolist()
-    [2.0, 1.0]
-    """
-
-    owner: IntArray
+    owner: IntArray  # (m,): input that each panel belongs to, ascending
+    # (m, q): nodes of each panel as encoded responses; all classes where the response is discrete.
     y: FloatArray | IntArray
-    weight: FloatArray
+    weight: FloatArray  # (m, q): their weights; 1 for classes
 
     def per_input(self, values: FloatArray, n: int) -> FloatArray:
         """Integral over the response at each of n inputs, shape (n,), of values (m, q)."""
@@ -77,18 +61,6 @@ def response_rules(
     are due to each atom, whatever their standard deviations are.  Normal densities are integrated
     to 1e-14 by the coarsest rule; their roots and quotients have singularities off the real line,
     near which they are small, and need the factor 2 for 1e-9.
-
-    Examples
-    --------
-    The density of an expert integrates to 1.
-
-    >>> from moestat import family
-    >>> F = family("gaussian", gate="softmax", n_experts=1)
-    >>> theta, X = F.pack({"beta0": [0], "beta1": [0], "a": [1], "b": [2], "nu": [1e-4]}), [[0.5]]
-    >>> [(chunk, rule)] = response_rules([(F, theta)], np.array(X))
-    >>> mass = rule.per_input(np.exp(log_densities(F, theta, np.array(X), rule)), 1)
-    >>> bool(abs(mass[0] - 1) < 1e-14)
-    True
     """
     family = laws[0][0]
     if family.likelihood.support is not None:
@@ -186,16 +158,7 @@ def _scale(
 def log_densities(
     family: Family, theta: FloatArray, X: FloatArray, rule: ResponseRule
 ) -> FloatArray:
-    """``log p(y | x)`` at every node (m, q) of a rule that is for inputs X (d, n).
-
-    Examples
-    --------
-    >>> from moestat import family
-    >>> F, X = family("multinomial", gate="softmax", n_experts=1, n_classes=2), np.zeros((1, 1))
-    >>> [(chunk, rule)] = response_rules([(F, np.zeros(4))], X)
-    >>> log_densities(F, np.zeros(4), X, rule).round(4).tolist()
-    [[-0.6931, -0.6931]]
-    """
+    """``log p(y | x)`` at every node (m, q) of a rule that is for inputs X (d, n)."""
     inputs = np.repeat(X[:, rule.owner], rule.y.shape[1], axis=1)
     return family.rowwise(theta, inputs, rule.y.ravel())[2].reshape(rule.y.shape)
 

@@ -214,14 +214,6 @@ def save_figure(figure: Figure, path: Any) -> Path:
     """Write a figure as png, pdf or svg, without a display.
 
     The suffix, .png, .pdf or .svg, decides the format.  Returns the path.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> ax = plot_rates([RateCurve("loss", [10, 100], [1.0, 0.3])])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_figure(ax.figure, folder + "/rates.pdf").name
-    'rates.pdf'
     """
     from matplotlib import rc_context
 

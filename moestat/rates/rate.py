@@ -337,15 +337,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     of at most 5%, however the tests depend on each other.
 
     NaN where there was no test.  Source: Holm (1979).
-
-    Notes
-    -----
-    Source: Holm (1979).
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, float("nan")])
-    [0.02, 0.04, nan]
     """
     given = np.array(p_values, dtype=float)
     tested = ~np.isnan(given)

@@ -31,13 +31,6 @@ def style(size: str = "screen", latex_fonts: bool = False) -> Iterator[None]:
     """Settings of matplotlib under which a figure is drawn and saved, for one of `WIDTHS`.
 
     `latex_fonts` are Computer Modern, as LaTeX sets text in; LaTeX itself is not needed.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> with style("single", latex_fonts=True):
-    ...     matplotlib.rcParams["font.size"], matplotlib.rcParams["font.family"]
-    (7.0, ['cmr10', 'STIXGeneral'])
     """
     from matplotlib import rc_context
 

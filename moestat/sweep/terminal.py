@@ -18,25 +18,8 @@ _LEAST = 8  # characters of a name that is folded
 class WideTable(Table):
     """A table whose names stand at the left of every part that it is cut into.
 
-    Parameters
-    ----------
-    title : str
-        Heading; none if empty.
-    left, right : sequence of str
-        Headings of the columns of names, which fold, and of the columns of values, which do not.
-    gap : int
-        Characters between columns, beside one.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> table = WideTable("", ["curve"], ["slope", "interval"])
-    >>> table.add_row("em", "-0.50(2)", "-0.54, -0.46")
-    >>> console = Console(width=24)
-    >>> with console.capture() as shown:
-    ...     console.print(table)
-    >>> "-0.54, -0.46" in shown.get()
-    True
+    `left` and `right` are the headings of the columns of names, which fold, and of the columns of
+    values, which do not; `gap` characters stand between columns, beside one.
     """
 
     def __init__(self, title: str, left: Sequence[str], right: Sequence[str], gap: int = 1) -> None:

@@ -3,8 +3,7 @@
 import contextlib
 import sqlite3
 
-from moestat.sweep.store.rows import HEAD, key_of
-from moestat.sweep.store.texts import Texts
+from moestat.sweep.store.rows import HEAD, Texts, key_of
 
 BEGIN = HEAD.itemsize
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from moestat.sweep import SweepError, create_store, load_spec, open_cells, open_store, run_cells
 from moestat.sweep.cli import app
-from moestat.sweep.store.backup import backup
+from moestat.sweep.store.merging import backup
 from moestat.sweep.store.verification import verify
 from tests.chaos.flips import FATES, fates
 from tests.sweep.cells import exact_rate, stored_numbers

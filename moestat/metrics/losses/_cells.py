@@ -47,16 +47,6 @@ def cell_errors(
     Notes
     -----
     Pham et al. (2026), after Theorem 1: ``max_(i in A_j) |dalpha_ij|``, and so on for every block.
-
-    Examples
-    --------
-    >>> from moestat import family, voronoi_terms
-    >>> F = family("multinomial", gate="sigmoid", n_experts=2, n_classes=2)
-    >>> truth = F.measure([0, 0, 1, 0, 1, 0, 1, -1, 2, -1])
-    >>> fit = F.measure([0, 0, 1, 0, 1, 0, 1, -1, 2.5, -1])
-    >>> first, second = cell_errors(fit, truth, voronoi_terms(fit, truth))
-    >>> second.size, second.errors["alpha"], second.errors["b"]
-    (1, 0.0, 0.5)
     """
     loss, cells = result.loss, result.assignment
     check_measures(loss, estimate, truth)

@@ -228,17 +228,6 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     The value is an upper bound of the infimum: it may miss what happens between boundaries closer
     than 1e-9 (relative).  It does not depend on the estimate's own scale, because the search
     starts from the truth's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from moestat.metrics.losses._engine import BlockTerm, VoronoiLoss, evaluate
-    >>> from moestat.model.measure import MixingMeasure
-    >>> loss = VoronoiLoss("example", (BlockTerm("b", 0),), 1, 2, (), "example")
-    >>> truth = MixingMeasure(np.array([1.0, 1.0]), {"b": np.array([0.0, 4.0])})
-    >>> fit = MixingMeasure(np.array([1.0, 0.5, 0.5]), {"b": np.array([0.5, 4.0, 4.2])})
-    >>> round(evaluate(loss, fit, truth).value, 12)
-    0.52
     """
     check_measures(loss, estimate, truth)
     estimate, order = _sorted(estimate)

@@ -79,7 +79,7 @@ def run(
 
     Interrupt or kill it at any time: the same command goes on, and ends with the same numbers.
     """
-    from moestat.sweep.kinds.fit.doubts import doubts
+    from moestat.sweep.kinds.fit.spec import doubts
     from moestat.sweep.kinds.kind import kind_of
     from moestat.sweep.run.threads import available_cpus
     from moestat.sweep.spec.experiments import find_spec

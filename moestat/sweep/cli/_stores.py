@@ -59,7 +59,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy a store whole, also while its sweep runs; a copied file alone may lack rows."""
-    from moestat.sweep.store.backup import backup as copy
+    from moestat.sweep.store.merging import backup as copy
 
     rows = copy(store, out)
     with reading(out):

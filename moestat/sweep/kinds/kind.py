@@ -112,13 +112,7 @@ for _name in ("fit", "network", "training", "inference"):
 
 
 def kind_of(name: str) -> Kind[Any, Any]:
-    """The kind of sweep called `name`, a name in `KINDS`.
-
-    Examples
-    --------
-    >>> kind_of("fit").sizes
-    ('screen', 'single', 'double')
-    """
+    """The kind of sweep called `name`, a name in `KINDS`."""
     kind = KINDS[name]
     if isinstance(kind, Kind):
         return kind

@@ -23,13 +23,7 @@ from moestat.sweep.spec.keys import Key
 
 
 def json_schema() -> dict[str, Any]:
-    """A JSON schema with which editors complete and check the TOML of a spec.
-
-    Examples
-    --------
-    >>> [branch["title"] for branch in json_schema()["anyOf"]]
-    ['fit', 'network', 'training', 'inference']
-    """
+    """A JSON schema with which editors complete and check the TOML of a spec."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "moestat sweep",

@@ -21,20 +21,9 @@ def batches(
 ) -> Iterator[tuple[Cell, ...]]:
     """Cells in order, as many at a time as should take `task_seconds`.
 
-    How many is decided when a batch is drawn, by what `costs` knows by then; until a cell has
-    been measured, batches hold one cell each.
-
     How many is decided when a batch is drawn, by what `costs` knows by then; until a cell has been
     measured, batches hold one cell each.  With 0 seconds they hold one cell each, too, and
     `at_least` so many in any case.
-
-    Examples
-    --------
-    >>> cells = [Cell("em", 1000, i, data_seed=i, fit_seed=i) for i in range(100)]
-    >>> costs = CostModel([("em", 1000, 0.03)])
-    >>> sizes = [len(batch) for batch in batches(cells, costs, 0.1, workers=2)]
-    >>> sizes[:3], sizes[-3:]
-    ([4, 4, 4], [1, 1, 1])
     """
     left, ahead = len(cells), iter(cells)
     while left:
@@ -54,20 +43,5 @@ def batches(
 def run_batch(
     cell_function: Callable[[str, Cell], Record], text: str, cells: Sequence[Cell]
 ) -> list[Record]:
-    """The records of a batch; what a worker calls.
-
-    Parameters
-    ----------
-    cell_function : callable
-        ``cell_function(text, cell)``.
-    text : str
-        TOML text of the spec.
-    cells : sequence of Cell
-        The batch.
-
-    Returns
-    -------
-    list of Record
-        One record per cell.
-    """
+    """The records of a batch; what a worker calls."""
     return [cell_function(text, cell) for cell in cells]

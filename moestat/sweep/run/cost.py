@@ -16,19 +16,6 @@ class CostModel:
 
     A sample size that a curve has no measurement of is taken to cost in proportion to n what the
     nearest measured size of that curve costs, or of any curve if it has none.
-
-    Parameters
-    ----------
-    timings : iterable of (str, int, float)
-        Curve, sample size and seconds of cells.
-
-    Examples
-    --------
-    >>> costs = CostModel([("em", 1000, 2.0), ("em", 1000, 4.0)])
-    >>> costs.seconds("em", 1000), costs.seconds("em", 10_000), costs.seconds("newton", 500)
-    (3.0, 30.0, 1.5)
-    >>> CostModel([]).seconds("em", 1000) is None
-    True
     """
 
     def __init__(self, timings: Iterable[tuple[str, float, float]] = ()) -> None:
@@ -89,13 +76,6 @@ class CostModel:
 
         If cells have taken longer than was expected of them, the rest is taken to do so, too: by
         the median of the ratios.
-
-        Examples
-        --------
-        >>> CostModel([("em", 1000, 2.0)]).total({("em", 1000): 3, ("em", 2000): 1})
-        10.0
-        >>> CostModel([("em", 1000, 2.0), ("em", 1000, 6.0)]).total({("em", 1000): 1})
-        12.0
         """
         total = 0.0
         for group, count in counts.items():

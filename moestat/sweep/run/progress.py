@@ -62,11 +62,6 @@ def time_left(work: float | None, busy: float, seconds: float) -> float | None:
     """Seconds that a run still needs, if its workers go on as they did; None if unknown.
 
     `work` seconds of computing are left, `busy` were done in `seconds` of time.
-
-    Examples
-    --------
-    >>> time_left(60.0, busy=20.0, seconds=10.0)
-    30.0
     """
     return None if work is None or not busy else work * seconds / busy
 

@@ -28,13 +28,7 @@ def _folder() -> Path:
 
 
 def find_spec(name: str) -> Path:
-    """The file that a user means by a path or by the name of a shipped experiment.
-
-    Examples
-    --------
-    >>> find_spec("quickstart").name
-    'quickstart.toml'
-    """
+    """The file that a user means by a path or by the name of a shipped experiment."""
     if Path(name).is_file():
         return Path(name)
     known = shipped()

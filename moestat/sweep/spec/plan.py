@@ -74,13 +74,8 @@ def cell_key(curve: str, n: float, replicate: int, axis: str = "n") -> str:
 class Plan(Sequence[Cell]):
     """Cells in the order in which they run; each is made when it is asked for.
 
-    Parameters
-    ----------
-    spec : Spec
-        The spec.
-    places : ndarray of shape (N, 3)
-        Of each cell the number of its curve, the number of its sample size among the spec's, and
-        its replicate.
+    Places (N, 3) are the number of a cell's curve, that of its sample size among the spec's, and
+    its replicate.
     """
 
     def __init__(self, spec: AnySpec, places: Any) -> None:

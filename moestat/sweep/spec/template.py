@@ -61,12 +61,6 @@ def template(
     """The TOML text of a spec that runs as it is, and whose comments say what to change.
 
     The truth's numbers are those of `Family.typical`, rounded.
-
-    Examples
-    --------
-    >>> text = template("mine", "gaussian", "competition")
-    >>> [line for line in text.splitlines() if line.startswith("gate")]
-    ['gate = "competition"']
     """
     try:
         model = family(likelihood, gate=gate, expert=expert, n_experts=n_experts)

@@ -22,11 +22,6 @@ def checksums(rows: Sequence[bytes]) -> IntArray:
     know nothing of the rows, happen to agree with it.
 
     Source: multilinear hashing, Carter and Wegman (1979); Lemire and Kaser (2014).
-
-    Examples
-    --------
-    >>> len(set(checksums([b"four", b"fOur", b"fuor"]).tolist()))
-    3
     """
     return checksums_of(np.frombuffer(b"".join(rows), "<u4").reshape(len(rows), -1))
 

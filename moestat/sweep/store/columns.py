@@ -19,13 +19,7 @@ LOSSES, CERTIFICATE = 1, 2
 
 
 class Columns:
-    """Columns of cells; NaN where a cell has no number.
-
-    Parameters
-    ----------
-    size : int
-        Number of cells.
-    """
+    """Columns of cells; NaN where a cell has no number."""
 
     def __init__(self, size: int) -> None:
         self._values: dict[str, FloatArray] = {}

@@ -22,13 +22,7 @@ _TRIES, _PAUSE = 5, 0.02  # a reader that asks who holds the lock has it for an 
 
 
 class Holder:
-    """The runner's hold on a store, and what it says about itself in the lock file.
-
-    Parameters
-    ----------
-    descriptor : int
-        The open lock file.
-    """
+    """The runner's hold on a store, an open lock file, and what it says about itself in it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -1,9 +1,10 @@
-"""Merging: the stores of one sweep from several machines as one store."""
+"""Merging: the stores of one sweep from several machines as one store; and copies of stores."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from moestat.base.door import door
@@ -73,3 +74,23 @@ def _conflict(one: Record, home: Path, other: Record, elsewhere: Path) -> str:
     first, second = one.numbers, other.numbers
     differing = ", ".join(name for name in first if first[name] != second[name])
     return f"{one.key}: {differing} differ between {home} and {elsewhere}"
+
+
+def backup(source: str | Path, target: str | Path) -> int:
+    """Copy a store, also while a runner writes to it: a copy of the file alone may lack rows.
+
+    A file that is there is refused.
+    """
+    target = as_path("target", target)
+    if target.exists():
+        raise SweepError(f"there is a file {target} already; a backup overwrites nothing")
+    with open_store(source) as store:
+        store.damage()  # a file whose rows cannot be read is refused: it is not worth a copy
+        try:
+            with closing(sqlite3.connect(target)) as copy:
+                store.copy_into(copy)
+                return copy.execute("SELECT count(*) FROM cells").fetchone()[0]
+        except sqlite3.Error as error:
+            with suppress(OSError):
+                target.unlink(missing_ok=True)
+            raise SweepError(f"cannot write the backup {target}: {error}") from None

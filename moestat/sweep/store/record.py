@@ -99,14 +99,7 @@ class Record:
 
 
 def record_of(cell: Cell, status: str, **values: Any) -> Record:
-    """The record of a cell, with what it was made by and on.
-
-    Examples
-    --------
-    >>> cell = Cell("em", 1000, 7, data_seed=1, fit_seed=2)
-    >>> record_of(cell, "failed", message="no luck").key
-    'em | n=1000 | replicate=7'
-    """
+    """The record of a cell, with what it was made by and on."""
     return Record(
         key=cell.key,
         curve=cell.curve,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.sweep.spec.identity import digest
 from moestat.sweep.spec.plan import cell_key
 from moestat.sweep.store.checksums import WORD, checksum
 from moestat.sweep.store.record import DONE, FAILED, Record
@@ -46,24 +48,39 @@ _PLACE, _REST = Struct(">IB8sI"), Struct("<BIIddd32s")
 _WHOLE, _REAL = Struct(">q"), Struct(">d")
 
 
-def to_row(record: Record, number_of: Callable[[str], int]) -> bytes:
-    """A record, whose numbers must be finite, as a row; `number_of` gives that of a shared text.
+class Texts:
+    """The texts that rows share: each is stored once, with a digest, under a number."""
 
-    Examples
-    --------
-    >>> texts = []
-    >>> def number_of(text):
-    ...     texts.append(text)
-    ...     return len(texts) - 1
-    >>> row = to_row(Record("em | n=10 | replicate=0", "em", 10, 0, "done", loss=0.5), number_of)
-    >>> from_row(row, texts, [Shape(texts[1])] * 2).loss, len(row)
-    (0.5, 92)
-    """
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.sound: dict[int, str] = {}
+        """Texts as they were written, by number."""
+        self._largest = -1
+        for number, text, written in connection.execute("SELECT number, text, digest FROM texts"):
+            self._largest = max(self._largest, number)
+            if digest([number, str(text)]) == written:
+                self.sound[number] = text
+        self._numbers = {text: number for number, text in self.sound.items()}
+
+    def number_of(self, text: str) -> int:
+        """The number of a text, which is written if it is new, in the caller's transaction."""
+        found = self._numbers.get(text)
+        if found is None:
+            found = self._largest = self._largest + 1
+            entry = (found, text, digest([found, text]))
+            self._connection.execute("INSERT INTO texts VALUES (?, ?, ?)", entry)
+            self.sound[found] = text
+            self._numbers[text] = found
+        return found
+
+
+def to_row(record: Record, number_of: Callable[[str], int]) -> bytes:
+    """A record, whose numbers must be finite, as a row; `number_of` gives that of a shared text."""
     text, numbers = pack([list(record.params), record.losses, record.certificate])
     made = json.dumps([dict(record.versions), dict(record.machine)])
     flags = IS_DONE * (record.status == DONE) + IS_CERTIFIED * bool(record.certified)
     flags += IS_ON_BOUND * record.on_bound
-    identity = _digest(record.identity)
+    identity = _digest_of(record.identity)
     flags += HAS_IDENTITY * (identity is not None)
     own = [record.message, record.identity if identity is None else ""]
     n = record.n
@@ -93,7 +110,7 @@ def _axis(record: Record) -> str:
     return axis
 
 
-def _digest(identity: str) -> bytes | None:
+def _digest_of(identity: str) -> bytes | None:
     """The bytes of a digest in hexadecimal; None if it is none."""
     try:
         found = bytes.fromhex(identity)

@@ -19,10 +19,10 @@ from moestat.sweep.store.rows import (
     IS_CERTIFIED,
     IS_DONE,
     IS_ON_BOUND,
+    Texts,
     cell_key_of,
     key_of,
 )
-from moestat.sweep.store.texts import Texts
 
 BLOCK = 1024
 """Rows that are read at a time."""

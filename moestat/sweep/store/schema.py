@@ -12,8 +12,7 @@ from moestat.sweep.spec.identity import digest
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.read import parse_spec
 from moestat.sweep.store.record import Record
-from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, to_row
-from moestat.sweep.store.texts import Texts
+from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, Texts, to_row
 
 SCHEMA_VERSION = 5
 OLDEST = 2

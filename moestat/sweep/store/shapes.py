@@ -30,14 +30,6 @@ def pack(value: Any) -> tuple[str, bytes]:
 
     Numbers must be finite, and whole ones have 64 bits at most, or a `ValueError` is raised; what
     is no plain data is a `TypeError`.
-
-    Examples
-    --------
-    >>> text, numbers = pack({"sizes": [1, 2], "loss": 0.5, "note": "x"})
-    >>> text, len(numbers)
-    ('{"sizes":[1,1],"loss":0,"note":"x"}', 10)
-    >>> Shape(text).unpack(numbers)
-    {'sizes': [1, 2], 'loss': 0.5, 'note': 'x'}
     """
     text: list[str] = []
     formats: list[str] = ["<"]
@@ -87,13 +79,7 @@ def _put(
 
 
 class Shape:
-    """Where the numbers of plain data belong.
-
-    Parameters
-    ----------
-    text : str
-        From `pack`.
-    """
+    """Where the numbers of plain data belong, by the text that `pack` gives."""
 
     def __init__(self, text: str) -> None:
         self._tree = json.loads(text)

@@ -31,7 +31,7 @@ from moestat.sweep.store.file import (
 )
 from moestat.sweep.store.lock import Holder, exclusive
 from moestat.sweep.store.record import Record, versions
-from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, from_row, heads_of, to_row
+from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, Texts, from_row, heads_of, to_row
 from moestat.sweep.store.scan import BLOCK, Cells, Scan, scan
 from moestat.sweep.store.schema import (
     PAGE_BYTES,
@@ -43,20 +43,12 @@ from moestat.sweep.store.schema import (
     sum_of,
 )
 from moestat.sweep.store.shapes import Shape
-from moestat.sweep.store.texts import Texts
 
 
 class Store:
     """The results of one sweep.  Make one with `create_store` or `open_store`.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    connection : sqlite3.Connection
-        Open connection.
-    holder : Holder, optional
-        The lock, of a store that is open for writing.
+    With a `holder`, the lock, it is open for writing.
     """
 
     def __init__(

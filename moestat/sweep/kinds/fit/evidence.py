@@ -60,14 +60,6 @@ def gather(
     `columns` has for each of `NUMBERS` those of the estimates (N,), NaN where there is none;
     `statuses` and `active` how solvers ended and parameters on a bound, each with the number of
     estimates.
-
-    Examples
-    --------
-    >>> nothing, one = np.array([np.nan]), np.array([1.0])
-    >>> columns = dict.fromkeys(NUMBERS, nothing) | {"condition": 1e3 * one, "n_optima": one}
-    >>> evidence = gather(columns, np.array([True]), {}, {"a[0]": 1})
-    >>> evidence.active, evidence.condition.median, evidence.n_optima
-    ({'a[0]': 1}, 1000.0, {1: 1})
     """
     several = columns["n_starts"] > 1
     return Evidence(

@@ -260,6 +260,23 @@ def as_fits(spec: AnySpec, what: str = "spec") -> Spec:
     return spec
 
 
+def doubts(spec: AnySpec) -> list[str]:
+    """Sentences about what may not be meant in a spec of any kind; none for most."""
+    if not isinstance(spec, Spec):
+        return []
+    stopping = [
+        curve.name
+        for curve in spec.curves
+        if curve.solver.get("name") == "em" and curve.require_certificate
+    ]
+    if not stopping:
+        return []
+    return [
+        "EM seldom ends at a certified maximum, and uncertified fits are left out of rates; curves"
+        f" without require_certificate = false: {', '.join(stopping)}"
+    ]
+
+
 def loss_label(loss: Any) -> str:
     """Name of a loss in tables, with its options, from a loss as a spec gives it.
 

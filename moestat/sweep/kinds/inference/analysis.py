@@ -37,12 +37,6 @@ def share(outcomes: Sequence[Mapping[str, float | None]]) -> Share | None:
 
     The standard error is that of a mean of replicates, at least as if one more replicate had
     the other answer: no share of 1000 out of 1000 is certain.
-
-    Examples
-    --------
-    >>> found = share([{"a": 1.0, "b": 0.0}, {"a": 1.0, "b": None}])
-    >>> found.count, found.mean, found.lowest, found.missing
-    (2, 0.75, ('b', 0.0), 0.25)
     """
     values = [[v for v in items.values() if v is not None] for items in outcomes]
     means = np.array([np.mean(own) for own in values if own])

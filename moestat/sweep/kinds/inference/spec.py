@@ -14,13 +14,12 @@ from typing import Any
 from moestat.base.validate import short
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.kinds.inference.trial import Trial, make_trial
-from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
+from moestat.sweep.kinds.runs.spec import RunsSpec
 from moestat.sweep.spec.identity import digest, seed_from
 from moestat.sweep.spec.keys import declared
 from moestat.sweep.spec.limits import memory_of
-from moestat.sweep.spec.tables import Table
 
-_FIELDS = declared(
+FIELDS = declared(
     Trial,
     n={"maximum": 1_000_000_000},
     truth={"kind": "object"},
@@ -28,14 +27,11 @@ _FIELDS = declared(
     n_experts={"maximum": 1_000, "required": False},
     n_starts={"minimum": 0, "maximum": 100_000},
 )
-KEYS = keys_of("a trial of intervals and tests", _FIELDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceSpec(RunsSpec[Trial]):
     """A sweep of inference; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
-
-    kind: str = "inference"
 
     def made(self, fields: Mapping[str, Any]) -> Trial:
         """The trial with these fields."""
@@ -62,8 +58,3 @@ class InferenceSpec(RunsSpec[Trial]):
             seed_from("fit", self.seed, data),
             digest([self.seed, fields, replicate]),
         )
-
-
-def parse_inference(top: Table, text: str) -> InferenceSpec:
-    """Check a spec of trials; see `moestat.sweep.kinds.runs.spec.parse_runs`."""
-    return parse_runs(top, text, _FIELDS, InferenceSpec)

@@ -53,15 +53,7 @@ class Trial:
 
 
 def make_trial(fields: Mapping[str, Any]) -> Trial:
-    """A trial from its fields, defaults filled in; what is wrong with one raises a `ValueError`.
-
-    Examples
-    --------
-    >>> truth = {"likelihood": "gaussian", "gate": "softmax", "beta0": [0.0], "beta1": [0.0]}
-    >>> truth |= {"a": [1.0], "b": [0.0], "nu": [1.0]}
-    >>> make_trial({"n": 100, "truth": truth, "procedures": ["wald"]}).n_experts
-    1
-    """
+    """A trial from its fields, defaults filled in; what is wrong with one raises a `ValueError`."""
     for name in ("n", "truth", "procedures"):
         if name not in fields:
             raise ValueError(f"{name} is missing")

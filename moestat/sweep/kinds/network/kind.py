@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from moestat.sweep.kinds.kind import Kind
 from moestat.sweep.kinds.network.cell import measure_network
-from moestat.sweep.kinds.network.spec import KEYS, NetworkSpec, parse_networks
-from moestat.sweep.kinds.runs.cell import measured
-from moestat.sweep.kinds.runs.places import Metrics, PlacesSummary
+from moestat.sweep.kinds.network.spec import FIELDS, NetworkSpec
+from moestat.sweep.kinds.runs.kind import kind_of_runs
+from moestat.sweep.kinds.runs.places import Metrics
 
 METRICS = Metrics(
     words={
@@ -25,13 +24,11 @@ METRICS = Metrics(
     note="; accuracy and entropy are those of a test sample, routed without noise",
 )
 
-KIND = Kind[NetworkSpec, PlacesSummary](
-    name="network",
-    keys=KEYS,
-    parse=parse_networks,
-    run_cell=measured(measure_network),
-    summarise=METRICS.summarise,
-    table=METRICS.table,
-    draw=METRICS.draw,
-    page=METRICS.page,
+KIND = kind_of_runs(
+    "network",
+    "a network of experts that is trained",
+    FIELDS,
+    NetworkSpec,
+    measure_network,
+    **METRICS.shows,
 )

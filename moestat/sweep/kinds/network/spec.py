@@ -12,10 +12,9 @@ from moestat.networks import ACTIVATIONS, EXPERTS, INITIALISATIONS, OPTIMISERS, 
 from moestat.networks.expert_count.network import GATES_OF_PATCHES
 from moestat.networks.expert_count.optimisers import Optimiser
 from moestat.networks.expert_count.training import PRECISIONS
-from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
+from moestat.sweep.kinds.runs.spec import RunsSpec
 from moestat.sweep.spec.identity import digest, seed_from
 from moestat.sweep.spec.keys import Key, declared
-from moestat.sweep.spec.tables import Table
 
 _DEFAULTS: dict[str, Any] = {"optimiser": "normalised-gd", "precision": "float32", "look_every": 50}
 _REQUIRED = ("n", "n_steps", "n_experts", "sigma_0")
@@ -67,7 +66,7 @@ def _names(record: type) -> tuple[str, ...]:
 
 
 _LONGEST = 100_000_000
-_FIELDS = (
+FIELDS = (
     Key("n", "integer", "Examples to train on.", True, 1, _LONGEST),
     Key("n_test", "integer", "Examples to test on; n by default.", False, 1, _LONGEST),
     *declared(
@@ -87,14 +86,11 @@ _FIELDS = (
     Key("precision", "string", "Arithmetic of the passes.", choices=tuple(PRECISIONS)),
     Key("look_every", "integer", "Steps between two points of a curve.", False, 1, _LONGEST),
 )
-KEYS = keys_of("a network of experts that is trained", _FIELDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSpec(RunsSpec[Run]):
     """A sweep of networks; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
-
-    kind: str = "network"
 
     def made(self, fields: Mapping[str, Any]) -> Run:
         """The run with these fields."""
@@ -128,8 +124,3 @@ class NetworkSpec(RunsSpec[Run]):
             seed_from("fit", self.seed, replicate),
             digest([self.seed, data, trained, replicate]),
         )
-
-
-def parse_networks(top: Table, text: str) -> NetworkSpec:
-    """Check a spec whose cells are networks; see `moestat.sweep.kinds.runs.spec.parse_runs`."""
-    return parse_runs(top, text, _FIELDS, NetworkSpec)

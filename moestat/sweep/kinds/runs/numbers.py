@@ -12,9 +12,9 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.validate import check_kind, one_of
 from moestat.sweep.kinds.kind import Kind
-from moestat.sweep.kinds.runs.cell import measured
+from moestat.sweep.kinds.runs.kind import kind_of_runs
 from moestat.sweep.kinds.runs.places import Metrics, PlacesSummary
-from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
+from moestat.sweep.kinds.runs.spec import RunsSpec
 from moestat.sweep.spec.identity import digest, seed_from
 from moestat.sweep.spec.keys import Key
 from moestat.sweep.spec.plan import Cell
@@ -101,22 +101,11 @@ def kind_of_numbers(
         check_kind("keys", key, Key, "declarations moestat.sweep.Key")
     check_kind("metrics", metrics, Metrics, "moestat.sweep.Metrics")
 
-    def parse(top: Any, text: str) -> NumbersSpec:
-        return parse_runs(top, text, keys, partial(NumbersSpec, kind=name, keys=tuple(keys)))
-
     def of_cell(spec: NumbersSpec, cell: Cell) -> dict[str, Any]:
         fields = spec.run(spec.curve(cell.curve), cell.n)
         seeds = cell.data_seed, cell.fit_seed
         found = dict(measure(fields, *(np.random.default_rng(seed) for seed in seeds)))
         return {"loss": found[metrics.shown[0]], "losses": found}
 
-    return Kind(
-        name=name,
-        keys=keys_of(what, keys),
-        parse=parse,
-        run_cell=measured(of_cell),
-        summarise=metrics.summarise,
-        table=metrics.table,
-        draw=metrics.draw,
-        page=metrics.page,
-    )
+    build = partial(NumbersSpec, keys=tuple(keys))
+    return kind_of_runs(name, what, keys, build, of_cell, **metrics.shows)

@@ -77,6 +77,11 @@ class Metrics:
     note: str = ""
     cut: str = ""
 
+    @property
+    def shows(self) -> dict[str, Any]:
+        """The functions of a `Kind` that show its results."""
+        return {name: getattr(self, name) for name in ("summarise", "table", "draw", "page")}
+
     def summarise(self, store: Store) -> list[PlacesSummary]:
         """One summary per curve of the store's spec, in its order; it need not be complete."""
         spec, by_curve = spec_of(store, RunsSpec), records_by_curve(store)

@@ -14,13 +14,12 @@ from typing import Any
 
 from moestat.networks.smoe.training.settings import CHOICES, Settings, make_settings
 from moestat.sweep.errors import SweepError
-from moestat.sweep.kinds.runs.spec import RunsSpec, keys_of, parse_runs
+from moestat.sweep.kinds.runs.spec import RunsSpec
 from moestat.sweep.spec.identity import digest, seed_from
 from moestat.sweep.spec.keys import declared
-from moestat.sweep.spec.tables import Table
 
 _LONGEST = {"maximum": 100_000_000}
-_FIELDS = declared(
+FIELDS = declared(
     Settings,
     **{name: {"choices": tuple(names)} for name, names in CHOICES.items()},
     **dict.fromkeys(("n_steps", "n", "n_test", "look_every"), _LONGEST),
@@ -33,14 +32,11 @@ _LATER = {
     if each.name in ("reading", "weight_decay", "starts")
 }
 """Fields that identities do not name at their defaults: cells from before they were added stay."""
-KEYS = keys_of("a training run of an SMoE layer", _FIELDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSpec(RunsSpec[Settings]):
     """A sweep of training runs; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
-
-    kind: str = "training"
 
     def made(self, fields: Mapping[str, Any]) -> Settings:
         """The settings with these fields."""
@@ -73,8 +69,3 @@ class TrainingSpec(RunsSpec[Settings]):
             seed_from("fit", self.seed, replicate),
             digest([self.seed, named, replicate]),
         )
-
-
-def parse_trainings(top: Table, text: str) -> TrainingSpec:
-    """Check a spec of training runs; see `moestat.sweep.kinds.runs.spec.parse_runs`."""
-    return parse_runs(top, text, _FIELDS, TrainingSpec)
