@@ -11,7 +11,7 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, check_kind
-from moestat.rates.rate import RateResult, fit_rate
+from moestat.rates.rate import fit_rate
 from moestat.rates.regression import bootstrap, plain, precision_weights, t_interval, t_p_value
 
 _SEED = 0
@@ -165,42 +165,17 @@ def compare_rates(
             ratio = first / second
         if not np.all(np.isfinite(ratio)):
             raise ValueError("loss, other_loss: their ratios are beyond the range of float64")
-        ratio = fit_rate(n, ratio, theory=0.0, n_bootstrap=n_bootstrap, rng=generator)
-        return _difference(
-            one,
-            two,
-            ratio.slope,
-            ratio.standard_error,
-            ratio.n_observations - 2,
-            (ratio.bootstrap_interval, ratio.bootstrap_error),
-            paired=True,
-        )
-    error = math.hypot(one.standard_error, two.standard_error)
-    parts = [
-        (fit.standard_error**2, fit.n_observations - 2) for fit in (one, two)
-    ]  # Welch-Satterthwaite
-    scale = sum(square**2 / df if df > 0 else math.inf for square, df in parts)
-    df = error**4 / scale if scale > 0 else float(sum(df for _, df in parts))
-    return _difference(
-        one,
-        two,
-        one.slope - two.slope,
-        error,
-        df,
-        _resample(n, first, other_n, second, n_bootstrap, generator),
-        paired=False,
-    )
-
-
-def _difference(
-    one: RateResult,
-    two: RateResult,
-    difference: float,
-    error: float,
-    df: float,
-    resampled: tuple[tuple[float, float], tuple[float, float]],
-    paired: bool,
-) -> RateDifference:
+        fit = fit_rate(n, ratio, theory=0.0, n_bootstrap=n_bootstrap, rng=generator)
+        difference, error, df = fit.slope, fit.standard_error, fit.n_observations - 2
+        resampled = fit.bootstrap_interval, fit.bootstrap_error
+    else:
+        difference = one.slope - two.slope
+        error = math.hypot(one.standard_error, two.standard_error)
+        # Welch-Satterthwaite
+        parts = [(fit.standard_error**2, fit.n_observations - 2) for fit in (one, two)]
+        scale = sum(square**2 / df if df > 0 else math.inf for square, df in parts)
+        df = error**4 / scale if scale > 0 else float(sum(df for _, df in parts))
+        resampled = _resample(n, first, other_n, second, n_bootstrap, generator)
     return RateDifference(
         slopes=(one.slope, two.slope),
         standard_errors=(one.standard_error, two.standard_error),

@@ -21,7 +21,7 @@ from moestat.base.validate import as_floats, real_in
 from moestat.metrics.information import NullDirection
 from moestat.model.designs import Design
 from moestat.model.family import Family
-from moestat.rates.rate import fit_rate
+from moestat.rates.rate import fit_rate, positive
 
 __all__ = [
     "EXPONENTS",
@@ -111,11 +111,8 @@ def local_slopes(n: Any, loss: Any) -> LocalSlopes:
     >>> local_slopes([10, 10, 100, 100, 1000, 1000], [1, 1.1, 0.5, 0.6, 0.1, 0.11]).slope.round(2)
     array([-0.5])
     """
-    sizes, values = as_floats("n", n, (None,)), as_floats("loss", loss, (None,))
-    if sizes.shape != values.shape:
-        raise ValueError(f"n and loss must have the same length, got {sizes.size}, {values.size}")
-    if np.any(sizes <= 0) or np.any(values <= 0):
-        raise ValueError("n and loss must be positive")
+    sizes = positive("n", n)
+    values = positive("loss", loss, sizes.size)
     distinct, group = np.unique(sizes, return_inverse=True)
     count = np.bincount(group)
     log = np.log(values)

@@ -39,19 +39,17 @@ def _label(curve: RateCurve) -> str:
     return text
 
 
-def _values(curve: RateCurve, n: Any, loss: Any) -> tuple[FloatArray, FloatArray]:
+def _values(curve: RateCurve, n: Any, loss: Any, fewest: int = 0) -> tuple[FloatArray, FloatArray]:
     sizes = as_floats("n", n, (None,))
     values = as_floats("loss", loss, sizes.shape)
-    if np.any(sizes <= 0) or np.any(values <= 0):
+    if sizes.size < fewest or np.any(sizes <= 0) or np.any(values <= 0):
         raise ValueError(f"curve {curve.label!r} must have positive n and loss, and at least one")
     return sizes, values
 
 
 def _points(curve: RateCurve) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sizes (M,), geometric mean losses (M,) and the lengths of their intervals (2, M)."""
-    n, loss = _values(curve, curve.n, curve.loss)
-    if n.size == 0:
-        raise ValueError(f"curve {curve.label!r} must have positive n and loss, and at least one")
+    n, loss = _values(curve, curve.n, curve.loss, 1)
     sizes = np.unique(n)
     groups = [np.log(loss[n == size]) for size in sizes]
     means = np.array([group.mean() for group in groups])

@@ -183,7 +183,8 @@ class RateCurve:
     replay: bool = False
 
 
-def _positive(name: str, value: Any, length: int | None = None) -> FloatArray:
+def positive(name: str, value: Any, length: int | None = None) -> FloatArray:
+    """Positive numbers (N,), as many as `length` says."""
     array = as_floats(name, value, (None,))
     if length is not None and array.size != length:
         raise ValueError(f"n and loss must have the same length, got {length} and {array.size}")
@@ -284,8 +285,8 @@ def fit_rate(
     >>> round(rate.slope, 1), rate.consistent_with_theory
     (-0.5, True)
     """
-    sizes = _positive("n", n)
-    log_loss = np.log(_positive("loss", loss, sizes.size))
+    sizes = positive("n", n)
+    log_loss = np.log(positive("loss", loss, sizes.size))
     if theory is not None:
         theory = real_in("theory", theory)
     n_bootstrap = positive_int("n_bootstrap", n_bootstrap, 0, _MOST_RESAMPLES)

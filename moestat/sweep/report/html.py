@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
-from collections.abc import Iterable, Sequence
-from html import escape
+from html import escape, unescape
 from typing import Any
 
 from moestat.sweep.store.store import Store
@@ -54,9 +53,9 @@ document.querySelectorAll("th button").forEach(function (button) {
 
 
 _FOLDED = {
-    "| evidence |": "evidence",
-    "| error in |": "errors within cells",
-    "| value, by replicate |": "single runs",
+    "evidence": "evidence",
+    "error in": "errors within cells",
+    "value, by replicate": "single runs",
 }
 """Tables that fold away, by a column of theirs."""
 
@@ -67,14 +66,14 @@ def html_report(store: Store, markdown: str, figure: Any = None) -> str:
     `markdown` is the report without the figure, as ``page`` of its kind gives it.  Everything is in
     the page, tables can be sorted, and evidence unfolds.
     """
-    blocks = [block for block in markdown.strip().split("\n\n") if block.strip()]
-    title, rest = blocks[0].removeprefix("# "), blocks[1:]
+    title, made, rest = markdown.removeprefix("# ").split("\n\n", 2)
+    title = escape(unescape(title).replace("\\|", "|"))
     picture = "" if figure is None else f"<figure>{_svg(figure)}</figure>"
-    parts = [f"<h1>{_text(title)}</h1>", *_body(rest[:1]), picture, *_body(rest[1:])]
+    parts = [f"<h1>{title}</h1>", _body(made), picture, _body(rest)]
     parts += ["<h2>Commands</h2>", _commands(store), "<h2>Spec</h2>", _spec(store)]
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_text(title)}</title><style>{_STYLE}</style>"
+        f"<title>{title}</title><style>{_STYLE}</style>"
     )
     body = "\n".join(parts)
     return (
@@ -83,50 +82,23 @@ def html_report(store: Store, markdown: str, figure: Any = None) -> str:
     )
 
 
-def _body(blocks: Sequence[str]) -> Iterable[str]:
-    """The blocks of a report as HTML; what is evidence of one curve folds away."""
-    for block in blocks:
-        if found := re.match(r"(#{2,3}) (.*)", block):
-            yield f"<h{len(found[1])}>{_text(found[2])}</h{len(found[1])}>"
-        elif block.startswith("| "):
-            table = _table(block.split("\n"))
-            rows = table.count("<tr>") - 1
-            head = block.partition("\n")[0]
-            names = [name for column, name in _FOLDED.items() if column in head]
-            if names:
-                table = f"<details><summary>{names[0]} ({rows} rows)</summary>{table}</details>"
-            yield table
-        elif block.startswith("> "):
-            yield f"<blockquote>{_text(block[2:])}</blockquote>"
-        elif block.startswith("- "):
-            items = re.split(r"\n(?=- )", block)
-            yield "<ul>" + "".join(f"<li>{_text(item[2:])}</li>" for item in items) + "</ul>"
-        else:
-            yield f"<p>{_text(block).replace('  ' + chr(10), '<br>')}</p>"
+def _body(markdown: str) -> str:
+    """A part of a report as HTML: its tables can be sorted, and evidence of a curve folds away."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    text = parser.disable(["autolink", "image", "link", "reference"]).render(markdown)
+    text = re.sub(r"<th>(.*)</th>", r'<th scope="col"><button type="button">\1</button></th>', text)
+    return re.sub(r"<table>.*?</table>", _folded, text, flags=re.DOTALL)
 
 
-def _table(lines: Sequence[str]) -> str:
-    rows = [
-        [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        for line in lines
-    ]
-    head = "".join(
-        f'<th scope="col"><button type="button">{_text(cell)}</button></th>' for cell in rows[0]
-    )
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows[2:]
-    )
-    inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f'<div class="wide"><table>{inner}</table></div>'
-
-
-def _text(text: str) -> str:
-    """Text of the report, safe in HTML, with its few marks of bold, emphasis and code."""
-    # The Markdown page has masked what looks like a tag; here everything is escaped anyway.
-    safe = escape(text.replace("&lt;", "<").replace("\\|", "|"))
-    safe = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe, flags=re.DOTALL)
-    safe = re.sub(r"(?<!\w)\*(\w[^*]*)\*(?!\w)", r"<em>\1</em>", safe)
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
+def _folded(found: re.Match[str]) -> str:
+    table = f'<div class="wide">{found[0]}</div>'
+    rows = table.count("<tr>") - 1
+    names = [name for column, name in _FOLDED.items() if f">{column}</button>" in table]
+    if not names:
+        return table
+    return f"<details><summary>{names[0]} ({rows} rows)</summary>{table}</details>"
 
 
 def _svg(figure: Any) -> str:

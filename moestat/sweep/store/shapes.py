@@ -31,51 +31,36 @@ def pack(value: Any) -> tuple[str, bytes]:
     Numbers must be finite, and whole ones have 64 bits at most, or a `ValueError` is raised; what
     is no plain data is a `TypeError`.
     """
-    text: list[str] = []
-    formats: list[str] = ["<"]
-    numbers: list[float] = []
-    _walk(value, text, formats, numbers)
-    return "".join(text), Struct("".join(formats)).pack(*numbers)
+    formats, numbers = ["<"], list[float]()
 
+    def number(code: int, value: float) -> str:
+        formats.append(_FORMATS[code])
+        numbers.append(value)
+        return str(code)
 
-def _walk(value: Any, text: list[str], formats: list[str], numbers: list[float]) -> None:
-    if isinstance(value, str):
-        text.append(_quoted(value))
-    elif value is None or isinstance(value, bool):
-        text.append("null" if value is None else "true" if value else "false")
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"numbers must be finite, got {value}")
-        _put(_FLOAT, value, text, formats, numbers)
-    elif isinstance(value, int):
-        width = next((w for w in (1, 2, 4, 8) if -(1 << 8 * w - 1) <= value < 1 << 8 * w - 1), None)
-        if width is None:
+    def shape(value: Any) -> str:
+        if isinstance(value, str):
+            return _quoted(value)
+        if value is None or isinstance(value, bool):
+            return "null" if value is None else "true" if value else "false"
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise ValueError(f"numbers must be finite, got {value}")
+            return number(_FLOAT, value)
+        if isinstance(value, int):
+            for width in (1, 2, 4, 8):
+                if -(1 << 8 * width - 1) <= value < 1 << 8 * width - 1:
+                    return number(width, value)
             raise ValueError(f"whole numbers must have 64 bits at most, got {value}")
-        _put(width, value, text, formats, numbers)
-    elif isinstance(value, Mapping):
-        between = "{"
-        for key, item in value.items():
-            text.append(f"{between}{_quoted(str(key))}:")
-            _walk(item, text, formats, numbers)
-            between = ","
-        text.append("}" if value else "{}")
-    elif isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
-        between = "["
-        for item in value:
-            text.append(between)
-            _walk(item, text, formats, numbers)
-            between = ","
-        text.append("]" if value else "[]")
-    else:
+        if isinstance(value, Mapping):
+            items = [f"{_quoted(str(key))}:{shape(item)}" for key, item in value.items()]
+            return "{" + ",".join(items) + "}"
+        if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+            return "[" + ",".join([shape(item) for item in value]) + "]"
         raise TypeError(f"not plain data: {value!r}")
 
-
-def _put(
-    code: int, value: float, text: list[str], formats: list[str], numbers: list[float]
-) -> None:
-    text.append(str(code))
-    formats.append(_FORMATS[code])
-    numbers.append(value)
+    text = shape(value)
+    return text, Struct("".join(formats)).pack(*numbers)
 
 
 class Shape:
