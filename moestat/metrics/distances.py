@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,17 +203,10 @@ def check_pair(
     )
 
 
-@dataclass(frozen=True)
-class _Pointwise:
-    """A distance at each input: from class probabilities (n, K), or by a rule over the response."""
-
-    classes: Callable[[FloatArray, FloatArray], FloatArray]
-    density: Callable[[FloatArray, FloatArray, ResponseRule, int], FloatArray]
-
-
+# Distances at each input: from class probabilities (n, K), and by a rule over the response.
 _POINTWISE = {
-    "hellinger": _Pointwise(_hellinger, _hellinger_density),
-    "total_variation": _Pointwise(_total_variation, _total_variation_density),
+    "hellinger": (_hellinger, _hellinger_density),
+    "total_variation": (_total_variation, _total_variation_density),
 }
 DISTANCES = tuple(_POINTWISE)
 """Names of distances of densities."""
@@ -258,14 +251,14 @@ def distances(
     def at(X: FloatArray, refinement: int) -> FloatArray:
         if discrete:
             p, q = family.probabilities(theta, X), truth_family.probabilities(truth_theta, X)
-            return np.stack([each.classes(p, q) for each in pointwise])
+            return np.stack([of_classes(p, q) for of_classes, _ in pointwise])
         inputs = np.ascontiguousarray(X.T)
         values = np.empty((len(pointwise), inputs.shape[1]))
         for chunk, rule in response_rules(laws, inputs, refinement):
             part = inputs[:, chunk]
             log_p, log_q = (log_densities(*law, part, rule) for law in laws)
-            for own, each in zip(values, pointwise, strict=True):
-                own[chunk] = each.density(log_p, log_q, rule, part.shape[1])
+            for own, (_, of_density) in zip(values, pointwise, strict=True):
+                own[chunk] = of_density(log_p, log_q, rule, part.shape[1])
         return values
 
     if d not in _NODES[kind]:

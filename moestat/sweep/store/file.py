@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.store.schema import APPLICATION_ID, OLDEST, SCHEMA_VERSION, migrate
+from moestat.sweep.store.schema import APPLICATION_ID, OLDEST, SCHEMA_VERSION, migrate, schema_of
 
 _MAGIC = b"SQLite format 3\0"
 TIMEOUT = 60  # seconds that a lock is waited for
@@ -58,11 +58,6 @@ def connect(path: Path, whole: bool = False) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def schema_of(connection: sqlite3.Connection) -> int:
-    """Version of the schema that a file says it has."""
-    return connection.execute("PRAGMA user_version").fetchone()[0]
 
 
 def bring_up_to_date(path: Path, connection: sqlite3.Connection) -> None:

@@ -76,7 +76,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
         # Read inside the transaction: another process may have migrated the store meanwhile.
-        for schema in range(_version(connection), SCHEMA_VERSION):
+        for schema in range(schema_of(connection), SCHEMA_VERSION):
             _STEPS[schema](connection)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
@@ -90,7 +90,8 @@ def migrate(connection: sqlite3.Connection) -> None:
         connection.isolation_level = before
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def schema_of(connection: sqlite3.Connection) -> int:
+    """Version of the schema that a file says it has."""
     return connection.execute("PRAGMA user_version").fetchone()[0]
 
 

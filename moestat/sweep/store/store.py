@@ -27,7 +27,6 @@ from moestat.sweep.store.file import (
     file_of,
     head_in,
     is_blank,
-    schema_of,
 )
 from moestat.sweep.store.lock import Holder, exclusive
 from moestat.sweep.store.record import Record, versions
@@ -40,6 +39,7 @@ from moestat.sweep.store.schema import (
     create_tables,
     head_checksum,
     make_index,
+    schema_of,
     sum_of,
 )
 from moestat.sweep.store.shapes import Shape

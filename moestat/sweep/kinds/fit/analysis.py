@@ -19,8 +19,6 @@ from moestat.sweep.store.scan import Cells
 from moestat.sweep.store.shapes import Shape
 from moestat.sweep.store.store import Store
 
-__all__ = ["ABSORBED", "CELL_KINDS", "CurveSummary", "Exponent", "average_rates", "summarise"]
-
 ABSORBED = "no error but rounding, as where a translation absorbs it"
 """Why an error within cells has no rate."""
 

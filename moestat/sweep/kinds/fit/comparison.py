@@ -9,8 +9,6 @@ from moestat.sweep.kinds.fit.replication import entering_cells
 from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.store.store import Store
 
-__all__ = ["compare_curves"]
-
 
 @door()
 def compare_curves(store: Store, curve: str, other_store: Store, other: str) -> RateDifference:

@@ -14,8 +14,6 @@ from moestat.sweep.kinds.fit.scoring import Scores
 from moestat.sweep.kinds.fit.verdicts import LEVEL
 from moestat.sweep.terminal import WideTable
 
-__all__ = ["rates_table", "scores_table"]
-
 _UNCERTIFIED = "\N{DAGGER}"
 _HELLINGER = "d_H"
 _ERROR = "error"

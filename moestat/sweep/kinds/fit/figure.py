@@ -14,8 +14,6 @@ from moestat.sweep.kinds.fit.analysis import CurveSummary
 from moestat.sweep.kinds.fit.spec import loss_label
 from moestat.sweep.kinds.fit.words import share
 
-__all__ = ["draw", "loss_symbol"]
-
 _ERROR = "regression error"
 
 

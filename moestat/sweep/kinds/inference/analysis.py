@@ -16,8 +16,6 @@ from moestat.sweep.kinds.runs.spec import RunCurve
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import Store
 
-__all__ = ["InferenceSummary", "Share", "share", "summarise_inference"]
-
 
 @dataclass(frozen=True)
 class Share:

@@ -17,8 +17,6 @@ from moestat.sweep.kinds.runs.pages import page_head, remarks
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
 
-__all__ = ["draw_inference", "inference_page", "inference_table"]
-
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _BAND = {0.95: (0.93, 0.97), 0.05: (0.03, 0.07)}
 """Shares that count as nominal."""

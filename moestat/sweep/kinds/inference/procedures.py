@@ -19,8 +19,6 @@ from moestat.estimation.inference.selection import CRITERIA, select
 from moestat.estimation.searching import search_of
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 
-__all__ = ["PROCEDURES", "Procedure"]
-
 _LEVEL = 0.05
 
 

@@ -19,8 +19,6 @@ from moestat.sweep.spec.identity import digest, seed_from
 from moestat.sweep.spec.keys import Key
 from moestat.sweep.spec.plan import Cell
 
-__all__ = ["kind_of_numbers"]
-
 Fields = Mapping[str, Any]
 Measure = Callable[[Fields, np.random.Generator, np.random.Generator], Mapping[str, float]]
 

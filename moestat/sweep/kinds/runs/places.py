@@ -19,8 +19,6 @@ from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
 
-__all__ = ["Metrics", "Place", "PlacesSummary"]
-
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 

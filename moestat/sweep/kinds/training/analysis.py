@@ -15,18 +15,6 @@ from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import Store
 
-__all__ = [
-    "METRICS",
-    "TUNED_BY",
-    "Estimate",
-    "TrainingSummary",
-    "as_called_now",
-    "best_place",
-    "estimate",
-    "p_value",
-    "summarise_trainings",
-]
-
 TUNED_BY = "validation_loss"
 """The metric whose least mean says which point of a grid a method is judged at."""
 

@@ -23,8 +23,6 @@ from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
 
-__all__ = ["draw_trainings", "training_page", "trainings_table"]
-
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _MOST_CURVES = 10  # more learning curves than that are a thicket
 _MOST_PANELS = 4  # more are too small in print; the page's tables have all metrics
