@@ -409,17 +409,8 @@ def regression_error(
     ----------
     family : Family
         Model of the estimate, of regression functions or of a continuous response.
-    theta : array_like of shape (P,)
-        Packed parameters of the estimate.
-    truth_family : Family
-        Model of the truth, with as many inputs.
-    truth_theta : array_like of shape (P*,)
-        Packed parameters of the truth.
-    design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
-    n_nodes : int, optional
-        Nodes per axis for d <= 2 (512 and 64), number of draws for d > 2 (20000, from a
-        generator with a fixed seed).
+    theta, truth_family, truth_theta, design, n_nodes
+        As in `hellinger`; 512 nodes for d = 1, 64 for d = 2 and 20000 draws for d > 2.
 
     Returns
     -------

@@ -5,8 +5,9 @@ Source: Nguyen et al. (2024), Regime 2 (some true expert with all slopes zero).
 
 from __future__ import annotations
 
-from moestat.metrics.losses import mlmoe_d2r
-from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss
+from dataclasses import replace
+
+from moestat.metrics.losses import mlmoe_d2r, softmax_d1
 from moestat.metrics.losses._reference import weighted_sum
 
 
@@ -19,16 +20,10 @@ def reference(estimate, truth, cells, r=2.0):
     return weighted_sum(estimate, truth, cells, cost)
 
 
-LOSS = VoronoiLoss(
+LOSS = replace(
+    softmax_d1.LOSS,
     name="softmax-D2r",
-    terms=(
-        BlockTerm("beta1", vector_axes=1),
-        BlockTerm("a", vector_axes=1, summed_axes=1),
-        BlockTerm("b", vector_axes=0, summed_axes=1),
-    ),
     exact_exponent=2.0,
-    over_exponent=2.0,
-    translated=("beta1",),
     source="Nguyen et al. (2024), Regime 2",
     free_order=True,
     reference=reference,

@@ -80,7 +80,7 @@ def _watch(path: Path) -> None:
 def failures(store: StorePath, as_json: AsJson = False) -> None:
     """Show every failed cell: why it failed, and the command that runs it by itself."""
     with reading(store) as opened:
-        failed = _failed(opened)
+        failed = list(opened.failed())
         spec = opened.spec
     if as_json:
         show_json(
@@ -97,17 +97,13 @@ def failures(store: StorePath, as_json: AsJson = False) -> None:
 
 def show_failures(store: Store, shown: Console) -> None:
     """The reasons of the first few failed cells."""
-    failed = _failed(store)
+    failed = list(store.failed())
     for record in failed[:_SHOWN]:
         shown.print(f"failed: {record.key}: {record.message}", markup=False, soft_wrap=True)
     if failed:
         more = f"{len(failed) - _SHOWN} more; " if len(failed) > _SHOWN else ""
         line = f"{more}see them all: {PROGRAM} failures {shlex.quote(str(store.path))}"
         shown.print(line, markup=False, soft_wrap=True)
-
-
-def _failed(store: Store) -> list[Record]:
-    return list(store.failed())
 
 
 def _again(store: Path, key: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,17 @@ ROUNDING = 1e-12
 _RESAMPLES = 1000
 
 
-def _plain(rate: RateResult | None) -> dict[str, Any] | None:
-    return None if rate is None else rate.as_dict()
+_UNTOLD = ("curve", "planned", "n", "loss", "uncertified", "errors")
+"""Fields of a summary that are not told as they are: its curve, and values of single fits."""
+
+
+def _plain(value: Any) -> Any:
+    """Rates and other records as dicts, also within dicts."""
+    if isinstance(value, RateResult):
+        return value.as_dict()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return _plain(vars(value)) if is_dataclass(value) else value
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,6 @@ class Exponent:
 
     rate: RateResult | None  # the fitted rate
     note: str = ""  # why there is none; empty otherwise
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        return {"rate": _plain(self.rate), "note": self.note}
 
 
 @dataclass(frozen=True)
@@ -133,36 +138,18 @@ class CurveSummary:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        return {
-            "curve": self.curve.name,
-            "panel": self.curve.panel,
-            "loss": loss_label(self.curve.loss),
-            "published": self.curve.published,
-            "theory": self.curve.theory,
-            "require_certificate": self.curve.require_certificate,
-            "replication": self.replication.as_dict(),
+        curve = self.curve
+        told = {
+            "curve": curve.name,
+            "panel": curve.panel,
+            "loss": loss_label(curve.loss),
+            "published": curve.published,
+            "theory": curve.theory,
+            "require_certificate": curve.require_certificate,
             "cells": self.planned,
-            "done": self.done,
-            "failed": self.failed,
-            "certified": self.certified,
-            "on_bound": self.on_bound,
-            "with_empty_cells": self.with_empty_cells,
             "left_out": self.left_out,
-            "rate": _plain(self.rate),
-            "averages": {name: rate.as_dict() for name, rate in self.averages.items()},
-            "hellinger": _plain(self.hellinger),
-            "regression_error": _plain(self.regression_error),
-            "coverage": _plain(self.coverage),
-            "blocks": {name: rate.as_dict() for name, rate in self.blocks.items()},
-            "note": self.note,
-            "also": {label: exponent.as_dict() for label, exponent in self.also.items()},
-            "cell_errors": {
-                kind: {name: exponent.as_dict() for name, exponent in exponents.items()}
-                for kind, exponents in self.cell_errors.items()
-            },
-            "evidence": self.evidence.as_dict(),
-            "verdict": self.verdict.as_dict(),
         }
+        return _plain(told | {k: v for k, v in vars(self).items() if k not in _UNTOLD})
 
 
 @door()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,6 @@ class Evidence:
     # Distinct certified optima, and in how many fits; 0 where no start was certified.
     n_optima: dict[int, int]
     gains: Spread | None  # log-likelihood still to be gained by the uncertified fits
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        return asdict(self)
 
 
 NUMBERS = ("condition", "agreement", "n_starts", "n_optima", "gain")

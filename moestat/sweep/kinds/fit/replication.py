@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from moestat.rates.rate import fit_rate
 from moestat.sweep.kinds.fit.spec import Curve
@@ -34,10 +33,6 @@ class Replication:
     halfwidth: float | None = None
     settled: bool = True  # whether no more will be added
     why: str = ""  # the reason, in words; empty for a fixed number of replicates
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        return dict(vars(self))
 
 
 def replication(spec: AnySpec, cells_of: Callable[[str], Cells]) -> dict[str, Replication]:

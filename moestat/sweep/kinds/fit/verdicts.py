@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from moestat.rates.rate import RateResult, holm
 
@@ -28,10 +27,6 @@ class Verdict:
     theory_p_value: float | None = None  # adjusted p-value of slope = theory
     pre_asymptotic: bool = False  # whether the local slope changes with n
     curvature_p_value: float | None = None  # adjusted p-value of a straight curve
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        return asdict(self)
 
 
 def judge(rates: Sequence[RateResult | None]) -> list[Verdict]:
