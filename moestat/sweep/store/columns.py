@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -60,9 +60,14 @@ def read_columns(
     store: Store, cells: Cells, columns_of: Callable[[Shape, Any], Mapping[str, FloatArray]]
 ) -> Columns:
     """Columns of cells, in their order; ``columns_of(shape, numbers)`` gives those of one shape."""
-    columns = Columns(cells.size)
-    for at, shape, numbers in _groups(store, cells):
-        columns.put(at, columns_of(shape, numbers))
+    columns, start = Columns(cells.size), 0
+    for block in store.blocks(cells):
+        shapes = heads_of(block)["shape"]
+        for number in np.unique(shapes).tolist():
+            shape, at = store.shape(number), np.flatnonzero(shapes == number)
+            numbers = numbers_of([block[i] for i in at], shape)
+            columns.put(start + at, columns_of(shape, numbers))
+        start += len(block)
     return columns
 
 
@@ -75,14 +80,3 @@ def literals(store: Store, cells: Cells, *path: Any) -> Counter[str]:
             if isinstance(text, str):
                 found[text] += int(count)
     return found
-
-
-def _groups(store: Store, cells: Cells) -> Iterator[tuple[Any, Shape, Any]]:
-    """Cells of one shape from each block: their indices, the shape and their numbers."""
-    start = 0
-    for block in store.blocks(cells):
-        shapes = heads_of(block)["shape"]
-        for number in np.unique(shapes).tolist():
-            shape, at = store.shape(number), np.flatnonzero(shapes == number)
-            yield start + at, shape, numbers_of([block[i] for i in at], shape)
-        start += len(block)

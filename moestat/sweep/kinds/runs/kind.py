@@ -39,18 +39,17 @@ def kind_of_runs(
     )
 
 
-def _measured(
-    measure: Callable[[S, Cell], dict[str, Any]],
-) -> Callable[[S, Cell], Record]:
+def _measured(measure: Callable[[S, Cell], dict[str, Any]]) -> Callable[[S, Cell], Record]:
     """``run_cell(spec, cell)`` of a kind: the record of what `measure` returns, or raises."""
 
-    def _plain(values: dict[str, Any]) -> dict[str, Any]:
-        pack(values)  # what a row cannot hold, such as NaN, fails the cell and not its sweep
-        return values
-
     def run_cell(spec: S, cell: Cell) -> Record:
+        def compute() -> dict[str, Any]:
+            values = measure(spec, cell)
+            pack(values)  # what a row cannot hold, such as NaN, fails the cell and not its sweep
+            return values
+
         began = time.perf_counter()
-        found = attempt(cell, lambda: _plain(measure(spec, cell)))
+        found = attempt(cell, compute)
         return settle(cell, found, time.perf_counter() - began)
 
     return run_cell
