@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,11 @@ class _Exact:
 
     def __init__(self, model: Model, mp: Any) -> None:
         self.model, self.mp = model, mp
-        family, bound = model.family, _Bound(mp)
+        family, copy = model.family, _copier(mp)
         self.number = np.vectorize(mp.mpf, otypes=[object])
         if family.likelihood.block is None:
-            self.gate = bound.copy(family.gate.block)
-            self.expert = bound.copy(family.expert.block) if family.expert.block else None
+            self.gate = copy(family.gate.block)
+            self.expert = copy(family.expert.block) if family.expert.block else None
         else:
             block, self.n_work = build_atom(
                 family.gate.block,
@@ -47,7 +48,7 @@ class _Exact:
                 family.likelihood.block,
                 family.gate.reads_response,
             )
-            self.block = bound.copy(block)
+            self.block = copy(block)
 
     def root(self, deviation: Deviation) -> Any:
         """Root of the mean square at the nodes."""
@@ -127,43 +128,30 @@ class _Exact:
         return joint / gates
 
 
-class _Bound:
-    """Copies of functions whose lowest-level arithmetic is mpmath's."""
+def _copier(mp: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Copies functions, and what they call all the way down, with mpmath's lowest arithmetic."""
+    one = mp.mpf(1)
+    lowest: dict[str, Any] = {
+        "exp": mp.exp,
+        "decay": mp.exp,
+        "decay_less_one": mp.expm1,
+        "log": mp.log,
+        "log1p_unit": lambda y: mp.log(one + y),
+        "log1p_inverse": lambda y: (mp.log(one + y), one / (one + y)),
+        "math": types.SimpleNamespace(sqrt=mp.sqrt, erfc=mp.erfc, inf=mp.inf),
+    }
 
-    def __init__(self, mp: Any) -> None:
-        one = mp.mpf(1)
-        self.lowest: dict[str, Any] = {
-            "exp": mp.exp,
-            "decay": mp.exp,
-            "decay_less_one": mp.expm1,
-            "log": mp.log,
-            "log1p_unit": lambda y: mp.log(one + y),
-            "log1p_inverse": lambda y: (mp.log(one + y), one / (one + y)),
-            "math": types.SimpleNamespace(sqrt=mp.sqrt, erfc=mp.erfc, inf=mp.inf),
-        }
-        self.done: dict[int, Callable[..., Any]] = {}
-
-    def copy(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with what it calls replaced all the way down."""
-        if id(function) in self.done:
-            return self.done[id(function)]
-        assert isinstance(function, types.FunctionType)
-        names = {
-            name: self.lowest.get(name, self._inner(function.__globals__[name]))
-            for name in function.__code__.co_names
-            if name in function.__globals__
-        }
-        cells = [self._inner(cell.cell_contents) for cell in function.__closure__ or ()]
-        copied = types.FunctionType(
-            function.__code__,
-            {**function.__globals__, **names},
-            function.__name__,
-            function.__defaults__,
-            tuple(map(types.CellType, cells)),
-        )
-        self.done[id(function)] = copied
-        return copied
-
-    def _inner(self, value: Any) -> Any:
+    def inner(value: Any) -> Any:
         own = isinstance(value, types.FunctionType) and value.__module__.startswith("moestat")
-        return self.copy(value) if own else value
+        return copy(value) if own else value
+
+    @cache
+    def copy(function: Any) -> Callable[..., Any]:
+        known, code = function.__globals__, function.__code__
+        called = (name for name in code.co_names if name in known)
+        names = {name: lowest.get(name) or inner(known[name]) for name in called}
+        cells = tuple(types.CellType(inner(c.cell_contents)) for c in function.__closure__ or ())
+        own = known | names
+        return types.FunctionType(code, own, function.__name__, function.__defaults__, cells)
+
+    return copy
