@@ -23,16 +23,11 @@ _REFINEMENT = 2  # of the rule over a continuous response
 
 @dataclass(frozen=True)
 class NullDirection:
-    """A direction along which the density, or regression function, does not change to first order.
-
-    Parameters
-    ----------
-    components : mapping of str to float
-        Parameter name -> component, scaled so that the direction's own parameter moves by 1;
-        components below 1e-6 are left out.
-    """
+    """A direction along which the density, or regression function, is flat to first order."""
 
     components: dict[str, float]
+    """Parameter name -> component, scaled so that the direction's own parameter moves by 1;
+    components below 1e-6 are left out."""
 
     def __str__(self) -> str:
         return ", ".join(f"{value:+.3g} {name}" for name, value in self.components.items())

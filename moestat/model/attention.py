@@ -142,20 +142,14 @@ class AttentionRow:
     """One row of self-attention as mixtures of experts, one per coordinate of the values.
 
     Make one with `attention_row`.  The mixtures have the same gate and different experts.
-
-    Parameters
-    ----------
-    family : Family
-        Regression functions of N d inputs with N experts.
-    theta : ndarray of shape (d_v, P)
-        Packed parameters of each coordinate.
-    row : int
-        Which row, from 0.
     """
 
     family: Family = field(repr=False)
+    """Regression functions of N d inputs with N experts."""
     theta: FloatArray = field(repr=False)
+    """Packed parameters of each coordinate; shape (d_v, P)."""
     row: int
+    """Which row, from 0."""
 
     def __call__(self, tokens: Any) -> FloatArray:
         """The row's context vector (..., d_v) for tokens (..., N, d)."""

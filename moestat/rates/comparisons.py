@@ -19,42 +19,28 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class RateDifference:
-    """The difference of two slopes of log loss on log n.  Build one with `compare_rates`.
-
-    Parameters
-    ----------
-    slopes : (float, float)
-        The two slopes, over the losses that were compared.
-    standard_errors : (float, float)
-        Their HC3 standard errors.
-    difference : float
-        First slope minus second: negative if the first loss falls faster.
-    standard_error : float
-        HC3 standard error of the difference.
-    interval : (float, float)
-        95% interval of the difference, t quantiles.
-    p_value : float
-        p-value of difference = 0.
-    bootstrap_interval : (float, float)
-        95% percentile interval over resampled replicates, or pairs of them.
-    bootstrap_error : (float, float)
-        Monte Carlo standard errors of its ends.
-    paired : bool
-        Whether replicates were compared in pairs.
-    n_observations : (int, int)
-        Number of losses of each.
-    """
+    """The difference of two slopes of log loss on log n.  Build one with `compare_rates`."""
 
     slopes: tuple[float, float]
+    """The two slopes, over the losses that were compared."""
     standard_errors: tuple[float, float]
+    """Their HC3 standard errors."""
     difference: float
+    """First slope minus second: negative if the first loss falls faster."""
     standard_error: float
+    """HC3 standard error of the difference."""
     interval: tuple[float, float]
+    """95% interval of the difference, t quantiles."""
     p_value: float
+    """p-value of difference = 0."""
     bootstrap_interval: tuple[float, float]
+    """95% percentile interval over resampled replicates, or pairs of them."""
     bootstrap_error: tuple[float, float]
+    """Monte Carlo standard errors of its ends."""
     paired: bool
+    """Whether replicates were compared in pairs."""
     n_observations: tuple[int, int]
+    """Number of losses of each."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, NaN as None.

@@ -20,22 +20,15 @@ _STEP = 1e-4
 
 @dataclass(frozen=True, repr=False)
 class Effects:
-    """Estimates with standard errors, one by one.
-
-    Parameters
-    ----------
-    names : list of str
-        What each is.
-    effect, sd : ndarray of shape (m,)
-        Estimates and their standard errors.
-    null : ndarray of shape (m,)
-        Values under the hypotheses.
-    """
+    """Estimates with standard errors, one by one."""
 
     names: list[str]
+    """What each is."""
     effect: FloatArray
     sd: FloatArray
+    """Estimates and their standard errors; shape (m,)."""
     null: FloatArray = field(repr=False)
+    """Values under the hypotheses; shape (m,)."""
 
     @property
     def tvalue(self) -> FloatArray:

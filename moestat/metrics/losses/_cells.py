@@ -14,25 +14,17 @@ from moestat.model.measure import MixingMeasure
 
 @dataclass(frozen=True)
 class CellErrors:
-    """How far the fitted atoms in the cell of one true atom are from it.
-
-    Parameters
-    ----------
-    size : int
-        Number of fitted atoms in the cell.
-    mass_error : float
-        ``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total
-        unless the loss takes them as given; 0 for a loss without masses.
-    errors : mapping of str to float
-        For each block that the loss scores, the largest distance over the fitted atoms of the
-        cell: a Euclidean norm for a vector, a sum of such norms over the classes.  A norm over
-        all blocks of the expert is followed by the norm of each of them.  NaN where the cell is
-        empty.
-    """
+    """How far the fitted atoms in the cell of one true atom are from it."""
 
     size: int
+    """Number of fitted atoms in the cell."""
     mass_error: float
+    """``|sum_(i in A_j) m_i - m*_j|``, with the estimate's masses scaled to the truth's total
+    unless the loss takes them as given; 0 for a loss without masses."""
     errors: Mapping[str, float]
+    """For each block that the loss scores, the largest distance over the fitted atoms of the cell:
+    a Euclidean norm for a vector, a sum of such norms over the classes.  A norm over all blocks
+    of the expert is followed by the norm of each of them.  NaN where the cell is empty."""
 
 
 def cell_errors(

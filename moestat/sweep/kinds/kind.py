@@ -55,46 +55,31 @@ T = TypeVar("T", bound=Summary)
 
 @dataclass(frozen=True)
 class Kind(Generic[S, T]):
-    """One kind of sweep.
-
-    Parameters
-    ----------
-    name : str
-        What specs call it, ``kind = "..."``.
-    keys : Keys
-        Declarations of all keys of its specs.
-    parse : callable
-        ``parse(top, text)``: the checked spec, of the top level without ``kind``.
-    run_cell : callable
-        ``run_cell(spec, cell)``: the record of a cell.
-    summarise : callable
-        ``summarise(store)``: one summary per curve.
-    table : callable
-        ``table(title, summaries, details)``: a table for the terminal.
-    draw : callable
-        ``draw(title, summaries, size)``: a figure of one of `sizes`.
-    page : callable
-        ``page(store, summaries, figure)``: the report in Markdown, with the picture of that name
-        if there is one.
-    latex : callable or None
-        ``latex(summaries)``: the main table of a report in LaTeX.
-    sizes : tuple of str
-        What figures are for: names in `moestat.rates.style.WIDTHS`.
-    run_together : callable or None
-        ``run_together(target, spec, cells)``: records of cells that are one batch on a device.
-    """
+    """One kind of sweep."""
 
     name: str
+    """What specs call it, ``kind = "..."``."""
     keys: Keys
+    """Declarations of all keys of its specs."""
     parse: Callable[[Table, str], S]
+    """``parse(top, text)``: the checked spec, of the top level without ``kind``."""
     run_cell: Callable[[S, Cell], Record]
+    """``run_cell(spec, cell)``: the record of a cell."""
     summarise: Callable[[Store], Sequence[T]]
+    """``summarise(store)``: one summary per curve."""
     table: Callable[[str, Sequence[T], bool], ShownTable]
+    """``table(title, summaries, details)``: a table for the terminal."""
     draw: Callable[[str, Sequence[T], str], Any]
+    """``draw(title, summaries, size)``: a figure of one of `sizes`."""
     page: Callable[[Store, Sequence[T], str | None], str]
+    """``page(store, summaries, figure)``: the report in Markdown, with the picture of
+    that name if there is one."""
     latex: Callable[[Sequence[T]], str] | None = None
+    """``latex(summaries)``: the main table of a report in LaTeX."""
     sizes: tuple[str, ...] = ("screen",)
+    """What figures are for: names in `moestat.rates.style.WIDTHS`."""
     run_together: Callable[[Target, S, Sequence[Cell]], list[Record]] | None = None
+    """``run_together(target, spec, cells)``: records of cells that are one batch on a device."""
 
 
 @dataclass(frozen=True)
