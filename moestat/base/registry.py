@@ -67,13 +67,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return type(next(iter(self._members.values())))
 
     def register(self, member: T) -> T:
-        """Add `member` under its own name and hand it back.
-
-        Raises
-        ------
-        ValueError
-            If the name is taken.
-        """
+        """Add `member` under its own name, unless that is taken, and hand it back."""
         if member.name in self._members:
             raise ValueError(f"{self.kind} {member.name!r} is registered already")
         self._members[member.name] = member
@@ -136,13 +130,7 @@ class Maker:
 
 
 def made(registry: Registry[Maker], name: str, options: Mapping[str, Any]) -> Any:
-    """An object of the class called `name`, with its options.
-
-    Raises
-    ------
-    ValueError
-        If the name or an option is unknown, or an option out of range.
-    """
+    """An object of the class called `name`, with its options; a ValueError if either is unknown."""
     return _called(registry.kind, name, registry[name].make, dict(options))
 
 
@@ -160,10 +148,7 @@ C = TypeVar("C", bound=_Configurable)
 def configured(registry: Registry[C], given: str | Mapping[str, Any] | C) -> C:
     """A member by its name, or a variant of it by a table with ``name`` and options, or as it is.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown or missing, or an option unknown or out of range.
+    A ValueError says which name or option is unknown, missing or out of range.
     """
     if isinstance(given, registry.member_type):
         return cast(C, given)

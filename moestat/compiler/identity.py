@@ -26,10 +26,7 @@ _FIXED = {"numba", "numpy", *sys.stdlib_module_names}
 def identity(function: Callable[..., Any]) -> str:
     """Name of a function, with a digest of what it closes over or, if it is not ours, is made of.
 
-    Raises
-    ------
-    TypeError
-        If it closes over anything but functions, numbers, text and None.
+    It may close over functions, numbers, text and None.
     """
     function = getattr(function, "py_func", function)
     cells = _cells(function)

@@ -260,10 +260,7 @@ def mixture_loop(
 def response_loop(expert: Callable[..., None]) -> Any:
     """Mean of an expert that is not linear.
 
-    Returns
-    -------
-    callable
-        ``loop(eta, mean)`` with the expert's channels eta (C, n) and the output mean (n,).
+    It is ``loop(eta, mean)`` with the expert's channels eta (C, n) and the output mean (n,).
     """
 
     @compile_loop

@@ -70,16 +70,13 @@ def atoms_loop(
 def join_loop() -> Any:
     """The loop over groups, compiled on first use.
 
-    Returns
-    -------
-    callable
-        ``loop(coefficients, begin, m, weight, complete, order, phi, rows, found, drawn, chosen,
-        curvature)`` with the first row of each group, `begin` (G,), of m rows, the weights of
-        groups (G,), and `rows` and `phi` of `atoms_loop`.  Outputs are in `found` the prior and
-        posterior shares (k, G), the latter given where `complete`, and the log-density of each
-        group (G,); the mean slopes of both, `drawn` and `chosen` (G, P); and the sums
-        of second derivatives and squared slopes of each atom, `curvature` (k, q, q), to which is
-        added, by an atom's q coefficients, channel by channel.
+    It is ``loop(coefficients, begin, m, weight, complete, order, phi, rows, found, drawn, chosen,
+    curvature)`` with the first row of each group, `begin` (G,), of m rows, the weights of groups
+    (G,), and `rows` and `phi` of `atoms_loop`.  Outputs are in `found` the prior and posterior
+    shares (k, G), the latter given where `complete`, and the log-density of each group (G,); the
+    mean slopes of both, `drawn` and `chosen` (G, P); and the sums of second derivatives and squared
+    slopes of each atom, `curvature` (k, q, q), to which is added, by an atom's q coefficients,
+    channel by channel.
     """
 
     @compile_loop

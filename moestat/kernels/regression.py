@@ -394,12 +394,10 @@ def descent_loop(
 ) -> Any:
     """One epoch of stochastic gradient descent on the mean squared residual.
 
-    Returns
-    -------
-    callable
-        ``loop(theta, index, width, offset, layout, X, y, weight, order, size, rate, lower,
-        upper)``: the samples in the given order (n,), in batches of `size`; theta (P,) is
-        overwritten, and put back into the box after each step.
+    It is
+    ``loop(theta, index, width, offset, layout, X, y, weight, order, size, rate, lower, upper)``:
+    the samples in the given order (n,), in batches of `size`; theta (P,) is overwritten, and put
+    back into the box after each step.
     """
     forward = forward_function(gate, expert, normalised)
 

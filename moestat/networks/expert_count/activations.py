@@ -28,11 +28,5 @@ ACTIVATIONS: dict[str, Callable[..., Any]] = {"cubic": cubic, **activations.ACTI
 
 @door()
 def activation(name: str) -> Callable[..., Any]:
-    """The activation called `name`.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none.
-    """
+    """The activation called `name`; an `UnknownNameError` if there is none."""
     return activations.activation(name, ACTIVATIONS)

@@ -38,12 +38,7 @@ _SIMULATED_MEMORY = 1 << 34
 
 
 def missing() -> str:
-    """Why there is no CUDA device to use; empty if there is one.
-
-    Returns
-    -------
-    str
-        A reason to show to the user.  numba's simulator counts as a device.
+    """Why there is no CUDA device to use; empty if there is one, or numba's simulator.
 
     Examples
     --------

@@ -189,13 +189,7 @@ class _Walk:
         return _advance(float(there.value), *self.arrays)
 
     def end(self, code: int, passes: int) -> NewtonRan:
-        """Where it has ended.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            If the metric is not positive definite, or the quadratic model is not finite.
-        """
+        """Where it has ended; a `LinAlgError` of an indefinite metric, or an infinite model."""
         if code == _INDEFINITE:
             raise np.linalg.LinAlgError(INDEFINITE)
         if code == _NOT_FINITE:

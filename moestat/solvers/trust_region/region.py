@@ -437,12 +437,7 @@ class Region:
         The region step of the free coordinates is followed to the first edge of the box; the
         coordinate that met it stays there and the rest goes on within the same model.  Every
         segment decreases the model, and there are at most P.  Curvatures below the part `null` of
-        the largest are taken for that.
-
-        Raises
-        ------
-        moestat.base.validate.RangeError
-            If the model is not finite.
+        the largest are taken for that.  A `RangeError` says that the model is not finite.
         """
         return _step(self._model, radius, null, self._arrays)
 
