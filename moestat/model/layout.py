@@ -245,14 +245,10 @@ class ParameterLayout:
         for name, positions in self.blocks.items():
             value = self.box[name][side]
             bound[positions] = np.log(value) if name in self.logged else value
-        for name in self.gate.translations:
-            bound[self.blocks[name][-1]] = 0.0
-        bound[self.held_positions] = 0.0
-        bound[self.unread_positions] = 0.0
+        bound[self._pinned_at_zero] = 0.0
         if self.offset_input is not None:
             bound[self.offset_positions] = self.offset_input[1]
-        known = self.known_values
-        for at, value in known.items():
+        for at, value in self.known_values.items():
             bound[at] = value
         return bound
 

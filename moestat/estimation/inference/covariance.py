@@ -59,10 +59,14 @@ def rows_of_scores(family: Family, data: Sample, theta: FloatArray) -> FloatArra
     ones = np.ones(data.size)
     if not family.is_regression:
         return score_rows(family, theta, np.ascontiguousarray(data.X.T), data.y, ones)
-    f, _ = family.regression(theta, data.X)
-    residual = data.y - f
-    variance = float(np.average(residual**2, weights=data.weight))
+    residual, variance = _residuals(family, data, theta)
     return gradient_rows(family, theta, data.X, residual / variance)
+
+
+def _residuals(family: Family, data: Sample, theta: FloatArray) -> tuple[FloatArray, float]:
+    """Residuals (n,) of a regression function, and their mean square."""
+    residual = data.y - family.regression(theta, data.X)[0]
+    return residual, float(np.average(residual**2, weights=data.weight))
 
 
 def middle(
@@ -104,10 +108,7 @@ def middle(
 
 def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
     """Expected information (P, P) at the inputs of the data, by quadrature over the response."""
-    noise = None
-    if family.is_regression:
-        f, _ = family.regression(theta, data.X)
-        noise = float(np.average((data.y - f) ** 2, weights=data.weight))
+    noise = _residuals(family, data, theta)[1] if family.is_regression else None
     return expected_information(family, theta, AtInputs(data), n_nodes=1, noise=noise)
 
 
