@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,33 +38,21 @@ def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
         raise ValueError(f"X, y must hold numbers: {str(error)[:100]}") from None
 
 
+@dataclass(eq=False, repr=False)
 class _MoEEstimator(BaseEstimator):
     """What both estimators do: read the data, fit, keep the results without the data."""
 
-    results_: MoEResults
-    predict: Any
-
-    def __init__(
-        self,
-        n_experts: Any = 2,
-        gate: Any = "softmax",
-        expert: Any = "linear",
-        solver: Any = None,
-        starts: Any = None,
-        n_starts: Any = None,
-        bounds: Any = None,
-        prior: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_experts = n_experts
-        self.gate = gate
-        self.expert = expert
-        self.solver = solver
-        self.starts = starts
-        self.n_starts = n_starts
-        self.bounds = bounds
-        self.prior = prior
-        self.random_state = random_state
+    n_experts: int = 2
+    gate: str | Mapping[str, Any] = "softmax"
+    expert: str | Mapping[str, Any] = "linear"
+    solver: str | Mapping[str, Any] | Solver | None = None
+    starts: Sequence[StartRule] | None = None
+    n_starts: int | None = None
+    bounds: Mapping[str, tuple[float, float]] | None = None
+    prior: Prior | None = None
+    random_state: Any = None
+    results_: MoEResults = field(init=False)
+    predict: Any = field(init=False)
 
     @property
     def n_iter_(self) -> int:
@@ -86,7 +75,9 @@ class _MoEEstimator(BaseEstimator):
     def _fitted(self, likelihood: Any, X: Any, y: Any, sample_weight: Any) -> MoEResults:
         """The results of a fit."""
         bounds: Any = {} if self.bounds is None else {"bounds": self.bounds}
-        named = isinstance(self.solver, (str, Mapping))
+        solver = self.solver
+        if isinstance(solver, (str, Mapping)):
+            solver = make_solver(solver)
         with reported("fit", False):  # an interrupt ends the search over estimators, too
             result = fit(
                 likelihood,
@@ -95,7 +86,7 @@ class _MoEEstimator(BaseEstimator):
                 n_experts=self.n_experts,
                 gate=self.gate,
                 expert=self.expert,
-                solver=make_solver(self.solver) if named else self.solver,
+                solver=solver,
                 starts=self.starts,
                 n_starts=self.n_starts,
                 sample_weight=sample_weight,
@@ -176,6 +167,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         return self.classes_[np.argmax(probability, axis=1)]
 
 
+@dataclass(eq=False, repr=False)
 class MoERegressor(RegressorMixin, _MoEEstimator):
     """Mixture of experts as a scikit-learn regressor: of real, positive or counted responses.
 
@@ -205,23 +197,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_experts: int = 2,
-        gate: str | Mapping[str, Any] = "softmax",
-        expert: str | Mapping[str, Any] = "linear",
-        solver: str | Mapping[str, Any] | Solver | None = None,
-        starts: Sequence[StartRule] | None = None,
-        n_starts: int | None = None,
-        bounds: Mapping[str, tuple[float, float]] | None = None,
-        prior: Prior | None = None,
-        random_state: Any = None,
-        likelihood: str | Mapping[str, Any] | Sequence[Any] = "gaussian",
-    ) -> None:
-        super().__init__(
-            n_experts, gate, expert, solver, starts, n_starts, bounds, prior, random_state
-        )
-        self.likelihood = likelihood
+    likelihood: str | Mapping[str, Any] | Sequence[Any] = "gaussian"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

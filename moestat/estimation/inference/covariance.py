@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,18 +27,13 @@ KINDS = ("observed", "expected", "HC0", "HC1", "cluster")
 """Observed or expected information, the sandwich, the sandwich times n / (n - p), by groups."""
 
 
+@dataclass(frozen=True, eq=False)
 class AtInputs:
     """The inputs of a data set as a design, in place of a law of X."""
 
+    data: Sample
+    name: str = "inputs of the data"
     counted: ClassVar[bool] = False
-
-    def __init__(self, data: Sample) -> None:
-        self.data = data
-
-    @property
-    def name(self) -> str:
-        """What the design is called."""
-        return "inputs of the data"
 
     def draw(self, n: int, n_features: int, rng: np.random.Generator) -> FloatArray:
         """The inputs (d, n) as they are."""
