@@ -20,7 +20,7 @@ from moestat.base.validate import (
 )
 from moestat.base.warnings import warn_caller
 from moestat.estimation.data import Data, check_options, read_data
-from moestat.estimation.groups import check_groups, grouped
+from moestat.estimation.groups import check_groups
 from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.jobs import BegunFit, FitJob, begin, end_fits
 from moestat.estimation.priors import Prior
@@ -367,7 +367,7 @@ def _fit_until(
     if read.groups is not None:
         if compress is not None:
             raise ValueError("compress: rows of groups cannot stand for each other; leave it out")
-        check_groups(own, *grouped(read), read.features)
+        check_groups(own, read)
     if compress == "auto":
         # A generator would have moved on if the data are fitted as they are after all.
         rng = as_generator(rng)

@@ -18,7 +18,6 @@ __all__ = [
     "arranged",
     "check_groups",
     "encoded_rows",
-    "grouped",
     "grouped_labels",
     "posterior_of_rows",
     "predict_in_groups",
@@ -65,21 +64,17 @@ def arranged(X: FloatArray, y: Any, weight: FloatArray, groups: Any, whole: bool
     return Sample(sorted_X, y[own.order], weight[own.order], begin=own.begin)
 
 
-def grouped(data: Any) -> tuple[Sample, np.ndarray]:
-    """The rows of a `Data` with groups as they were given, group by group, and the labels (G,)."""
+def check_groups(family: Family, data: Any) -> None:
+    """Raise unless a choice of an expert can be one of the whole group, of a `Data` with groups."""
     rows = arranged(np.ascontiguousarray(data.X.T), data.y, data.weight, data.groups)
-    return rows, Grouping(data.groups).names
-
-
-def check_groups(family: Family, data: Sample, names: Any, features: Any = None) -> None:
-    """Raise unless a choice of an expert can be one of the whole group, of those called `names`."""
+    names, features = Grouping(data.groups).names, data.features
     if family.is_regression or family.has_jumps:
         what = "is a regression function" if family.is_regression else "keeps some experts only"
         raise ValueError(f"groups: need a density of all experts; {family!r} {what}")
-    if (at := _varying(data.weight, data)) is not None:
+    if (at := _varying(rows.weight, rows)) is not None:
         raise ValueError(f"groups: sample_weight differs within group {names[at]!r}")
     for f in _read_by_gate(family):
-        if (at := _varying(data.X[f], data)) is not None:
+        if (at := _varying(rows.X[f], rows)) is not None:
             called = repr(features[f]) if features else f"column {f}"
             raise ValueError(
                 f"groups: an expert is chosen once per group, but input {called}, which the gate"

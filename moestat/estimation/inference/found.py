@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.estimation.groups import arranged
+from moestat.estimation.groups import encoded_rows
 from moestat.estimation.inference.identified import Identified, channel_metric, gap_places
 from moestat.estimation.priors import data_units
 from moestat.model.family import Family
@@ -119,28 +119,14 @@ def found(result: Any, *, mode: bool = False) -> Found:
     """The problem behind a `MoEResults`; `mode` says whether it may be a posterior mode."""
     if not mode:
         check_maximum(result)
-    rows = result.rows
-    family = result.family
-    X, y = np.ascontiguousarray(rows.X.T), family.likelihood.encode(rows.y, family.n_classes)
-    standard = result.standard
-    if standard is None:
-        problem = _posed(result, family, arranged(X, y, rows.weight, rows.groups))
-        return Found(problem, result.theta, result.solution.information, None, result.identified)
-    Z, w = standard.coordinates.units.apply(X, y)
-    inner = arranged(Z, w, rows.weight, rows.groups)
-    solution = standard.solution
-    return Found(
-        _posed(result, standard.family, inner),
-        solution.theta,
-        solution.information,
-        standard.coordinates,
-        result.identified,
-    )
-
-
-def _posed(result: Any, family: Family, data: Sample) -> Problem:
-    """The problem of a fit, with the penalty of its prior density."""
-    if result.prior is None:
-        return Problem(family, data)
-    penalty = result.prior.penalty(family, data_units(data))
-    return PenalisedProblem(family, data, penalty=penalty)
+    inner, data = result.standard or result, encoded_rows(result.family, result.rows)
+    coordinates = None if result.standard is None else inner.coordinates
+    if coordinates is not None:
+        Z, w = coordinates.units.apply(data.X, data.y)
+        data = replace(data, X=Z, y=w)
+    problem = Problem(inner.family, data)
+    if result.prior is not None:
+        penalty = result.prior.penalty(inner.family, data_units(data))
+        problem = PenalisedProblem(inner.family, data, penalty=penalty)
+    solution = inner.solution
+    return Found(problem, solution.theta, solution.information, coordinates, result.identified)

@@ -13,7 +13,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.data import Data
 from moestat.estimation.fitting import fit_data
-from moestat.estimation.groups import check_groups, grouped
+from moestat.estimation.groups import check_groups
 from moestat.estimation.jobs import FitJob, checked_problem
 from moestat.estimation.priors import Lasso, Prior, data_units
 from moestat.estimation.progress import LOG
@@ -50,7 +50,7 @@ class SparseData:
             8.0 * PATH.matrices * own.n_params**2, f"X: a path of {own.n_params:,} parameters"
         )
         if read.groups is not None:
-            check_groups(own, *grouped(read), read.features)
+            check_groups(own, read)
         job = FitJob(own, read.X, read.y, sample_weight=read.weight, prior=self.prior)
         self.standard = standardise(checked_problem(replace(job, groups=read.groups, data=read)))
         inner = self.standard.problem
