@@ -300,7 +300,9 @@ class Agreement:
             if time.monotonic() > deadline:
                 break
         kept, counts = heights(ends)
-        return np.array(kept[: SEARCH.returned]), counts
+        # Of dear runs that have seen all rows the lower ones stay lower.
+        lower = most < self.searches and whole is problem
+        return np.array(kept[: 1 if lower else SEARCH.returned]), counts
 
     def _begun(self, problem: Problem, rng: np.random.Generator) -> list[Ended]:
         """Starts of a pool, and of more while most of them are at the best height, best first."""

@@ -338,6 +338,11 @@ class _BFGSRun(Run):
 def complete_curvature(problem: Problem, theta: FloatArray, level: int) -> Iteration[FloatArray]:
     """Curvature (P, P) of the complete data, given the responsibilities at theta, made definite."""
     yield Request(Objective.EXPECTATION, theta, level)
+    return (yield from assigned_curvature(problem, theta, level))
+
+
+def assigned_curvature(problem: Problem, theta: FloatArray, level: int) -> Iteration[FloatArray]:
+    """That at theta (P,) for the responsibilities that the problem has."""
     matrix = (yield Request(Objective.COMPLETE, theta, level)).hessian
     matrix = np.where(np.isfinite(matrix).all(), matrix, 0.0)
     ridge = BFGS.ridge * float(problem.data.levels[level].weight.sum()) * problem.metric(theta)
@@ -358,13 +363,15 @@ def bfgs_steps(
     most: int,
     tolerance: float = BFGS.near,
     matrix: FloatArray | None = None,
+    objective: Objective = Objective.SCORE,
 ) -> Iteration[tuple[FloatArray, ValueGradient, int]]:
     """Climb by BFGS on one level of the data; returns (theta, evaluation, steps).
 
     It ends after `most` steps, where a step is predicted to gain less than the tolerance, or where
-    none gains; with a `matrix` in place of the complete data's curvature after one round.
+    none gains; with a `matrix` in place of the complete data's curvature after one round.  The
+    objective is the observed or, with a matrix, the complete data's.
     """
-    here = yield Request(Objective.SCORE, theta, level)
+    here = yield Request(objective, theta, level)
     if matrix is not None:
         most = min(most, BFGS.steps)
     else:
@@ -374,7 +381,7 @@ def bfgs_steps(
     while True:
         asked = min(BFGS.steps, most - steps)
         climb.begin(matrix, asked)
-        begin = Request(Objective.SCORE, climb.points[_THETA].copy(), level)
+        begin = Request(objective, climb.points[_THETA].copy(), level)
         if Run.is_for(problem, begin):
             ran = yield _BFGSRun(begin.objective, begin.theta, level, climb=climb)
             made = ran.iterations

@@ -15,7 +15,7 @@ from moestat.estimation.searching import (
     SpringStarts,
     unseen,
 )
-from moestat.estimation.starts import GivenStarts, RandomStarts
+from moestat.estimation.starts import ClusterStarts, GivenStarts, RandomStarts, clusters
 from moestat.solvers import Newton
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.driver import drive
@@ -153,6 +153,18 @@ def test_a_spring_that_is_let_go_leads_where_starts_at_random_do_not():
         assert one.log_likelihood >= best - 0.01
         other = moestat.fit(family, X, y, starts=[RandomStarts(1)], rng=seed)
         assert other.log_likelihood <= one.log_likelihood + 0.01
+
+
+def test_memberships_are_fitted_alike_with_few_and_many_parameters(monkeypatch):
+    """By Newton's steps or BFGS's, as far as the complete data's likelihood goes."""
+    family, X, y, _ = drawn("gaussian", 600, 2, 3)
+    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    ends = []
+    for many in (1000, 0):
+        monkeypatch.setattr(clusters, "MANY", many)
+        start = ClusterStarts(1, steps=30).draw(problem, np.random.default_rng(0))[0]
+        ends.append(problem.evaluate(Request(Objective.VALUE, start)).value)
+    assert ends[1] == pytest.approx(ends[0], abs=1.0)
 
 
 def test_a_narrow_line_among_others_is_found():

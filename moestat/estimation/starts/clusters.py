@@ -14,8 +14,10 @@ from moestat.base.validate import check_kind, positive_int
 from moestat.estimation.rules import SEARCH
 from moestat.estimation.starts.scale import MOST_STARTS, Scale
 from moestat.model.family import Family
+from moestat.solvers.bfgs import assigned_curvature, bfgs_steps
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Objective, Problem, Sample
+from moestat.solvers.problem import Iteration, Objective, Problem, Sample
+from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
 
@@ -93,17 +95,9 @@ class ClusterStarts:
             origin = family.feasible(family.pin(origin))
             own = scale.problem.restart()
             own.assign(share)
-            steps = newton_steps(
-                own,
-                Objective.COMPLETE,
-                origin,
-                tolerance=1e-3,
-                max_iterations=self.steps,
-                bounds=(own.metric(origin), family.lower, family.upper),
-            )
             problems.append(own)
-            iterations.append(steps)
-        return np.array([end.theta for end in drive(iterations, problems, self.threads)])
+            iterations.append(_complete_steps(own, origin, self.steps))
+        return np.array(drive(iterations, problems, self.threads))
 
     def places(self, scale: Scale) -> FloatArray:
         """Where samples are (q, n): standardised inputs and a continuous response."""
@@ -155,3 +149,18 @@ class SoftClusterStarts(ClusterStarts):
         score = -sharpness * np.sum((points[:, None] - seeds[:, :, None]) ** 2, axis=0)
         share = np.exp(score - score.max(axis=0))
         return share / share.sum(axis=0)
+
+
+def _complete_steps(problem: Problem, origin: FloatArray, steps: int) -> Iteration[FloatArray]:
+    """So many Newton steps to the complete-data fit from an origin (P,), or twice as many of BFGS.
+
+    With more of these, and no region that holds them back, experts near few rows collapse.
+    """
+    family, near = problem.family, 1e-3
+    if family.n_params > MANY:
+        matrix = yield from assigned_curvature(problem, origin, -1)
+        complete = Objective.COMPLETE
+        return (yield from bfgs_steps(problem, origin, -1, 2 * steps, near, matrix, complete))[0]
+    bounds = problem.metric(origin), family.lower, family.upper
+    ran = yield from newton_steps(problem, Objective.COMPLETE, origin, near, steps, bounds=bounds)
+    return ran.theta
