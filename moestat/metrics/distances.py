@@ -137,10 +137,10 @@ def _switches(laws: Sequence[tuple[Family, FloatArray]], design: Uniform) -> Flo
     atoms only on slivers, which no fixed rule would hit but which are all of their distance.
     """
     found = [np.empty(0)]
-    grid = np.linspace(design.low, design.high, _SWITCH_GRID + 1)
     for family, theta in laws:
         if family.gate.n_active is None or family.n_features > 1:
             continue
+        grid = np.linspace(design.low, design.high, _SWITCH_GRID + 1)
         active = family.gate_probabilities(theta, grid) > 0.0
         at = np.flatnonzero(np.any(active[1:] != active[:-1], axis=1))
         low, high = grid[at], grid[at + 1]
@@ -270,9 +270,15 @@ def distances(
             errors = [e + abs(float(np.mean(own))) for e, own in zip(errors, changes, strict=True)]
         found = zip((float(own.mean()) for own in values), errors, strict=True)
     else:
+        rules = [_quadrature(design, d, m * size, laws) for m in (1, 2)]
+        if discrete:
+            ends = np.cumsum([len(X) for X, _ in rules])
+            values = np.split(at(np.concatenate([X for X, _ in rules]), 1), ends[:-1], axis=1)
+        else:
+            values = [at(X, m) for m, (X, _) in enumerate(rules, 1)]
         coarse, fine = (
-            [float(weights @ own) for own in at(X, m)]
-            for m, (X, weights) in ((m, _quadrature(design, d, m * size, laws)) for m in (1, 2))
+            [float(weights @ row) for row in own]
+            for own, (_, weights) in zip(values, rules, strict=True)
         )
         found = ((f, abs(f - c)) for c, f in zip(coarse, fine, strict=True))
     return {name: _finite(*each, most=1.0) for name, each in zip(names, found, strict=True)}

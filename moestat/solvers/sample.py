@@ -87,7 +87,7 @@ class Sample:
             sizes = np.bincount(self.owner)[used]
             at = np.flatnonzero(np.isin(self.owner, used))
             begin, weight = np.cumsum(sizes) - sizes, np.repeat(weight, sizes)
-        return Sample(np.ascontiguousarray(self.X[:, at]), self.y[at], weight, begin=begin)
+        return Sample(self.X.take(at, axis=1), self.y[at], weight, begin=begin)
 
     @property
     def gram(self) -> FloatArray:

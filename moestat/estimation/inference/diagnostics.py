@@ -155,7 +155,8 @@ def influence(result: Any) -> Influence:
         moves = _deletions(family, data, inner.theta, inner.information, free)
     else:
         moves = _deleted_groups(family, data, inner.theta, whole, free)
-    displacement = np.sum(moves[:, free] @ whole * moves[:, free], axis=1)
+    own = moves[:, free]
+    displacement = np.einsum("np,np->n", own @ whole, own)
     if inner.coordinates is not None:
         moves = moves @ inner.coordinates.matrix.T
     moves[:, inner.known.untold(result._matrix)] = np.nan

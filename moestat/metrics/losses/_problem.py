@@ -137,28 +137,29 @@ class Problem:
         """Euclidean norm of each moving block, (..., q) to (..., blocks)."""
         return np.sqrt(np.add.reduceat(gaps * gaps, self.starts, axis=-1))
 
-    def fixed_part(self, cells: IntArray) -> FloatArray:
+    def fixed_part(self, cells: IntArray, level: IntArray) -> FloatArray:
         """What the masses and the blocks that stay add to the loss, shape (S,)."""
         atom = np.arange(self.masses.size)
         member = cells[:, :, None] == np.arange(self.true_masses.size)
         in_cell = np.sum(np.where(member, self.masses[:, None], 0.0), axis=1)
-        cost = self.fixed_costs[self.level(cells), atom, cells]
+        cost = self.fixed_costs[level, atom, cells]
         errors = np.abs(in_cell - self.true_masses)
         if self.mass_level > 0:
             errors = np.where(np.sum(member, axis=1) > self.mass_level, errors, 0.0)
         return np.sum(errors, axis=1) + cost @ self.weights
 
-    def moving_part(self, gaps: FloatArray, cells: IntArray) -> FloatArray:
+    def moving_part(self, gaps: FloatArray, level: IntArray) -> FloatArray:
         """What the moving blocks add, shape (S,), given the gaps (S, k, q) to the own cell."""
         if not self.starts.size:
-            return np.zeros(len(cells))
-        power = self.exponents[self.level(cells)]
+            return np.zeros(len(level))
+        power = self.exponents[level]
         return np.sum(self.norms(gaps) ** power, axis=-1) @ self.weights
 
     def values(self, t: FloatArray, cells: IntArray) -> FloatArray:
         """The loss after each move, shape (S,), given its cells."""
         own = np.take_along_axis(self.gaps(t), cells[:, :, None, None], axis=2)[:, :, 0]
-        return self.fixed_part(cells) + self.moving_part(own, cells)
+        level = self.level(cells)
+        return self.fixed_part(cells, level) + self.moving_part(own, level)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,8 @@ class Orbit(Problem):
         best = 1.0 - np.divide(here, length2, out=np.zeros_like(here), where=length2 > _TINY**2)
         best = np.clip(best, low[:, None, None], high[:, None, None])
         best = np.repeat(best, np.diff([*self.starts, self.path.shape[1]]), axis=-1)
-        return self.fixed_part(cells) + self.moving_part(self.own_gaps(best, cells), cells)
+        level = self.level(cells)
+        return self.fixed_part(cells, level) + self.moving_part(self.own_gaps(best, cells), level)
 
     def slopes(self, t: FloatArray, cells: IntArray) -> FloatArray:
         """Derivative in c, up to a positive factor, at factors (S,) with cells (S, k) fixed."""
