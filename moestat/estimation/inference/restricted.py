@@ -191,10 +191,14 @@ def minimise(
         slope = vectors.T @ g
         step = -vectors @ (slope / size)
         if 0.5 * float(slope**2 @ (1.0 / size)) < _CONVERGED:
-            # A last step, too short for its gain to be seen, makes the end exact.
-            phi[free] += basis @ step
-            phi = np.clip(phi, lower, upper)
-            return phi, objective(phi)[0], bool(np.all(curvature > 0.0))
+            # A last step, too short for its gain to be seen, makes the end exact; where nothing is
+            # bent it may lead anywhere.
+            last = phi.copy()
+            last[free] += basis @ step
+            last = np.clip(last, lower, upper)
+            there = objective(last)[0]
+            phi, value = (last, there) if there <= value + _CONVERGED else (phi, value)
+            return phi, value, bool(np.all(curvature > 0.0))
         length = 1.0
         while length > 1e-10:
             trial = phi.copy()
