@@ -429,7 +429,7 @@ def _by_module(registry: Any, room: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in registry:
         member = registry[name]
-        made = [getattr(member, part, None) for part in ("reference", "block", "encode")]
+        made = [getattr(member, part, None) for part in ("reference", "block", "draw")]
         home = next((f.__module__ for f in made if getattr(f, "__module__", None) in modules), "")
         found.setdefault(home, []).append(name)
     return found
