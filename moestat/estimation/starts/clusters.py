@@ -97,7 +97,7 @@ class ClusterStarts:
             own.assign(share)
             problems.append(own)
             iterations.append(_complete_steps(own, origin, self.steps))
-        return np.array(drive(iterations, problems, self.threads))
+        return np.array([theta for theta, *_ in drive(iterations, problems, self.threads)])
 
     def places(self, scale: Scale) -> FloatArray:
         """Where samples are (q, n): standardised inputs and a continuous response."""
@@ -151,7 +151,7 @@ class SoftClusterStarts(ClusterStarts):
         return share / share.sum(axis=0)
 
 
-def _complete_steps(problem: Problem, origin: FloatArray, steps: int) -> Iteration[FloatArray]:
+def _complete_steps(problem: Problem, origin: FloatArray, steps: int) -> Iteration[Any]:
     """So many Newton steps to the complete-data fit from an origin (P,), or twice as many of BFGS.
 
     With more of these, and no region that holds them back, experts near few rows collapse.
@@ -160,7 +160,7 @@ def _complete_steps(problem: Problem, origin: FloatArray, steps: int) -> Iterati
     if family.n_params > MANY:
         matrix = yield from assigned_curvature(problem, origin, -1)
         complete = Objective.COMPLETE
-        return (yield from bfgs_steps(problem, origin, -1, 2 * steps, near, matrix, complete))[0]
+        return (yield from bfgs_steps(problem, origin, -1, 2 * steps, near, matrix, complete))
     bounds = problem.metric(origin), family.lower, family.upper
     ran = yield from newton_steps(problem, Objective.COMPLETE, origin, near, steps, bounds=bounds)
-    return ran.theta
+    return (ran.theta,)
