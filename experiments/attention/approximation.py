@@ -17,6 +17,7 @@ from moestat.model.designs import Design
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers import GaussNewtonBFGS, Solver
+from moestat.solvers.driver import succeeded
 
 __all__ = ["Approximation", "best_approximations"]
 
@@ -60,9 +61,7 @@ def best_approximations(
     found: list[tuple[float, FloatArray, str]] = []
     for rule in rules:
         job = FitJob(family, X, y, solver or GaussNewtonBFGS(), [rule], rng=generator)
-        (result,) = fit_jobs([job])
-        if isinstance(result, Exception):
-            raise result
+        (result,) = succeeded(fit_jobs([job]))
         distance = regression_error(family, result.params, truth_family, vector, design)
         found.append((distance.value, result.params, result.certificate.status))
     found.sort(key=lambda item: item[0])

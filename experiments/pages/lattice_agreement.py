@@ -22,7 +22,7 @@ from moestat.estimation.jobs import FitJob, fit_jobs
 from moestat.estimation.starts import TruthStarts
 from moestat.metrics.losses import make_loss
 from moestat.model.designs import Design
-from moestat.solvers.driver import Cores
+from moestat.solvers.driver import Cores, succeeded
 from moestat.sweep import load_spec
 from moestat.sweep.kinds.fit.spec import as_fits
 
@@ -53,9 +53,7 @@ def log_losses(
             )
             rng = np.random.default_rng(r).spawn(1)[0]
             job = FitJob(family, X, y, starts=starts, sample_weight=weight, rng=rng)
-            (result,) = fit_jobs([job], Cores(1))
-            if isinstance(result, Exception):
-                raise result
+            (result,) = succeeded(fit_jobs([job], Cores(1)))
             value = np.log(moestat.voronoi_loss(result.measure, target, loss))
             out[i, r] = value if result.certificate.certified else np.nan
     return out

@@ -43,7 +43,7 @@ from moestat.model.family import Family
 from moestat.model.joint import as_likelihood
 from moestat.model.units import DataUnits
 from moestat.solvers import Newton
-from moestat.solvers.driver import ONE_THREAD
+from moestat.solvers.driver import ONE_THREAD, succeeded
 from moestat.solvers.problem import Answer, Problem, Request, Sample, Value
 from moestat.solvers.trust_region.kinks import has_kinks
 
@@ -457,9 +457,7 @@ def _fit(
             begun.counts += [1] * len(points)
         # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
         begun.begin(rule.name, points, replace(inner, seen=1))
-    (result,) = end_fits([begun], _Passes(count), began)
-    if isinstance(result, Exception):
-        raise result
+    (result,) = succeeded(end_fits([begun], _Passes(count), began))
     names = Data(
         np.empty((0, model.n_features)),
         np.empty(0),

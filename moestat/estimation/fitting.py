@@ -31,7 +31,7 @@ from moestat.estimation.starts import StartRule
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
 from moestat.solvers import Solver
-from moestat.solvers.driver import ONE_THREAD, Cores, until
+from moestat.solvers.driver import ONE_THREAD, Cores, succeeded, until
 from moestat.solvers.problem import Target
 from moestat.solvers.rules import GAIN_LIMIT
 
@@ -141,13 +141,7 @@ def _fit_read(
             )
             with _naming(position, len(read)):
                 started.append(begin(job, where, scaled=True))
-        ended = end_fits(started, where, began)
-    results: list[MoEResults] = []
-    for result in ended:
-        if isinstance(result, Exception):
-            raise result
-        results.append(result)
-    return results
+        return succeeded(end_fits(started, where, began))
 
 
 @door()

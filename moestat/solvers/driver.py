@@ -147,11 +147,15 @@ def drive(
     list
         The return value of each iteration, in order.
     """
-    results = attempt(iterations, problems, target or Cores(threads))
+    return succeeded(attempt(iterations, problems, target or Cores(threads)))
+
+
+def succeeded(results: Sequence[Result | Exception]) -> list[Result]:
+    """The results of a batch, or the first exception among them, raised."""
     for result in results:
         if isinstance(result, Exception):
             raise result
-    return results  # type: ignore[return-value]
+    return list(results)  # type: ignore[arg-type]
 
 
 @cache
