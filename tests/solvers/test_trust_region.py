@@ -63,6 +63,24 @@ def test_diagonalisation(kind, n, seed):
     norm = max(np.abs(matrix).max(), 1e-300)
     values = np.linalg.eigvalsh(matrix)
     assert np.allclose(region.curvatures, values, rtol=0, atol=1e-14 * n * norm)
+    # Rows are eigenvectors; moving into the basis undoes moving back.
+    basis, found, slope, scratch = matrix.copy(), np.zeros(n), np.ones(n), np.zeros(n)
+    assert _symmetric.eigenvectors(n, basis, found)
+    assert np.allclose(basis @ basis.T, np.eye(n), rtol=0, atol=1e-14 * n)
+    assert np.allclose(matrix @ basis.T, basis.T * found, rtol=0, atol=1e-14 * n * norm)
+    model = matrix.copy(), slope, found
+    _symmetric.into_eigenbasis(n, np.eye(n), model, scratch)
+    assert np.allclose(slope, model[0] @ gradient, rtol=0, atol=1e-14 * n)
+    _symmetric.out_of_eigenbasis(n, np.eye(n), model[0], scratch, slope)
+    assert np.allclose(slope, gradient, rtol=0, atol=1e-14 * n)
+
+
+def test_curvatures_where_squares_underflow():
+    wide = np.full(4, WIDE)
+    matrix = np.diag([1e-200, 1.0, 1e-180], 1)
+    matrix += matrix.T
+    region = Region(np.zeros(4), np.ones(4), matrix, np.eye(4), -wide, wide)
+    assert np.allclose(region.curvatures, [-1, 0, 0, 1], rtol=0, atol=1e-15)
 
 
 @given(n=st.integers(1, 12), seed=st.integers(0, 2**32 - 1))

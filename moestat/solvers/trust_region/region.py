@@ -139,9 +139,9 @@ def eigenbasis_step(curvature: FloatArray, slope: FloatArray, radius: float) -> 
 @device(forceinline=False)
 @compact
 def _select_free(n, at, step, model, selected):
-    """Gather the model at theta + step in the n free coordinates `at`."""
-    _, gradient, hessian, metric, _, _ = model
-    slope, matrix, lower = selected
+    """Gather slope and curvature at theta + step in the n free coordinates `at`."""
+    _, gradient, hessian, _, _, _ = model
+    slope, matrix = selected
     for i in range(n):
         local = gradient[at[i]]
         for j in range(step.size):
@@ -149,7 +149,6 @@ def _select_free(n, at, step, model, selected):
         slope[i] = local
         for j in range(n):
             matrix[i, j] = hessian[at[i], at[j]]
-            lower[i, j] = metric[at[i], at[j]]
 
 
 @device(forceinline=False)
@@ -239,7 +238,11 @@ def _decompose(n, model, region, step):
     n_params = step.size
     matrix, factor = part(basis, 0, n_params), part(basis, n_params, 2 * n_params)
     values, slope = row(basis, 2 * n_params), row(basis, 2 * n_params + 1)
-    _select_free(n, integers, step, model, (slope, matrix, factor))
+    _select_free(n, integers, step, model, (slope, matrix))
+    metric = model[3]
+    for i in range(n):
+        for j in range(n):
+            factor[i, j] = metric[integers[i], integers[j]]
     if not cholesky(n, factor):
         return False
     into_eigenbasis(n, factor, (matrix, slope, values), row(basis, 2 * n_params + 2))
@@ -258,7 +261,7 @@ def _leg(model, lengths, region, step, segment):
     values, slope = row(basis, 2 * n_params), row(basis, 2 * n_params + 1)
     scratch = row(basis, 2 * n_params + 2)
     if integers[n_params + 1] != _APART:
-        _select_free(n, integers, step, model, (slope, matrix, factor))
+        _select_free(n, integers, step, model, (slope, matrix))
         if _newton_leg(n, integers, model, lengths, (slope, matrix), segment):
             return True
         if not _decompose(n, model, region, step):
