@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -51,8 +51,9 @@ class _MoEEstimator(BaseEstimator):
     bounds: Mapping[str, tuple[float, float]] | None = None
     prior: Prior | None = None
     random_state: Any = None
-    results_: MoEResults = field(init=False)
-    predict: Any = field(init=False)
+    if TYPE_CHECKING:  # what a fit and the classes below set is no parameter
+        results_: MoEResults = field(init=False)
+        predict: Any = field(init=False)
 
     @property
     def n_iter_(self) -> int:

@@ -392,7 +392,7 @@ def numbers_of(result):
         return [part for value in result for part in numbers_of(value)]
     if is_dataclass(result):
         names = [field.name for field in fields(result) if "seconds" not in field.name]
-        return [part for name in names for part in numbers_of(getattr(result, name, None))]
+        return [part for name in names for part in numbers_of(getattr(result, name))]
     return []
 
 
