@@ -168,3 +168,18 @@ def test_influence_is_that_of_groups(subjects, result):
     )
     moved = rest.theta - result.theta
     assert np.linalg.norm(found.moves[at] - moved) < 0.3 * np.linalg.norm(moved)
+
+
+def test_experts_by_weight_pair_the_rows_of_groups_with_their_own_weights():
+    rng = np.random.default_rng(3)
+    group = rng.permutation(np.repeat(np.arange(60), 6))  # not in blocks
+    z, x = rng.normal(size=60)[group], rng.normal(size=group.size)
+    y = np.where(z + rng.logistic(size=60)[group] > -0.5, 1 + 2 * x, -1 - x)
+    y += 0.4 * rng.normal(size=group.size)
+    weight = np.where(z < 0, 5.0, 1.0)
+    X, options = np.c_[x, z], {"groups": group, "gate_inputs": [1], "sample_weight": weight}
+    result = moestat.fit("gaussian", X, y, n_experts=2, rng=0, **options)
+    chance = result.predict(X, which="gate")
+    share = np.average(chance, axis=0, weights=weight)
+    assert share[0] > share[1]
+    assert np.mean(chance[:, 0]) < 0.5
