@@ -194,10 +194,10 @@ def fit(
         solvers stay in the smooth piece where they start, and their fits are not certified.
     starts : sequence of StartRule, optional
         By default `moestat.estimation.searching.Agreement`: a pool of starts, and where these do
-        not agree races of such pools, each with moves of single experts, up to eight where they
-        do not agree on a best optimum.
+        not agree races of such pools, each with moves of single experts and on resamples of the
+        rows, up to sixteen where they do not agree on a best optimum.
     n_starts : int, optional
-        Number of starts in a pool, in place of three for each expert.
+        Number of starts in a pool, in place of four for each expert.
     time_limit : float, optional
         Seconds after which the fit ends where it is: with a pass or two for the certificate, whose
         status is then "time limit" unless a start has come to its end before, and with an

@@ -1,4 +1,4 @@
-"""Starts near a fit: grown with a spring, and with an expert drawn anew, split or parted."""
+"""Starts near a fit: grown with a spring, with an expert drawn anew, or of resampled rows."""
 
 from __future__ import annotations
 
@@ -130,3 +130,21 @@ def moves(
         moved[j] = family.join(atoms, shared)
     moved[1::2] = SpringStarts().grown(problem, moved[1::2], rng)
     return np.vstack([moved, parted])
+
+
+def resampled(
+    problem: Problem,
+    theta: FloatArray,
+    count: int,
+    rng: np.random.Generator,
+    steps: int,
+    threads: int | None = 1,
+) -> FloatArray:
+    """Where theta (P,) comes in so many steps on resamples of the rows, shape (count, P)."""
+    units = problem.data.units
+    others = list[Problem]()
+    for drawn in rng.choice(units.size, (count, units.size), p=units / units.sum()):
+        times = units.mean() * np.bincount(drawn, minlength=units.size)
+        others.append(problem.replace_data(problem.data.reweighted(times)))
+    ran = climbed(others, np.tile(theta, (count, 1)), steps, threads)
+    return np.array([end for end, _ in ran])

@@ -1,24 +1,25 @@
 """A search for starts in parts: a pool, a race, moves, agreement; each a start rule of its own.
 
-Small splits of the one-expert fit grown with a spring to it, fits near planes, and wide
-splits are a pool (`Pool`).  In a race (`Race`) all of them climb some steps on a part of the rows,
-and the best third goes on with three times as many rows, until two are left and climb to their
-ends.  Then atoms of the winner are drawn anew, split or parted from others, and such neighbours
-race, too, until two rounds have bettered nothing (`Moves`).  Where the starts of a first pool agree
-on a height that no move betters the search is over; else it is repeated with other random numbers
-until its ends, which are independent, leave little chance of a maximum that none has seen
-(`Agreement`).  No size is treated apart; of a response that is a number planes have widths.
+Small splits of the one-expert fit grown with a spring to it, fits near planes and to soft clusters,
+and wide splits are a pool (`Pool`).  In a race (`Race`) all of them climb some steps on a part of
+the rows, and the best third goes on with three times as many rows, until two are left and climb to
+their ends.  Then the winner climbs some steps on resamples of the rows and back, and in turn atoms
+of it are drawn anew, split or parted from others; such neighbours race, too, until two rounds have
+bettered nothing (`Moves`).  Where the starts of a first pool agree on a height that no neighbour
+betters the search is over; else it is repeated with other random numbers until its ends, which are
+independent, leave little chance of a maximum that none has seen (`Agreement`).  No size is treated
+apart; of a response that is a number planes have widths.
 
 | constant | value | range | why |
 |---|---|---|---|
-| `Pool.count` | 3 an expert | 2 to 16 | of each kind one an expert; also moves of a round |
+| `Pool.count` | 4 an expert | 3 to 16 | of each kind one an expert |
 | `SpringStarts.spring` | 1e-3 a row | 1e-4 to 1e-2 | regions form before the gate saturates |
-| `Race.steps` | 12 | 8 to 25 | heights are then about in the order of the ends |
+| `Race.steps` | 20 | 8 to 25 | heights are then about in the order of the ends |
 | `Race.kept` | one in 3 | 2 to 4 | as of successive halving |
 | `Race.rows` | 30 a parameter, 1000 at least | 20 to 60 | fewer rank a race of classes wrongly |
-| `Moves.idle` | 2 rounds | 1 to 3 | after one in four the next one betters |
-| `Agreement.risk` | .1 | .05 to .2 | expected share of maxima unseen; that of five equal ends |
-| `Agreement.searches` | 8, less work | 2 to 16 | a budget of n P^2 = 9e7, some seconds |
+| `Moves.count`, `Moves.idle` | 3 an expert, 2 rounds | 1 to 4, 1 to 3 | a round of each kind |
+| `Agreement.risk` | .1 | .03 to .2 | expected share of maxima unseen; that of five equal ends |
+| `Agreement.searches` | 16, less work | 2 to 40 | a budget of n P^2 = 9e7, some seconds |
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import cycle
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
-from moestat.estimation.neighbours import GrownStarts, SpringStarts, moves, near_planes
+from moestat.estimation.neighbours import GrownStarts, SpringStarts, moves, near_planes, resampled
 from moestat.estimation.progress import LOG
 from moestat.estimation.rules import SAME_HEIGHT, SEARCH
 from moestat.estimation.runs import (
@@ -45,6 +47,7 @@ from moestat.estimation.runs import (
 )
 from moestat.estimation.starts import (
     MOST_STARTS,
+    SoftClusterStarts,
     SplitStarts,
     StartRule,
 )
@@ -67,12 +70,12 @@ Rule = TypeVar("Rule")
 
 @dataclass(frozen=True)
 class Pool:
-    """Starts of three kinds, in turn: grown with a spring, near planes, wide splits.
+    """Starts of four kinds, in turn: grown with a spring, near planes, of clusters, wide splits.
 
     Parameters
     ----------
     count : int, optional
-        Number of starts; three for each expert by default.
+        Number of starts; four for each expert by default.
     threads : int or None
         Threads over starts; all cores for None.  The starts do not depend on it.
     more : sequence of StartRule
@@ -91,10 +94,12 @@ class Pool:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        count = self.count or 3 * problem.family.n_experts
+        count = self.count or 4 * problem.family.n_experts
         # Predictors that differ alike, whatever the number of inputs.
         apart = SplitStarts(noise=0.5 / np.sqrt(problem.family.n_features))
         kinds: list[Any] = [SpringStarts(threads=self.threads), near_planes(problem.family), apart]
+        if not problem.family.is_regression:  # sums of squares have no memberships
+            kinds.insert(2, SoftClusterStarts())
         shares = [len(range(j, count, len(kinds))) for j in range(len(kinds))]
         drawn = zip(kinds, shares, strict=True)
         points = [replace(kind, count=c).draw(problem, rng) for kind, c in drawn if c]
@@ -125,7 +130,7 @@ class Race:
     """
 
     pool: StartRule = field(default_factory=Pool)
-    steps: int = 12
+    steps: int = 20
     kept: int = 3
     rows: int = 30
     threads: int | None = 1
@@ -172,12 +177,13 @@ class Race:
 
 @dataclass(frozen=True)
 class Moves:
-    """A race and its betterment: atoms of the winner are drawn anew or split, in rounds.
+    """A race and its betterment, in rounds: near its winner for other rows, or with another atom.
 
-    Of a response that is a number every second move parts the rows of two atoms anew, those near a
-    plane from the others.  Of what is left every second one replaces an atom by a fresh one near
-    the one-expert fit and grows with the spring; the others replace one by a copy of another and
-    pull the two apart at random.
+    In every second round the winner climbs some steps on resamples of the rows, each of which then
+    climbs on all rows.  In the others, of a response that is a number every second move parts the
+    rows of two atoms anew, those near a plane from the others.  Of what is left every second one
+    replaces an atom by a fresh one near the one-expert fit and grows with the spring; the others
+    replace one by a copy of another and pull the two apart at random.
 
     Parameters
     ----------
@@ -191,7 +197,8 @@ class Moves:
     Notes
     -----
     The moves are those of the split and merge EM of Ueda, Nakano, Ghahramani and Hinton (2000), and
-    of a greedy one, as of Verbeek, Vlassis and Krose (2003).
+    of a greedy one, as of Verbeek, Vlassis and Krose (2003).  Other weights of the data for a while
+    are the ratchet of Nixon (1999).
     """
 
     race: Race = field(default_factory=Race)
@@ -215,18 +222,27 @@ class Moves:
         """The finalists of the last race that bettered something, the winner first."""
         begun = begun or self.race.begun(self.race.part(problem, rng), rng)
         best, idle = self.race.won(problem, begun, rng), 0
+        rounds = cycle((self.shaken, self.moved))
         while problem.family.n_experts > 1 and idle < self.idle:
-            ends = self.moved(problem, best[0][0], rng)
+            ends = next(rounds)(problem, best[0][0], rng)
             better = ends[0][1] > best[0][1] + SAME_HEIGHT
             best, idle = (ends, 0) if better else (best, idle + 1)
         return best
 
+    def shaken(self, problem: Problem, theta: FloatArray, rng: np.random.Generator) -> list[Ended]:
+        """The finalists of one round from where theta (P,) comes on resamples of the rows."""
+        part, steps, threads = self.race.part(problem, rng), self.race.steps, self.race.threads
+        points = resampled(part, theta, self._round(problem), rng, steps, threads)
+        return self.race.won(problem, ended(part, points, steps, threads), rng)
+
     def moved(self, problem: Problem, theta: FloatArray, rng: np.random.Generator) -> list[Ended]:
         """The finalists of one round of moves from theta (P,)."""
-        part, count = self.race.part(problem, rng), self.count or 3 * problem.family.n_experts
-        points = moves(part, theta, count, rng)
-        begun = ended(part, points, self.race.steps, self.race.threads)
-        return self.race.won(problem, begun, rng)
+        part = self.race.part(problem, rng)
+        points = moves(part, theta, self._round(problem), rng)
+        return self.race.won(problem, ended(part, points, self.race.steps, self.race.threads), rng)
+
+    def _round(self, problem: Problem) -> int:
+        return self.count or 3 * problem.family.n_experts
 
 
 @dataclass(frozen=True)
@@ -263,7 +279,7 @@ class Agreement:
 
     search: Moves = field(default_factory=Moves)
     risk: float = 0.1
-    searches: int = 8
+    searches: int = 16
     time_limit: float = np.inf
     name: str = "search"
     in_user_units: ClassVar[bool] = False
@@ -317,13 +333,15 @@ class Agreement:
     def _looked(
         self, problem: Problem, begun: list[Ended], rng: np.random.Generator
     ) -> tuple[FloatArray, list[int]] | None:
-        """As `find`, where starts agree and no move betters; else None."""
+        """As `find`, where starts agree and no resample or move betters; else None."""
         several = problem.family.n_experts > 1
         if several and not self._agree(begun):
             return None
         theta, height = self.search.race.won(problem, begun[:1], rng)[0]
-        if several and self.search.moved(problem, theta, rng)[0][1] > height + SAME_HEIGHT:
-            return None
+        look = replace(self.search, count=problem.family.n_experts)
+        for near in (look.shaken, look.moved) if several else ():
+            if near(problem, theta, rng)[0][1] > height + SAME_HEIGHT:
+                return None
         return theta[None], heights(begun)[1]
 
     def _agree(self, ends: Sequence[Ended]) -> bool:
@@ -333,7 +351,7 @@ class Agreement:
 
 def search_of(
     count: int | None = None,
-    searches: int = 8,
+    searches: int = 16,
     time_limit: float = np.inf,
     more: tuple[StartRule, ...] = (),
 ) -> Agreement:
@@ -342,7 +360,7 @@ def search_of(
     Parameters
     ----------
     count : int, optional
-        Number of starts; three for each expert by default.
+        Number of starts; four for each expert by default.
     searches, time_limit
         As of `Agreement`.
     more : sequence of StartRule

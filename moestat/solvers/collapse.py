@@ -48,25 +48,28 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
         level -= np.log1p(np.sum(w**2, axis=0))
     on_floor &= free
     least = EM_RULES.samples * family.n_atom_params
-    spread = float(np.ptp(level))
     if (
         not on_floor.any()
-        and spread <= -np.log(EM_RULES.narrow)
+        and float(np.ptp(level)) <= -np.log(EM_RULES.narrow)
         and data.weight.sum() >= least * len(scale)
     ):
         return ()  # one atom is fed at least, and none is narrow beside it
-    # Coefficients of held inputs, and linear relations among the others, are no parameters.
-    own = np.setdiff1d(np.arange(family.n_atom_params), family.held_positions)
-    spare = family.n_atom_params - own.size
-    spare += related(problem.metric(theta)[np.ix_(own, own)]).shape[1]
-    least -= EM_RULES.samples * spare
     share: FloatArray = sum(data.map_parts(partial(_shares, problem, theta)), np.zeros(len(scale)))
-    starved = share < least
-    fed = np.min(level[~starved], initial=np.inf)
-    narrow = level < fed + np.log(EM_RULES.narrow)
-    return tuple(
-        int(i) for i in np.flatnonzero((share >= 0.5) & free & (on_floor | (starved & narrow)))
-    )
+
+    def below(least: float) -> np.ndarray:
+        starved = share < least
+        fed = np.min(level[~starved], initial=np.inf)
+        narrow = starved & (level < fed + np.log(EM_RULES.narrow))
+        return (share >= 0.5) & free & (on_floor | narrow)
+
+    found = below(least)
+    if found.any():
+        # Coefficients of held inputs, and linear relations among the others, are no parameters.
+        own = np.setdiff1d(np.arange(family.n_atom_params), family.held_positions)
+        spare = family.n_atom_params - own.size
+        spare += related(problem.metric(theta)[np.ix_(own, own)]).shape[1]
+        found = below(least - EM_RULES.samples * spare)
+    return tuple(int(i) for i in np.flatnonzero(found))
 
 
 def _shares(problem: Problem, theta: FloatArray, part: Sample) -> FloatArray:

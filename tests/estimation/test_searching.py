@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from statsmodels import datasets
 
 import moestat
 from moestat.base.warnings import DisagreementWarning
+from moestat.estimation import neighbours
 from moestat.estimation.searching import (
     Agreement,
     Moves,
@@ -181,3 +183,45 @@ def test_a_narrow_line_among_others_is_found():
         fits = [moestat.fit("gaussian", x, y, n_experts=2, rng=j) for j in range(6)]
         found += [fit.blocks["nu"].min() < 0.006**2 for fit in fits]
     assert np.mean(found) >= 0.9
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+@pytest.mark.parametrize(
+    ("name", "inputs", "response", "best"),
+    [
+        ("grunfeld", ["value", "capital"], "invest", -1041.25),
+        ("nile", ["year"], "volume", -625.18),
+    ],
+)
+def test_real_data_are_fitted_to_the_best_maximum_known(name, inputs, response, best):
+    """In most calls; without clusters in the pool, and resamples, in none of twelve."""
+    table = getattr(datasets, name).load_pandas().data
+    fits = [
+        moestat.fit("gaussian", table[inputs], table[response], n_experts=2, rng=seed)
+        for seed in range(12)
+    ]
+    assert np.mean([fit.log_likelihood > best - 0.01 for fit in fits]) >= 0.6
+
+
+def test_resamples_are_of_rows_or_groups_and_weigh_as_much(monkeypatch):
+    """Where the estimate comes on them is near it, and elsewhere on each."""
+    family, X, y, truth = drawn("gaussian", 600, 1, 2)
+    begin = np.arange(0, 600, 3)
+    weight = np.repeat(np.random.default_rng(1).integers(0, 4, 200), 3).astype(float)
+    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, weight, begin=begin))
+    seen = []
+    climbed = neighbours.climbed
+
+    def watched(problems, *others):
+        seen.extend(problems)
+        return climbed(problems, *others)
+
+    monkeypatch.setattr(neighbours, "climbed", watched)
+    rng = np.random.default_rng(0)
+    ends = neighbours.resampled(problem, truth, 3, rng, 5)
+    assert np.unique(ends.round(6), axis=0).shape == (3, family.n_params)
+    for other in seen:
+        data = other.data
+        assert data.weight.sum() == pytest.approx(weight.sum(), rel=0.25)
+        assert np.ptp(data.weight.reshape(-1, 3), axis=1).max() == 0.0
+        assert data.size < np.count_nonzero(weight)
