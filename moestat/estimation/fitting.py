@@ -195,7 +195,7 @@ def fit(
     starts : sequence of StartRule, optional
         By default `moestat.estimation.searching.Agreement`: a pool of starts, and where these do
         not agree races of such pools, each with moves of single experts and on resamples of the
-        rows, up to sixteen where they do not agree on a best optimum.
+        rows, up to eight where they do not agree on a best optimum.
     n_starts : int, optional
         Number of starts in a pool, in place of four for each expert.
     time_limit : float, optional

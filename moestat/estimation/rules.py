@@ -27,8 +27,9 @@ class SearchRules(NamedTuple):
     """Ends at the best height at least."""
     to_the_end: int = 300
     """Steps of a run that nothing cuts off."""
+    hessians: int = 30
     bfgs: int = 2
-    """Steps of BFGS in place of one by a Hessian."""
+    """Parameters beyond which runs are by BFGS, and its steps in place of one by a Hessian."""
     clustered: int = 2000
     """Rows at most that memberships are drawn for."""
     planes: int = 10

@@ -102,7 +102,7 @@ def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration
         solver = replace(least_squares(family), max_iterations=steps)
         solution = yield from solver.steps(problem, start)
         return solution.theta, solution.log_likelihood
-    if family.n_params > MANY:
+    if family.n_params > SEARCH.hessians:
         most = SEARCH.bfgs * steps
         end, here, _ = yield from bfgs_steps(problem, start, -1, most, newton.tolerance)
         return end, -here.value

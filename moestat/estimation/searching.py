@@ -19,7 +19,7 @@ apart; of a response that is a number planes have widths.
 | `Race.rows` | 30 a parameter, 1000 at least | 20 to 60 | fewer rank a race of classes wrongly |
 | `Moves.count`, `Moves.idle` | 3 an expert, 2 rounds | 1 to 4, 1 to 3 | a round of each kind |
 | `Agreement.risk` | .1 | .03 to .2 | expected share of maxima unseen; that of five equal ends |
-| `Agreement.searches` | 16, less work | 2 to 40 | a budget of n P^2 = 9e7, some seconds |
+| `Agreement.searches` | 8, less work | 2 to 40 | a budget of n P^2 = 9e7, some seconds |
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ class Agreement:
 
     search: Moves = field(default_factory=Moves)
     risk: float = 0.1
-    searches: int = 16
+    searches: int = 8
     time_limit: float = np.inf
     name: str = "search"
     in_user_units: ClassVar[bool] = False
@@ -351,7 +351,7 @@ class Agreement:
 
 def search_of(
     count: int | None = None,
-    searches: int = 16,
+    searches: int = 8,
     time_limit: float = np.inf,
     more: tuple[StartRule, ...] = (),
 ) -> Agreement:

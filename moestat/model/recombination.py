@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.compiler.jit import compile_loop
+from moestat.compiler.jit import compile_loop, device
 
 __all__ = ["DEGREE", "POINTS", "recombine"]
 
@@ -140,7 +140,7 @@ def _recombine(X, borders, degree, shares, live, first, second, sums, tableau, o
             n = left
 
 
-@compile_loop
+@device
 def _legendre(u, values):
     """Legendre's polynomials at u."""
     values[0] = 1.0
@@ -149,7 +149,7 @@ def _legendre(u, values):
         values[j] = (2.0 - 1.0 / j) * u * values[j - 1] - (1.0 - 1.0 / j) * values[j - 2]
 
 
-@compile_loop
+@device(forceinline=False)
 def _give_up(tableau, size, mass, basis):
     """Move the mass of bundles until as many as polynomials are left, with the same means.
 
@@ -191,7 +191,7 @@ def _give_up(tableau, size, mass, basis):
         basis[at] = q
 
 
-@compile_loop
+@device(forceinline=False)
 def _pivot(tableau, size, i, q):
     """Make column q the unit vector i."""
     own = 1.0 / tableau[i, q]

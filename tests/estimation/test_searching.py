@@ -9,6 +9,7 @@ from statsmodels import datasets
 import moestat
 from moestat.base.warnings import DisagreementWarning
 from moestat.estimation import neighbours
+from moestat.estimation.rules import SEARCH
 from moestat.estimation.searching import (
     Agreement,
     Moves,
@@ -162,8 +163,8 @@ def test_memberships_are_fitted_alike_with_few_and_many_parameters(monkeypatch):
     family, X, y, _ = drawn("gaussian", 600, 2, 3)
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
     ends = []
-    for many in (1000, 0):
-        monkeypatch.setattr(clusters, "MANY", many)
+    for most in (1000, 0):
+        monkeypatch.setattr(clusters, "SEARCH", SEARCH._replace(hessians=most))
         start = ClusterStarts(1, steps=30).draw(problem, np.random.default_rng(0))[0]
         ends.append(problem.evaluate(Request(Objective.VALUE, start)).value)
     assert ends[1] == pytest.approx(ends[0], abs=1.0)

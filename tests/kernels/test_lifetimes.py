@@ -23,11 +23,13 @@ _FAMILIES = (
     ("least-squares", "softmax", {"name": "activation", "activation": "relu"}),
 )
 
+_ROOMS = tuple(f"moestat.{room}" for room in ("kernels", "model", "solvers", "networks"))
+
 
 def _loops():
     """Every compiled loop of the package, those of a few families among them."""
     for module in pkgutil.walk_packages(moestat.__path__, "moestat."):
-        if not module.name.startswith(("moestat.kernels", "moestat.solvers", "moestat.networks")):
+        if not module.name.startswith(_ROOMS):
             continue
         if "cuda" not in module.name:
             importlib.import_module(module.name)
@@ -129,3 +131,17 @@ def _reaches(code, view, array):
 def test_no_view_is_used_when_its_array_is_gone():
     found = {name: pairs for name, f in _loops().items() if (pairs := _used_after_free(f))}
     assert found == {}
+
+
+def test_no_loop_calls_another():
+    """Where it is compiled the other's own code is called, where it is loaded a copy of it.
+
+    The two round differently, and the first process would have other results than those after it.
+    """
+    calls = {}
+    for name, function in _loops().items():
+        held = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        known = function.__globals__ | {key: cell.cell_contents for key, cell in held}
+        used = {*function.__code__.co_names, *function.__code__.co_freevars}
+        calls[name] = [key for key in used if issubclass(type(known.get(key)), Dispatcher)]
+    assert {name: others for name, others in calls.items() if others} == {}

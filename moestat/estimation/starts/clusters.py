@@ -17,7 +17,6 @@ from moestat.model.family import Family
 from moestat.solvers.bfgs import assigned_curvature, bfgs_steps
 from moestat.solvers.driver import drive
 from moestat.solvers.problem import Iteration, Objective, Problem, Sample
-from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
 
@@ -157,7 +156,7 @@ def _complete_steps(problem: Problem, origin: FloatArray, steps: int) -> Iterati
     With more of these, and no region that holds them back, experts near few rows collapse.
     """
     family, near = problem.family, 1e-3
-    if family.n_params > MANY:
+    if family.n_params > SEARCH.hessians:
         matrix = yield from assigned_curvature(problem, origin, -1)
         complete = Objective.COMPLETE
         return (yield from bfgs_steps(problem, origin, -1, 2 * steps, near, matrix, complete))
