@@ -334,10 +334,13 @@ class Agreement:
         self, problem: Problem, begun: list[Ended], rng: np.random.Generator
     ) -> tuple[FloatArray, list[int]] | None:
         """As `find`, where starts agree and no resample or move betters; else None."""
-        several = problem.family.n_experts > 1
-        if several and not self._agree(begun):
+        several, race = problem.family.n_experts > 1, self.search.race
+        if not several:
+            points = np.array([theta for theta, _ in begun])
+            begun = ended(problem, points, SEARCH.to_the_end, race.threads)
+        elif not self._agree(begun):
             return None
-        theta, height = self.search.race.won(problem, begun[:1], rng)[0]
+        theta, height = race.won(problem, begun[:1], rng)[0]
         look = replace(self.search, count=problem.family.n_experts)
         for near in (look.shaken, look.moved) if several else ():
             if near(problem, theta, rng)[0][1] > height + SAME_HEIGHT:

