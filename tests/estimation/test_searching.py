@@ -226,13 +226,3 @@ def test_resamples_are_of_rows_or_groups_and_weigh_as_much(monkeypatch):
         assert data.weight.sum() == pytest.approx(weight.sum(), rel=0.25)
         assert np.ptp(data.weight.reshape(-1, 3), axis=1).max() == 0.0
         assert data.size < np.count_nonzero(weight)
-
-
-@pytest.mark.parametrize("d", [3, 40])
-def test_one_expert_with_few_or_many_coefficients_is_no_matter_of_starts(d):
-    """Runs of a rung by BFGS stop short of it, and were taken for other optima."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, d)) * np.geomspace(1.0, 30.0, d)
-    y = X[:, 0] + rng.normal(size=300)
-    found = moestat.fit("gaussian", X, y, n_experts=1, rng=0).certificate
-    assert (found.n_optima, found.agreement) == (1, 1.0)
