@@ -30,19 +30,20 @@ What limits it: in half of these sets with k = 3 less than one start of 200 come
 any kind.
 
 Where the seconds of the largest go: one call at P = 576 with n = 2e4, before lines were drawn near
-by BFGS and lower ends left alone, took 145 s on one thread, 21,000 passes for gradients of 4 ms and
-54 for Hessians of .15 s.  8 s drew the pool, 11 were its first rung and 5 the rest of the race,
+by BFGS and lower ends left alone, took 145 s on one thread, 21,000 passes for gradients of 4 ms
+and 54 for Hessians of .15 s. 8 s drew the pool, 11 were its first rung and 5 the rest of the race,
 which ended 11 below the fit from the truth; 95 were eight rounds of moves (21 to draw them, 46 for
 first rungs, 28 for what follows), which gained 40, of these 36 in one round; 26 climbed two ends,
-one of them 29 lower, to certificates.  It takes 106 s now, 2 for the pool and 2 for the end, and
-ends 31 above the fit from the truth.  Without moves three such calls took 22 to 25 s and ended
-10.5, 4.3 and 2.5 below the fit from the truth.  So 30 s hold the race, its end and no second round
-of moves.  Of one pool four of eight starts with a spring came within 30 of the best, of sixteen
-others none within 1,000.  Tried and not kept: a first rung half as long (small problems agree
-later: .09 -> .31 s and .16 -> .69 s at k = 3 and 4), half as long a rung of moves or growth of
-fresh ones (P = 80: mean gain of a round 8.1 -> 5.4 and 7.2), three steps to planes for eight (a
-narrow line is found in .85 of the calls for 1), a steeper end of Newton's steps along lines at the
-end (half as many Hessians at P = 252, ends lower by .01, .14 and 1.8, in one of four 1.8 higher).
+one of them 29 lower, to certificates. It took 106 s after that, 2 for the pool and 2 for the end,
+and ended 31 above the fit from the truth; with 40 steps of BFGS a rung in place of 48, and rounds
+on resamples, 59 s and 14 above it. Without moves three such calls took 22 to 25 s and ended 10.5,
+4.3 and 2.5 below the fit from the truth. So 30 s hold the race, its end and no second round of
+moves. Of one pool four of eight starts with a spring came within 30 of the best, of sixteen others
+none within 1,000. Tried and not kept: a first rung half as long (small problems agree later: .09
+-> .31 s and .16 -> .69 s at k = 3 and 4), half as long a rung of moves or growth of fresh ones (P
+= 80: mean gain of a round 8.1 -> 5.4 and 7.2), three steps to planes for eight (a narrow line is
+found in .85 of the calls for 1), a steeper end of Newton's steps along lines at the end (half as
+many Hessians at P = 252, ends lower by .01, .14 and 1.8, in one of four 1.8 higher).
 """
 
 from __future__ import annotations
