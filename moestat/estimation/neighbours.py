@@ -143,6 +143,7 @@ def resampled(
     """Where theta (P,) comes in so many steps on resamples of the rows, shape (count, P)."""
     units = problem.data.units
     others = list[Problem]()
+    # As many draws as rows, whatever they weigh: of heavy ones a bootstrap would change little.
     for drawn in rng.choice(units.size, (count, units.size), p=units / units.sum()):
         times = units.mean() * np.bincount(drawn, minlength=units.size)
         others.append(problem.replace_data(problem.data.reweighted(times)))

@@ -177,13 +177,13 @@ class Race:
 
 @dataclass(frozen=True)
 class Moves:
-    """A race and its betterment, in rounds: near its winner for other rows, or with another atom.
+    """A race, and rounds that improve its winner: on resamples of the rows, or with another atom.
 
     In every second round the winner climbs some steps on resamples of the rows, each of which then
     climbs on all rows.  In the others, of a response that is a number every second move parts the
     rows of two atoms anew, those near a plane from the others.  Of what is left every second one
     replaces an atom by a fresh one near the one-expert fit and grows with the spring; the others
-    replace one by a copy of another and pull the two apart at random.
+    replace one by a copy of another and separate the two at random.
 
     Parameters
     ----------
@@ -222,14 +222,16 @@ class Moves:
         """The finalists of the last race that bettered something, the winner first."""
         begun = begun or self.race.begun(self.race.part(problem, rng), rng)
         best, idle = self.race.won(problem, begun, rng), 0
-        rounds = cycle((self.shaken, self.moved))
+        rounds = cycle((self.resampled, self.moved))
         while problem.family.n_experts > 1 and idle < self.idle:
             ends = next(rounds)(problem, best[0][0], rng)
             better = ends[0][1] > best[0][1] + SAME_HEIGHT
             best, idle = (ends, 0) if better else (best, idle + 1)
         return best
 
-    def shaken(self, problem: Problem, theta: FloatArray, rng: np.random.Generator) -> list[Ended]:
+    def resampled(
+        self, problem: Problem, theta: FloatArray, rng: np.random.Generator
+    ) -> list[Ended]:
         """The finalists of one round from where theta (P,) comes on resamples of the rows."""
         part, steps, threads = self.race.part(problem, rng), self.race.steps, self.race.threads
         points = resampled(part, theta, self._round(problem), rng, steps, threads)
@@ -342,7 +344,7 @@ class Agreement:
             return None
         theta, height = race.won(problem, begun[:1], rng)[0]
         look = replace(self.search, count=problem.family.n_experts)
-        for near in (look.shaken, look.moved) if several else ():
+        for near in (look.resampled, look.moved) if several else ():
             if near(problem, theta, rng)[0][1] > height + SAME_HEIGHT:
                 return None
         return theta[None], heights(begun)[1]
