@@ -110,7 +110,7 @@ def moves(
     gone = rng.permutation(np.resize(every, count)) if which is None else np.full(count, which)
     pairs = [[g, rng.choice(np.delete(every, g))] for g in gone]
     parted = np.empty((0, family.n_params))
-    if isinstance(rule, PlaneStarts):
+    if isinstance(rule, PlaneStarts) and count > 1:
         parted = rule.parted(problem, theta, pairs[: count // 2], rng)
         pairs = pairs[count // 2 :]
     noise = predictor_noise(problem, rng, len(pairs))

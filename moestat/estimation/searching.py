@@ -5,7 +5,7 @@ and wide splits are a pool (`Pool`).  In a race (`Race`) all of them climb some 
 the rows, and the best third goes on with three times as many rows, until two are left and climb to
 their ends.  Then the winner climbs some steps on resamples of the rows and back, and in turn atoms
 of it are drawn anew, split or parted from others; such neighbours race, too, until two rounds have
-bettered nothing (`Moves`).  Where the starts of a first pool agree on a height that no neighbour
+bettered nothing (`Moves`).  Where most starts of a pool agree on a height that no neighbour
 betters the search is over; else it is repeated with other random numbers until its ends, which are
 independent, leave little chance of a maximum that none has seen (`Agreement`).  No size is treated
 apart; of a response that is a number planes have widths.
@@ -191,8 +191,12 @@ class Moves:
         Whose winner begins, and how moves race.
     count : int, optional
         Moves of a round; three for each expert by default.
+    resamples : int, optional
+        Resamples of a round; as many as moves by default.
     idle : int
-        Rounds without a better end after which it ends.
+        Rounds in a row that gain too little after which it ends.
+    gain : float
+        Log-likelihood that is enough, .01 or more.
 
     Notes
     -----
@@ -203,14 +207,18 @@ class Moves:
 
     race: Race = field(default_factory=Race)
     count: int | None = None
+    resamples: int | None = None
     idle: int = 2
+    gain: float = SAME_HEIGHT
     name: str = "search"
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         positive_int("moves: idle", self.idle, 0)
-        if self.count is not None:
-            positive_int("moves: count", self.count, maximum=MOST_STARTS)
+        real_in("moves: gain", self.gain, SAME_HEIGHT)
+        for key in ("count", "resamples"):
+            if getattr(self, key) is not None:
+                positive_int(f"moves: {key}", getattr(self, key), maximum=MOST_STARTS)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The end, shape (1, P)."""
@@ -225,8 +233,8 @@ class Moves:
         rounds = cycle((self.resampled, self.moved))
         while problem.family.n_experts > 1 and idle < self.idle:
             ends = next(rounds)(problem, best[0][0], rng)
-            better = ends[0][1] > best[0][1] + SAME_HEIGHT
-            best, idle = (ends, 0) if better else (best, idle + 1)
+            idle = 0 if ends[0][1] > best[0][1] + self.gain else idle + 1
+            best = ends if ends[0][1] > best[0][1] + SAME_HEIGHT else best
         return best
 
     def resampled(
@@ -234,7 +242,8 @@ class Moves:
     ) -> list[Ended]:
         """The finalists of one round from where theta (P,) comes on resamples of the rows."""
         part, steps, threads = self.race.part(problem, rng), self.race.steps, self.race.threads
-        points = resampled(part, theta, self._round(problem), rng, steps, threads)
+        count = self.resamples or self._round(problem)
+        points = resampled(part, theta, count, rng, steps, threads)
         return self.race.won(problem, ended(part, points, steps, threads), rng)
 
     def moved(self, problem: Problem, theta: FloatArray, rng: np.random.Generator) -> list[Ended]:
@@ -260,7 +269,9 @@ class Agreement:
         after m ends at w heights, is no more: at the starts of the first pool, or later at the ends
         of searches.
     searches : int
-        Searches at most; in proportion fewer where rows and parameters are many, but two.
+        Searches at most; in proportion fewer where rows and parameters are many.  Where one is more
+        than the budget, a round of it has one resample for each expert, and more in proportion to
+        gain.
     time_limit : float
         No further search begins after so many seconds.
 
@@ -304,15 +315,19 @@ class Agreement:
         """The highest ends (count, P), and how many have come to each height, the highest first."""
         deadline, race = time.monotonic() + self.time_limit, self.search.race
         whole = race.part(problem, rng, SEARCH.in_all)
-        begun = self._begun(whole, rng)
+        work, ends = whole.data.size * problem.family.n_params**2, list[Ended]()
+        most = int(np.clip(SEARCH.work / work, 1, self.searches))
+        begun = self._begun(whole, rng, most)
         found = self._looked(whole, begun, rng)
         if found is not None:
             return found
-        work, ends = whole.data.size * problem.family.n_params**2, list[Ended]()
-        most = int(np.clip(SEARCH.work / work, 1, self.searches))
+        search = self.search
+        if work > SEARCH.work:
+            few = search.resamples or problem.family.n_experts
+            search = replace(search, resamples=few, gain=search.gain * work / SEARCH.work)
         while len(ends) < most and not self._agree(ends):
             LOG.info("search %d of %d at most", len(ends) + 1, most)
-            finalists = self.search.searched(whole, rng, None if ends else begun)
+            finalists = search.searched(whole, rng, None if ends else begun)
             # Of a single search the finalists are all that can agree.
             ends += finalists[: 1 if most > 1 else None]
             if time.monotonic() > deadline:
@@ -322,13 +337,12 @@ class Agreement:
         lower = most < self.searches and whole is problem
         return np.array(kept[: 1 if lower else SEARCH.returned]), counts
 
-    def _begun(self, problem: Problem, rng: np.random.Generator) -> list[Ended]:
+    def _begun(self, problem: Problem, rng: np.random.Generator, pools: int) -> list[Ended]:
         """Starts of a pool, and of more while most of them are at the best height, best first."""
         begun, part = list[Ended](), self.search.race.part(problem, rng)
-        for _ in range(self.searches):
+        for _ in range(pools):
             begun += self.search.race.begun(part, rng, 2)
-            most = 2 * heights(begun)[1][0] >= len(begun) > 1
-            if not most or unseen(begun) <= self.risk:
+            if unseen(begun) <= self.risk or not _most_agree(begun):
                 break
         return sorted(begun, key=lambda run: -run[1])
 
@@ -340,10 +354,10 @@ class Agreement:
         if not several:
             points = np.array([theta for theta, _ in begun])
             begun = ended(problem, points, SEARCH.to_the_end, race.threads)
-        elif not self._agree(begun):
+        elif not _most_agree(begun):
             return None
         theta, height = race.won(problem, begun[:1], rng)[0]
-        look = replace(self.search, count=problem.family.n_experts)
+        look = replace(self.search, count=problem.family.n_experts, resamples=None)
         for near in (look.resampled, look.moved) if several else ():
             if near(problem, theta, rng)[0][1] > height + SAME_HEIGHT:
                 return None
@@ -352,6 +366,12 @@ class Agreement:
     def _agree(self, ends: Sequence[Ended]) -> bool:
         """Whether some have come to the best height, and few heights are left unseen."""
         return unseen(ends) <= self.risk and heights(ends)[1][0] >= SEARCH.agreeing
+
+
+def _most_agree(runs: Sequence[Ended]) -> bool:
+    """Whether most have come to the best height."""
+    best = heights(runs)[1][0]
+    return best > 1 and 2 * best >= len(runs)
 
 
 def search_of(

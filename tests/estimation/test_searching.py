@@ -8,7 +8,7 @@ from statsmodels import datasets
 
 import moestat
 from moestat.base.warnings import DisagreementWarning
-from moestat.estimation import neighbours
+from moestat.estimation import neighbours, searching
 from moestat.estimation.rules import SEARCH
 from moestat.estimation.searching import (
     Agreement,
@@ -88,7 +88,17 @@ def test_moves_find_what_all_starts_of_a_pool_miss():
 
 
 @pytest.mark.parametrize(
-    "rule", [Pool(6), SpringStarts(3), Race(Pool(9)), Race(RandomStarts(4)), Moves(), Agreement()]
+    "rule",
+    [
+        Pool(6),
+        SpringStarts(3),
+        Race(Pool(9)),
+        Race(RandomStarts(4)),
+        Moves(),
+        Moves(count=1),
+        Moves(count=4, resamples=1, gain=0.5),
+        Agreement(),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
 def test_every_part_is_a_start_rule(rule):
@@ -112,6 +122,23 @@ def test_agreement_counts_independent_searches():
     assert unseen([(theta, -1.0)] * 8) == pytest.approx(2 / 56)
     assert unseen([(theta, float(j)) for j in range(4)]) > 1.0
     assert unseen([(theta, -1.0)]) == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
+def test_a_search_beyond_the_budget_has_one_pool_and_rounds_that_gain_enough(monkeypatch):
+    family, X, y, _ = drawn("gaussian", 300, 2, 4)
+    pools, rounds = list[int](), list[int]()
+    begun, drawn_near = Race.begun, neighbours.resampled
+    monkeypatch.setattr(Race, "begun", lambda *given: pools.append(1) or begun(*given))
+    monkeypatch.setattr(
+        searching, "resampled", lambda *given: rounds.append(given[2]) or drawn_near(*given)
+    )
+    monkeypatch.setattr(searching, "SEARCH", SEARCH._replace(work=1.0))
+    for seed in range(5):
+        pools.clear(), rounds.clear()
+        moestat.fit(family, X, y, rng=seed)
+        # A gain of .01 for each unit of work, 3e5, is out of reach: one round of each kind.
+        assert (pools, rounds) == ([1], [family.n_experts])
 
 
 def test_searches_that_do_not_agree_warn():
