@@ -126,6 +126,17 @@ def alike(number: int) -> Case:
     return Case(case.name, case.family, X, y, truth)
 
 
+def squares(number: int, more: int) -> Case:
+    """Two units of a regression, fitted with so many more."""
+    rng = np.random.default_rng([number, 1])
+    expert = {"name": "activation", "activation": "tanh", "weighted": False}
+    law = moestat.family("least-squares", gate="softmax-quadratic", n_experts=2, expert=expert)
+    theta = law.pin(1.5 * rng.standard_normal(law.n_params))
+    X, y = moestat.sample(law, theta, 5000, rng, design=moestat.Uniform(-2.0, 2.0), noise=0.1)
+    name, family = f"{2 + more} units of 2, {number}", law.with_experts(2 + more)
+    return Case(name, family, X, y, None if more else theta, 2)
+
+
 def _several(make: Callable[[int], Case], count: int) -> Iterator[Case]:
     yield from (make(number) for number in range(count))
 
@@ -162,6 +173,9 @@ def synthetic(group: str) -> Iterator[Case]:
     elif group == "uneven":
         yield from _several(rare, 3)
         yield from _several(alike, 3)
+    elif group == "squares":
+        for more in (0, 1):
+            yield from _several(lambda j: squares(j, more), 3)  # noqa: B023
 
 
 def real(gate: str) -> Iterator[Case]:
@@ -231,7 +245,8 @@ def real(gate: str) -> Iterator[Case]:
                 yield Case(f"{name}, k = {k}", family, X, y)
 
 
-GROUPS = ("small", "medium", "large", "counts", "uneven", "classes", "huge", "real", "sigmoid")
+GROUPS = ("small", "medium", "large", "counts", "uneven", "classes", "huge", "squares")
+GROUPS += ("real", "sigmoid")
 REAL = {"real": "softmax", "sigmoid": "sigmoid"}
 
 
