@@ -265,13 +265,13 @@ class Agreement:
     search : Moves
         What is repeated, with other random numbers.
     risk : float
-        It ends once the expected share of maxima that none has seen, ``w (w + 1) / (m (m - 1))``
-        after m ends at w heights, is no more: at the starts of the first pool, or later at the ends
-        of searches.
+        No search is added once the expected share of maxima that none has seen,
+        ``w (w + 1) / (m (m - 1))`` after m ends at w heights, is no more.  Before, while most
+        starts of a pool agree, other pools are added until it is no more, and neighbours decide.
     searches : int
-        Searches at most; in proportion fewer where rows and parameters are many.  Where one is more
-        than the budget, a round of it has one resample for each expert, and more in proportion to
-        gain.
+        Searches, and pools, at most; in proportion fewer where rows and parameters are many.  Where
+        one search is more than the budget, a round of it has one resample for each expert, and more
+        in proportion to gain.
     time_limit : float
         No further search begins after so many seconds.
 

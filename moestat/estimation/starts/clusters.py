@@ -158,8 +158,8 @@ def _complete_steps(problem: Problem, origin: FloatArray, steps: int) -> Iterati
     family, near = problem.family, 1e-3
     if family.n_params > SEARCH.hessians:
         matrix = yield from assigned_curvature(problem, origin, -1)
-        complete = Objective.COMPLETE
-        return (yield from bfgs_steps(problem, origin, -1, 2 * steps, near, matrix, complete))
+        most, complete = SEARCH.bfgs * steps, Objective.COMPLETE
+        return (yield from bfgs_steps(problem, origin, -1, most, near, matrix, complete))
     bounds = problem.metric(origin), family.lower, family.upper
     ran = yield from newton_steps(problem, Objective.COMPLETE, origin, near, steps, bounds=bounds)
     return (ran.theta,)
