@@ -56,6 +56,7 @@ class Fitted:
     robust: FloatArray | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
     prior: Prior | None = field(default=None, repr=False)
+    kinds: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def theta(self) -> FloatArray:

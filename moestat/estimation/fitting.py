@@ -315,7 +315,8 @@ def fit(
         warn_caller(message, kind)
     if not found:
         return result
-    return replace(result, notes=(*result.notes, *(message for _, message in found)))
+    kinds = (*result.kinds, *(kind.__name__ for kind, _ in found))
+    return replace(result, notes=(*result.notes, *(m for _, m in found)), kinds=kinds)
 
 
 def fit_data(

@@ -330,7 +330,8 @@ class BegunFit:
             warn_caller(message, kind)
         if not found:
             return result
-        return replace(result, notes=tuple(message for _, message in found))
+        kinds = tuple(kind.__name__ for kind, _ in found)
+        return replace(result, notes=tuple(message for _, message in found), kinds=kinds)
 
 
 def checked_starts(starts: Any) -> list[StartRule]:

@@ -13,6 +13,7 @@ from moestat.base.door import door, doors
 from moestat.base.validate import short
 from moestat.base.warnings import OverSpecifiedWarning, warn_caller
 from moestat.estimation.data import Data, without_rows
+from moestat.estimation.explanation import Explanation, explain
 from moestat.estimation.fitted import StandardFit
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.covariance import KINDS, robust_covariance
@@ -73,6 +74,8 @@ class MoEResults(Pictures):
         Why the fit may not be the maximum that it seems, in words; the fit has warned of these.
     prior : Prior, optional
         The prior density of which the fit is the posterior mode; None for maximum likelihood.
+    kinds : tuple of str
+        The class of the warning of each note.
     """
 
     def __repr__(self) -> str:
@@ -454,6 +457,24 @@ class MoEResults(Pictures):
         True
         """
         return summarise(self, alpha)
+
+    def explain(self) -> Explanation:
+        """What the certificate and each warning of the fit mean, and what to do, in order.
+
+        Returns
+        -------
+        Explanation
+            Text when printed: what is seen, what it means for the numbers, and remedies.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> print(str(result.explain()).partition(".")[0])
+        The fit is a local maximum of the likelihood in its box (certified)
+        """
+        return explain(self)
 
     def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
         """One row per parameter, in words of the data.

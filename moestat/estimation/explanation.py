@@ -1,0 +1,200 @@
+"""What the warnings of a fit mean for its numbers, and what to do about them, in order."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+__all__ = ["ADVICE", "Advice", "Explanation", "explain"]
+
+_WIDTH = 80
+"""Columns of a terminal."""
+
+
+class Advice(NamedTuple):
+    """What a kind of warning means, whatever the data are."""
+
+    title: str
+    """The kind of warning in a few words."""
+    means: str
+    """What it means for the numbers that a user reads."""
+    steps: tuple[str, ...]
+    """What to do, the first remedy first."""
+
+
+ADVICE: dict[str, Advice] = {
+    "SeparationWarning": Advice(
+        "No finite maximum",
+        "A column separates the regions of the gate, the classes, or zero from positive counts."
+        " The log-likelihood increases as the named coefficients grow, so they have no finite"
+        " estimate, no standard error and no p-value. The log-likelihood, the other coefficients"
+        " and the predictions remain valid; intervals of predictions are wide near the boundary.",
+        (
+            "Check the named column: a code that copies the response, or a level of a factor with"
+            " few rows, separates the data for no reason of interest. Merge or drop it.",
+            "If the separation is real, report a sharp boundary, and give no standard error for"
+            " its coefficients.",
+            "For finite coefficients use prior=moestat.Prior(), and report that the estimate is a"
+            " posterior mode.",
+            "Try fewer experts: compare them by moestat.select(...).",
+        ),
+    ),
+    "DisagreementWarning": Advice(
+        "Only one start reached the best value",
+        "The certificate still shows a local maximum. A higher one may exist, and another seed may"
+        " return other coefficients, so do not interpret the experts yet.",
+        (
+            "Search longer: n_starts=50, and compare the log-likelihood.",
+            "Repeat the call with rng=1, 2, 3; report the highest log-likelihood and how many"
+            " calls reached it.",
+            "Try fewer experts: disagreement is common when there is one expert too many.",
+        ),
+    ),
+    "FewRowsWarning": Advice(
+        "Too little data for an expert",
+        "The expert describes a handful of rows. With fewer than five rows per parameter, nominal"
+        " 95% intervals of its coefficients cover at most 90%. Coefficients of the other experts"
+        " and predictions where these have most of the weight are affected little.",
+        (
+            "Look at the rows: result.responsibilities.argmax(axis=1) names the expert of each."
+            " They may be errors of recording.",
+            "Try fewer experts: moestat.select(...).",
+            "Share coefficients among experts: equal=['nu'] for variances, equal=['a'] for slopes.",
+            "Take intervals from result.profile(name) or result.bootstrap(500).",
+        ),
+    ),
+    "MisfitWarning": Advice(
+        "The distribution does not describe the response",
+        "Some responses are improbable under the fitted distribution: outliers, a repeated value,"
+        " too many zeros, or a variance that the likelihood does not allow. Standard errors,"
+        " p-values, AIC and BIC assume the distribution; an extra expert may only describe the"
+        " misfit.",
+        (
+            "Look at result.plot_qq() and at the named rows.",
+            "Fit the likelihood that the warning names, and compare BIC by moestat.compare.",
+            "If the mean is all that you need, use"
+            " result.get_robustcov_results('HC0'), which is valid when the variance is wrong.",
+        ),
+    ),
+    "DependentRowsWarning": Advice(
+        "Rows that are not independent",
+        "Rows of one subject, or near in time, resemble each other more than the model explains."
+        " The fit counts them as independent evidence: standard errors are too small, and tests"
+        " and criteria favour too many experts.",
+        (
+            "If rows belong to subjects, give them: groups=, or '| id' at the end of a formula."
+            " Each subject then has one expert.",
+            "If an expert may change within a subject, use"
+            " result.get_robustcov_results('cluster', groups).",
+            "If an input has a curved effect, add terms such as bs(x, df=4) or C(x).",
+        ),
+    ),
+    "BoundWarning": Advice(
+        "An estimate on a bound",
+        "The likelihood still increases at the end of the default box, so the estimate depends on"
+        " the box. Standard errors are conditional on the parameters that lie on the bound.",
+        (
+            "Plot the data and look for an input with extreme values or a very small group.",
+            "Use prior=moestat.Prior(), or fewer experts.",
+            "Set bounds= that your subject justifies, and report them.",
+        ),
+    ),
+    "LimitWarning": Advice(
+        "A simpler distribution suffices",
+        "A parameter of the distribution went to the end of its range, where the distribution is a"
+        " simpler one. Estimates and standard errors are those of the simpler distribution.",
+        ("Fit the simpler likelihood and report it.",),
+    ),
+    "AliasedWarning": Advice(
+        "Columns that are linearly dependent",
+        "The data do not determine the coefficients of these columns separately. Predictions and"
+        " the log-likelihood do not depend on this.",
+        ("Remove one of the named columns.",),
+    ),
+    "UnitsWarning": Advice(
+        "Units far from 1",
+        "This family does not follow a change of units, so its default box and starts may not suit"
+        " the data.",
+        ("Rescale the named columns to a standard deviation near 1, and fit again.",),
+    ),
+    "InterruptedWarning": Advice(
+        "A search that was stopped",
+        "The result is the best of the starts that had ended. A higher maximum may exist.",
+        ("Repeat the call with more time before you report the result.",),
+    ),
+}
+"""What each kind of warning of a fit means; the page "Warnings" of the guide has the same kinds."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a fit shows and does not show, and each of its warnings with its remedies.
+
+    Parameters
+    ----------
+    certificate : str
+        What the certificate and the agreement of the starts say.
+    found : tuple of (str, str)
+        The class of each warning of the fit, and what it said.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> x = np.linspace(-1, 1, 40)
+    >>> result = moestat.fit("gaussian", x, x + np.sin(7 * x), n_experts=1, rng=0)
+    >>> isinstance(result.explain(), Explanation)
+    True
+    """
+
+    certificate: str
+    found: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        lines = textwrap.wrap(self.certificate, _WIDTH)
+        for number, (kind, message) in enumerate(self.found, 1):
+            advice = ADVICE.get(kind)
+            lines += [
+                "",
+                f"{number}. {advice.title if advice else 'Note'}" + f" ({kind})" * bool(kind),
+            ]
+            lines += _part("Seen", message)
+            if advice is not None:
+                lines += _part("Means", advice.means)
+                for place, step in enumerate(advice.steps):
+                    lines += _part("" if place else "Do", f"{place + 1}) {step}")
+        if self.found:
+            lines += ["", "More: the page 'Warnings' of the user guide, guide/warnings.html."]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _part(label: str, text: str) -> list[str]:
+    """A labelled paragraph, indented."""
+    first = f"   {label + ':' if label else '':<7}"
+    return textwrap.wrap(
+        text.rstrip(".") + ".", _WIDTH, initial_indent=first, subsequent_indent=" " * len(first)
+    )
+
+
+def explain(result: Any) -> Explanation:
+    """The explanation of a result, `moestat.estimation.results.MoEResults.explain`."""
+    certificate = result.certificate
+    agree = round(certificate.agreement * certificate.n_starts)
+    shown = "is a local maximum of the likelihood in its box (certified)"
+    if result.prior is not None:
+        shown = "is a local maximum of the posterior density in its box (certified)"
+    if not certificate.certified:
+        shown = "is not certified as a local maximum; do not report it"
+    sentences = [f"The fit {shown}."]
+    if certificate.n_starts > 1:
+        sentences.append(
+            f"{agree} of {certificate.n_starts} starts ended at the best value. This is evidence,"
+            " and no proof, that no higher maximum exists."
+        )
+    found = list(zip(result.kinds or ("",) * len(result.notes), result.notes, strict=True))
+    if not found:
+        sentences.append("The fit raised no warning.")
+    return Explanation(" ".join(sentences), tuple(found))
