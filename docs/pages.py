@@ -373,7 +373,7 @@ def write_examples() -> None:
         picture = next(data["image/png"] for data in shown if "image/png" in data)
         (pictures / f"example_{name}.png").write_bytes(b64decode(picture))
         title, _, rest = book.cells[0].source.partition("\n\n")
-        learnt = rest.partition("What one learns: ")[2].partition(".")[0]
+        learnt = rest.partition("What you learn: ")[2].partition(".")[0]
         cards.append(
             f":::{{grid-item-card}} {title.lstrip('# ')}\n:img-top: pictures/example_{name}.png\n"
             f":link: notebooks/{name}\n:link-type: doc\n\n{learnt[:1].upper()}{learnt[1:]}.\n:::\n"
@@ -455,6 +455,7 @@ def _own_blocks(title: str, name: str, options: Mapping[str, Any]) -> str:
 
 
 _ORDER = (
+    "first_analysis",
     "first_fit",
     "patients",
     "two_eyes",
