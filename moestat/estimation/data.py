@@ -14,8 +14,8 @@ from moestat.base.types import FloatArray, Likelihood
 from moestat.base.validate import as_weights, check_keywords, is_mapping, is_sequence, short
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.estimation.reading.inputs import Inputs, read_inputs
-from moestat.estimation.reading.labels import positions_of, read_labels
-from moestat.estimation.reading.responses import as_columns, encoded, read_responses
+from moestat.estimation.reading.labels import read_labels
+from moestat.estimation.reading.responses import PAIRS, as_columns, in_order, read_responses
 from moestat.estimation.reading.table import (
     Column,
     as_column,
@@ -34,10 +34,10 @@ __all__ = [
     "check_options",
     "check_size",
     "holding_constants",
+    "named_pair",
+    "numbers_of",
     "read_data",
     "read_inputs",
-    "read_new",
-    "read_new_response",
     "spans",
 ]
 
@@ -73,6 +73,11 @@ class Data:
     dropped: int = 0  # number of rows that were left out
     # of a fit by formula the columns (n,) that it names, in the order of ``formula.names``
     columns: tuple[Any, ...] = field(default=(), repr=False)
+    # columns that the response was read from: those of a table of several, or of a formula
+    responses: tuple[str, ...] = ()
+    # of a fit by formula the columns of the table that held the weights and the groups
+    weights_column: str | None = None
+    groups_column: str | None = None
 
     def at(self, which: Any) -> Data:
         """The data of some rows, positions or a mask, without the columns of a formula."""
@@ -158,6 +163,8 @@ def read_data(
     else:
         if by_name:
             own = _of_two_columns(own, series["y"])
+        column = series["y"]
+        series["y"] = in_order(column, named_pair(_law_of(own), column.parts) or column.parts)
         values, labels = _read_response(own, series["y"], classes)
         sizes = {} if labels is None else {"n_classes": len(labels)}
     if by_name:
@@ -191,6 +198,7 @@ def read_data(
         _plain(series["groups"].values) if "groups" in series else None,
         kept,
         n - len(values),
+        responses=series["y"].parts,
     )
 
 
@@ -241,10 +249,24 @@ def _present(inputs: Inputs, series: Mapping[str, Any], missing: str) -> Any:
     return ~gaps if gaps.any() else None
 
 
+def _law_of(model: Any) -> Likelihood:
+    """The likelihood of one response, of a family or by name."""
+    return model.likelihood if isinstance(model, Family) else configured(LIKELIHOODS, model)
+
+
+def named_pair(likelihood: Likelihood, parts: Sequence[str]) -> tuple[str, ...] | None:
+    """The order of two columns that are called by what they are, None of others."""
+    for option, pairs in PAIRS.items():
+        for names in pairs:
+            if option in likelihood.options and set(names) == set(parts):
+                return names
+    return None
+
+
 def _read_response(model: Any, column: Column, classes: Any) -> tuple[Any, Any]:
     """Responses as fits read them, and labels of classes or None."""
     named = not isinstance(model, Family)
-    likelihood = configured(LIKELIHOODS, model) if named else model.likelihood
+    likelihood = _law_of(model)
     if column.values.ndim != 1 and likelihood.dtype is not np.complex128:
         raise ValueError(f"y must have shape (n,), got {column.values.shape}")
     if likelihood.support is not None:
@@ -254,7 +276,7 @@ def _read_response(model: Any, column: Column, classes: Any) -> tuple[Any, Any]:
         raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")
     values = column.values
     if values.dtype.kind in "OUS" or likelihood.link is not None or values.ndim == 2:
-        values = _numbers(likelihood, column)
+        values = numbers_of(likelihood, column)
     return values, None
 
 
@@ -273,43 +295,11 @@ def _of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Map
     return model
 
 
-def _numbers(likelihood: Likelihood, column: Column) -> FloatArray:
+def numbers_of(likelihood: Likelihood, column: Column) -> FloatArray:
     """Responses (n,), or bounds (n, 2) of those that may be censored."""
     if "censored" in likelihood.options:
         return column.numbers_or_infinite("y")
     return column.numbers("y")
-
-
-def read_new(own: Family, data: Data | None, X: Any) -> Inputs:
-    """Inputs of new rows, read as those of the fit: by name, by formula, or as they stand."""
-    if data is not None and data.formula is not None:
-        inputs = data.formula.inputs(X)
-    else:
-        inputs = read_inputs(X, own.n_features, None if data is None else data.features)
-    check_size(
-        "X", inputs.design.min(-1, initial=0.0), inputs.design.max(-1, initial=0.0), squared=False
-    )
-    return inputs
-
-
-def read_new_response(own: Family, data: Data | None, X: Any, y: Any) -> Any:
-    """Responses of new rows, encoded: labels are those of the fit.
-
-    Without y a fit by formula has the response of the table.
-    """
-    if y is None and data is not None and data.formula is not None:
-        y = data.formula.response_of(X, bool(own.likelihood.parts))
-    check_aligned({"X": X, "y": y})
-    if own.likelihood.parts:
-        columns = as_columns(y, [one.name for one in own.likelihood.parts])
-        columns.check_missing("y")
-        return encoded(own.likelihood, columns, None if data is None else data.classes)
-    column = as_column("y", y)
-    column.check_missing("y")
-    if own.likelihood.support is None:
-        return own.likelihood.encode(_numbers(own.likelihood, column), own.n_classes)
-    labels = np.arange(1, own.n_classes + 1) if data is None else data.classes
-    return own.likelihood.encode(positions_of(column, labels), own.n_classes)
 
 
 def check_size(name: str, low: FloatArray, high: FloatArray, *, squared: bool = True) -> None:

@@ -35,7 +35,7 @@ from moestat.solvers.driver import ONE_THREAD, Cores, succeeded, until
 from moestat.solvers.problem import Target
 from moestat.solvers.rules import GAIN_LIMIT
 
-__all__ = ["fit", "fit_data", "fit_many"]
+__all__ = ["fit", "fit_all", "fit_data", "fit_many"]
 
 
 @door()
@@ -95,7 +95,7 @@ def fit_many(
     for position, ((X, y), weight) in enumerate(zip(data, weights, strict=True)):
         with _naming(position, len(data)):
             read.append(read_data(family, X, y, weight, {}))
-    return _fit_read(read, solver, starts, rng, threads, target, prior)
+    return fit_all(read, solver, starts, rng, threads, target, prior)
 
 
 @contextmanager
@@ -109,14 +109,14 @@ def _naming(position: int, count: int) -> Generator[None]:
         raise ValueError(f"data set {position}: {error}") from None
 
 
-def _fit_read(
+def fit_all(
     read: Sequence[tuple[Family, Data]],
-    solver: Solver | None,
-    starts: Sequence[StartRule] | None,
-    rng: Any,
-    threads: int | None,
-    target: Target | None,
-    prior: Prior | None,
+    solver: Solver | None = None,
+    starts: Sequence[StartRule] | None = None,
+    rng: Any = None,
+    threads: int | None = None,
+    target: Target | None = None,
+    prior: Prior | None = None,
     by_weight: bool = False,
 ) -> list[MoEResults]:
     """Fits to data that have been read, each with its family."""
@@ -369,7 +369,7 @@ def _fit_until(
         result = _fit_compressed(own, read, solver, starts, rng.spawn(1)[0], *where)
         if result is not None:
             return replace(result, data=read)
-    (result,) = _fit_read([(own, read)], solver, starts, rng, *where)
+    (result,) = fit_all([(own, read)], solver, starts, rng, *where)
     return result
 
 
@@ -377,7 +377,7 @@ def _fit_compressed(family: Family, data: Data, *arguments: Any) -> MoEResults |
     """The fit to compressed data; None where it is not certain to be as good."""
     short = compressed(data.X, data.y, data.weight)
     read = read_data(family, short.X, short.y, short.weight, {})
-    (result,) = _fit_read([read], *arguments)
+    (result,) = fit_all([read], *arguments)
     if short.lossless:
         return result
     gain = result.certificate.gain + 2.0 * short.error_bound(family, result.params)

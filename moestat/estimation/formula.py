@@ -182,7 +182,12 @@ def read_formula(
         "gate_inputs": [made.features.index(name) for name in designs[1].columns],
     }
     responses = response_columns if several else response_column
-    own: dict[str, Any] = {"columns": inputs.plain_columns(table)}
+    own: dict[str, Any] = {
+        "columns": inputs.plain_columns(table),
+        "responses": tuple(used_names([read.response], columns, scope)[0]),
+        "weights_column": weights,
+        "groups_column": groups,
+    }
     if kept is not None:
         own |= {"kept": np.flatnonzero(kept), "dropped": kept.size - int(kept.sum())}
     return made, responses(read.response, table, scope), options, own

@@ -17,11 +17,13 @@ __all__ = [
     "Grouping",
     "arranged",
     "check_groups",
+    "density_of_groups",
+    "draw_in_groups",
     "encoded_rows",
     "grouped_labels",
     "posterior_of_rows",
-    "predict_in_groups",
     "read_groups",
+    "shares_in_groups",
 ]
 
 
@@ -117,10 +119,29 @@ def grouped_labels(groups: Any, labels: Any) -> np.ndarray:
     return of_group
 
 
-def encoded_rows(family: Family, data: Any) -> Sample:
+def encoded_rows(family: Family, data: Any, whole: bool = False) -> Sample:
     """The rows of a `Data` as solvers read them, group by group where there are groups."""
     y = family.likelihood.encode(data.y, family.n_classes)
-    return arranged(np.ascontiguousarray(data.X.T), y, data.weight, data.groups)
+    return arranged(np.ascontiguousarray(data.X.T), y, data.weight, data.groups, whole)
+
+
+def density_of_groups(family: Family, theta: FloatArray, data: Any) -> tuple[Any, FloatArray]:
+    """Labels (G,) of the groups of a `Data`, and the log-density of each group's responses."""
+    found = group_sums(family, theta, encoded_rows(family, data), 0)
+    return Grouping(data.groups).names, found.log_density
+
+
+def draw_in_groups(
+    family: Family, theta: FloatArray, rows: Sample, rng: np.random.Generator
+) -> FloatArray:
+    """Encoded responses (n,) with one expert drawn for each group of a sample with groups."""
+    assert rows.begin is not None
+    first = np.ascontiguousarray(rows.X[:, rows.begin])
+    prior = family.rowwise(theta, first, family.placeholder(first.shape[1]))[0]
+    threshold = rng.random(first.shape[1])
+    atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)[rows.owner]
+    eta = family.predictors(theta, rows.X)[atom, :, np.arange(rows.size)].T
+    return family.likelihood.draw(eta, rng)
 
 
 def posterior_of_rows(family: Family, theta: FloatArray, data: Any) -> FloatArray:
@@ -130,30 +151,18 @@ def posterior_of_rows(family: Family, theta: FloatArray, data: Any) -> FloatArra
     ]
 
 
-def predict_in_groups(
-    family: Family, theta: FloatArray, data: Any, X: FloatArray, groups: Any, shares: FloatArray
-) -> FloatArray:
-    """Means (n,) or class probabilities (n, K) of new rows X (n, d) of labelled groups.
+def shares_in_groups(
+    family: Family, theta: FloatArray, data: Any, X: FloatArray, labels: Any, shares: FloatArray
+) -> tuple[FloatArray, np.ndarray]:
+    """Probabilities (k, n) of the experts of new rows X (n, d), and which groups are known (n,).
 
-    `shares` are the responsibilities (k, m) of the rows of the fit.
+    They are the responsibilities `shares` (k, m) that the rows of the fit in `data` give to a group
+    that the fit knows, and the gate's probabilities for any other group.
     """
-    if data.groups is None:
-        raise ValueError("groups: the fit has none; fit with groups= or by 'y ~ x | z | id'")
-    labels = read_groups(groups, len(X))
     share = family.gate_probabilities(theta, X).T
     own = Grouping(data.groups)
     place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
     known = own.names[place] == labels
     of_group = shares[:, own.order[own.begin]]
     share[:, known] = of_group[:, place[known]]
-    design = np.ascontiguousarray(X.T)
-    if family.likelihood.support is None:
-        assert family.likelihood.spread is not None
-        return np.sum(share * family.likelihood.spread(family.predictors(theta, design))[0], axis=0)
-    columns: list[FloatArray] = []
-    for s in family.likelihood.support(family.n_classes):
-        rows = Sample(design, np.full(len(X), s), np.ones(len(X)), begin=np.arange(len(X)))
-        found = group_sums(family, theta, rows, 0)
-        density = np.exp(found.log_density) * found.posterior
-        columns.append(np.sum(share * density / found.prior, axis=0))
-    return np.stack(columns, axis=1)
+    return share, known

@@ -11,18 +11,29 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_generator, as_numbers, as_weights, did_you_mean, real_in, short
+from moestat.base.validate import as_generator, as_numbers, did_you_mean, real_in, short
 from moestat.base.warnings import ExtrapolationWarning, warn_caller
-from moestat.estimation.data import read_new, read_new_response
+from moestat.estimation.data import Data
 from moestat.estimation.fitted import Fitted
-from moestat.estimation.groups import posterior_of_rows, predict_in_groups
+from moestat.estimation.groups import (
+    Grouping,
+    arranged,
+    check_groups,
+    density_of_groups,
+    draw_in_groups,
+    encoded_rows,
+    posterior_of_rows,
+    shares_in_groups,
+)
 from moestat.estimation.inference.covariance import AtInputs
 from moestat.estimation.inference.delta import of_experts
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.inference.prediction import (
     Prediction,
     distribution,
+    expert_log_densities,
     extrapolation,
+    mixed_mean,
     predict_with_errors,
     quantile,
     variance,
@@ -30,7 +41,8 @@ from moestat.estimation.inference.prediction import (
 from moestat.estimation.inference.profile import intervals_of_means
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
-from moestat.estimation.reading.table import Table, as_column, check_aligned
+from moestat.estimation.reading.table import as_column, check_aligned
+from moestat.estimation.rows import own_inputs, read_groups_of_new, read_new_inputs, read_rows
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers.problem import Objective, Problem, Request, Sample
@@ -49,8 +61,10 @@ class _Total(float):
 
     elsewhere: Callable[..., float]
 
-    def __call__(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
-        return self.elsewhere(X, y, sample_weight)
+    def __call__(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> float:
+        return self.elsewhere(X, y, sample_weight, groups)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return float, (float(self),)
@@ -61,8 +75,8 @@ class _Shares(np.ndarray):
 
     elsewhere: Callable[..., Any]
 
-    def __call__(self, X: Any = None, y: Any = None) -> Any:
-        return self.elsewhere(X, y)
+    def __call__(self, X: Any = None, y: Any = None, *, groups: Any = None) -> Any:
+        return self.elsewhere(X, y, groups)
 
     def __reduce__(self) -> Any:
         return np.asarray(self).__reduce__()
@@ -79,11 +93,7 @@ class Predicting(Fitted):
 
     def _inputs(self, X: Any = None) -> Inputs:
         """Inputs of new rows, or those of the fit."""
-        if X is not None:
-            return read_new(self.family, self.data, X)
-        rows = self.rows
-        table = Table((), rows.features is not None, len(rows.X), rows.index)
-        return Inputs(np.ascontiguousarray(rows.X.T), rows.features, table)
+        return own_inputs(self.rows) if X is None else read_new_inputs(self.family, self.data, X)
 
     def _some(self, X: Any) -> Inputs:
         """Inputs of one row or more."""
@@ -92,22 +102,18 @@ class Predicting(Fitted):
             raise ValueError("X has no rows")
         return inputs
 
-    def _sample(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Inputs, Sample]:
-        """Rows with responses, new ones or those of the fit."""
-        inputs, family = self._inputs(X), self.family
-        if X is None and y is None:
-            response = family.likelihood.encode(self.rows.y, family.n_classes)
-            weight = self.rows.weight if sample_weight is None else sample_weight
-        else:
-            response = read_new_response(family, self.data, X, y)
-            weight = sample_weight
-        n = inputs.design.shape[1]
-        if len(response) != n:
-            raise ValueError(f"X has {n} samples but y has {len(response)}")
-        if sample_weight is not None:
-            check_aligned({"X": inputs.table, "sample_weight": sample_weight})
-            weight = as_column("sample_weight", sample_weight).numbers("sample_weight")
-        return inputs, Sample(inputs.design, response, as_weights(weight, n), whole=True)
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **depends: bool
+    ) -> tuple[Inputs, Data]:
+        """Rows with responses, new ones or those of the fit, see `read_rows`."""
+        own = X is None
+        fitted = self.rows if own else self.data
+        return read_rows(self.family, fitted, X, y, sample_weight, groups, **depends)
+
+    def _sample(self, X: Any, y: Any) -> tuple[Inputs, Sample]:
+        """Rows with responses, each by itself, as solvers read them."""
+        inputs, rows = self._read(X, y)
+        return inputs, encoded_rows(self.family, rows, whole=True)
 
     def _of_rows(self, name: str, given: Any) -> Any:
         """Labels (n,) of the rows of the fit; of all rows given to it those that it has used."""
@@ -168,9 +174,9 @@ class Predicting(Fitted):
         q : float or sequence of float
             Which quantiles.
         groups : array_like of shape (n,), optional
-            In a fit with groups, for means, classes and their probabilities: to which group new
-            rows belong.  Its expert is known as well as the rows of the fit tell; for a new group,
-            or without labels, only the gate speaks.
+            In a fit with groups: the label of the group of each row.  The probabilities of its
+            expert are then those that the rows of the fit give to the group.  Without labels, or
+            for a group that is not in the fit, they are the gate's.
 
         Returns
         -------
@@ -212,21 +218,24 @@ class Predicting(Fitted):
             raise ValueError(
                 f"which = {kind!r} is not for the {self.family.likelihood.name} response"
             )
+        if groups is not None and kind == "experts":
+            raise ValueError("groups: the means of the experts do not depend on them; leave it out")
         if kind in ("cdf", "density"):
-            return self._at_responses(kind, X, y)
+            return self._at_responses(kind, X, y, groups)
         inputs = self._inputs(X)
         family, theta, matrix = self.family, self.theta, inputs.matrix
         experts = range(family.n_experts)
+        shares = self._shares_of(inputs, X, groups)
         if kind == "gate":
-            return inputs.like(family.gate_probabilities(theta, matrix), experts)
+            chances = family.gate_probabilities(theta, matrix) if shares is None else shares.T
+            return inputs.like(chances, experts)
         if kind == "experts":
             value = of_experts(family, theta, matrix)[1]
             return inputs.like(np.moveaxis(value, 2, 0) if classes else value[:, 0].T, experts)
         if kind in ("variance", "quantile"):
-            return self._of_response(kind, inputs, q)
-        if groups is not None:
-            check_aligned({"X": inputs.table, "groups": groups})
-            value = predict_in_groups(family, theta, self.rows, matrix, groups, self._shares.T)
+            return self._of_response(kind, inputs, q, shares)
+        if shares is not None:
+            value = mixed_mean(family, theta, matrix, shares)
         else:
             value = (family.probabilities if classes else family.mean)(theta, matrix)
         if kind == "mean":
@@ -236,6 +245,27 @@ class Predicting(Fitted):
         if kind == "proba":
             return inputs.like(value, self._labels)
         return inputs.like(np.asarray(self._labels)[np.argmax(value, axis=1)], self._response)
+
+    def _shares_of(self, inputs: Inputs, X: Any, groups: Any) -> FloatArray | None:
+        """Probabilities (k, n) of the experts of rows of known groups; None without groups."""
+        if groups is None:
+            return None
+        rows, n = self.rows, inputs.design.shape[1]
+        if rows.groups is None:
+            raise ValueError("groups: the fit has none; fit with groups= or by 'y ~ x | z | id'")
+        check_aligned({"X": inputs.table, "groups": groups})
+        labels = read_groups_of_new(rows, X, groups, n)
+        own = self.family, self.theta, rows, inputs.matrix, labels, self._shares.T
+        shares, known = shares_in_groups(*own)
+        if not known.all():
+            new = np.unique(labels[~known])
+            warn_caller(
+                f"groups: {new.size} of {np.unique(labels).size} groups, such as"
+                f" {new[0].item()!r}, are not in the fit; the gate alone gives the probabilities of"
+                " their experts",
+                ExtrapolationWarning,
+            )
+        return shares
 
     @cached_property
     def _responses(self) -> Sequence[Any]:
@@ -258,31 +288,39 @@ class Predicting(Fitted):
         names = [own.name for own in self._responses]
         return self._inputs(X).like(np.stack(values, axis=1), names)
 
-    def _of_response(self, kind: str, inputs: Inputs, q: Any) -> Any:
+    def _of_response(
+        self, kind: str, inputs: Inputs, q: Any, shares: FloatArray | None = None
+    ) -> Any:
         """Variances (n,), or quantiles (n,) or (n, m)."""
         family, theta, matrix = self.family, self.theta, inputs.matrix
         if kind == "variance":
-            return inputs.like(variance(family, theta, matrix, self._noise))
+            return inputs.like(variance(family, theta, matrix, self._noise, shares))
         levels = np.atleast_1d(as_numbers("q", q))
         for level in levels:
             real_in("q", float(level), 0.0, 1.0)
-        sides = [quantile(family, theta, matrix, float(each), self._noise) for each in levels]
+        sides = [
+            quantile(family, theta, matrix, float(each), self._noise, shares) for each in levels
+        ]
         if np.ndim(q) == 0:
             return inputs.like(sides[0], self._response)
         return inputs.like(np.column_stack(sides), levels.tolist())
 
-    def _at_responses(self, kind: str, X: Any, y: Any) -> Any:
+    def _at_responses(self, kind: str, X: Any, y: Any, groups: Any = None) -> Any:
         """Distribution function or density (n,) at responses."""
         if y is not None and np.ndim(y) == 0:
             y = np.full(self._inputs(X).design.shape[1], y)
         inputs, rows = self._sample(X, y)
+        shares = self._shares_of(inputs, X, groups)
         if kind == "cdf":
             family, response = self.family, self.family.likelihood.decode(rows.y)
             if family.likelihood.given is not None:
                 family, response = self._at_rows(rows.y), np.real(rows.y)
             return inputs.like(
-                distribution(family, self.theta, inputs.matrix, response, self._noise)
+                distribution(family, self.theta, inputs.matrix, response, self._noise, shares)
             )
+        if shares is not None:
+            found = expert_log_densities(self.family, self.theta, rows.X, rows.y)
+            return inputs.like(np.sum(shares * np.exp(found), axis=0))
         return inputs.like(np.exp(self._log_density(rows)))
 
     def _at_rows(self, y: Any) -> Family:
@@ -313,8 +351,17 @@ class Predicting(Fitted):
         variance = self.residual_variance
         return -0.5 * (np.log(2.0 * np.pi * variance) + residual**2 / variance)
 
-    def score_samples(self, X: Any = None, y: Any = None) -> Any:
-        """Log-density of each row, natural log, shape (n,).
+    def score_samples(self, X: Any = None, y: Any = None, *, groups: Any = None) -> Any:
+        """Log-density of each row (n,), or of each group (G,) of a fit with groups, natural log.
+
+        Groups are in ascending order of their labels, which are the index of a series.
+
+        Parameters
+        ----------
+        X, y : optional
+            New rows with their responses; those of the fit by default.
+        groups : array_like of shape (n,), optional
+            Labels of the groups of new rows; a fit by formula finds them in X.
 
         Examples
         --------
@@ -324,15 +371,24 @@ class Predicting(Fitted):
         >>> bool(np.isclose(result.score_samples().sum(), result.llf))
         True
         """
-        inputs, rows = self._sample(X, y)
-        return inputs.like(self._log_density(rows))
+        inputs, data = self._read(X, y, None, groups, grouped=True)
+        if data.groups is None:
+            rows = encoded_rows(self.family, data, whole=True)
+            return inputs.like(self._log_density(rows))
+        names, found = density_of_groups(self.family, self.theta, data)
+        if inputs.index is None:
+            return found
+        import pandas as pd
+
+        return pd.Series(found, index=names)
 
     @property
     def log_likelihood(self) -> Any:
         """Total log-likelihood of the fit, natural log; called, that of other data.
 
-        ``result.log_likelihood`` is a number, ``result.log_likelihood(X, y, sample_weight)`` the
-        log-likelihood of new rows, which are read as those of the fit.
+        ``result.log_likelihood`` is a number, ``result.log_likelihood(X, y, sample_weight,
+        groups=)`` the log-likelihood of new rows, which are read as those of the fit.  A fit by
+        formula finds the columns of responses, weights and groups in the table X.
 
         Examples
         --------
@@ -347,10 +403,11 @@ class Predicting(Fitted):
         total.elsewhere = self._log_likelihood_of
         return total
 
-    def _log_likelihood_of(self, X: Any, y: Any, sample_weight: Any) -> float:
-        if X is None and y is None and sample_weight is None:
+    def _log_likelihood_of(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> float:
+        if X is None and y is None and sample_weight is None and groups is None:
             return self.llf
-        _, rows = self._sample(X, y, sample_weight)
+        _, data = self._read(X, y, sample_weight, groups, weighted=True, grouped=True)
+        rows = encoded_rows(self.family, data, whole=True)
         if not rows.size:
             raise ValueError("X has no rows")
         if self.family.is_regression:
@@ -362,9 +419,13 @@ class Predicting(Fitted):
 
     @cached_property
     def _shares(self) -> FloatArray:
-        if self.rows.groups is not None:
-            return posterior_of_rows(self.family, self.theta, self.rows).T
-        rows = self._sample(None, None)[1]
+        return self._posterior(self.rows)
+
+    def _posterior(self, data: Data) -> FloatArray:
+        """Responsibilities (n, k), given all rows of a group where there are groups."""
+        if data.groups is not None:
+            return posterior_of_rows(self.family, self.theta, data).T
+        rows = encoded_rows(self.family, data)
         return self.family.rowwise(self.theta, rows.X, rows.y)[1].T
 
     @property
@@ -372,7 +433,8 @@ class Predicting(Fitted):
         """Posterior probability of each expert at each row, shape (n, k).
 
         ``result.responsibilities`` is an array, of the rows of the fit;
-        ``result.responsibilities(X, y)`` has those of new rows, read as those of the fit.
+        ``result.responsibilities(X, y, groups=)`` has those of new rows, read as those of the
+        fit.  In a fit with groups they are those given all rows of the group.
 
         Raises
         ------
@@ -392,18 +454,19 @@ class Predicting(Fitted):
         shares.elsewhere = self._responsibilities_of
         return shares
 
-    def _responsibilities_of(self, X: Any, y: Any) -> Any:
+    def _responsibilities_of(self, X: Any, y: Any, groups: Any) -> Any:
         self._check_experts()
-        inputs, rows = self._sample(X, y)
-        shares = self.family.rowwise(self.theta, rows.X, rows.y)[1].T
-        return inputs.like(shares, range(self.family.n_experts))
+        inputs, data = self._read(X, y, None, groups, grouped=True)
+        return inputs.like(self._posterior(data), range(self.family.n_experts))
 
     def _check_experts(self) -> None:
         if self.family.is_regression:
             raise ValueError("a regression function has no posterior probabilities of its experts")
 
-    def simulate(self, X: Any = None, rng: Any = None) -> Any:
+    def simulate(self, X: Any = None, rng: Any = None, *, groups: Any = None) -> Any:
         """New responses (n,) from the fitted density at each input.
+
+        In a fit with groups an expert is drawn once for all rows of a group.
 
         Parameters
         ----------
@@ -411,6 +474,8 @@ class Predicting(Fitted):
             Inputs; those of the fit by default.
         rng : numpy.random.Generator, int or None
             Source of random numbers.
+        groups : array_like of shape (n,), optional
+            Labels of the groups of new rows; a fit by formula finds them in X.
 
         Examples
         --------
@@ -422,14 +487,38 @@ class Predicting(Fitted):
         """
         inputs = self._some(X)
         n = inputs.design.shape[1]
-        design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(int(n))))
-        own = self._at_rows(self._sample(None, None)[1].y) if X is None else self.family
-        _, y = sample(own, self.theta, n, rng, design, noise=self._noise)
+        y = None if X is not None else self._sample(None, None)[1].y
+        if self.data is not None and self.data.groups is not None:
+            labels = self.rows.groups
+            if X is not None or groups is not None:
+                check_aligned({"X": inputs.table, "groups": groups})
+                labels = read_groups_of_new(self.data, X, groups, n)
+            y = self._simulate_groups(inputs, y, labels, as_generator(rng))
+        else:
+            if groups is not None:
+                raise ValueError("groups: the fit has none; leave them out")
+            design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(int(n))))
+            own = self.family if y is None else self._at_rows(y)
+            _, y = sample(own, self.theta, n, rng, design, noise=self._noise)
         if self._responses:
             pairs = zip(self._responses, y.T, strict=True)
             return self._beside(X, [own._in_labels(column) for own, column in pairs])
         y = self._in_labels(y)
         return inputs.like(y, self._response if y.ndim == 1 else ("successes", "failures"))
+
+    def _simulate_groups(
+        self, inputs: Inputs, y: Any, labels: Any, rng: np.random.Generator
+    ) -> Any:
+        """Responses of rows of labelled groups, decoded, in the order of the rows.
+
+        Encoded responses y of the fit, where given, say what rows have besides, such as trials.
+        """
+        n, order = len(labels), Grouping(labels).order
+        check_groups(self.family, Data(inputs.matrix, np.zeros(n), np.ones(n), groups=labels))
+        rows = arranged(inputs.design, np.zeros(n), np.ones(n), labels)
+        own = self.family if y is None else self._at_rows(y[order])
+        drawn = own.likelihood.decode(draw_in_groups(own, self.theta, rows, rng))
+        return drawn[np.argsort(order)]
 
     def _in_labels(self, y: Any) -> Any:
         """Classes by their labels; numbers as they are."""

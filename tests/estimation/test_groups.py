@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import moestat
+from moestat.base.warnings import ExtrapolationWarning
 from moestat.model.reference import log_sum_exp
 from moestat.solvers import EM, QuasiNewton
 
@@ -124,7 +125,8 @@ def test_numbers_of_experts_are_compared_by_groups(subjects):
 def test_new_rows_of_a_known_subject_have_its_expert(subjects, result):
     frame, *_ = subjects
     new = pd.DataFrame({"x": [0.0, 0.0], "id": ["s00", "unheard of"]})
-    known, other = result.predict(new, groups=new["id"])
+    with pytest.warns(ExtrapolationWarning, match="'unheard of', are not in the fit"):
+        known, other = result.predict(new, groups=new["id"])
     own = result.responsibilities[np.flatnonzero(frame["id"] == "s00")[0]]
     assert known == pytest.approx(own @ result.blocks["b"], rel=1e-10)
     assert other == pytest.approx(result.predict(new)[1], rel=1e-12)

@@ -11,9 +11,11 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_generator, positive_int
+from moestat.base.validate import as_generator, check_keywords, positive_int
 from moestat.base.warnings import InterruptedWarning, MoEWarning, warn_caller
-from moestat.estimation.fitting import fit, fit_many
+from moestat.estimation.data import Data
+from moestat.estimation.fitting import fit_all, fit_data
+from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.found import check_likelihood, check_maximum
 from moestat.estimation.inference.nested import check_same_data
 from moestat.estimation.inference.resampling import MOST_RESAMPLES, parametric_samples
@@ -22,12 +24,14 @@ from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import GrownStarts, Race
 from moestat.estimation.starts import GivenStarts
 from moestat.model.family import Family
-from moestat.solvers.problem import Sample
 
 __all__ = ["OrderTest", "bootstrap_lrt"]
 
 _ROUNDS = 3
 """So many times those asked for are fitted in place of resamples that are left out, at most."""
+
+_SOLVING = ("solver", "starts", "target", "prior")
+"""Arguments of fits that are those of both models."""
 
 _BATCH = 4
 """Resamples that are fitted at a time."""
@@ -154,13 +158,15 @@ def bootstrap_lrt(
         )
     rows = small.rows
     check_same_data(small, large, ("small", "large"))
+    check_keywords("bootstrap_lrt", options, _SOLVING)
     model, theta = small.family, small.theta
-    data = Sample(np.ascontiguousarray(rows.X.T), rows.y, rows.weight)
+    data = encoded_rows(model, rows)
+    labels = None if rows.groups is None else rows.groups[Grouping(rows.groups).order]
     generator = as_generator(rng)
 
-    def ratios(sets: list[Any], weights: list[Any]) -> FloatArray:
+    def ratios(sets: list[Data]) -> FloatArray:
         looked = partial(_searched if "starts" in options else _grown, small, large.family)
-        own = {**options, "sample_weights": weights, "threads": threads}
+        own = {**options, "threads": threads}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
             pairs = looked(sets, generator.spawn(1)[0], own)
@@ -170,14 +176,15 @@ def bootstrap_lrt(
         ]
         return 2.0 * (np.array(heights[1]) - np.array(heights[0]))
 
-    def drawn(size: int) -> list[Any]:
+    def drawn(size: int) -> list[Data]:
         samples = parametric_samples(model, data, theta, size, generator)
-        return [(s.X.T, model.likelihood.decode(s.y)) for s in samples]
+        decode = model.likelihood.decode
+        return [Data(s.X.T, decode(s.y), s.weight, groups=labels) for s in samples]
 
     # The data themselves are fitted in the same way: a likelihood ratio of maxima that were looked
     # for less thoroughly would be too small.
     with reported("bootstrap_lrt", verbose, count, "resamples") as report:
-        observed = float(ratios([(rows.X, rows.y)], [rows.weight])[0])
+        observed = float(ratios([rows])[0])
         if not np.isfinite(observed):
             raise ValueError(
                 "the fits to the data, made again as those to resamples, are not certified"
@@ -188,7 +195,7 @@ def bootstrap_lrt(
         try:
             while (missing := count - int(np.isfinite(values).sum())) and values.size < most:
                 size = min(missing, _BATCH)
-                values = np.append(values, ratios(drawn(size), [None] * size))
+                values = np.append(values, ratios(drawn(size)))
                 report.count(int(np.isfinite(values).sum()))
         except KeyboardInterrupt:
             if not values.size:
@@ -199,24 +206,25 @@ def bootstrap_lrt(
 
 
 def _searched(
-    small: MoEResults, larger: Family, sets: list[Any], rng: np.random.Generator, options: Any
+    small: MoEResults, larger: Family, sets: list[Data], rng: np.random.Generator, options: Any
 ) -> list[list[MoEResults]]:
     """Fits of both models to data sets from starts of the user's."""
-    return [fit_many(own, sets, rng=rng.spawn(1)[0], **options) for own in (small.family, larger)]
+    return [
+        fit_all([(own, one) for one in sets], rng=rng.spawn(1)[0], **options)
+        for own in (small.family, larger)
+    ]
 
 
 def _grown(
-    small: MoEResults, larger: Family, sets: list[Any], rng: np.random.Generator, options: Any
+    small: MoEResults, larger: Family, sets: list[Data], rng: np.random.Generator, options: Any
 ) -> list[list[MoEResults]]:
     """Fits from the parameters that the data are drawn from, and from these with experts more."""
-    own, weights = GivenStarts(small.theta[None]), options.pop("sample_weights")
-    before = fit_many(
-        small.family, sets, rng=rng.spawn(1)[0], starts=[own], sample_weights=weights, **options
-    )
+    own = [GivenStarts(small.theta[None])]
+    pairs = [(small.family, one) for one in sets]
+    before = fit_all(pairs, rng=rng.spawn(1)[0], starts=own, **options)
     after = []
-    for (X, y), weight, fitted in zip(sets, weights, before, strict=True):
+    for one, fitted in zip(sets, before, strict=True):
         assert fitted.standard is not None
         grown = GrownStarts(fitted.standard.family, fitted.standard.solution.theta)
-        more = {"starts": [Race(grown)], "rng": rng.spawn(1)[0], "sample_weight": weight}
-        after.append(fit(larger, X, y, **more, **options))
+        after.append(fit_data(larger, one, starts=[Race(grown)], rng=rng.spawn(1)[0], **options))
     return [before, after]

@@ -14,12 +14,16 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.delta import gradients, normal_reach
 from moestat.model.family import Family
+from moestat.solvers.groups import group_sums
+from moestat.solvers.problem import Sample
 from moestat.solvers.rules import ZERO_CURVATURE
 
 __all__ = [
     "Prediction",
     "distribution",
+    "expert_log_densities",
     "extrapolation",
+    "mixed_mean",
     "predict_with_errors",
     "quantile",
     "variance",
@@ -273,37 +277,77 @@ def _support(family: Family, theta: FloatArray, X: FloatArray) -> tuple[float, f
 
 @np.errstate(all="ignore")
 def quantile(
-    family: Family, theta: FloatArray, X: FloatArray, q: float, noise: float | None = None
+    family: Family,
+    theta: FloatArray,
+    X: FloatArray,
+    q: float,
+    noise: float | None = None,
+    shares: FloatArray | None = None,
 ) -> FloatArray:
-    """The q-quantile (n,) of the fitted density at each input (n, d)."""
+    """The q-quantile (n,) of the fitted density at each input (n, d).
+
+    Here and below `shares` (k, n) are probabilities of the experts in place of the gate's.
+    """
     if family.likelihood.support is not None:
         raise ValueError("classes have no quantiles; which='proba' are their probabilities")
     if q in (0.0, 1.0):
         return np.full(len(X), _support(family, theta, X)[int(q)])
-    return _quantile(q, *_components(family, theta, X, noise), family.likelihood.counts)
+    return _quantile(q, *_components(family, theta, X, noise, shares), family.likelihood.counts)
 
 
 @np.errstate(all="ignore")
 def variance(
-    family: Family, theta: FloatArray, X: FloatArray, noise: float | None = None
+    family: Family,
+    theta: FloatArray,
+    X: FloatArray,
+    noise: float | None = None,
+    shares: FloatArray | None = None,
 ) -> FloatArray:
     """The variance (n,) of a response at each input (n, d), within and between experts."""
     if family.likelihood.support is not None:
         raise ValueError("classes have no variance; which='proba' are their probabilities")
-    weight, mean, deviation, _ = _components(family, theta, X, noise)
+    weight, mean, deviation, _ = _components(family, theta, X, noise, shares)
     centre = np.sum(weight * mean, axis=0)
     return np.sum(weight * (deviation**2 + (mean - centre) ** 2), axis=0)
 
 
 @np.errstate(all="ignore")
 def distribution(
-    family: Family, theta: FloatArray, X: FloatArray, y: FloatArray, noise: float | None = None
+    family: Family,
+    theta: FloatArray,
+    X: FloatArray,
+    y: FloatArray,
+    noise: float | None = None,
+    shares: FloatArray | None = None,
 ) -> FloatArray:
     """The probability (n,) of a response of at most y (n,) at each input (n, d)."""
     if family.likelihood.support is not None:
         raise ValueError("classes have no distribution function; which='density' has theirs")
-    weight, _, _, cumulative = _components(family, theta, X, noise)
+    weight, _, _, cumulative = _components(family, theta, X, noise, shares)
     return np.sum(weight * cumulative(y), axis=0)
+
+
+def mixed_mean(family: Family, theta: FloatArray, X: FloatArray, shares: FloatArray) -> FloatArray:
+    """Means (n,), or probabilities of classes (n, K), with given probabilities of the experts."""
+    design = np.ascontiguousarray(X.T)
+    likelihood = family.likelihood
+    if likelihood.support is None:
+        assert likelihood.spread is not None
+        return np.sum(shares * likelihood.spread(family.predictors(theta, design))[0], axis=0)
+    columns = [
+        np.sum(shares * np.exp(expert_log_densities(family, theta, design, s)), axis=0)
+        for s in likelihood.support(family.n_classes)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def expert_log_densities(family: Family, theta: FloatArray, X: FloatArray, y: Any) -> FloatArray:
+    """Log-density (k, n) of responses (n,), or of one for all, under each expert; X (d, n)."""
+    response = np.full(X.shape[1], y) if np.ndim(y) == 0 else y
+    rows = Sample(X, response, np.ones(X.shape[1]), begin=np.arange(X.shape[1]))
+    found = group_sums(family, theta, rows, 0)
+    with np.errstate(divide="ignore"):
+        return found.log_density + np.log(found.posterior) - np.log(found.prior)
 
 
 def _predictors(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
@@ -316,14 +360,18 @@ Components = tuple[FloatArray, FloatArray, FloatArray, Callable[[FloatArray], Fl
 
 
 def _components(
-    family: Family, theta: FloatArray, X: FloatArray, noise: float | None
+    family: Family,
+    theta: FloatArray,
+    X: FloatArray,
+    noise: float | None,
+    shares: FloatArray | None = None,
 ) -> Components:
     """Weights, means and standard deviations (k, n) of the components, and their laws."""
     if family.is_regression:
         mean = np.atleast_2d(family.mean(theta, X))
         deviation = np.full_like(mean, np.sqrt(noise or 0.0))
         return np.ones_like(mean), mean, deviation, lambda y: ndtr((y - mean) / deviation)
-    weight = family.gate_probabilities(theta, X).T
+    weight = family.gate_probabilities(theta, X).T if shares is None else shares
     eta = _predictors(family, theta, X)
     assert family.likelihood.spread is not None
     mean, deviation = family.likelihood.spread(eta)

@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.warnings import InterruptedWarning, warn_caller
+from moestat.estimation.groups import draw_in_groups
 from moestat.estimation.inference.covariance import AtInputs
 from moestat.estimation.progress import Report
 from moestat.model.family import Family
@@ -119,8 +120,9 @@ def parametric_samples(
     if data.begin is not None:
         if np.any(data.weight != 1.0):
             raise ValueError("kind 'parametric': rows of groups must have weight 1")
+        own = family if given is None else replace(family, likelihood=given(y))
         for _ in range(count):
-            yield replace(data, y=_of_groups(family, theta, data, rng))
+            yield replace(data, y=draw_in_groups(own, theta, data, rng))
         return
     X = data.X
     if np.any(data.weight != 1.0):
@@ -132,17 +134,3 @@ def parametric_samples(
         own = family if given is None else replace(family, likelihood=given(y))
         _, drawn = sample(own, theta, weight.size, rng, inputs)
         yield Sample(inputs.data.X, family.likelihood.encode(drawn, family.n_classes), weight)
-
-
-def _of_groups(
-    family: Family, theta: FloatArray, data: Sample, rng: np.random.Generator
-) -> FloatArray:
-    """Encoded responses (n,) with one expert drawn for each group."""
-    first = np.ascontiguousarray(data.X[:, data.begin])
-    prior = family.rowwise(theta, first, family.placeholder(first.shape[1]))[0]
-    threshold = rng.random(first.shape[1])
-    atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)[data.owner]
-    eta = family.predictors(theta, data.X)[atom, :, np.arange(data.size)].T
-    given = family.likelihood.given
-    own = family.likelihood if given is None else given(data.y)
-    return own.draw(eta, rng)

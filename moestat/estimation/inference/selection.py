@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,11 +16,12 @@ from moestat.base.door import door, doors
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int, short
-from moestat.base.warnings import InterruptedWarning, warn_caller
+from moestat.base.warnings import DataWarning, EdgeWarning, InterruptedWarning, warn_caller
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit, fit_data
 from moestat.estimation.formula import fit_formula
 from moestat.estimation.groups import Grouping, encoded_rows
+from moestat.estimation.inference.dependence import dependence_in_selection
 from moestat.estimation.inference.found import check_likelihood
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.results import MoEResults
@@ -95,6 +97,20 @@ class Selection:
         return np.array([end.certified and not end.collapsed for end in ends])
 
     @property
+    def edge(self) -> str | None:
+        """That the chosen number of experts is at the end of those tried, in words; else None."""
+        tried = np.unique(self.table["k"])
+        place = list(self.results).index(self.chosen())
+        k = int(self.table["k"][place])
+        if tried.size == 1 or tried[0] < k < tried[-1] or k == tried[0] == 1:
+            return None
+        end, more = ("largest", "more") if k == tried[-1] else ("smallest", "fewer")
+        return (
+            f"{self.criterion} chooses {k} experts, the {end} number that was tried: {more} may be"
+            " better"
+        )
+
+    @property
     def best(self) -> MoEResults:
         """The fit that the criterion chooses."""
         return self.results[self.chosen()]
@@ -132,7 +148,9 @@ class Selection:
             lines.append(f"not chosen from, no certified maximum or a collapsed expert: {keys}")
         if self.left:
             lines.append(f"interrupted before: {', '.join(map(str, self.left))}")
-        return "\n".join([*lines, f"chosen: {chosen}"])
+        lines.append(f"chosen: {chosen}")
+        edge = self.edge
+        return "\n".join(lines if edge is None else [*lines, edge])
 
     def plot(self, ax: Any = None) -> Any:
         """Each information criterion less its minimum against the number of experts.
@@ -224,7 +242,7 @@ def select(
     folds : int, optional
         Folds of a cross-validation of the log-density; none by default, and 5 for "cv".
     sample_weight : array_like of shape (n,), or str, optional
-        Counts of equal rows; of a formula the name of a column.
+        Counts of equal rows; of a formula the name of a column, which ``weights=`` may name, too.
     data : table, optional
         The data of formulas.
     rng : numpy.random.Generator, int or None
@@ -255,6 +273,10 @@ def select(
     - 2 l`` (Hannan and Quinn 1979), ``ICL = BIC + 2 H`` with the entropy H of the assignments
     (Biernacki, Celeux and Govaert 2000).  With too many experts a maximum has flat directions,
     and the theory behind AIC does not hold; that of BIC does (Keribin 2000).
+
+    A choice at the end of the numbers tried warns with an `EdgeWarning`.  With groups the chosen
+    fit, and fits of normal experts with random intercepts beside it, are looked at for rows of a
+    group that are more alike than their expert explains, with a `DependentRowsWarning`.
 
     Interrupted (Ctrl-C), it has the fits so far, with an `InterruptedWarning`.
 
@@ -295,11 +317,12 @@ def select(
     priors = list(prior) if isinstance(prior, list | tuple) else [prior]
     ways = [{**solving, "prior": one} for one in priors] if "prior" in solving else [solving]
     if formulas is not None:
-        given = {**options, "weights": sample_weight}
+        given = {**options, "weights": _weights_of(options, sample_weight)}
         fits = [partial(_by_formula, formula, data, family, given) for formula in formulas]
     elif data is not None:
         raise ValueError("data: is for formulas, such as select('gaussian', 'y ~ x', data=data)")
     else:
+        refuse_names_of_columns(options)
         reading = {name: options.pop(name) for name in list(options) if name in _READING}
         given = options if isinstance(family, Family) else {**options, "n_experts": 1}
         model, read = read_data(family, X, y, sample_weight, given, **reading)
@@ -338,7 +361,41 @@ def select(
     if len({result.nobs for result in results.values()}) > 1:
         raise ValueError("missing: formulas leave out different rows, and cannot be compared")
     table = {name: np.array([row[name] for row in entries]) for name in _COLUMNS}
-    return Selection(results, table, criterion, tuple(keys[len(results) :]))
+    selection = Selection(results, table, criterion, tuple(keys[len(results) :]))
+    _warn_of_choice(selection)
+    return selection
+
+
+def _warn_of_choice(selection: Selection) -> None:
+    """Warn if the choice is at the end of the range, or its groups differ within an expert."""
+    edge, best = selection.edge, selection.best
+    if edge is not None:
+        warn_caller(f"{edge}; give a wider range k=", EdgeWarning)
+    if best.data is None or best.data.groups is None:
+        return
+    whole, key = selection.results, selection.chosen()
+    same = [
+        result
+        for other, result in whole.items()
+        if not isinstance(key, tuple) or other[:-1] == key[:-1]
+    ]
+    for kind, message in dependence_in_selection(same, best):
+        warn_caller(message, kind)
+
+
+def _weights_of(options: Mapping[str, Any], sample_weight: Any) -> Any:
+    """The column of weights of a formula, which may be given by either of two names."""
+    if sample_weight is not None and options.get("weights") is not None:
+        raise ValueError("weights and sample_weight both name a column of weights; give one")
+    return options.get("weights") if sample_weight is None else sample_weight
+
+
+def refuse_names_of_columns(options: Mapping[str, Any]) -> None:
+    """Raise for arguments that are for formulas alone, where the data are arrays."""
+    others = {"weights": "sample_weight=", "scope": "a formula"}
+    for name, other in others.items():
+        if name in options:
+            raise ValueError(f"{name}: is for formulas of data=; for arrays give {other}")
 
 
 def _entries(result: MoEResults, size: int, cv: float) -> dict[str, float]:
@@ -377,7 +434,10 @@ def _by_formula(
     """A fit by formula with so many experts."""
     if data is None:
         raise ValueError(f"data: {formula!r} needs a table, data=")
-    return fit_formula(formula, data, family, n_experts=size, rng=rng, **given, **way)
+    with warnings.catch_warnings():
+        # What data are not is said of the chosen fit, not of each.
+        warnings.simplefilter("ignore", DataWarning)
+        return fit_formula(formula, data, family, n_experts=size, rng=rng, **given, **way)
 
 
 def _by_data(

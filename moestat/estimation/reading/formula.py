@@ -208,10 +208,31 @@ class FormulaInputs:
             for name in used
         }
 
+    def response_in(self, given: Table, names: Sequence[str], several: bool) -> Any:
+        """The response in a table of responses: by the names that the formula reads, or as it is.
+
+        The table holds the columns `names`, from which the formula makes the response, or the
+        response itself under the name that the formula gives it.
+        """
+        own = [text for _, text in beside(self.response)]
+        if set(own) <= set(given.names):
+            if several:
+                return Columns(tuple(given[name] for name in own), True)
+            return given[own[0]]
+        if set(names) <= set(given.names):
+            return self.response_of(given, several)
+        shown = ", ".join(map(repr, given.names))
+        raise ValueError(
+            f"y: the fit reads {self.response[1]!r} from {', '.join(map(repr, names))}; got"
+            f" {shown}. Give a table with the columns that the formula reads, or an array of"
+            f" values of {self.response[1]!r}"
+        )
+
     def response_of(self, data: Any, several: bool = False) -> Any:
         """The response in new data, or several of them."""
-        names, _ = used_names([self.response], column_names(data), self._scope)
-        table = table_of(data, names)
+        known = data.names if isinstance(data, Table) else column_names(data)
+        names, _ = used_names([self.response], known, self._scope)
+        table = data if isinstance(data, Table) else table_of(data, names)
         if several:
             return response_columns(self.response, table, self._scope)
         return response_column(self.response, table, self._scope)

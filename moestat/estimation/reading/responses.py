@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,21 @@ from moestat.estimation.reading.labels import positions_of, read_labels
 from moestat.estimation.reading.table import Column, as_column, as_table
 from moestat.model.joint import as_likelihood, with_responses
 
-__all__ = ["Columns", "as_columns", "encoded", "read_responses"]
+__all__ = ["PAIRS", "Columns", "as_columns", "in_order", "read_responses", "values_of"]
+
+PAIRS = {
+    "trials": (("successes", "failures"),),
+    "censored": (("low", "high"), ("lower", "upper")),
+}
+"""Names that say which is which of two columns of a response, by the option that reads these."""
+
+
+def in_order(column: Column, names: Sequence[str]) -> Column:
+    """A response of two named columns with these in the order of `names`."""
+    if not column.parts or tuple(column.parts) == tuple(names):
+        return column
+    order = [column.parts.index(name) for name in names]
+    return replace(column, values=column.values[:, order], parts=tuple(names))
 
 
 @dataclass(frozen=True)
@@ -24,6 +38,11 @@ class Columns:
     columns: tuple[Column, ...]  # one per response
     named: bool  # whether their names are words
     name: None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the columns, where they are words."""
+        return tuple(str(column.name) for column in self.columns) if self.named else ()
 
     @property
     def values(self) -> np.ndarray:
@@ -103,8 +122,8 @@ def read_responses(
     return law, values, tuple(labels)
 
 
-def encoded(law: Likelihood, given: Columns, labels: Sequence[Any] | None) -> Any:
-    """Responses of new rows as a fit reads them, labels those of the fit."""
+def values_of(law: Likelihood, given: Columns, labels: Sequence[Any] | None) -> FloatArray:
+    """Responses (n, R) of new rows: numbers, and positions of the labels that the fit knows."""
     columns = []
     for r, (one, column) in enumerate(zip(law.parts, given.columns, strict=True)):
         known = None if labels is None else labels[r]
@@ -114,4 +133,4 @@ def encoded(law: Likelihood, given: Columns, labels: Sequence[Any] | None) -> An
             columns.append(column.numbers("y") if known is None else positions_of(column, known))
         except ValueError as error:
             raise ValueError(f"response {one.name!r}: {error}") from None
-    return law.encode(np.column_stack(columns), 1)
+    return np.column_stack(columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ __all__ = [
     "check_missing",
     "column_names",
     "is_missing",
+    "is_table",
 ]
 
 MISSING = ("raise", "drop")
@@ -36,6 +37,7 @@ class Column:
     levels: Any = None  # declared categories, in their order
     kind: str = ""  # what its library calls the type
     categorical: bool = False  # whether it holds categories or words
+    parts: tuple[str, ...] = ()  # names of the two columns of values (n, 2), where they have names
 
     def check_missing(self, where: str) -> None:
         """Raise if anything is missing."""
@@ -100,6 +102,10 @@ class Table:
                 f"X must have the columns of the fit, {', '.join(names)};"
                 f" missing: {', '.join(lost) or 'none'}; unknown: {', '.join(extra) or 'none'}"
             )
+        return replace(self, columns=tuple(self[name] for name in names))
+
+    def some(self, names: Sequence[str]) -> Table:
+        """Its columns of these names, in this order, without the others."""
         return replace(self, columns=tuple(self[name] for name in names))
 
     def at(self, rows: Any) -> Table:
@@ -176,6 +182,11 @@ def as_table(name: str, given: Any, only: Sequence[str] | None = None) -> Table 
     return Table(tuple(map(_column_of, series)), named, len(frame), index, native)
 
 
+def is_table(given: Any) -> bool:
+    """Whether this may hold columns with names: a frame, a series or a mapping."""
+    return given is not None and not isinstance(given, np.ndarray | list | tuple | Number | str)
+
+
 def _frame_of(name: str, given: Any) -> Any:
     """A frame or series of narwhals, or what it does not know as it is."""
     import narwhals as nw
@@ -214,7 +225,9 @@ def as_column(where: str, given: Any, name: Any = None) -> Column:
     if table is not None and len(table.columns) == 1:
         return table.columns[0] if name is None else replace(table.columns[0], name=name)
     bounds = where == "y"  # two columns are those of a response that may be censored
+    parts: tuple[str, ...] = ()
     if table is not None and len(table.columns) == 2 and bounds:
+        parts = table.names if table.named else ()
         given = np.column_stack([column.numbers_or_infinite("y") for column in table.columns])
     elif table is not None:
         raise ValueError(f"{where} must be one column, got {len(table.columns)}")
@@ -225,7 +238,7 @@ def as_column(where: str, given: Any, name: Any = None) -> Column:
         values = values[:, 0]
     if values.ndim == 2 and values.shape[1] == 2 and bounds:
         missing = np.any(is_missing(values), axis=1)
-        return Column(values, np.asarray(missing), None, None, str(values.dtype), False)
+        return Column(values, np.asarray(missing), None, None, str(values.dtype), False, parts)
     if values.ndim != 1:
         raise ValueError(f"{where} must have shape (n,), got {values.shape}")
     # A pandas.Categorical is an array with declared levels.
