@@ -2,8 +2,10 @@
 
     python -m tests.processors [name ...]
     python -m tests.processors --contracts [name ...]
+    python -m tests.processors --costs [name ...]
 
-The second command runs the contract tests, too: samplers, symmetries, every solver.  The test
+The second command runs the contract tests, too: samplers, symmetries, every solver.  The third one
+runs the tests of passes over the data, with OpenBLAS's kernels for the processor.  The test
 suite itself compiles for the processor that it runs on.  What has other instructions,
 such as a 64-bit ARM processor, takes the same tests under emulation or on the machine itself:
 
@@ -18,21 +20,23 @@ import subprocess
 import sys
 
 PROCESSORS = {
-    "without-fma": {"NUMBA_CPU_NAME": "generic"},
+    "without-fma": {"NUMBA_CPU_NAME": "generic", "OPENBLAS_CORETYPE": "Prescott"},
     "avx2": {
         "NUMBA_CPU_NAME": "haswell",
+        "OPENBLAS_CORETYPE": "Haswell",
         "NUMBA_CPU_FEATURES": "+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+popcnt,+movbe",
     },
+    "avx512": {"NUMBA_CPU_NAME": "skylake-avx512", "OPENBLAS_CORETYPE": "SkylakeX"},
 }
 TESTS = ("tests/compiler/test_math.py", "tests/model/test_plain.py")
-CONTRACTS = "tests/test_contracts.py"
+MORE = {"--contracts": "tests/test_contracts.py", "--costs": "tests/solvers/test_costs.py"}
 
 
 def main(names: list[str]) -> int:
     """Run the tests once for each processor; 1 if one of them fails."""
     failed, tests = 0, list(TESTS)
-    if names[:1] == ["--contracts"]:
-        names, tests = names[1:], [*tests, CONTRACTS]
+    while names[:1] and names[0] in MORE:
+        names, tests = names[1:], [*tests, MORE[names[0]]]
     for name in names or PROCESSORS:
         print(f"processor {name}", flush=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *tests]

@@ -166,6 +166,16 @@ def along(matrix: FloatArray, ties: Iterable[IntArray], across: float = 0.0) -> 
     return own
 
 
+def tied_basis(size: int, ties: Iterable[IntArray]) -> FloatArray:
+    """An orthonormal basis (size, r), by columns, of the vectors that are equal along ties."""
+    basis = np.eye(size)
+    keep = np.ones(size, dtype=bool)
+    for own in ties:
+        basis[own, own[0]] = 1.0 / np.sqrt(own.size)
+        keep[own[1:]] = False
+    return basis[:, keep]
+
+
 def place_of(name: Any, features: Any, argument: str) -> Any:
     """The position of an input by its name; what is no name as it is."""
     if not isinstance(name, str):

@@ -148,19 +148,22 @@ def certificate_of(
     *,
     kinks: int = 0,
     reach: float = 1.0,
+    across_ties: bool = True,
 ) -> Certificate:
     """The certificate of theta (P,) from what a solver knows about it.
 
     It knows the eigenvalues (F,) of the objective's Hessian over the free coordinates, relative to
     the metric, the norm of the free gradient in the metric, and whether something besides gain,
-    curvature and collapse speaks against the fit (`doubt`); the rest is as of `Certificate`.
+    curvature and collapse speaks against the fit (`doubt`); the rest is as of `Certificate`.  The
+    eigenvalues include those across coefficients that are equal by constraint, `across_ties`.
     """
     family = problem.family
     lower, upper = family.box_at(theta)
     on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
     found, collapsed = spectrum(curvatures), collapsed_atoms(problem, theta)
     # Across coefficients that are equal the Hessian is positive by construction.
-    tied = sum(own.size - 1 for own in family.ties if not on_bound[own].any())
+    ties = family.ties if across_ties else ()
+    tied = sum(own.size - 1 for own in ties if not on_bound[own].any())
     inertia = found.inertia[0] - tied, *found.inertia[1:]
     is_maximum = gain <= GAIN_LIMIT and found.inertia[2] == 0
     return Certificate(

@@ -23,6 +23,7 @@ import scipy
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import positive_int, real_in
 from moestat.kernels.records import Data, Sums
+from moestat.model.constraints import tied_basis
 from moestat.solvers.certificate import Certificate, certificate_of
 from moestat.solvers.needs import Needs
 from moestat.solvers.newton import Newton
@@ -67,16 +68,18 @@ class _Model:
         self.theta = theta
         self.radius = radius
         self.lower, self.upper = family.box_at(theta)
-        at = np.flatnonzero(free_coordinates(theta, here.gradient, self.lower, self.upper))
-        metric = problem.metric(theta)[np.ix_(at, at)]
-        values, vectors = scipy.linalg.eigh(here.hessian[np.ix_(at, at)], metric)
+        at = free_coordinates(theta, here.gradient, self.lower, self.upper)
+        # Steps keep coefficients equal that are equal by constraint, of which all are free or none.
+        basis = tied_basis(theta.size, family.ties)
+        basis = basis[:, (basis[at] != 0.0).any(axis=0)]
+        metric = basis.T @ problem.metric(theta) @ basis
+        values, vectors = scipy.linalg.eigh(basis.T @ here.hessian @ basis, metric)
         self.values = values
-        self.slope = float(np.linalg.norm(vectors.T @ here.gradient[at]))
+        self.slope = float(np.linalg.norm(vectors.T @ (basis.T @ here.gradient)))
         size = np.abs(values)
         # Where the likelihood is flat, a predictor known to 10 / sqrt(n) sets the scale.
         scale = np.maximum(size, SEARCH.flattest * data.weight.sum())
-        self.axes = np.zeros((theta.size, at.size))
-        self.axes[at] = vectors / np.sqrt(scale)
+        self.axes = basis @ (vectors / np.sqrt(scale))
         self.gradient = self.axes.T @ here.gradient
         self.curvature = values / scale
         flat = size <= ZERO_CURVATURE * size.max(initial=0.0)
@@ -470,4 +473,5 @@ def _certificate(
 ) -> Certificate:
     """What the last round has shown about theta."""
     doubt = status != "searched" or not np.isfinite(here.value)
-    return certificate_of(problem, theta, model.values, model.slope, gain, status, moves, doubt)
+    found = problem, theta, model.values, model.slope, gain, status, moves, doubt
+    return certificate_of(*found, across_ties=False)
