@@ -121,7 +121,15 @@ html_context = {
     "doc_path": "docs",
 }
 # Pages that stand alone have no section to navigate in.
-ALONE = ("index", "start", "first_analysis", "changelog", "cheat_sheet", "generated/gallery", "generated/examples")
+ALONE = (
+    "index",
+    "start",
+    "first_analysis",
+    "changelog",
+    "cheat_sheet",
+    "generated/gallery",
+    "generated/examples",
+)
 html_sidebars = {page: [] for page in ALONE}
 html_static_path = ["_static"]
 html_css_files = ["narrow.css"]
