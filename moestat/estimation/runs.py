@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,32 @@ from moestat.solvers.problem import Iteration, Objective, Problem
 from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
-Ended = tuple[FloatArray, float]
-"""Parameters (P,) of a run, and its log-likelihood; -inf with a collapsed atom."""
+Climbed = tuple[FloatArray, float]
+"""Parameters (P,) of a run, and its log-likelihood."""
+
+
+class Ended(NamedTuple):
+    """The end of a run."""
+
+    theta: FloatArray
+    """Parameters (P,)."""
+    height: float
+    """Log-likelihood; -inf with a collapsed atom."""
+    kind: str = ""
+    """Of its start, where several kinds are in a pool."""
+
+
+@dataclass
+class Seen:
+    """What a search has seen, by which a higher maximum is the more or the less probable."""
+
+    pool: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    """Kind of start, and height after a first rung, of each run of its first pools."""
+    ends: list[float] = field(default_factory=list[float])
+    """Heights of the independent ends of its searches; none where the pool's starts agreed."""
+    rounds: int = 0
+    gains: int = 0
+    """Rounds of moves and resamples, and how many of these ended higher."""
 
 
 def least_squares(family: Family) -> LeastSquaresSolver:
@@ -36,7 +61,7 @@ def heights(ends: Sequence[Ended]) -> tuple[list[FloatArray], list[int]]:
     kept: list[FloatArray] = []
     counts: list[int] = []
     last = np.inf
-    for theta, height in sorted(ends, key=lambda run: -run[1]):
+    for theta, height, *_ in sorted(ends, key=lambda run: -run[1]):
         if kept and last - height <= SAME_HEIGHT:
             counts[-1] += 1
         else:
@@ -53,15 +78,21 @@ def unseen(ends: Sequence[Ended]) -> float:
 
 def climbed(
     problems: Sequence[Problem], points: FloatArray, steps: int, threads: int | None
-) -> list[Ended]:
+) -> list[Climbed]:
     """Where points (m, P) of problems are after so many steps."""
     newton = Newton(0.1 * SAME_HEIGHT, steps)
     runs = [_iteration(*each, newton) for each in zip(problems, points, strict=True)]
     return drive(runs, problems, threads)
 
 
-def ended(problem: Problem, points: FloatArray, steps: int, threads: int | None) -> list[Ended]:
-    """Where points (m, P) are after so many steps, best first."""
+def ended(
+    problem: Problem,
+    points: FloatArray,
+    steps: int,
+    threads: int | None,
+    kinds: Sequence[str] | None = None,
+) -> list[Ended]:
+    """Where points (m, P), of these kinds, are after so many steps, best first."""
     starts = into_box(problem.family, points)
     # Starts have seen other rows: previews would only lead back.
     known = replace(problem, seen=problem.data.size)
@@ -69,9 +100,12 @@ def ended(problem: Problem, points: FloatArray, steps: int, threads: int | None)
     # Where all atoms have collapsed the data lie on as many lines: that is no spike.
     k = problem.family.n_experts
     sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
-    judged = [(end[0], end[1] if ok else -np.inf) for end, ok in zip(ends, sound, strict=True)]
-    keep(judged, steps, problem.data.size)
-    return sorted(judged, key=lambda run: -run[1])
+    judged = [
+        Ended(theta, height if ok else -np.inf, kind)
+        for (theta, height), ok, kind in zip(ends, sound, kinds or [""] * len(ends), strict=True)
+    ]
+    keep([run[:2] for run in judged], steps, problem.data.size)
+    return sorted(judged, key=lambda run: -run.height)
 
 
 def some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
@@ -92,7 +126,7 @@ def some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
     return problem.replace_data(data.taken(drawn, times.astype(np.float64)))
 
 
-def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration[Ended]:
+def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration[Climbed]:
     """A run of so many steps, by the kind of derivatives that a fit would take."""
     family, steps = problem.family, newton.max_iterations
     if family.has_jumps:

@@ -39,6 +39,7 @@ from moestat.estimation.progress import LOG
 from moestat.estimation.rules import SAME_HEIGHT, SEARCH
 from moestat.estimation.runs import (
     Ended,
+    Seen,
     ended,
     heights,
     least_squares,
@@ -94,6 +95,10 @@ class Pool:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
+        return self.by_kind(problem, rng)[0]
+
+    def by_kind(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, list[str]]:
+        """Starting values, shape (count, P), and the kind of each."""
         count = self.count or 4 * problem.family.n_experts
         # Predictors that differ alike, whatever the number of inputs.
         apart = SplitStarts(noise=0.5 / np.sqrt(problem.family.n_features))
@@ -101,9 +106,11 @@ class Pool:
         if not problem.family.is_regression:  # sums of squares have no memberships
             kinds.insert(2, SoftClusterStarts())
         shares = [len(range(j, count, len(kinds))) for j in range(len(kinds))]
-        drawn = zip(kinds, shares, strict=True)
-        points = [replace(kind, count=c).draw(problem, rng) for kind, c in drawn if c]
-        return np.vstack([*points, *(rule.draw(problem, rng) for rule in self.more)])
+        rules = [replace(kind, count=c) for kind, c in zip(kinds, shares, strict=True) if c]
+        rules += self.more
+        points = [rule.draw(problem, rng) for rule in rules]
+        names = [rule.name for rule, own in zip(rules, points, strict=True) for _ in own]
+        return np.vstack(points), names
 
 
 @dataclass(frozen=True)
@@ -157,18 +164,22 @@ class Race:
 
     def begun(self, part: Problem, rng: np.random.Generator, longer: int = 1) -> list[Ended]:
         """The starts after a rung on its part, of so many times its steps, best first."""
-        return ended(part, self.pool.draw(part, rng), longer * self.steps, self.threads)
+        pool, steps = self.pool, longer * self.steps
+        if isinstance(pool, Pool):
+            points, kinds = pool.by_kind(part, rng)
+            return ended(part, points, steps, self.threads, kinds)
+        return ended(part, pool.draw(part, rng), steps, self.threads)
 
     def won(self, problem: Problem, ends: list[Ended], rng: np.random.Generator) -> list[Ended]:
         """The finalists, the winner first, from where a first rung has ended."""
         times = 1
         while len(ends) > SEARCH.finalists * self.kept:
             times *= self.kept
-            points = np.array([theta for theta, _ in ends[: -(-len(ends) // self.kept)]])
+            points = np.array([run.theta for run in ends[: -(-len(ends) // self.kept)]])
             ends = ended(self.part(problem, rng, times), points, self.steps, self.threads)
         while True:
             first, ends = ends[: SEARCH.finalists], ends[SEARCH.finalists :]
-            points = np.array([theta for theta, _ in first])
+            points = np.array([run.theta for run in first])
             final = ended(problem, points, SEARCH.to_the_end, self.threads)
             # Where ties draw the leaders to spikes a sound end may be among those behind them.
             if np.isfinite(final[0][1]) or not ends:
@@ -225,16 +236,23 @@ class Moves:
         return self.searched(problem, rng)[0][0][None]
 
     def searched(
-        self, problem: Problem, rng: np.random.Generator, begun: list[Ended] | None = None
+        self,
+        problem: Problem,
+        rng: np.random.Generator,
+        begun: list[Ended] | None = None,
+        seen: Seen | None = None,
     ) -> list[Ended]:
         """The finalists of the last race that bettered something, the winner first."""
+        seen = seen or Seen()
         begun = begun or self.race.begun(self.race.part(problem, rng), rng)
         best, idle = self.race.won(problem, begun, rng), 0
         rounds = cycle((self.resampled, self.moved))
         while problem.family.n_experts > 1 and idle < self.idle:
             ends = next(rounds)(problem, best[0][0], rng)
             idle = 0 if ends[0][1] > best[0][1] + self.gain else idle + 1
-            best = ends if ends[0][1] > best[0][1] + SAME_HEIGHT else best
+            better = ends[0][1] > best[0][1] + SAME_HEIGHT
+            best = ends if better else best
+            seen.rounds, seen.gains = seen.rounds + 1, seen.gains + better
         return best
 
     def resampled(
@@ -311,13 +329,20 @@ class Agreement:
         """How many of the rows its starts have been fitted to."""
         return SEARCH.in_all * max(SEARCH.least, self.search.race.rows * problem.family.n_params)
 
-    def find(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, list[int]]:
-        """The highest ends (count, P), and how many have come to each height, the highest first."""
+    def find(
+        self, problem: Problem, rng: np.random.Generator, seen: Seen | None = None
+    ) -> tuple[FloatArray, list[int]]:
+        """The highest ends (count, P), and how many have come to each height, the highest first.
+
+        What it has seen is added to `seen`.
+        """
+        seen = seen or Seen()
         deadline, race = time.monotonic() + self.time_limit, self.search.race
         whole = race.part(problem, rng, SEARCH.in_all)
         work, ends = whole.data.size * problem.family.n_params**2, list[Ended]()
         most = int(np.clip(SEARCH.work / work, 1, self.searches))
         begun = self._begun(whole, rng, most)
+        seen.pool += [(run.kind, run.height) for run in begun]
         found = self._looked(whole, begun, rng)
         if found is not None:
             return found
@@ -327,11 +352,12 @@ class Agreement:
             search = replace(search, resamples=few, gain=search.gain * work / SEARCH.work)
         while len(ends) < most and not self._agree(ends):
             LOG.info("search %d of %d at most", len(ends) + 1, most)
-            finalists = search.searched(whole, rng, None if ends else begun)
+            finalists = search.searched(whole, rng, None if ends else begun, seen)
             # Of a single search the finalists are all that can agree.
             ends += finalists[: 1 if most > 1 else None]
             if time.monotonic() > deadline:
                 break
+        seen.ends += [run.height for run in ends]
         kept, counts = heights(ends)
         # Of dear runs that have seen all rows the lower ones stay lower.
         lower = most < self.searches and whole is problem
@@ -352,11 +378,11 @@ class Agreement:
         """As `find`, where starts agree and no resample or move betters; else None."""
         several, race = problem.family.n_experts > 1, self.search.race
         if not several:
-            points = np.array([theta for theta, _ in begun])
+            points = np.array([run.theta for run in begun])
             begun = ended(problem, points, SEARCH.to_the_end, race.threads)
         elif not _most_agree(begun):
             return None
-        theta, height = race.won(problem, begun[:1], rng)[0]
+        theta, height, _ = race.won(problem, begun[:1], rng)[0]
         look = replace(self.search, count=problem.family.n_experts, resamples=None)
         for near in (look.resampled, look.moved) if several else ():
             if near(problem, theta, rng)[0][1] > height + SAME_HEIGHT:
