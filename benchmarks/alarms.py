@@ -1,7 +1,8 @@
 """How often fits warn of what their data are not: on regular data, and on misleading ones.
 
 ``python benchmarks/alarms.py`` writes results/alarms.json, which a page of the site reads: 200
-data sets of each situation, with 300 rows.
+data sets of each situation, with 300 rows; with groups 200 of them with 6 rows each, and 100 data
+sets of each situation for a selection of 1 to 4 experts.
 """
 
 from __future__ import annotations
@@ -16,13 +17,21 @@ from typing import Any
 import numpy as np
 
 import moestat
-from moestat.base.warnings import DependentRowsWarning, FewRowsWarning, MisfitWarning
+from moestat.base.warnings import (
+    DependentRowsWarning,
+    EdgeWarning,
+    FewRowsWarning,
+    MisfitWarning,
+    MoEWarning,
+)
 
 KINDS = (MisfitWarning, DependentRowsWarning, FewRowsWarning)
-N, FITS = 300, 200
+N, FITS, SELECTIONS = 300, 200, 100
+GROUPS, TIMES = 200, 6
 
 Rng = np.random.Generator
-Data = tuple[Any, Any]
+Data = tuple[Any, ...]
+"""Inputs and responses, and the labels of groups where there are any."""
 
 
 def line(rng: Rng, n: int = N) -> Data:
@@ -164,6 +173,31 @@ def two_values(rng: Rng) -> Data:
     return x, np.where(right, 2 + 2 * x, -2 * x) + 0.4 * rng.normal(size=N)
 
 
+def growth(intercept: float, slope: float = 0.0, classes: int = 1) -> Callable[[Rng], Data]:
+    """Subjects seen at 6 times, in one or two classes, with random intercepts and slopes."""
+
+    def draw(rng: Rng) -> Data:
+        subject, t = np.repeat(np.arange(GROUPS), TIMES), np.tile(np.arange(float(TIMES)), GROUPS)
+        second = (rng.random(GROUPS) < 0.4 * (classes - 1))[subject]
+        own = intercept * rng.normal(size=GROUPS)[subject]
+        own += slope * rng.normal(size=GROUPS)[subject] * (t - t.mean())
+        y = 1 + 0.3 * t + second * (1 - 0.6 * t) + own + 0.5 * rng.normal(size=t.size)
+        return t, y, subject
+
+    return draw
+
+
+def counted(sd: float) -> Callable[[Rng], Data]:
+    """Counts of subjects whose logarithmic means have random intercepts."""
+
+    def draw(rng: Rng) -> Data:
+        subject, t = np.repeat(np.arange(GROUPS), TIMES), np.tile(np.arange(float(TIMES)), GROUPS)
+        mean = np.exp(0.5 + 0.2 * t + sd * rng.normal(size=GROUPS)[subject])
+        return t, rng.poisson(mean), subject
+
+    return draw
+
+
 REGULAR: dict[str, tuple[Any, int, Callable[[Rng], Data]]] = {
     "one line": ("gaussian", 1, line),
     "two lines": ("gaussian", 2, lines),
@@ -177,6 +211,10 @@ REGULAR: dict[str, tuple[Any, int, Callable[[Rng], Data]]] = {
     "zero-inflated Poisson": ("zero-inflated-poisson", 1, inflated(counts)),
     "gamma": ("gamma", 1, positive),
     "classes": ("multinomial", 2, classes),
+    "one line, groups": ("gaussian", 1, growth(0.0)),
+    "one line, groups, an expert too many": ("gaussian", 2, growth(0.0)),
+    "two lines, groups": ("gaussian", 2, growth(0.0, classes=2)),
+    "Poisson, groups": ("poisson", 1, counted(0.0)),
 }
 
 MISLEADING: dict[str, tuple[Any, int, Callable[[Rng], Data], type]] = {
@@ -204,16 +242,62 @@ MISLEADING: dict[str, tuple[Any, int, Callable[[Rng], Data], type]] = {
     "30 subjects, their number an input": ("gaussian", 1, numbered, DependentRowsWarning),
     "six rows beyond the others": ("gaussian", 2, nearly_empty, KINDS),
     "two lines over an input of 0 and 1": ("gaussian", 2, two_values, FewRowsWarning),
+    "one line, groups, random intercepts of sd 0.3": (
+        *("gaussian", 1, growth(0.3), DependentRowsWarning),
+    ),
+    "two lines, groups, random intercepts of sd 0.3": (
+        *("gaussian", 2, growth(0.3, classes=2), DependentRowsWarning),
+    ),
+    "one line, groups, random slopes of sd 0.15": (
+        *("gaussian", 1, growth(0.0, 0.15), DependentRowsWarning),
+    ),
+    "Poisson, groups, random intercepts of sd 0.3": (
+        *("poisson", 1, counted(0.3), DependentRowsWarning),
+    ),
+}
+
+CHOICES: dict[str, tuple[Callable[[Rng], Data], int]] = {
+    f"{'one line' if k == 1 else 'two lines'}, random intercepts of sd {sd:g}": (
+        *(growth(sd, classes=k), k),
+    )
+    for k in (1, 2)
+    for sd in (0.0, 0.3, 0.7)
 }
 
 
 def said(likelihood: Any, k: int, draw: Callable[[Rng], Data], seed: int) -> set[str]:
     """Kinds of warnings of a fit to the data of a seed."""
-    x, y = draw(np.random.default_rng(seed))
+    x, y, *groups = draw(np.random.default_rng(seed))
+    own: dict[str, Any] = {"groups": groups[0], "gate_inputs": []} if groups else {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        moestat.fit(likelihood, x, y, n_experts=k, rng=seed)
+        moestat.fit(likelihood, x, y, n_experts=k, rng=seed, **own)
     return {w.category.__name__ for w in caught if issubclass(w.category, KINDS)}
+
+
+def chosen(draw: Callable[[Rng], Data], seed: int) -> tuple[int, set[type]]:
+    """The number of experts that BIC chooses from 1 to 4, and the kinds of warnings."""
+    x, y, groups = draw(np.random.default_rng(seed))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = moestat.select(
+            "gaussian", x, y, k=range(1, 5), groups=groups, gate_inputs=[], rng=seed
+        )
+    return found.chosen(), {w.category for w in caught if issubclass(w.category, MoEWarning)}
+
+
+def selections(name: str, draw: Callable[[Rng], Data], k: int) -> dict[str, Any]:
+    """What selections from data sets of a situation with k classes chose and warned of."""
+    found = [chosen(draw, seed) for seed in range(SELECTIONS)]
+    return {
+        "situation": name,
+        "data sets": SELECTIONS,
+        "classes": k,
+        "right": sum(size == k for size, _ in found),
+        "largest": sum(size == 4 for size, _ in found),
+        "dependence": sum(DependentRowsWarning in kinds for _, kinds in found),
+        "edge": sum(EdgeWarning in kinds for _, kinds in found),
+    }
 
 
 def main() -> None:
@@ -234,6 +318,9 @@ def main() -> None:
             }
             record[group].append(row)
             print(group, *row.values(), flush=True)
+    record["selections"] = [selections(name, *choice) for name, choice in CHOICES.items()]
+    for row in record["selections"]:
+        print("selections", *row.values(), flush=True)
     path = Path(__file__).with_name("results") / "alarms.json"
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 

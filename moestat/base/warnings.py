@@ -15,6 +15,7 @@ __all__ = [
     "DataWarning",
     "DependentRowsWarning",
     "DisagreementWarning",
+    "EdgeWarning",
     "ExtrapolationWarning",
     "FewRowsWarning",
     "InterruptedWarning",
@@ -60,6 +61,10 @@ class DependentRowsWarning(DataWarning):
 
 class DisagreementWarning(OptimumWarning):
     """Only one of the runs reached the best log-likelihood."""
+
+
+class EdgeWarning(OptimumWarning):
+    """The chosen number of experts is the smallest or largest that was tried."""
 
 
 class ExtrapolationWarning(MoEWarning):

@@ -26,6 +26,7 @@ __all__ = [
     "Influence",
     "calibration",
     "classification_table",
+    "expert_residuals",
     "influence",
     "quantile_residuals",
 ]
@@ -41,37 +42,15 @@ def quantile_residuals(
     uniform between ``F(y - 1 | x)`` and ``F(y | x)`` (Dunn and Smyth 1996).  Of a result they are
     those of its data, or of X and y read as it reads them.
     """
-    from scipy.special import ndtr, ndtri
+    from scipy.special import ndtri
 
     if hasattr(family, "quantile_residuals"):
         return family.quantile_residuals(rng, X=X, y=y)
     check_likelihood("quantile_residuals", family)
     design = as_design(X, family.n_features).T
     if family.likelihood.support is None:
-        assert family.likelihood.spread is not None
-        eta = family.predictors(theta, np.ascontiguousarray(design.T))
         weight = family.gate_probabilities(theta, design).T
-        if family.likelihood.counts:
-            at = family.likelihood
-            if at.given is not None:
-                y = at.encode(y, 1)
-                at, y = at.given(y), np.real(y)
-            assert at.law is not None
-            return _count_residuals(at.law(eta), weight, *bounds_of(y), as_generator(rng))
-        mean, deviation = family.likelihood.spread(eta)
-        cdf, sf = (lambda y: ndtr((y - mean) / deviation)), (lambda y: ndtr((mean - y) / deviation))
-        if family.likelihood.law is not None:
-            law = family.likelihood.law(eta)
-            cdf, sf = law.cdf, law.sf
-        low, high = bounds_of(y)
-        below, above = (np.sum(weight * tail(low), axis=0) for tail in (cdf, sf))
-        if np.any(low != high):
-            # Anywhere between the bounds of a response that is censored.
-            share = as_generator(rng).random(low.size)
-            above = above + share * (np.sum(weight * sf(high), axis=0) - above)
-            below = below + share * (np.sum(weight * cdf(high), axis=0) - below)
-        # The smaller tail keeps its digits.
-        return np.where(below < 0.5, ndtri(below), -ndtri(above))
+        return _residuals(family, theta, design, y, weight, as_generator(rng))
     probability = family.probabilities(theta, design)
     cumulative = np.cumsum(probability, axis=1)
     label = family.likelihood.encode(y, family.n_classes)
@@ -79,6 +58,52 @@ def quantile_residuals(
     high = cumulative[at, label]
     u = high - as_generator(rng).random(label.size) * probability[at, label]
     return ndtri(np.clip(u, 1e-16, 1.0 - 1e-16))
+
+
+def expert_residuals(
+    family: Family, theta: FloatArray, X: FloatArray, y: Any, rng: Any
+) -> FloatArray:
+    """Quantile residuals (k, n) of real responses or counts under each expert by itself."""
+    experts = np.eye(family.n_experts)
+    return np.stack(
+        [_residuals(family, theta, X, y, own[:, None], as_generator(rng)) for own in experts]
+    )
+
+
+def _residuals(
+    family: Family,
+    theta: FloatArray,
+    design: FloatArray,
+    y: Any,
+    weight: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Quantile residuals (n,) under the mixture of the experts with weights (k, n) or (k, 1)."""
+    from scipy.special import ndtr, ndtri
+
+    assert family.likelihood.spread is not None
+    eta = family.predictors(theta, np.ascontiguousarray(design.T))
+    if family.likelihood.counts:
+        at = family.likelihood
+        if at.given is not None:
+            y = at.encode(y, 1)
+            at, y = at.given(y), np.real(y)
+        assert at.law is not None
+        return _count_residuals(at.law(eta), weight, *bounds_of(y), rng)
+    mean, deviation = family.likelihood.spread(eta)
+    cdf, sf = (lambda y: ndtr((y - mean) / deviation)), (lambda y: ndtr((mean - y) / deviation))
+    if family.likelihood.law is not None:
+        law = family.likelihood.law(eta)
+        cdf, sf = law.cdf, law.sf
+    low, high = bounds_of(y)
+    below, above = (np.sum(weight * tail(low), axis=0) for tail in (cdf, sf))
+    if np.any(low != high):
+        # Anywhere between the bounds of a response that is censored.
+        share = rng.random(low.size)
+        above = above + share * (np.sum(weight * sf(high), axis=0) - above)
+        below = below + share * (np.sum(weight * cdf(high), axis=0) - below)
+    # The smaller tail keeps its digits.
+    return np.where(below < 0.5, ndtri(below), -ndtri(above))
 
 
 def _count_residuals(

@@ -18,6 +18,7 @@ from moestat.base.warnings import (
     MoEWarning,
 )
 from moestat.estimation.data import Data
+from moestat.estimation.inference.dependence import dependence_in_groups
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.inference.identified import Identified
 from moestat.estimation.relabel import mean_weights
@@ -120,6 +121,8 @@ def misfits(result: Any) -> list[Misfit]:
         found = [*_of_responses(checked), *_of_experts(result)]
         if rows.groups is None:
             found += _of_dependence(checked)
+        else:
+            found += dependence_in_groups(result)
     return found
 
 

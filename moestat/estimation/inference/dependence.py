@@ -1,0 +1,179 @@
+"""Rows of a group that are more alike than their common expert explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from moestat.base.types import FloatArray
+from moestat.base.warnings import DependentRowsWarning, MoEWarning
+from moestat.estimation.data import Data
+from moestat.estimation.groups import Grouping, encoded_rows
+from moestat.estimation.inference.diagnostics import expert_residuals
+from moestat.estimation.rules import ALARM
+from moestat.model.likelihoods import gaussian
+from moestat.solvers.groups import group_sums
+
+__all__ = ["dependence_in_groups", "dependence_in_selection"]
+
+_FEW = 10
+"""Number of groups with several rows below which the normal limit of the test says nothing."""
+
+
+def dependence_in_groups(result: Any) -> list[tuple[type[MoEWarning], str]]:
+    """A warning if rows of a group are correlated given their expert, of a result with groups.
+
+    With residuals ``r_ij`` of row j under expert i, standard normal where the model is true, and
+    the responsibilities ``tau_gi`` of group g, the statistic is the sum over groups of
+
+        T_g = sum_i tau_gi sum_{j < l} x_j x_l r_ij r_il
+
+    with x = 1 for an intercept of each group, and x an input of the experts for a slope.  Its mean
+    is 0 where the rows of a group are independent given its expert, because ``E[tau_gi f(y_g)]``
+    is the gate's probability times the mean of f under expert i.  With normal experts it is the
+    part of the score for a random effect's variance that variances of the experts do not have.
+    The variance of the sum is that of T_g less its regression on the scores of the parameters, as
+    in a score test by the outer product of gradients.  The test is one-sided, of the level of
+    other alarms over all x (Bonferroni).
+
+    Sources: Laird and Ware (1982), Eq. 2.1 (the effects); Cox and Hinkley (1974), Sec. 9.3 (the
+    score test).
+    """
+    family, data = result.family, _some_groups(result.rows)
+    if family.is_regression or np.ndim(data.y) != 1 or family.likelihood.support is not None:
+        return []
+    own = Grouping(data.groups)
+    sizes = np.bincount(own.index)
+    if np.sum(sizes > 1) < _FEW:
+        return []
+    order = own.order
+    sums = group_sums(family, result.theta, encoded_rows(family, data), 1)
+    r = expert_residuals(family, result.theta, data.X, data.y, 0)[:, order]
+    r = np.clip(np.nan_to_num(r), -6.0, 6.0)
+    X = data.X[order]
+    read = range(family.n_features) if family.expert_inputs is None else family.expert_inputs
+    varying = [f for f in read if f not in family.held and _varies(X[:, f], own)]
+    columns = [np.ones(len(X)), *(_standard(X[:, f]) for f in varying)]
+    weight = sums.weight
+    root = np.sqrt(weight)[:, None]
+    correlation, z = np.empty((2, len(columns)))
+    for c, x in enumerate(columns):
+        both = _pairs(x * r, own)
+        T = np.sum(sums.posterior * both, axis=0)
+        pairs = _pairs(np.abs(x)[None, :], own)[0]
+        fitted = np.linalg.lstsq(root * sums.scores, root[:, 0] * T, rcond=1e-10)[0]
+        spread = np.sqrt(weight @ (T - sums.scores @ fitted) ** 2)
+        z[c] = weight @ T / max(float(spread), 1e-300)
+        correlation[c] = weight @ T / max(float(weight @ pairs), 1e-300)
+    limit = -special.ndtri(ALARM.level / z.size)
+    if not np.any(z > limit):
+        return []
+    at = int(np.argmax(z))
+    alike = f"correlation of residuals {correlation[0]:.2f}, z = {z[0]:.1f}"
+    if at > 0:
+        f = varying[at - 1]
+        named = repr(data.features[f]) if data.features else str(f)
+        alike = f"their slopes in column {named} differ between groups, z = {z[at]:.1f}"
+    return [
+        (
+            DependentRowsWarning,
+            f"rows of a group are more alike than their expert explains ({alike}): groups differ"
+            " within an expert, and criteria then choose more experts than there are classes. Do"
+            " not read experts as classes; standard errors that hold for the mean are those of"
+            " cov_type='HC0'",
+        )
+    ]
+
+
+def dependence_in_selection(fits: Sequence[Any], chosen: Any) -> list[tuple[type[MoEWarning], str]]:
+    """A warning if groups differ within an expert of the chosen one of several fits.
+
+    Experts that are too many follow a part of the differences, and the residuals of such a fit show
+    less of them.  So fits with fewer normal experts, whose groups have random intercepts besides,
+    are compared with the chosen one by BIC, too.
+    """
+    found = dependence_in_groups(chosen)
+    if found or chosen.data.groups is None or chosen.family.likelihood.block is not gaussian.block:
+        return found
+    penalty = float(np.log(chosen.n_independent))
+    for result in fits:
+        if result.family.n_experts > chosen.family.n_experts:
+            continue
+        # Of the chosen fit itself the intercepts have to be significant.
+        least = max(penalty, special.chdtri(1, 2.0 * ALARM.level)) if result is chosen else penalty
+        bic = result.bic - _gain_of_intercepts(result) + least
+        if bic < chosen.bic:
+            k = result.family.n_experts
+            return [
+                (
+                    DependentRowsWarning,
+                    f"rows of a group are more alike than their expert explains: {k}"
+                    f" expert{'s' * (k > 1)} with a random intercept of each group"
+                    f" {'have' if k > 1 else 'has'} the BIC {bic:.1f} at most, and the chosen"
+                    f" {chosen.family.n_experts} have {chosen.bic:.1f}. Groups differ within an"
+                    " expert, and experts are not classes",
+                )
+            ]
+    return []
+
+
+def _gain_of_intercepts(result: Any) -> float:
+    """Twice the log-likelihood that random intercepts of groups add to normal experts, at least.
+
+    Their variance is ``rho s_i^2`` in expert i, the experts' variances are ``c s_i^2``, and rho and
+    c maximise the likelihood with all else as it is.  With m residuals z of a group, in units of
+    s_i, the log-density is that of independent rows and
+
+        - (m log c + log(1 + m rho) + (z'z - rho (sum z)^2 / (1 + m rho)) / c - z'z) / 2
+
+    (Laird and Ware 1982, by the inverse and the determinant of ``I + rho 1 1'``).
+    """
+    from scipy.optimize import minimize  # not at import: it is slow
+
+    family, data, theta = result.family, result.data, result.theta
+    own = Grouping(data.groups)
+    found = group_sums(family, theta, encoded_rows(family, data), 0)
+    mean, deviation = gaussian.spread(family.predictors(theta, np.ascontiguousarray(data.X.T)))
+    z = ((data.y - mean) / deviation)[:, own.order]
+    S, Q = np.add.reduceat(z, own.begin, axis=1), np.add.reduceat(z * z, own.begin, axis=1)
+    m = np.bincount(own.index)
+    base = np.log(np.maximum(found.posterior, 1e-300)) + found.log_density
+
+    def loss(at: FloatArray) -> float:
+        rho, c = np.exp(at)
+        change = m * np.log(c) + np.log1p(m * rho) + (Q - rho * S**2 / (1.0 + m * rho)) / c - Q
+        return -float(found.weight @ special.logsumexp(base - 0.5 * change, axis=0))
+
+    best = minimize(loss, np.array([-2.0, 0.0]), method="Nelder-Mead")
+    return 2.0 * max(0.0, -float(best.fun) - found.value)
+
+
+def _some_groups(data: Data) -> Data:
+    """The data of so many groups, drawn at random, that their rows are not too many."""
+    n = len(data.y)
+    if n <= ALARM.rows:
+        return data
+    own = Grouping(data.groups)
+    drawn = np.random.default_rng(0).permutation(own.names.size)
+    rows = np.cumsum(np.bincount(own.index)[drawn])
+    kept = drawn[: max(1, int(np.searchsorted(rows, ALARM.rows)))]
+    return data.at(np.isin(own.index, kept))
+
+
+def _varies(x: FloatArray, own: Grouping) -> bool:
+    """Whether an input (n,), in the order of the groups, differs within a group."""
+    return bool(np.any(x != x[own.begin][own.index[own.order]]))
+
+
+def _standard(x: FloatArray) -> FloatArray:
+    """An input (n,) less its mean, over its standard deviation."""
+    return (x - x.mean()) / x.std()
+
+
+def _pairs(r: FloatArray, own: Grouping) -> FloatArray:
+    """Sums (k, G) of the products of pairs of values (k, n) of a group."""
+    both = np.add.reduceat(r, own.begin, axis=1) ** 2 - np.add.reduceat(r * r, own.begin, axis=1)
+    return 0.5 * both
