@@ -40,6 +40,8 @@ class Channel:
     products: str | None = None
     """Block of the d (d + 1) / 2 coefficients of the products of inputs, a packed symmetric matrix;
     None for a channel that is linear in x."""
+    reads: tuple[int, ...] | None = None
+    """Features of (1, x) with a coefficient that is estimated, the others being 0; None for all."""
 
     def width(self, n_features: int) -> int:
         """Number of coefficients with `n_features` = d inputs."""
@@ -263,6 +265,9 @@ class Likelihood:
     """Of several responses each with its own likelihood; empty for one response."""
     tied: tuple[str, ...] = ()
     """Blocks of several responses that are equal within an expert, so that these have one unit."""
+    effects: Any = None
+    """Random effects of groups of rows, a `moestat.model.random_effects.RandomEffects`; None for
+    rows that are independent given their expert."""
     pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Block of the variance of a response -> those that tie it to earlier ones, which leave it
     ``1 / (1 + sum of squares)`` of its variance."""

@@ -10,6 +10,7 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.reading.table import as_column
 from moestat.model.family import Family
+from moestat.model.random_effects import draw_of_groups
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
 
@@ -141,6 +142,8 @@ def draw_in_groups(
     threshold = rng.random(first.shape[1])
     atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)[rows.owner]
     eta = family.predictors(theta, rows.X)[atom, :, np.arange(rows.size)].T
+    if family.likelihood.effects is not None:
+        return draw_of_groups(eta, rows.owner, rng)
     return family.likelihood.draw(eta, rng)
 
 

@@ -332,7 +332,17 @@ class ParameterLayout:
         unread = self._coefficients(
             [gate if c < first else expert for c in range(len(self.channels))]
         )
-        return np.setdiff1d(unread, self.offset_positions)
+        return np.setdiff1d(np.union1d(unread, self._unread_features), self.offset_positions)
+
+    @property
+    def _unread_features(self) -> IntArray:
+        """Positions of the coefficients of channels that read some features only."""
+        found = [np.empty(0, dtype=np.int64)]
+        for c, channel in enumerate(self.channels):
+            if channel.reads is not None:
+                others = np.setdiff1d(np.arange(int(self.width[c])), channel.reads)
+                found.append((self.index[:, c, None] + others).ravel())
+        return np.concatenate(found)
 
     @cached_property
     def offset_positions(self) -> IntArray:

@@ -7,6 +7,9 @@ of the slopes of the expert's log-densities l_i over these rows,
     score   = sum_i tau_i S_i - sum_i pi_i d a_i
     Hessian = sum_i tau_i sum d2 l_i + sum_i (tau_i - pi_i) d2 a_i + Cov_tau(S) - Cov_pi(d a)
 
+With random effects the log-densities of an expert are those of whole groups, and the sums of their
+derivatives over rows those of `moestat.kernels.effects`.
+
 Source: Gruen and Leisch (2008), Sec. 2 (concomitant variables and nested data).
 """
 
@@ -18,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.kernels.effects import effects_loop
 from moestat.kernels.groups import atoms_loop, join_loop
 from moestat.model.family import Family
 from moestat.solvers.rules import WORK
@@ -76,19 +80,30 @@ def group_sums(
     loops, coefficients = family.loops, family.coefficients
     atoms = atoms_loop(loops.gate, loops.expert, loops.likelihood, loops.reads_response)
     join, complete = join_loop(), tau is not None
+    effects = family.likelihood.effects
     phi, rows = np.ones((1 + len(data.X), size)), _rows(family, size)
     curvature = np.zeros((k, *2 * family.places.shape[1:]))
     for groups, own, begin in chunks:
         m = own.stop - own.start
         phi[1:, :m] = data.X[:, own]
-        atoms(theta, coefficients, data.y[own], order, phi, m, rows)
         n = groups.stop - groups.start
         shares = np.empty((k, n)), found.posterior[:, groups].copy(), np.empty(n)
         drawn, chosen = np.empty((2, n if order > 0 else 0, P))
-        join(
-            *(coefficients, begin, m, weight[groups], complete, order),
-            *(phi, rows, shares, drawn, chosen, curvature),
-        )
+        if effects is None:
+            atoms(theta, coefficients, data.y[own], order, phi, m, rows)
+            join(
+                *(coefficients, begin, m, weight[groups], complete, order),
+                *(phi, rows, shares, drawn, chosen, curvature),
+            )
+        else:
+            # The gate's log-scores are those of the first row of each group.
+            first = np.ascontiguousarray(phi[:, begin])
+            atoms(theta, coefficients, data.y[own][begin], order, first, n, rows)
+            effects_loop()(
+                *(theta, coefficients, effects.positions, effects.last, begin, m),
+                *(weight[groups], complete, order, phi, data.y[own], first),
+                *(rows, shares, drawn, chosen, curvature),
+            )
         found.prior[:, groups], found.posterior[:, groups], found.log_density[groups] = shares
         if order > 0:
             found.scores[groups] = drawn - chosen

@@ -42,7 +42,10 @@ def dependence_in_groups(result: Any) -> list[tuple[type[MoEWarning], str]]:
     Sources: Laird and Ware (1982), Eq. 2.1 (the effects); Cox and Hinkley (1974), Sec. 9.3 (the
     score test).
     """
-    family, data = result.family, _some_groups(result.rows)
+    family = result.family
+    if family.likelihood.effects is not None:
+        return []
+    data = _some_groups(result.rows)
     if family.is_regression or np.ndim(data.y) != 1 or family.likelihood.support is not None:
         return []
     own = Grouping(data.groups)

@@ -128,8 +128,8 @@ def misfits(result: Any) -> list[Misfit]:
 
 def _of_responses(own: _Checked) -> Iterator[Misfit]:
     """Misfits of each row's response by itself."""
-    if own.family.likelihood.support is not None:
-        return
+    if own.family.likelihood.support is not None or own.family.likelihood.effects is not None:
+        return  # with random effects residuals of rows depend on each other
     if own.is_real:
         values, _ = np.unique(own.y, return_counts=True)
         if values.size <= ALARM.coarse < len(own.y) / ALARM.enough:

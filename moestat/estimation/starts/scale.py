@@ -20,6 +20,10 @@ MOST_STARTS = 100_000
 """Starts of one rule: a small fit from so many takes a quarter of a minute, others days."""
 
 
+_EFFECT = 0.5
+"""Standard deviation of a random effect where starts are drawn, in that of the response."""
+
+
 class StartRule(Protocol):
     """A rule that draws starting values for a problem.
 
@@ -122,7 +126,12 @@ class Scale:
         mean, deviation = (values[family.response_of] for values in self.predictor)
         for (_, c), first in np.ndenumerate(family.index):
             channel = family.channels[c]
-            if channel.axis is not None:
+            if channel.reads is not None:
+                # A column of a factor: at 0 the likelihood is even in it, and has no slope.
+                f = channel.reads[0]
+                unit = self.inputs[1][f - 1] if f else 1.0
+                theta[first + f] = _EFFECT * deviation[c] / unit
+            elif channel.axis is not None:
                 theta[first] = self.inputs[0][channel.axis]
             elif channel.intercept in family.likelihood.shapes:
                 theta[first] = 0.5 * (family.lower[first] + family.upper[first])

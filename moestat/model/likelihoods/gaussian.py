@@ -7,12 +7,15 @@ Source: Nguyen et al. (2025), Sec. 3, eq. (3).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp
 from moestat.model.censoring import censored as censored_likelihood
+from moestat.model.random_effects import with_random_effects
 from moestat.model.reference import HALF_LOG_2PI
 from moestat.model.responses import real, variances
 
@@ -57,8 +60,15 @@ def reference(predictors, blocks, y):
     return -0.5 * np.log(2 * np.pi * nu) - (y - predictors) ** 2 / (2 * nu)
 
 
-def make(censored: bool = False) -> Likelihood:
-    """The likelihood, of responses of which some are `censored` or of known ones."""
+def make(censored: bool = False, random: Any = None, covariance: str = "free") -> Likelihood:
+    """The likelihood, of responses of which some are `censored` or of known ones.
+
+    `random` are effects of groups of rows, "1" and inputs, with a `covariance` of a kind.
+    """
+    if random is not None:
+        if censored:
+            raise ValueError("gaussian: random effects are for responses that are not censored")
+        return with_random_effects(LIKELIHOOD, random, covariance)
     return censored_likelihood(LIKELIHOOD, "normal", 2.0) if censored else LIKELIHOOD
 
 

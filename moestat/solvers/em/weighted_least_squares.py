@@ -15,7 +15,7 @@ def has_closed_form(family: Family) -> bool:
     linear = family.expert.block is None and not family.gate.reads_response
     apart, given = not (family.equal or family.ties), family.likelihood
     normal = given.spread is not None and given.link is None and given.law is None
-    apart = apart and given.dtype is np.float64
+    apart = apart and given.dtype is np.float64 and given.effects is None
     return linear and apart and normal
 
 

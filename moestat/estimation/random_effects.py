@@ -1,0 +1,199 @@
+"""Random effects of groups: what a fit says of them, and of new rows of known groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.estimation.groups import Grouping
+from moestat.estimation.inference.delta import normal_reach
+from moestat.model.family import Family
+from moestat.model.random_effects import factors
+from moestat.solvers.solution import Solution
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "effects_of_groups",
+    "means_of_groups",
+    "posterior_effects",
+    "variance_components",
+    "with_positive_factors",
+]
+
+_STEP = 1e-100
+"""A complex step has no rounding error: it need only be small."""
+
+
+def with_positive_factors(family: Family, solution: Solution) -> Solution:
+    """The same solution with positive diagonals of the factors L: a column's sign is free."""
+    effects = family.likelihood.effects
+    if effects is None:
+        return solution
+    sign = np.ones(family.n_params)
+    for j, first in enumerate(_index(family).T):
+        for at in first:
+            if solution.theta[at + effects.features[j]] < 0.0:
+                own = slice(int(at), int(at) + 1 + family.n_features)
+                sign[own] = -1.0
+    return replace(
+        solution,
+        theta=np.where(solution.theta == 0.0, 0.0, solution.theta * sign),
+        information=solution.information * np.outer(sign, sign),
+    )
+
+
+def _index(family: Family) -> IntArray:
+    """Positions (k, q) of the first coefficient of each column of the factors."""
+    return family.index[:, len(family.channels) - len(family.likelihood.effects.features) :]
+
+
+def _random_design(family: Family, X: FloatArray) -> FloatArray:
+    """What the effects multiply (n, q), of inputs (n, d)."""
+    phi = np.column_stack([np.ones(len(X)), X])
+    return phi[:, family.likelihood.effects.positions]
+
+
+def posterior_effects(
+    family: Family, theta: FloatArray, data: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Means (k, G, q) and covariances (k, G, q, q) of the effects given the rows and the expert.
+
+    ``u = L M^-1 L' Z'r`` and ``C = nu L M^-1 L'`` with ``M = nu I + L' Z'Z L``: the best linear
+    unbiased predictions at the estimates (Laird and Ware 1982, Sec. 3), as if these were known.
+    """
+    own = Grouping(data.groups)
+    X, y = data.X[own.order], data.y[own.order]
+    Z, L = _random_design(family, X), factors(family.likelihood.effects, theta, _index(family))
+    eta = family.predictors(theta, np.ascontiguousarray(X.T))
+    nu = np.exp(eta[:, 1, 0])
+    squares = np.add.reduceat(Z[:, :, None] * Z[:, None, :], own.begin, axis=0)
+    products = np.add.reduceat((y - eta[:, 0])[:, :, None] * Z, own.begin, axis=1)
+    Lt = np.swapaxes(L, 1, 2)[:, None]
+    M = Lt @ squares[None] @ L[:, None] + nu[:, None, None, None] * np.eye(Z.shape[1])
+    half = np.linalg.solve(M, np.broadcast_to(Lt, M.shape))
+    full = L[:, None] @ half
+    return np.einsum("kgab,kgb->kga", full, products), nu[:, None, None, None] * full
+
+
+def means_of_groups(
+    family: Family, theta: FloatArray, data: Any, X: FloatArray, labels: Any, shares: FloatArray
+) -> FloatArray:
+    """Means (n,) of new rows X (n, d) of labelled groups, with the effects of known groups.
+
+    `shares` (k, n) are the probabilities of the experts.
+    """
+    own = Grouping(data.groups)
+    place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
+    known = own.names[place] == labels
+    u = posterior_effects(family, theta, data)[0][:, place] * known[:, None]
+    mean = family.predictors(theta, np.ascontiguousarray(X.T))[:, 0]
+    mean = mean + np.sum(u * _random_design(family, X), axis=2)
+    return np.sum(shares * mean, axis=0)
+
+
+def effect_names(result: Any) -> list[str]:
+    """What the effects are called: by the inputs, and "Intercept"."""
+    features = None if result.data is None else result.data.features
+    named = result.family.likelihood.effects.features
+    return [
+        "Intercept" if f == 0 else (f"x[{f - 1}]" if features is None else str(features[f - 1]))
+        for f in named
+    ]
+
+
+def _components(nu: Any, L: Any, names: Sequence[str]) -> tuple[list[str], Any]:
+    """Standard deviations and correlations of the effects, and of the rows; the ICC."""
+    D = L @ L.T
+    q = len(names)
+    order = [*range(q - 1, q), *range(q - 1)] if names[-1] == "Intercept" else [*range(q)]
+    deviations = [np.sqrt(D[j, j]) for j in order]
+    words = [f"sd({names[j]})" for j in order]
+    values = list(deviations)
+    for a in range(1, q):
+        for b in range(a):
+            words.append(f"corr({names[order[b]]}, {names[order[a]]})")
+            values.append(D[order[a], order[b]] / (deviations[a] * deviations[b]))
+    words.append("sd(residual)")
+    values.append(np.sqrt(nu))
+    if names[-1] == "Intercept":
+        words.append("ICC")
+        values.append(D[-1, -1] / (D[-1, -1] + nu))
+    return words, np.array(values)
+
+
+@np.errstate(all="ignore")
+def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
+    """Standard deviations and correlations of the effects by expert, with errors."""
+    import pandas as pd
+
+    if result.family.likelihood.effects is None:
+        raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
+    family, theta = result.family, np.asarray(result.theta)
+    effects, index, names = family.likelihood.effects, _index(family), effect_names(result)
+    spread = np.asarray(result.cov_params())
+    half, rows = normal_reach(alpha), list[dict[str, Any]]()
+    scale_at = family.index[:, family.first_expert_channel + 1]
+    L = factors(effects, theta, index)
+    for i in range(family.n_experts):
+        places = [
+            (index[i, j] + effects.features[f], f, j)
+            for j in range(len(names))
+            for f in range(j, int(effects.last[j]))
+        ]
+        words, values = _components(np.exp(theta[scale_at[i]]), L[i], names)
+        at = [int(scale_at[i]), *(int(place) for place, _, _ in places)]
+        slopes = np.empty((len(words), len(at)))
+        for c in range(len(at)):
+            moved, t = L[i].astype(complex), complex(theta[scale_at[i]])
+            if c == 0:
+                t += 1j * _STEP
+            else:
+                _, f, j = places[c - 1]
+                moved[f, j] += 1j * _STEP
+            slopes[:, c] = np.imag(_components(np.exp(t), moved, names)[1]) / _STEP
+        errors = np.sqrt(np.einsum("rc,cd,rd->r", slopes, spread[np.ix_(at, at)], slopes))
+        for word, value, error in zip(words, values, errors, strict=True):
+            kind = word.partition("(")[0]
+            low, high = _interval(kind, float(value), float(error), half)
+            rows.append(
+                {"expert": i + 1, "component": word, "estimate": float(value)}
+                | {"error": float(error), "lower": low, "upper": high}
+            )
+    return pd.DataFrame(rows).set_index(["expert", "component"])
+
+
+def _interval(kind: str, value: float, error: float, half: float) -> tuple[float, float]:
+    """A normal interval in the scale in which the estimate is nearest to a normal one."""
+    if kind == "sd":
+        factor = float(np.exp(half * error / value))
+        return value / factor, value * factor
+    if kind == "corr":
+        middle, reach = float(np.arctanh(value)), half * error / (1.0 - value**2)
+        return float(np.tanh(middle - reach)), float(np.tanh(middle + reach))
+    middle, reach = float(np.log(value / (1.0 - value))), half * error / (value * (1.0 - value))
+    return tuple(float(1.0 / (1.0 + np.exp(-end))) for end in (middle - reach, middle + reach))  # type: ignore[return-value]
+
+
+def effects_of_groups(result: Any) -> pd.DataFrame:
+    """Predicted effects of each group with their standard deviations."""
+    import pandas as pd
+
+    if result.family.likelihood.effects is None:
+        raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
+    data = result.rows
+    own = Grouping(data.groups)
+    u, C = posterior_effects(result.family, result.theta, data)
+    share = np.asarray(result.responsibilities)[own.order][own.begin].T[:, :, None]
+    mean = np.sum(share * u, axis=0)
+    variances = np.diagonal(C, axis1=2, axis2=3)
+    spread = np.sqrt(np.sum(share * (variances + (u - mean) ** 2), axis=0))
+    names = effect_names(result)
+    columns = {name: mean[:, j] for j, name in enumerate(names)}
+    columns |= {f"sd({name})": spread[:, j] for j, name in enumerate(names)}
+    return pd.DataFrame(columns, index=pd.Index(own.names, name="group"))
