@@ -13,6 +13,7 @@ from moestat.base.registry import configured
 from moestat.base.types import FloatArray, Likelihood
 from moestat.base.validate import as_weights, check_keywords, is_mapping, is_sequence, short
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
+from moestat.estimation.random_terms import random_likelihood
 from moestat.estimation.reading.inputs import Inputs, read_inputs
 from moestat.estimation.reading.labels import read_labels
 from moestat.estimation.reading.responses import PAIRS, as_columns, in_order, read_responses
@@ -114,6 +115,7 @@ def read_data(
     groups: Any = None,
     classes: Any = None,
     missing: str = "raise",
+    random: Any = None,
 ) -> tuple[Family, Data]:
     """The family, with coefficients of constant inputs held at 0, and the data of a fit.
 
@@ -128,6 +130,8 @@ def read_data(
     inputs = X
     if not isinstance(X, Inputs):
         inputs = read_inputs(X, None if by_name else own.n_features, missing=missing)
+    if random is not None:
+        own = random_likelihood(own, random, inputs.features, len(inputs.design))
     series: dict[str, Any] = {
         name: as_column(name, parts[name])
         for name in ("sample_weight", "groups")

@@ -163,6 +163,7 @@ def fit(
     groups: Any = None,
     classes: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
     missing: str = "raise",
+    random: Any = None,
     verbose: bool = False,
     **model: Any,
 ) -> MoEResults:
@@ -232,6 +233,12 @@ def fit(
         What to do with rows that have missing values: refuse the data, or leave these rows out;
         ``result.data.dropped`` is their number and ``result.data.kept`` has the places of the
         others.
+    random : str, list or mapping, optional
+        Random effects of the groups, for "gaussian": ``random="1"`` for an intercept of each group,
+        ``random="1 + time"`` for an intercept and a slope.  Within expert i the rows of a group
+        are ``N(X b_i, Z D_i Z' + nu_i I)`` with any covariance matrix ``D_i``; one without
+        correlations is ``random={"terms": "1 + time", "covariance": "diagonal"}``.  A list holds
+        "1" and positions or names of inputs.
     verbose : bool
         Whether to say on standard error what the fit does.  The log is ``logging``'s "moestat".
     **model
@@ -297,7 +304,11 @@ def fit(
     if given is not None and not (isinstance(given, str) and given == "auto"):
         raise ValueError(f'compress must be "auto" or None, got {short(compress)}')
     own, read = read_data(
-        family, X, y, sample_weight, model, groups=groups, classes=classes, missing=missing
+        *(family, X, y, sample_weight, model),
+        groups=groups,
+        classes=classes,
+        missing=missing,
+        random=random,
     )
     with reported("fit", verbose, answers=True):
         result = fit_data(

@@ -13,6 +13,7 @@ from moestat.base.door import door
 from moestat.base.validate import is_mapping, is_sequence, short
 from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
+from moestat.estimation.random_terms import effects_of_formula
 from moestat.estimation.reading.formula import (
     FormulaInputs,
     beside,
@@ -137,6 +138,12 @@ def read_formula(
     Arguments are as of `fit_formula`.
     """
     options = dict(options)
+    formula, random, grouped = effects_of_formula(formula)
+    if random is not None:
+        for name, value in (("random", options.get("random")), ("groups", groups)):
+            if value is not None:
+                raise ValueError(f"{name}: the formula has random effects of groups, too; give one")
+        options["random"], groups = random, grouped
     for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
         if name in options:
             raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")

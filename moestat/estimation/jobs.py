@@ -26,6 +26,8 @@ from moestat.estimation.groups import arranged
 from moestat.estimation.inference.identified import shortest, without_spare_columns
 from moestat.estimation.priors import Prior, data_units
 from moestat.estimation.progress import LOG, answering, so_far
+from moestat.estimation.random_effects import with_positive_factors
+from moestat.estimation.random_terms import check_random_effects
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rules import SAME_HEIGHT
@@ -77,6 +79,7 @@ def checked_problem(job: FitJob, whole: bool = False) -> Problem:
             f"n = {size:g} samples cannot determine {family.n_free_params} free parameters;"
             " prior=moestat.Prior() adds what they do not tell"
         )
+    check_random_effects(family, job.groups, job.prior)
     if not read:
         constant = np.intersect1d(np.flatnonzero(spans(design, used) == 0), family.read)
         if constant.size:
@@ -302,6 +305,7 @@ class BegunFit:
         if self.standard:
             best = shortest(self.standard.problem, best)
         family, rows = self.original.family, self.original.data
+        best = with_positive_factors(family, best)
         result = MoEResults(
             family,
             self.standard.outward(best) if self.standard else best,
