@@ -225,7 +225,10 @@ class Likelihood:
     typical: Callable[..., Mapping[str, Any]] = field(default=_nothing_typical, repr=False)
     """``typical(rng, n_experts)``: its own blocks of a sensible truth."""
     spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
-    """``spread(eta)``: mean and standard deviation of a continuous response."""
+    """``spread(eta)``: location and scale of a continuous response, its mean and standard
+    deviation unless `moments` are given."""
+    moments: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
+    """``moments(eta)``: mean and standard deviation, where they are not location and scale."""
     link: Callable[..., Any] | None = field(default=None, repr=False)
     """``link(mean)``: the predictor of a mean; None where they are the same."""
     law: Callable[..., Any] | None = field(default=None, repr=False)

@@ -23,6 +23,7 @@ from moestat.estimation.reading.table import (
     check_aligned,
     check_missing,
 )
+from moestat.estimation.rounding import checked_resolution
 from moestat.model.axes import family
 from moestat.model.constraints import named, place_of
 from moestat.model.family import Family
@@ -79,6 +80,8 @@ class Data:
     # of a fit by formula the columns of the table that held the weights and the groups
     weights_column: str | None = None
     groups_column: str | None = None
+    # (R,): step in which each response is recorded, 0 for none; None before a fit has sought them
+    resolution: tuple[float, ...] | None = None
 
     def at(self, which: Any) -> Data:
         """The data of some rows, positions or a mask, without the columns of a formula."""
@@ -115,6 +118,7 @@ def read_data(
     groups: Any = None,
     classes: Any = None,
     missing: str = "raise",
+    resolution: Any = None,
     random: Any = None,
 ) -> tuple[Family, Data]:
     """The family, with coefficients of constant inputs held at 0, and the data of a fit.
@@ -185,6 +189,8 @@ def read_data(
     weight = as_weights(
         series["sample_weight"].values if "sample_weight" in series else None, len(values)
     )
+    if by_name:
+        own = _in_units_of_inputs(own, options, design, weight)
     own = holding_constants(own, design, weight > 0, inputs.features)
     if own.held:
         design = design.copy()  # it may be the caller's own
@@ -203,7 +209,29 @@ def read_data(
         kept,
         n - len(values),
         responses=series["y"].parts,
+        resolution=checked_resolution(own, resolution),
     )
+
+
+def _in_units_of_inputs(
+    own: Family, options: Mapping[str, Any], design: FloatArray, weight: FloatArray
+) -> Family:
+    """The family with known lengths of its gate in standard deviations of the inputs.
+
+    They are the gate's own, such as a temperature of 1 of distances, unless the user gives them;
+    the unit is the root mean square of the inputs' standard deviations.
+    """
+    gate = options["gate"]
+    known = {*(options.get("bounds") or ()), *(gate if is_mapping(gate) else ())}
+    names = [n for n in own.gate.units.lengths if n in own.given and n not in known]
+    names = [name for name in names if own.box[name][0] == own.box[name][1]]
+    if not names or not own.read:
+        return own
+    columns = design[list(own.read)]
+    share = weight / weight.sum()
+    variance = np.array([share @ (x - share @ x) ** 2 for x in columns])
+    length = float(np.sqrt(variance.mean())) or 1.0
+    return replace(own, box={**own.box, **{n: (own.box[n][0] * length,) * 2 for n in names}})
 
 
 def _plain(labels: np.ndarray) -> np.ndarray:
@@ -274,7 +302,8 @@ def _read_response(model: Any, column: Column, classes: Any) -> tuple[Any, Any]:
     if column.values.ndim != 1 and likelihood.dtype is not np.complex128:
         raise ValueError(f"y must have shape (n,), got {column.values.shape}")
     if likelihood.support is not None:
-        values, labels = read_labels(column, None if named else model.n_classes, classes)
+        ordered = "levels" in likelihood.options
+        values, labels = read_labels(column, None if named else model.n_classes, classes, ordered)
         return values, labels
     if classes is not None:
         raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")

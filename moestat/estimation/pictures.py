@@ -13,6 +13,7 @@ from moestat.base.validate import as_floats, positive_int, short
 from moestat.estimation.criteria import Criteria
 from moestat.estimation.inference.diagnostics import calibration
 from moestat.estimation.summary import estimates
+from moestat.model.censoring import bounds_of
 
 __all__ = ["Pictures"]
 
@@ -76,7 +77,8 @@ class Pictures(Criteria):
         else:
             own = self._most_probable() if not family.is_regression else 0
             colours = np.array([f"C{i % 10}" for i in range(family.n_experts)])
-            axes.scatter(self.rows.X[:, j], self.rows.y, s=6, c=colours[own], alpha=0.4)
+            axes.scatter(self.rows.X[:, j], self._heights(), s=6, c=colours[own], alpha=0.4)
+            self._mark_bounds(axes, j)
             keys = axes.plot(x, family.mean(self.theta, X), color="black", label="conditional mean")
             if family.likelihood.spread is not None and not family.is_regression:
                 keys += self._add_experts(axes, X, j)
@@ -84,6 +86,24 @@ class Pictures(Criteria):
             axes.legend(handles=keys, **_SMALL)
         axes.set_xlabel(name)
         return axes
+
+    def _heights(self) -> FloatArray:
+        """Responses (n,) as numbers: a share of trials, a known bound of a censored one."""
+        y, likelihood = self.rows.y, self.family.likelihood
+        if likelihood.support is not None:
+            return np.asarray(y, dtype=np.float64)
+        return likelihood.level(likelihood.encode(y, 1))
+
+    def _mark_bounds(self, axes: Any, j: int) -> None:
+        """Mark censored responses by arrows from the known bound, or lines between both."""
+        if "censored" not in self.family.likelihood.options:
+            return
+        low, high = bounds_of(self.rows.y)
+        x, style = self.rows.X[:, j], {"color": "0.4", "s": 14, "linewidths": 0.6}
+        for marker, at, side in (("^", np.isinf(high), low), ("v", np.isinf(low), high)):
+            axes.scatter(x[at], side[at], marker=marker, facecolors="none", **style)
+        between = np.isfinite(low) & np.isfinite(high) & (low < high)
+        axes.vlines(x[between], low[between], high[between], color="0.4", linewidth=0.6)
 
     def _add_experts(self, axes: Any, X: FloatArray, j: int) -> list[Any]:
         """Draw the experts; what a legend has for them is opaque."""
@@ -264,7 +284,7 @@ class Pictures(Criteria):
         j, name, _ = self._along(feature, None)
         doubt = 1.0 - self.responsibilities.max(axis=1)
         colours = np.array([f"C{i % 10}" for i in range(self.family.n_experts)])
-        y = np.asarray(self.rows.y)
+        y = self._heights()
         if self.family.likelihood.support is not None:
             # Classes are places; rows of one are spread out, by their order, to be seen.
             y = y + 0.3 * (np.arange(y.size) * 0.618 % 1.0 - 0.5)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door, doors
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int, real_in, short
+from moestat.base.warnings import FewRowsWarning, warn_caller
 from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.covariance import rows_of_scores
@@ -29,6 +30,10 @@ __all__ = ["BOOTSTRAPS", "BootstrapResult", "bootstrap"]
 BOOTSTRAPS = ("pairs", "parametric", "cluster", "bayesian")
 """Rows with replacement, new responses from the fit, whole groups, Dirichlet weights."""
 
+_MOST_UNTOLD = 0.05
+"""Share of resamples that may leave a parameter untold: half of it leaves either end of a 95%
+interval unknown."""
+
 _UNCLEAR = 0.1
 """Labels whose second best is less than a tenth dearer than the best are called unclear."""
 
@@ -46,7 +51,7 @@ class BootstrapResult:
         Names of the parameters.
     replicates : ndarray of shape (B, P)
         Estimates of the resamples, labels aligned with the estimate's; those without a certified
-        fit are left out. NaN for parameters that the data do not tell.
+        fit are left out. NaN for parameters that the data, or this resample, do not tell.
     margin : ndarray of shape (B,)
         How clear the labels of each are, from 0, arbitrary, to 1; see
         `moestat.estimation.inference.alignment.align`.
@@ -80,13 +85,33 @@ class BootstrapResult:
         return float(np.mean(self.margin < _UNCLEAR)) if self.margin.size else float("nan")
 
     @property
+    def untold(self) -> IntArray:
+        """Number of replicates that do not tell each parameter (P,).
+
+        A resample without the rows of a rare level, for instance, does not tell its coefficient.
+        """
+        return np.isnan(self.replicates).sum(axis=0)
+
+    @property
+    def _sound(self) -> FloatArray:
+        """Replicates, NaN for parameters that more than `_MOST_UNTOLD` of them do not tell."""
+        lost = self.untold > _MOST_UNTOLD * len(self.replicates)
+        return np.where(lost, np.nan, self.replicates)
+
+    @property
     def bse(self) -> FloatArray:
-        """Standard deviations of the replicates (P,)."""
-        return self.replicates.std(axis=0, ddof=1)
+        """Standard deviations (P,) of the replicates that tell a parameter.
+
+        NaN for parameters that more than 5% of the replicates do not tell: what the others have is
+        not the sampling distribution of the estimate.
+        """
+        return np.sqrt(np.diag(self.cov_params()))
 
     def cov_params(self) -> FloatArray:
-        """Covariance matrix of the replicates (P, P)."""
-        return np.cov(self.replicates, rowvar=False)
+        """Covariance matrix (P, P) of the replicates, NaN as in `bse`."""
+        values = self._sound
+        kept = ~np.isnan(values[:, ~np.isnan(values).all(axis=0)]).any(axis=1)
+        return np.cov(values[kept], rowvar=False)
 
     def conf_int(self, alpha: float = 0.05, method: str = "percentile") -> FloatArray:
         """Intervals (P, 2) of level ``1 - alpha``.
@@ -96,8 +121,8 @@ class BootstrapResult:
         alpha : float
             One minus the level.
         method : {"percentile", "basic", "bca"}
-            Quantiles of the replicates; reflected at the estimate; corrected for bias and
-            acceleration (Efron 1987), with the acceleration of one-step deletions.
+            Quantiles of the replicates, NaN as in `bse`; reflected at the estimate; corrected for
+            bias and acceleration (Efron 1987), with the acceleration of one-step deletions.
 
         Raises
         ------
@@ -109,11 +134,9 @@ class BootstrapResult:
             raise ValueError(f"intervals need two certified replicates, got {len(self.replicates)}")
         sides = np.array([level / 2, 1.0 - level / 2])
         if method == "percentile":
-            return np.quantile(self.replicates, sides, axis=0).T
+            return _quantiles(self._sound, sides)
         if method == "basic":
-            return (
-                2.0 * self.estimate[:, None] - np.quantile(self.replicates, sides[::-1], axis=0).T
-            )
+            return 2.0 * self.estimate[:, None] - _quantiles(self._sound, sides[::-1])
         if method == "bca":
             return self._bca(sides)
         raise ValueError(f"method must be 'percentile', 'basic' or 'bca', got {short(method)}")
@@ -121,8 +144,10 @@ class BootstrapResult:
     def _bca(self, sides: FloatArray) -> FloatArray:
         from scipy.special import ndtr, ndtri
 
-        count = len(self.replicates)
-        below = np.mean(self.replicates < self.estimate, axis=0)
+        values = self._sound
+        count = len(values)
+        told = np.maximum(np.sum(~np.isnan(values), axis=0), 1)
+        below = np.sum(values < self.estimate, axis=0) / told
         bias = ndtri(np.clip(below, 0.5 / count, 1.0 - 0.5 / count))
         moved = self.jackknife()
         moved = moved.mean(axis=0) - moved
@@ -133,7 +158,8 @@ class BootstrapResult:
         for side, q in enumerate(ndtri(sides)):
             shifted = bias + (bias + q) / (1.0 - acceleration * (bias + q))
             for j, level in enumerate(ndtr(shifted)):
-                out[j, side] = np.quantile(self.replicates[:, j], level)
+                own = values[:, j][~np.isnan(values[:, j])]
+                out[j, side] = np.quantile(own, level) if own.size else np.nan
         return out
 
     def __str__(self) -> str:
@@ -149,7 +175,15 @@ class BootstrapResult:
         ):
             shown = [significant(float(each), 4) for each in (value, error, *ends)]
             lines.append(f"{name:>16s}" + "".join(f"{each:>12s}" for each in shown))
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._said_of_untold()])
+
+    def _said_of_untold(self) -> list[str]:
+        """What resamples do not tell, in words; nothing where they tell everything."""
+        lost = np.flatnonzero((self.untold > 0) & (self.untold < len(self.replicates)))
+        return [
+            f"{self.names[j]}: {self.untold[j]} of {len(self.replicates)} resamples do not tell it"
+            for j in lost
+        ]
 
 
 @door(result="MoEResults")
@@ -229,16 +263,22 @@ def bootstrap(
     else:
         samples = reweighted_samples(data, kind, count, generator, groups)
     with reported("bootstrap", verbose, count, "resamples") as report:
-        refits = refit(inner.problem, samples, theta, threads, report)
+        asked = np.vstack([np.eye(theta.size), result._matrix])
+        refits = refit(inner.problem, samples, theta, threads, report, asked)
     entered = np.all(np.isfinite(refits.params), axis=1)
     known, scale = result.identified, np.sqrt(np.diag(inner.covariance))
     # What the data do not tell wanders, and neither has an error nor says which expert is which.
     scale[known.untold(np.eye(scale.size))] = np.nan
-    aligned = [align(model, params, theta, scale) for params in refits.params[entered]]
+    told, told_outside = np.split(refits.told[entered], 2, axis=1)
+    aligned = [
+        align(model, params, theta, np.where(one, scale, np.nan))
+        for params, one in zip(refits.params[entered], told, strict=True)
+    ]
     replicates = np.array([inner.outward(params) for params, _ in aligned])
     replicates = replicates.reshape(-1, model.n_params)
+    replicates[~told_outside] = np.nan
     replicates[:, known.untold(result._matrix)] = np.nan
-    return BootstrapResult(
+    made = BootstrapResult(
         estimate=result.theta,
         names=result.param_names,
         replicates=replicates,
@@ -249,6 +289,23 @@ def bootstrap(
         kind=kind,
         jackknife=lambda: _without_each_row(inner),
     )
+    most = made.untold[~known.untold(result._matrix)]
+    if np.any(most > _MOST_UNTOLD * len(replicates)):
+        words = "; ".join(made._said_of_untold()[:4])
+        warn_caller(
+            f"{words}. Their standard errors and intervals are NaN: few rows or groups tell them,"
+            " such as those of a rare level",
+            FewRowsWarning,
+        )
+    return made
+
+
+def _quantiles(values: FloatArray, sides: FloatArray) -> FloatArray:
+    """Quantiles (P, 2) of columns (B, P) without their NaN; NaN of columns of nothing else."""
+    lost = np.isnan(values).all(axis=0)
+    found = np.full((values.shape[1], sides.size), np.nan)
+    found[~lost] = np.nanquantile(values[:, ~lost], sides, axis=0).T
+    return found
 
 
 def _without_each_row(inner: Found) -> FloatArray:

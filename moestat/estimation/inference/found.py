@@ -14,9 +14,10 @@ from moestat.estimation.priors import data_units
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.penalised import PenalisedProblem
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.squares import profile_log_likelihood
 
-__all__ = ["Found", "check_likelihood", "check_maximum", "found", "inverse_of_free"]
+__all__ = ["Found", "check_likelihood", "check_maximum", "found", "inverse_of_free", "llf_at"]
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,19 @@ def check_maximum(result: Any) -> None:
     if result.prior is not None:
         raise ValueError(
             "this is derived for maximum-likelihood fits, and the result is the posterior mode"
-            f" under {result.prior}; fit without prior="
+            f" under {result.prior}; fit without prior=. Modes have result.wald_test,"
+            " result.bootstrap, and moestat.bootstrap_lrt for numbers of experts"
         )
+
+
+def llf_at(result: Any, theta: FloatArray) -> float:
+    """The log-likelihood of the data of a fit at other parameters (P,), in the user's units."""
+    family, data = result.family, encoded_rows(result.family, result.rows)
+    if family.is_regression:
+        residual = data.y - family.regression(theta, data.X)[0]
+        half = 0.5 * float(data.weight @ residual**2)
+        return profile_log_likelihood(half, float(data.weight.sum()))
+    return -Problem(family, data).evaluate(Request(Objective.VALUE, theta)).value
 
 
 def found(result: Any, *, mode: bool = False) -> Found:

@@ -208,7 +208,8 @@ def identified(
     idle = 0
     if family.n_experts == 1 and family.gate.normalised:
         channels = range(family.first_expert_channel)
-        gate = np.concatenate([family.index[0, c] + np.arange(family.width[c]) for c in channels])
+        places = [family.index[0, c] + np.arange(family.width[c]) for c in channels]
+        gate = np.concatenate([np.empty(0, dtype=np.int64), *places])
         idle = int(np.sum(estimated[gate] & (np.diag(metric)[gate] == 0.0)))
     known = unit, null, flat, told, whitened, definite
     return Identified(estimated, held, *known, pinned, tied, idle)

@@ -10,7 +10,7 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, is_mapping, positive_int
 from moestat.estimation.inference.covariance import information_at
-from moestat.estimation.inference.found import check_likelihood, check_maximum, found
+from moestat.estimation.inference.found import check_likelihood, check_maximum, found, llf_at
 from moestat.estimation.inference.hypotheses import TestResult, chi_square, likelihood_ratio
 from moestat.model.joint import likelihood_table
 from moestat.solvers.problem import Objective, Request
@@ -40,7 +40,8 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
     ------
     ValueError
         If the numbers of experts differ (the law is not chi-square then, see
-        `moestat.bootstrap_lrt`), the data do, the first has no fewer parameters, a fit is not
+        `moestat.bootstrap_lrt`), the data do, the restricted density is none of the full model's,
+        or has parameters on a bound of the user's, it has no fewer parameters, a fit is not
         certified, or the restricted one is higher: the full fit is not the maximum then.
 
     Examples
@@ -62,6 +63,7 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
             " moestat.bootstrap_lrt"
         )
     check_same_data(restricted, full, ("restricted", "full"))
+    check_inside(restricted, full)
     df = full.identified.rank - restricted.identified.rank
     if df < 1:
         raise ValueError(
@@ -105,6 +107,79 @@ def check_same_data(small: Any, large: Any, names: tuple[str, str]) -> None:
     left = part - whole @ np.linalg.lstsq(whole, part)[0]
     if np.abs(left).max(initial=0.0) > _ALIKE:
         refuse(f"inputs, or {names[0]} to some of them")
+
+
+def check_inside(small: Any, large: Any) -> None:
+    """Refuse a restricted fit whose density is not one of the full model.
+
+    The restricted estimate is written in the parameters of the full model, blocks by their names
+    and slopes by the inputs that they belong to.  It is inside if the full model has the same
+    log-likelihood there, within its bounds and constraints.
+    """
+    held = np.flatnonzero(small.identified.held)
+    if held.size:
+        names = ", ".join(small.family.param_names[j] for j in held[:3])
+        raise ValueError(
+            f"restricted has parameters on bounds of the user's, {names}: the likelihood ratio has"
+            " no chi-square distribution there; fix them by fixed="
+        )
+    if likelihood_table(small.family.likelihood) != likelihood_table(large.family.likelihood):
+        return
+    family = large.family
+    theta = _embedded(small, large)
+    lower, upper = family.box_at(theta)
+    given = np.zeros(theta.size, dtype=bool)
+    for name in family.given:
+        given[family.blocks[name]] = True
+    given |= lower == upper
+    room = _ALIKE * np.maximum(1.0, np.abs(theta))
+    outside = given & ((theta < lower - room) | (theta > upper + room))
+    apart = np.abs(family.pin(theta) - theta) > room
+    for own in family.ties:
+        apart[own] |= np.abs(theta[own] - theta[own].mean()) > room[own].max()
+    wrong = np.flatnonzero(outside | apart)
+    if wrong.size:
+        names = ", ".join(family.param_names[j] for j in wrong[:3])
+        raise ValueError(
+            "restricted is not inside of full: bounds or constraints of the full model exclude its"
+            f" estimate, by {names}"
+        )
+    there, here = llf_at(large, theta), small.llf
+    if not abs(there - here) <= 1e-4 + 1e-9 * abs(here):
+        raise ValueError(
+            "restricted is not inside of full: no parameters of the full model give the restricted"
+            f" density ({small.family.gate.name} gate against {family.gate.name}, or inputs of the"
+            " gate or the experts that the full model does not read there)"
+        )
+
+
+def _embedded(small: Any, large: Any) -> FloatArray:
+    """The restricted estimate in the parameters of the full model (P,), 0 where it has none."""
+    family, given = large.family, small.blocks
+    X, Z = large.rows.X, small.rows.X
+    # Inputs of the smaller model are linear functions of those of the larger one.
+    design = np.column_stack([np.ones(len(X)), X])
+    size = np.maximum(np.abs(design).max(axis=0), np.finfo(float).tiny)
+    slopes = np.linalg.lstsq(design / size, Z)[0] / size[:, None]
+    constant, matrix = slopes[0], slopes[1:]
+    blocks = {name: np.zeros(at.shape) for name, at in family.blocks.items()}
+    for name in family.logged:
+        blocks[name] = np.ones(family.blocks[name].shape)
+    for channel in family.channels:
+        intercept = channel.intercept
+        if intercept in given and channel.axis is None:
+            blocks[intercept] = np.broadcast_to(given[intercept], blocks[intercept].shape).copy()
+    for name in {c.slope for c in family.channels if c.slope is not None} & given.keys():
+        own = np.asarray(given[name])
+        blocks[name] = own @ matrix.T
+        owner = next(c.intercept for c in family.channels if c.slope == name)
+        if owner in blocks:
+            blocks[owner] = blocks[owner] + own @ constant
+    for name in {c.products for c in family.channels if c.products is not None} & given.keys():
+        blocks[name] = np.asarray(given[name])
+    for name in {c.intercept for c in family.channels if c.axis is not None} & given.keys():
+        blocks[name] = np.asarray(given[name])
+    return family.pack(blocks)
 
 
 def _are_nested(small: Any, large: Any) -> bool:

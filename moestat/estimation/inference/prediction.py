@@ -373,8 +373,9 @@ def _components(
         return np.ones_like(mean), mean, deviation, lambda y: ndtr((y - mean) / deviation)
     weight = family.gate_probabilities(theta, X).T if shares is None else shares
     eta = _predictors(family, theta, X)
-    assert family.likelihood.spread is not None
-    mean, deviation = family.likelihood.spread(eta)
+    moments = family.likelihood.moments or family.likelihood.spread
+    assert moments is not None
+    mean, deviation = moments(eta)
     deviation = np.broadcast_to(deviation, mean.shape)
     if family.likelihood.law is None:
         return weight, mean, deviation, lambda y: ndtr((y - mean) / deviation)

@@ -12,6 +12,7 @@ from moestat.base.types import FloatArray
 from moestat.base.warnings import InterruptedWarning, warn_caller
 from moestat.estimation.groups import draw_in_groups
 from moestat.estimation.inference.covariance import AtInputs
+from moestat.estimation.inference.identified import channel_metric, identified
 from moestat.estimation.progress import Report
 from moestat.model.family import Family
 from moestat.model.generate import sample
@@ -33,6 +34,7 @@ class Refits:
     """Fits to B resamples."""
 
     params: FloatArray  # (B, P): estimates; rows of fits that failed or are not certified are NaN
+    told: np.ndarray  # (B, q): whether the resample tells what was asked for
     n_failed: int  # fits that raised an exception
     n_uncertified: int  # fits that ended without a certificate
 
@@ -43,33 +45,49 @@ def refit(
     start: FloatArray,
     threads: int | None = None,
     report: Report | None = None,
+    asked: FloatArray | None = None,
 ) -> Refits:
     """Fit the model of a problem, with its penalty, to each sample from one start (P,).
+
+    Of functions with derivatives `asked` (q, P) it says which resamples tell them.
 
     Interrupted, it has the fits so far, and warns; before two of them it raises.
     """
     family = model.family
     params: list[FloatArray] = []
+    told: list[np.ndarray] = []
+    rows = np.empty((0, family.n_params)) if asked is None else asked
     failed = uncertified = 0
     solver, target, start = Newton(), Cores(threads), np.clip(start, family.lower, family.upper)
     try:
         for batch in _batches(samples):
             problems = [model.replace_data(one) for one in batch]
-            for end in attempt([solver.steps(p, start) for p in problems], problems, target):
+            ends = attempt([solver.steps(p, start) for p in problems], problems, target)
+            for problem, end in zip(problems, ends, strict=True):
                 params.append(np.full(family.n_params, np.nan))
+                told.append(np.zeros(len(rows), dtype=bool))
                 if not isinstance(end, Solution):
                     failed += 1
                 elif not end.certificate.certified:
                     uncertified += 1
                 else:
-                    params[-1] = end.theta
+                    params[-1], told[-1] = end.theta, _told(problem, end, rows)
             if report is not None:
                 report.count(len(params))
     except KeyboardInterrupt:
         if len(params) < 2:
             raise
         warn_caller(f"interrupted: {len(params)} resamples were fitted", InterruptedWarning)
-    return Refits(np.array(params), failed, uncertified)
+    return Refits(np.array(params), np.array(told), failed, uncertified)
+
+
+def _told(problem: Problem, end: Solution, rows: FloatArray) -> np.ndarray:
+    """Which functions with derivatives (q, P) a resample tells: none of a level that it lacks."""
+    if not len(rows):
+        return np.zeros(0, dtype=bool)
+    metric = channel_metric(problem, end.theta)
+    known = identified(problem.family, end, float(problem.data.weight.sum()), metric)
+    return ~known.untold(rows)
 
 
 def _batches(samples: Iterator[Sample]) -> Iterator[list[Sample]]:

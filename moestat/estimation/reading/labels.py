@@ -37,12 +37,16 @@ def plain_labels(column: Column) -> np.ndarray:
 
 
 def read_labels(
-    column: Column, n_classes: int | None, classes: Sequence[Any] | None = None
+    column: Column,
+    n_classes: int | None,
+    classes: Sequence[Any] | None = None,
+    ordered: bool = False,
 ) -> tuple[IntArray, np.ndarray]:
     """Positions of the labels, from 1, and the labels of the classes in order, the last one first.
 
     The order is that of `classes`, else the one that the column declares, else ascending.  Of a
-    family with K classes integer labels in 1..K are these positions, whichever occur.
+    family with K classes integer labels in 1..K are these positions, whichever occur.  Words have
+    no ascending order where the classes are `ordered`, and are refused without one.
     """
     labels = plain_labels(column)
     found, position = np.unique(labels, return_inverse=True)
@@ -56,6 +60,12 @@ def read_labels(
                 f"classes must hold every label of y once, got {short(declared.tolist())}"
                 + (f" without {short(unknown[0])}" if unknown else "")
             )
+    elif ordered and declared is None and labels.dtype.kind in "US":
+        shown = ", ".join(map(repr, found[:5].tolist()))
+        raise ValueError(
+            f"y holds words, {shown}, whose order is not known; give the classes from the lowest"
+            f" to the highest, classes=[...], or an ordered categorical column"
+        )
     elif (
         n_classes is not None
         and declared is None

@@ -112,7 +112,8 @@ def read_responses(
                 values[:, r], own = column.numbers("y"), None
             else:
                 K = None if by_name else one.n_classes
-                values[:, r], own = read_labels(column, K, order.get(name))
+                ordered = "levels" in one.likelihood.options
+                values[:, r], own = read_labels(column, K, order.get(name), ordered)
         except ValueError as error:
             raise ValueError(f"response {name!r}: {error}") from None
         labels.append(own)

@@ -1,7 +1,9 @@
 """Laplace gate: ``pi_i(x) ~ exp(gamma_i - ||alpha_i - x|| / tau)`` with one tau > 0 for all atoms.
 
-tau is 1, in the units of the inputs, as in the papers, and is estimated with ``bounds={"tau":
-(0.01, 100)}``.  At x = alpha the norm has no derivative, see the Euclidean sigmoid gate.
+tau is 1, as in the papers: in the units of the inputs in a family that is made by itself, and in
+standard deviations of the inputs in a fit of a model by name.  It is estimated with
+``bounds={"tau": (0.01, 100)}``.  At x = alpha the norm has no derivative, see the Euclidean sigmoid
+gate.
 
 Source: Nguyen, Han, Harris, Saria and Ho (2024); Han, Nguyen, Harris, Ho and Saria (2024).
 """

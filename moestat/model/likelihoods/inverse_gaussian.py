@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray
+from moestat.base.types import Channel, FloatArray, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.reference import HALF_LOG_2PI
@@ -76,5 +76,6 @@ LIKELIHOOD = positive_likelihood(
     law=law,
     bounds={"phi": (1e-6, 1e6)},
     source="McCullagh and Nelder (1989), Sec. 2.2",
+    units=Units(shift_response=False, scale_response=False, powers={"phi": -1.0}),
     collapse="phi",
 )

@@ -70,11 +70,20 @@ def block(eta, y, m, order, value, d1, d2):
 
 
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Location and scale of the response, from predictors (..., 3, n).
-
-    The standard deviation, which is larger, does not exist with 2 degrees of freedom or fewer.
-    """
+    """Location and scale of the response, from predictors (..., 3, n)."""
     return eta[..., 0, :], np.exp(0.5 * eta[..., 1, :])
+
+
+def moments(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation ``sqrt(nu dof / (dof - 2))`` of the response.
+
+    The standard deviation is infinite with 2 degrees of freedom or fewer.
+    """
+    location, scale = spread(eta)
+    excess = np.exp(eta[..., 2, :]) - 2.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(excess > 0.0, 1.0 + 2.0 / excess, np.inf)
+    return location, scale * np.sqrt(factor)
 
 
 def law(eta: FloatArray) -> Any:
@@ -110,6 +119,7 @@ def make(dof: float | None = None) -> Likelihood:
         encode=real,
         draw=draws(law),
         spread=spread,
+        moments=moments,
         law=law,
         shapes=("dof",),
         bounds={"nu": (1e-6, 1e6), "dof": (known[0], known[0]) if known else _DOF},
