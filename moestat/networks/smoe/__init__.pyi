@@ -1,3 +1,5 @@
+from .attention import SigmoidAttention as SigmoidAttention
+from .attention import SoftmaxAttention as SoftmaxAttention
 from .dense import DenseBlock as DenseBlock
 from .compete import CompeteSMoE as CompeteSMoE
 from .compete import CompetitionMoE as CompetitionMoE
@@ -10,6 +12,10 @@ from .experts import MLPExperts as MLPExperts
 from .layer import SMoE as SMoE
 from .layer import auxiliary_loss as auxiliary_loss
 from .layer import before_step as before_step
+from .metrics import Routing as Routing
+from .metrics import expert_change_rate as expert_change_rate
+from .metrics import observe_routing as observe_routing
+from .metrics import swapped_top as swapped_top
 from .routers import CosineRouter as CosineRouter
 from .routers import FixedRouter as FixedRouter
 from .routers import HashRouter as HashRouter

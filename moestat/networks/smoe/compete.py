@@ -131,6 +131,7 @@ class CompeteSMoE(SMoE):
     True
     """
 
+    competes = True
     reading = "paper"
     """That of layers which were stored before there was a choice."""
 

@@ -69,6 +69,7 @@ class CompeteSMoEv1(SMoE):
     (3, 16)
     """
 
+    competes = True
     reading = "paper"
     """That of layers which were stored before there was a choice."""
 

@@ -12,6 +12,7 @@ from torch.func import functional_call
 
 from moestat.base.door import door
 from moestat.base.validate import check_keywords, positive_int, real_in, short
+from moestat.base.warnings import MoEWarning, warn_caller
 from moestat.networks.smoe.dispatch import Collected, Sent, plan_dispatch, transforms
 from moestat.networks.smoe.experts import MLPExperts, StackedExperts
 from moestat.networks.smoe.losses import balance_loss, load_of, z_loss
@@ -68,6 +69,14 @@ class Pass(NamedTuple):
     chosen: Tensor
     load: Tensor
     losses: dict[str, Tensor]
+
+    def __repr__(self) -> str:
+        rows, n_experts = self.scores.shape
+        text = f"Pass({rows} rows, {n_experts} experts, top_k={self.chosen.shape[1]}"
+        if not self.load.is_meta:
+            text += f", load {float(self.load.min()):.3g} to {float(self.load.max()):.3g}"
+            text += "".join(f", {name} {float(loss):.3g}" for name, loss in self.losses.items())
+        return f"{text})"
 
 
 class _Attached(torch.autograd.Function):
@@ -151,6 +160,12 @@ class SMoE(nn.Module):
     (3, 5, 16)
     """
 
+    competes = False
+    """Whether `before_step` can make this kind of layer compete in some steps."""
+
+    told = False
+    """Whether `before_step` has been called for this layer."""
+
     @door()
     def __init__(
         self,
@@ -199,7 +214,8 @@ class SMoE(nn.Module):
         """Sizes and weights, for the representation of a model."""
         named = {"top_k": self.top_k, "balance": self.balance, "z": self.z}
         named |= {"jitter": self.jitter, "capacity": self.capacity or 0}
-        return ", ".join(f"{name}={value:g}" for name, value in named.items() if value)
+        shown = [f"{name}={value:g}" for name, value in named.items() if value]
+        return ", ".join([*shown, *([f"competing={self.competing}"] if self.competes else [])])
 
     def score(self, rows: Tensor, ids: Tensor | None = None) -> Tensor:
         """The router's scores (T, N) of rows (T, d)."""
@@ -297,7 +313,10 @@ class SMoE(nn.Module):
 
     def _note(self, out: Tensor, decision: Decision, losses: dict[str, Tensor]) -> Tensor:
         """Keep the auxiliary loss of a pass; the outputs, from which its parameters are found."""
-        total = sum(losses.values(), decision.scores.new_zeros(()))
+        # Of one term the total is the term itself: a compiler would make one tensor of a sum with 0
+        # and of the detached term in `last`, and take it for one without a gradient.
+        terms = list(losses.values()) or [decision.scores.new_zeros(())]
+        total = sum(terms[1:], terms[0])
         if total.requires_grad:
             out = _Attached.apply(out, total)  # type: ignore[assignment]
         # A checkpoint that is computed again in the backward pass has been kept the first time.
@@ -416,8 +435,23 @@ def auxiliary_loss(model: nn.Module) -> Tensor:
         If there is no layer, or no forward pass in training mode since the last call.
     RuntimeError
         If gradients are wanted and a pass was made without them.
+
+    Warns
+    -----
+    MoEWarning
+        Once, if the model has layers that can compete and `before_step` was never called.
     """
-    losses = [layer.take_auxiliary() for layer in layers_of(model)]
+    layers = layers_of(model)
+    if any(layer.competes and not layer.told and not layer.competing for layer in layers):
+        warn_caller(
+            "before_step has not been called: no layer competes, and the layers train as SMoE does."
+            " Call before_step(model, step, n_steps, schedule) before each step, with schedule=None"
+            " if none is to compete",
+            MoEWarning,
+        )
+        for layer in layers:
+            layer.told = True
+    losses = [layer.take_auxiliary() for layer in layers]
     found = [loss for loss in losses if loss is not None]
     if not found:
         raise ValueError("model has made no forward pass in training mode since the last call")
@@ -437,7 +471,8 @@ def before_step(
     step, n_steps : int
         The step, from 0, and how many there will be.
     schedule : CompetitionSchedule, optional
-        Which layers compete in which steps; none do by default.
+        Which layers compete in which steps.  With None, the default, no layer competes: a
+        `CompeteSMoE` then trains as `SMoE` does.
 
     Raises
     ------
@@ -452,5 +487,6 @@ def before_step(
             f" {schedule.active.shape[0]} and {schedule.active.shape[1]}"
         )
     for index, layer in enumerate(layers):
+        layer.told = True
         layer.router.before_step(step, n_steps)
         layer.competing = schedule is not None and bool(schedule.active[index, step])

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from moestat.base.warnings import MoEWarning
 from moestat.networks.smoe import (
     CompeteSMoE,
     CompeteSMoEv1,
@@ -30,6 +31,7 @@ from moestat.networks.smoe import (
     SoftmaxRouter,
     StableRouter,
     auxiliary_loss,
+    before_step,
     copy_gated,
     copy_linear,
     copy_mixtral,
@@ -158,7 +160,7 @@ def test_every_response_and_activation_can_be_stored(response, activation):
 @pytest.mark.parametrize("competing", [False, True])
 def test_a_batch_without_rows_has_no_loss(kind, competing):
     layer = layer_of(kind)
-    layer.competing = competing
+    layer.competing, layer.told = competing, True
     out = layer(rows(0))
     loss = auxiliary_loss(layer)
     assert out.shape == (0, D)
@@ -215,6 +217,42 @@ def test_a_compiled_layer_is_the_layer_without_a_break(kind, backend):
         assert (found is None) == (expected is None)
         if expected is not None:
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+@pytest.mark.parametrize("weights", [{"balance": 0.01}, {"z": 0.01}], ids=str)
+def test_a_layer_with_one_auxiliary_loss_trains_under_the_default_compiler(weights):
+    """A sum of one term and the term itself, kept for logging, are one tensor to a compiler."""
+    layer = SMoE(D, N, 2, 16, **weights)
+    plain = copy.deepcopy(layer)
+    for each, call in ((layer, torch.compile(layer)), (plain, plain)):
+        (call(rows()).square().sum() + auxiliary_loss(each)).backward()
+    assert set(layer.last.losses) == set(weights)
+    for name, expected in plain.named_parameters():
+        found = layer.get_parameter(name).grad
+        torch.testing.assert_close(found, expected.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_a_layer_that_could_compete_says_once_that_nobody_tells_it_of_steps():
+    layer = CompeteSMoE(D, N, 2, 16, balance=0.01)
+    layer(rows())
+    with pytest.warns(MoEWarning, match="before_step has not been called"):
+        auxiliary_loss(layer)
+    layer(rows())
+    auxiliary_loss(layer)  # once
+    told = CompeteSMoE(D, N, 2, 16, balance=0.01)
+    before_step(told, 0, 10)
+    told(rows())
+    auxiliary_loss(told)
+
+
+def test_layers_and_passes_show_sizes_and_no_tensors():
+    layer = CompeteSMoE(D, N, 2, 16, balance=0.01)
+    assert "n_hidden=16" in repr(layer)
+    assert f"n_experts={N}" in repr(layer.router)
+    layer(rows())
+    assert "tensor" not in repr(layer.last)
+    assert "balance" in repr(layer.last)
 
 
 @pytest.mark.parametrize("options", [{}, {"bias": True, "capacity": 0.7}])

@@ -156,6 +156,7 @@ def test_first_version_updates_are_those_of_the_formulas():
 def test_first_version_leaves_what_comes_before_the_layer_to_the_task():
     seeded(6)
     layer = double(CompeteSMoEv1(experts(), SoftmaxRouter(D, N), K))
+    layer.told = True
     X = torch.randn(T, D, dtype=torch.float64, requires_grad=True)
     plain = torch.autograd.grad(layer(X).square().sum(), X)[0]
     auxiliary_loss(layer)
@@ -202,7 +203,7 @@ def test_experts_have_no_order(name, competing):
         twin.router.weight.copy_(layer.router.weight[:, :, order])
     X = torch.randn(T, D, dtype=torch.float64)
     for each in (layer, twin):
-        each.competing = competing
+        each.competing, each.told = competing, True
     torch.testing.assert_close(twin(X), layer(X), rtol=0, atol=1e-12)
     torch.testing.assert_close(auxiliary_loss(twin), auxiliary_loss(layer))
 

@@ -66,7 +66,7 @@ def test_the_second_version_by_its_code():
     balance = (dense.mean(0) * first).mean() * N**2
     expected = 2.0 * hybrid + 0.7 * similar.mean() + 0.3 * balance
     torch.testing.assert_close(auxiliary_loss(layer), expected)
-    layer.competing = False
+    layer.competing, layer.told = False, True
     layer(rows())
     scores = layer.router(rows())
     first = functional.one_hot(scores.argmax(1), N).float().mean(0)

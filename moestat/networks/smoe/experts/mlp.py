@@ -63,6 +63,10 @@ class MLPExperts(StackedExperts):
         for name, shape in shapes.items():
             setattr(self, f"{name}_bias", self.biases(bias, *shape, **where))
 
+    def sizes(self) -> dict[str, int]:
+        """See `StackedExperts.sizes`; n_hidden is the number of hidden units of an expert."""
+        return super().sizes() | {"n_hidden": self.outer.shape[1]}
+
     def run(self, rows: Tensor, product: Product) -> Tensor:
         """See `StackedExperts.run`."""
         hidden = self.activation(product(rows, self.inner, self.inner_bias))

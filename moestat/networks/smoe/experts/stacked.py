@@ -87,6 +87,18 @@ class StackedExperts(nn.Module):
         self.n_inputs = positive_int("n_inputs", n_inputs)
         self.n_outputs = positive_int("n_outputs", n_outputs)
 
+    def extra_repr(self) -> str:
+        """Sizes, for the representation of a model."""
+        return ", ".join(f"{name}={value}" for name, value in self.sizes().items())
+
+    def sizes(self) -> dict[str, int]:
+        """Numbers of experts, inputs and outputs, and what a kind of experts has beside them."""
+        return {
+            "n_experts": self.n_experts,
+            "n_inputs": self.n_inputs,
+            "n_outputs": self.n_outputs,
+        }
+
     def biases(self, wanted: bool, n_in: int, n_out: int, **where: Any) -> nn.Parameter | None:
         """Intercepts (N, 1, n_out) on +-1 / sqrt(n_in), or None if they are not wanted."""
         return _uniform((self.n_experts, 1, n_out), n_in, **where) if wanted else None
@@ -139,10 +151,6 @@ class StackedExperts(nn.Module):
     def every(self, rows: Tensor) -> Tensor:
         """Outputs (N, T, D) of every expert on every row."""
         return self.run(rows, _product_of_all)
-
-    def extra_repr(self) -> str:
-        """Sizes, for the representation of a model."""
-        return f"{self.n_experts}, n_inputs={self.n_inputs}, n_outputs={self.n_outputs}"
 
 
 def _product_of_all(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -25,6 +25,10 @@ class Router(nn.Module):
         super().__init__()
         self.n_experts = positive_int("n_experts", n_experts)
 
+    def extra_repr(self) -> str:
+        """The number of experts, for the representation of a model."""
+        return f"n_experts={self.n_experts}"
+
     def forward(self, rows: Tensor, ids: Tensor | None = None) -> Tensor:
         """Scores (T, N) of rows (T, d); `ids` (T,) are the tokens that the rows come from."""
         raise NotImplementedError
