@@ -65,7 +65,7 @@ class MLPExperts(StackedExperts):
 
     def sizes(self) -> dict[str, int]:
         """See `StackedExperts.sizes`; n_hidden is the number of hidden units of an expert."""
-        return super().sizes() | {"n_hidden": self.outer.shape[1]}
+        return super().sizes() | {"n_hidden": int(self.get_parameter("outer").shape[1])}
 
     def run(self, rows: Tensor, product: Product) -> Tensor:
         """See `StackedExperts.run`."""
