@@ -105,7 +105,8 @@ def _coefficients(
     unit, channel = "", family.channels[c]
     law = family.likelihood.laws[int(family.response_of[c])]
     if channel.component is not None and channel.axis is None and not law.support:
-        unit = f"unit {channel.component + 1}: "
+        what = "unit" if channel.reads is None else "factor"
+        unit = f"{what} {channel.component + 1}: "
     symbol = f"log {channel.intercept}" if channel.log else channel.intercept
     if channel.axis is not None:
         yield symbol, [inputs[channel.axis]], shown[channel.axis]

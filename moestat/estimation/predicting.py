@@ -39,6 +39,7 @@ from moestat.estimation.inference.prediction import (
     variance,
 )
 from moestat.estimation.inference.profile import intervals_of_means
+from moestat.estimation.random_effects import means_of_groups
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
 from moestat.estimation.reading.table import as_column, check_aligned
@@ -176,7 +177,8 @@ class Predicting(Fitted):
         groups : array_like of shape (n,), optional
             In a fit with groups: the label of the group of each row.  The probabilities of its
             expert are then those that the rows of the fit give to the group.  Without labels, or
-            for a group that is not in the fit, they are the gate's.
+            for a group that is not in the fit, they are the gate's.  With random effects the
+            mean is that of the group: its predicted effects are added within each expert.
 
         Returns
         -------
@@ -218,6 +220,12 @@ class Predicting(Fitted):
             raise ValueError(
                 f"which = {kind!r} is not for the {self.family.likelihood.name} response"
             )
+        effects = self.family.likelihood.effects is not None
+        if groups is not None and effects and kind not in ("mean", "gate"):
+            raise ValueError(
+                "groups: with random effects means of known groups are predicted, not their"
+                f" {kind}; leave them out for a row of any group"
+            )
         if groups is not None and kind == "experts":
             raise ValueError("groups: the means of the experts do not depend on them; leave it out")
         if kind in ("cdf", "density"):
@@ -234,7 +242,10 @@ class Predicting(Fitted):
             return inputs.like(np.moveaxis(value, 2, 0) if classes else value[:, 0].T, experts)
         if kind in ("variance", "quantile"):
             return self._of_response(kind, inputs, q, shares)
-        if shares is not None:
+        if shares is not None and family.likelihood.effects is not None:
+            labels = read_groups_of_new(self.rows, X, groups, len(matrix))
+            value = means_of_groups(family, theta, self.rows, matrix, labels, shares)
+        elif shares is not None:
             value = mixed_mean(family, theta, matrix, shares)
         else:
             value = (family.probabilities if classes else family.mean)(theta, matrix)

@@ -11,6 +11,7 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.delta import normal_reach
+from moestat.estimation.tables import significant
 from moestat.model.family import Family
 from moestat.model.random_effects import factors
 from moestat.solvers.solution import Solution
@@ -19,12 +20,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
+    "component_cells",
     "effects_of_groups",
+    "is_factor",
     "means_of_groups",
     "posterior_effects",
     "variance_components",
     "with_positive_factors",
 ]
+
+_NO_VARIANCE = 1e-5
+"""Standard deviation of an effect, as a share of the response's, that is 0 to rounding."""
 
 _STEP = 1e-100
 """A complex step has no rounding error: it need only be small."""
@@ -107,15 +113,18 @@ def effect_names(result: Any) -> list[str]:
     ]
 
 
-def _components(nu: Any, L: Any, names: Sequence[str]) -> tuple[list[str], Any]:
-    """Standard deviations and correlations of the effects, and of the rows; the ICC."""
+def _components(nu: Any, L: Any, names: Sequence[str], diagonal: bool) -> tuple[list[str], Any]:
+    """Standard deviations and correlations of the effects, and of the rows; the ICC.
+
+    The intraclass correlation is that of two rows of a group where the inputs with effects are 0.
+    """
     D = L @ L.T
     q = len(names)
     order = [*range(q - 1, q), *range(q - 1)] if names[-1] == "Intercept" else [*range(q)]
     deviations = [np.sqrt(D[j, j]) for j in order]
     words = [f"sd({names[j]})" for j in order]
     values = list(deviations)
-    for a in range(1, q):
+    for a in range(1, 1 if diagonal else q):
         for b in range(a):
             words.append(f"corr({names[order[b]]}, {names[order[a]]})")
             values.append(D[order[a], order[b]] / (deviations[a] * deviations[b]))
@@ -125,6 +134,28 @@ def _components(nu: Any, L: Any, names: Sequence[str]) -> tuple[list[str], Any]:
         words.append("ICC")
         values.append(D[-1, -1] / (D[-1, -1] + nu))
     return words, np.array(values)
+
+
+def is_factor(family: Family, symbol: str) -> bool:
+    """Whether a block is one of the factors of the effects' covariance matrices."""
+    blocks = [(c.intercept, c.slope) for c in family.channels if c.reads is not None]
+    return any(symbol in pair for pair in blocks)
+
+
+def component_cells(result: Any, expert: int, alpha: float) -> list[tuple[str, ...]]:
+    """Rows of a summary with the components of one expert, from 1."""
+    rows = variance_components(result, alpha).loc[expert]
+    found: list[tuple[str, ...]] = []
+    for label, row in rows.iterrows():
+        if label == "sd(residual)":
+            continue
+        values = [row[name] for name in ("estimate", "error", "lower", "upper")]
+        value, error, low, high = (
+            "" if np.isnan(v) else significant(float(v), digits)
+            for v, digits in zip(values, (4, 3, 4, 4), strict=True)
+        )
+        found.append((str(label), "", value, error, "", "", low, high))
+    return found
 
 
 @np.errstate(all="ignore")
@@ -146,7 +177,7 @@ def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
             for j in range(len(names))
             for f in range(j, int(effects.last[j]))
         ]
-        words, values = _components(np.exp(theta[scale_at[i]]), L[i], names)
+        words, values = _components(np.exp(theta[scale_at[i]]), L[i], names, effects.diagonal)
         at = [int(scale_at[i]), *(int(place) for place, _, _ in places)]
         slopes = np.empty((len(words), len(at)))
         for c in range(len(at)):
@@ -156,10 +187,18 @@ def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
             else:
                 _, f, j = places[c - 1]
                 moved[f, j] += 1j * _STEP
-            slopes[:, c] = np.imag(_components(np.exp(t), moved, names)[1]) / _STEP
+            slopes[:, c] = np.imag(_components(np.exp(t), moved, names, effects.diagonal)[1])
+        slopes /= _STEP
         errors = np.sqrt(np.einsum("rc,cd,rd->r", slopes, spread[np.ix_(at, at)], slopes))
+        # A variance of 0 is a maximum inside: the factor's entry is 0, with an error of its own.
+        lost = _NO_VARIANCE * np.sqrt(np.trace(L[i] @ L[i].T) + np.exp(theta[scale_at[i]]))
+        none = bool(np.any(values[: len(names)] < lost))
         for word, value, error in zip(words, values, errors, strict=True):
             kind = word.partition("(")[0]
+            if kind == "corr" and none:
+                value = error = np.nan
+            elif kind == "sd" and value < lost:
+                value = 0.0
             low, high = _interval(kind, float(value), float(error), half)
             rows.append(
                 {"expert": i + 1, "component": word, "estimate": float(value)}
@@ -170,6 +209,8 @@ def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
 
 def _interval(kind: str, value: float, error: float, half: float) -> tuple[float, float]:
     """A normal interval in the scale in which the estimate is nearest to a normal one."""
+    if kind == "sd" and error > 0.5 * value:
+        return max(0.0, value - half * error), value + half * error
     if kind == "sd":
         factor = float(np.exp(half * error / value))
         return value / factor, value * factor

@@ -93,6 +93,10 @@ def effects_of_formula(formula: Any) -> tuple[Any, Any, str | None]:
             f" crossed groups cannot be had; got {term[0]!r}"
         )
     before, after = formula[: term.start()].rstrip(), formula[term.end() :].lstrip()
+    if "|" in before:
+        raise ValueError(
+            f"formula: only experts have random effects, not the gate; got {formula!r}"
+        )
     if before.endswith("+"):
         before = before[:-1].rstrip()
     elif before.endswith("~") and after.startswith("+"):
@@ -103,10 +107,6 @@ def effects_of_formula(formula: Any) -> tuple[Any, Any, str | None]:
         raise ValueError(
             f"formula: a term of random effects is added to the experts' terms, such as"
             f" 'y ~ time + (1 | id) | sex'; got {formula!r}"
-        )
-    if "|" in before:
-        raise ValueError(
-            f"formula: only experts have random effects, not the gate; got {formula!r}"
         )
     random: Any = term[1].strip()
     if term[2] == "||":

@@ -29,6 +29,7 @@ from moestat.estimation.inference.simpler import Simpler, simpler
 from moestat.estimation.one_response import OneResponse, one_response
 from moestat.estimation.pictures import Pictures
 from moestat.estimation.priors import Lasso, Prior
+from moestat.estimation.random_effects import effects_of_groups, variance_components
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.relabel import relabelled
 from moestat.estimation.storage import read_record, write_record
@@ -289,6 +290,55 @@ class MoEResults(Pictures):
         """
         self._check_one("get_margeff")
         return marginal_effects(self, dummy)
+
+    def random_effects(self) -> pd.DataFrame:
+        """Predicted random effects of each group, with their standard deviations.
+
+        They are the means and standard deviations given the rows of the group: best linear unbiased
+        predictions within each expert, mixed by the group's responsibilities, at the estimates as
+        if these were known (Laird and Ware 1982, Sec. 3).
+
+        Returns
+        -------
+        DataFrame
+            One row per group; columns of the effects, and ``sd(...)`` of each.
+
+        Raises
+        ------
+        ValueError
+            If the fit has no random effects, or its data were not stored.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> who, t = np.repeat(np.arange(20), 4), np.tile(np.arange(4.0), 20)
+        >>> y = t + np.sin(who) + 0.2 * np.cos(7.0 * np.arange(80))
+        >>> result = moestat.fit("gaussian", t, y, groups=who, random="1", n_experts=1, rng=0)
+        >>> result.random_effects().columns.tolist()
+        ['Intercept', 'sd(Intercept)']
+        >>> bool(np.corrcoef(result.random_effects()["Intercept"], np.sin(range(20)))[0, 1] > 0.9)
+        True
+        """
+        return effects_of_groups(self)
+
+    def variance_components(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Standard deviations and correlations of random effects, by expert, with errors.
+
+        Errors are those of the delta method.  Intervals are normal ones of the logarithm of a
+        standard deviation, unless its error is above half of it, of Fisher's transform of a
+        correlation and of the logit of the ICC, the correlation of two rows of a group where the
+        inputs with effects are 0.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> who, t = np.repeat(np.arange(20), 4), np.tile(np.arange(4.0), 20)
+        >>> y = t + np.sin(who) + 0.2 * np.cos(7.0 * np.arange(80))
+        >>> result = moestat.fit("gaussian", t, y, groups=who, random="1", n_experts=1, rng=0)
+        >>> result.variance_components().loc[1].index.tolist()
+        ['sd(Intercept)', 'sd(residual)', 'ICC']
+        """
+        return variance_components(self, alpha)
 
     @cached_property
     def _responses(self) -> Sequence[OneResponse]:

@@ -12,6 +12,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.naming import Term, named_terms
+from moestat.estimation.random_effects import component_cells, is_factor
 from moestat.estimation.relabel import mean_weights
 from moestat.estimation.tables import Row, Sheet, significant
 
@@ -149,6 +150,8 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
     """Tables of a fit, its certificate and its parameters, see `MoEResults.summary`."""
     family = result.family
     title = f"Mixture of experts: {family.gate.name} gate, {family.likelihood.name} experts"
+    if family.likelihood.effects is not None:
+        title += " with random effects"
     if result.data is not None and result.data.formula is not None:
         title += f"\n{result.data.formula.formula}"
     level = real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0
@@ -172,7 +175,11 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
             rows.append(
                 Row((_heading(result, members[0].term, weights, bool(pinned)),), heading=True)
             )
-            rows += [Row(_cells(each)) for each in members if each.status != _ZERO]
+            # Of random effects a table of standard deviations and correlations says more.
+            shown = [each for each in members if not is_factor(family, each.term.symbol)]
+            rows += [Row(_cells(each)) for each in shown if each.status != _ZERO]
+            if place[0] == "expert" and family.likelihood.effects is not None:
+                rows += map(Row, component_cells(result, place[1] or 1, alpha))
     return Summary(title, _facts(result), head, tuple(rows), _notes(result), tuple(found))
 
 
