@@ -329,7 +329,7 @@ def lightest_weight(family: Family, theta: Any, design: Design) -> float:
     theta : array_like of shape (P,)
         Packed parameters.
     design : Design
-        Law of the inputs.
+        Distribution of the inputs.
 
     Returns
     -------

@@ -12,6 +12,14 @@ import numpy as np
 from moestat.base.door import door, doors
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
+from moestat.rates.bounds import (
+    EXACT,
+    TOO_WIDE,
+    UNDECIDED,
+    BoundVerdict,
+    judge_bound,
+    theory_slopes,
+)
 from moestat.rates.regression import (
     bootstrap,
     least_squares,
@@ -69,8 +77,10 @@ class RateResult:
         Number of losses, and of distinct n.
     theory : float or None
         Predicted exponent.
+    theory_slopes : (float, float)
+        Slopes of ``n^theory`` over these sizes without and with the theorem's power of log n.
     theory_p_value : float
-        p-value of slope = theory, for this curve alone; see `holm` for several curves.
+        p-value of a slope between these two, for this curve alone; see `holm` for several curves.
     """
 
     slope: float
@@ -90,15 +100,23 @@ class RateResult:
     n_observations: int
     n_sizes: int
     theory: float | None = None
+    theory_slopes: tuple[float, float] = (math.nan, math.nan)
     theory_p_value: float = math.nan
 
     @property
     def consistent_with_theory(self) -> bool | None:
-        """Whether the interval holds the predicted exponent; None without either of them."""
-        if self.theory is None or any(math.isnan(end) for end in self.interval):
-            return None
-        slack = 1e-9  # of rounding, for losses without noise
-        return self.interval[0] - slack <= self.theory <= self.interval[1] + slack
+        """Whether the interval holds the predicted exponent, with or without its logarithm.
+
+        None without a prediction or an interval; `bound` says on which side the slope is.
+        """
+        word = self.bound.word
+        return None if word == UNDECIDED else word in (EXACT, TOO_WIDE)
+
+    @property
+    def bound(self) -> BoundVerdict:
+        """The slope beside the predicted rate: not slower than the bound, this exponent, faster."""
+        ends = (math.nan, math.nan) if self.theory is None else self.interval
+        return judge_bound(ends, self.theory_slopes)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready fields, NaN as None, with ``consistent_with_theory``.
@@ -139,9 +157,8 @@ class RateResult:
             ("R squared", f"{self.r_squared:.4f}"),
         ]
         if self.theory is not None:
-            verdict = {True: "inside", False: "outside", None: "undecided"}
-            inside = verdict[self.consistent_with_theory]
-            rows.append(("theory", f"{self.theory:g} ({inside}, p = {self.theory_p_value:.3g})"))
+            judged = f"{self.bound.word}, p = {self.theory_p_value:.3g}"
+            rows.append(("theory", f"{self.theory:g} ({judged})"))
         width = max(len(label) for label, _ in rows)
         title = f"Rate of {self.n_observations} losses at {self.n_sizes} sample sizes"
         lines = [title, "-" * max(len(title), width + 20)]
@@ -244,7 +261,9 @@ def fit_rate(
     loss : array_like of shape (N,)
         Loss of each replicate, positive.
     theory : float, optional
-        Predicted exponent of n, such as -0.5, to compare with the interval.
+        Predicted exponent of n, such as -0.5, to compare with the interval; a theorem's rate is
+        that of ``(log n / n)^0.5``, and slopes between those with and without the logarithm count
+        as predicted.
     n_bootstrap : int
         Number of bootstrap resamples; 0 for none.
     rng : numpy.random.Generator, int or None
@@ -314,6 +333,10 @@ def fit_rate(
     )
 
     df = x.size - 2
+    slopes, p_value = (math.nan, math.nan), math.nan
+    if theory is not None:
+        slopes = theory_slopes(theory, float(sizes.min()), float(sizes.max()))
+        p_value = t_p_value(slope - min(max(slope, slopes[0]), slopes[1]), error, df)
     return RateResult(
         slope=slope,
         interval=t_interval(slope, error, df),
@@ -327,7 +350,8 @@ def fit_rate(
         n_observations=int(x.size),
         n_sizes=int(distinct.size),
         theory=theory,
-        theory_p_value=math.nan if theory is None else t_p_value(slope - theory, error, df),
+        theory_slopes=slopes,
+        theory_p_value=p_value,
     )
 
 

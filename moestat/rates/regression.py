@@ -101,7 +101,7 @@ def bootstrap(
     from themselves would vary too little by that factor.  The interval is stretched from normal
     to t quantiles, with Satterthwaite's degrees of freedom: few replicates do not know their own
     variance.  The second pair holds the Monte Carlo standard errors of the two ends.  The sum over
-    a group of more than 2000 replicates is drawn from the normal law with the moments that
+    a group of more than 2000 replicates is drawn from the normal distribution with the moments that
     resampling gives it.
     """
     from scipy.stats import norm

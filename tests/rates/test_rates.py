@@ -183,7 +183,7 @@ def test_the_theory_p_value_agrees_with_the_interval():
         n, loss = curve(rng, replicates=4)
         rate = fit_rate(n, loss, theory=-0.52, n_bootstrap=0)
         assert (rate.theory_p_value > 0.05) is rate.consistent_with_theory
-    ends = fit_rate(n, loss, theory=rate.interval[0], n_bootstrap=0)
+    ends = fit_rate(n, loss, theory=rate.interval[1], n_bootstrap=0)
     assert ends.theory_p_value == pytest.approx(0.05)
     assert math.isnan(fit_rate(n, loss, n_bootstrap=0).theory_p_value)
 
@@ -302,7 +302,7 @@ def test_as_dict_is_json_and_summary_a_table():
     assert record["consistent_with_theory"] is True
     text = rate.summary()
     assert f"{rate.slope:.4f}" in text
-    assert "-0.5 (inside, p = " in text
+    assert "-0.5 (this exponent, p = " in text
     with pytest.raises(FrozenInstanceError):
         rate.slope = 0.0
     assert RateCurve("x", n, loss).n_failed == 0

@@ -148,7 +148,7 @@ def test_rates_as_json(fill):
     slopes = {name: block["slope"] for name, block in newton["blocks"].items()}
     assert slopes == {"mass": pytest.approx(-0.5), "a": pytest.approx(-0.5)}
     assert all(block["standard_error"] > 0 for block in newton["blocks"].values())
-    assert newton["verdict"]["theory"] == "inside"
+    assert newton["verdict"]["theory"] == "this exponent"
     assert newton["cell_errors"]["over"]["a"]["rate"]["slope"] == pytest.approx(-0.25)
     assert newton["evidence"]["active"] == {"a[0]": 2}
 

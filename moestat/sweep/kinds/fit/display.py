@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from rich.table import Table
 
+from moestat.rates.bounds import FASTER, SLOWER
 from moestat.rates.rate import RateResult
 from moestat.sweep.kinds.fit.analysis import CurveSummary
 from moestat.sweep.kinds.fit.scoring import Scores
@@ -94,12 +95,12 @@ def _verdict_notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
     """What all curves together say about predictions and straightness."""
     judged = [summary for summary in summaries if summary.verdict.theory_p_value is not None]
     if judged:
-        outside = [summary for summary in judged if summary.verdict.theory == "outside"]
-        share = f"{len(outside)} of {len(judged)}"
-        yield f"differ from the predicted slope: {share} (Holm, {LEVEL:.0%})"
-        for summary in outside:
-            p = summary.verdict.theory_p_value
-            yield f"{summary.curve.name}: differs from the predicted slope: adjusted p = {p:.2g}"
+        for word in (SLOWER, FASTER):
+            found = [summary for summary in judged if summary.verdict.theory == word]
+            yield f"{word} than the bound: {len(found)} of {len(judged)} (Holm, {LEVEL:.0%})"
+            for summary in found:
+                p = summary.verdict.theory_p_value
+                yield f"{summary.curve.name}: {word} than the bound: adjusted p = {p:.2g}"
     for summary in summaries:
         if summary.verdict.pre_asymptotic:
             p = summary.verdict.curvature_p_value

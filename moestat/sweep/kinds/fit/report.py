@@ -47,10 +47,13 @@ The sentence under each curve follows from its numbers, before rounding, by one 
 - the loss *falls* if the interval lies below 0, *grows* if it lies above, and else *does not
   measurably fall*; in the last two cases it is said if the Hellinger distance falls, by its own
   interval;
-- a published or predicted slope is *inside* or *outside* the interval of the measured one; a
-  slope *differs* from its prediction, over these sizes, if the test of it has p < {LEVEL:g} after
-  adjustment for the number of curves (Holm): of twenty reports whose predictions all hold, no more
-  than one says so of any curve;
+- a published slope is *inside* or *outside* the interval of the measured one;
+- a prediction is an upper bound with a power of log n, so that two slopes belong to it, without and
+  with the logarithm at these sizes: a curve is *not slower than the bound* if its interval reaches
+  or lies below them, *of this exponent* if it holds one between them, *faster than the bound*,
+  which refutes nothing, if it lies below both. All curves considered a slope is *slower* or
+  *faster* if the test of it has p < {LEVEL:g} after adjustment for the number of curves (Holm): of
+  twenty reports whose predictions all hold, no more than one says so of any curve;
 - fits on a bound of the parameter space, uncertified fits, fits whose starts disagree, fits with
   empty cells and failed cells are mentioned if there are any;
 - the slope is called *still changing* (pre-asymptotic, so no rate yet) if the test of curvature

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from moestat.rates.bounds import EXACT, FASTER, SLOWER, UNDECIDED
 from moestat.rates.rate import RateResult, holm
 
 LEVEL = 0.05
@@ -21,10 +22,11 @@ LEVEL = 0.05
 class Verdict:
     """What a sweep says about one of its curves, all curves considered."""
 
-    # ``"outside"`` if the slope differs from the predicted one, ``"inside"`` if no difference was
-    # found, ``"undecided"`` without a test; empty without a prediction.
+    # ``"slower"`` than the bound or ``"faster"`` if the slope differs from the predicted ones,
+    # ``"this exponent"`` if no difference was found, ``"undecided"`` without a test; empty without
+    # a prediction.
     theory: str = ""
-    theory_p_value: float | None = None  # adjusted p-value of slope = theory
+    theory_p_value: float | None = None  # adjusted p-value of a predicted slope
     pre_asymptotic: bool = False  # whether the local slope changes with n
     curvature_p_value: float | None = None  # adjusted p-value of a straight curve
 
@@ -38,7 +40,7 @@ def judge(rates: Sequence[RateResult | None]) -> list[Verdict]:
     >>> n, wobble = [10, 100, 1000, 10000], [1.0, 1.1, 0.9, 1.0]
     >>> loss = [w * size**-0.5 for w, size in zip(wobble, n)]
     >>> judge([fit_rate(n, loss, theory=-0.5), fit_rate(n, loss, theory=-0.1), None])[1].theory
-    'outside'
+    'faster'
     """
     theory = holm([math.nan if rate is None else rate.theory_p_value for rate in rates])
     bent = holm([math.nan if rate is None else rate.curvature_p_value for rate in rates])
@@ -48,7 +50,8 @@ def judge(rates: Sequence[RateResult | None]) -> list[Verdict]:
 def _verdict(rate: RateResult | None, theory: float, bent: float) -> Verdict:
     word = ""
     if rate is not None and rate.theory is not None:
-        word = "undecided" if math.isnan(theory) else "outside" if theory < LEVEL else "inside"
+        side = FASTER if rate.slope < rate.theory_slopes[0] else SLOWER
+        word = UNDECIDED if math.isnan(theory) else side if theory < LEVEL else EXACT
     return Verdict(
         theory=word,
         theory_p_value=None if math.isnan(theory) else theory,

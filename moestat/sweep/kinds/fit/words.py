@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from moestat.rates.bounds import FASTER, SLOWER
 from moestat.rates.rate import RateResult
 from moestat.sweep.kinds.fit.analysis import CurveSummary
 
@@ -39,16 +40,15 @@ def _rate_clauses(summary: CurveSummary) -> list[str]:
         return [f"The fitted slope is {rounded(rate.slope)}, from too few fits for an interval"]
     word = "falls" if high < 0 else "grows" if low > 0 else "does not measurably fall"
     clauses = [f"The loss {word}: slope {measured(rate)}"]
-    for kind, value in (
-        ("published", summary.curve.published),
-        ("predicted", summary.curve.theory),
-    ):
-        if value is not None:
-            side = "inside" if low <= value <= high else "outside"
-            clauses.append(f"the {kind} slope {value:g} is {side} this interval")
-    if summary.verdict.theory == "outside":
+    if summary.curve.published is not None:
+        side = "inside" if low <= summary.curve.published <= high else "outside"
+        clauses.append(f"the published slope {summary.curve.published:g} is {side} this interval")
+    if summary.curve.theory is not None and rate.theory is not None:
+        steep, flat = map(rounded, rate.theory_slopes)
+        clauses.append(f"the bound has {steep}, with its logarithm {flat}: {rate.bound.sentence}")
+    if summary.verdict.theory in (SLOWER, FASTER):
         p = p_value(summary.verdict.theory_p_value)
-        clauses.append(f"over these sizes it differs from the prediction (adjusted {p})")
+        clauses.append(f"all curves considered it is {summary.verdict.theory} (adjusted {p})")
     if summary.regression_error is not None:
         clauses.append(f"the regression error has slope {measured(summary.regression_error)}")
     if word != "falls" and summary.hellinger is not None and summary.hellinger.interval[1] < 0:
