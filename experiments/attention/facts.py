@@ -160,6 +160,50 @@ FACTS = (
         EVERYWHERE,
     ),
     Fact(
+        "zero-expert",
+        "A neuron with alpha = beta = 0 is the zero function, and its gate is free",
+        "attention",
+        ("Table 1, SigmoidAttn, ReLU and GELU, sparse", "Theorem 1", "Theorem 4"),
+        "ReLU and GELU networks phi(alpha' x + beta) without output weight, as in (84), N >= N* +"
+        " 1,"
+        " on a set of parameters that holds alpha = beta = 0, which the paper leaves out nowhere.",
+        "phi(0) = 0.  The truth beside one atom with alpha = beta = 0 and any gate, one with A ="
+        " b ="
+        " 0 too, has the truth's regression function; that atom's expert is near none of the true"
+        " ones, and L1 and L4 between the two measures are as large as the distance of its gate and"
+        " expert from them.  By Le Cam's two points no estimator converges.",
+        "Every truth, sparse and dense, full and partial score.",
+        "Keep eta away from 0, or judge measures near the truth only; in the dense regime the"
+        " distance to the set of exact representations is 0 here, but see opposite-neurons.",
+        tuple(
+            Witness(f"zero-expert{score}-{unit}")
+            for score in ("", "-partial")
+            for unit in ("gelu", "relu")
+        ),
+        EVERYWHERE,
+    ),
+    Fact(
+        "opposite-neurons",
+        "Two GELU neurons of opposite sign under one gate cancel to first order",
+        "attention",
+        ("Theorem 3, second display", "Theorem 5", "Table 1, SigmoidAttn, ReLU and GELU, dense"),
+        "GELU networks without output weight, dense regime, N >= N* + 2; loss to the nearest exact"
+        " representation.",
+        "GELU(z) + GELU(-z) = (2/pi)^(1/2) z^2 + O(z^4).  So the truth beside GELU(eps u'x) and"
+        " GELU(-eps u'x) under one gate q is at a distance of order eps^2, while every exact"
+        " representation near it has both experts 0 and is eps away, for all q but finitely many of"
+        " a family: proof in docs/theory/short_proofs.md.  By Le Cam's two points no estimator"
+        " of atoms near such a representation is faster than n^(-1/4): eps^-4 samples.",
+        "Every truth.",
+        "Exponent 2 for experts of atoms near the zero function.",
+        (
+            Sequence("opposite-neurons", power=2),
+            Sequence("opposite-neurons-partial", power=2),
+            Inequality("opposite-neurons", "attention"),
+        ),
+        EVERYWHERE,
+    ),
+    Fact(
         "attention-row",
         "A row of attention is a mixture of experts with quadratic scores",
         "attention",

@@ -48,6 +48,11 @@ class Claim:
         Facts that prove the claim, that refute it with the scope that they state, that show its
         condition to be met by nothing, that show it to be misprinted, and that prove it in another
         way than the paper does.
+    supremum : tuple of str
+        Facts that prove it of the worst case over a class, by truths of measure zero in it.
+    examples : tuple of str
+        Beside a vacuous claim, facts by which its conclusion is false for experts that the paper
+        names as examples; a conditional that nothing meets cannot fail itself.
     quotes : str
         The theorem of another work that the claim is, or that it follows from.
     follows : tuple of str
@@ -78,6 +83,8 @@ class Claim:
     vacuous: tuple[str, ...] = ()
     misprint: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
+    supremum: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
     quotes: str = ""
     follows: tuple[str, ...] = ()
     unsupported: str = ""
@@ -89,6 +96,8 @@ class Claim:
     def __post_init__(self) -> None:
         if self.paper not in PAPERS:
             raise ValueError(f"id must begin with a paper, {', '.join(PAPERS)}: got {self.id!r}")
+        if self.vacuous and self.fails:
+            raise ValueError(f"{self.id} is vacuous and cannot fail: put fails among the examples")
         tested = self.checks or self.facts or self.quotes or self.unsupported
         if bool(tested) == bool(self.untested):
             raise ValueError(f"{self.id} must have facts or checks, or a reason why it has none")
@@ -101,8 +110,8 @@ class Claim:
     @property
     def facts(self) -> tuple[str, ...]:
         """Names of the facts that bear on the claim."""
-        named = (self.vacuous, self.misprint, self.fails, self.proved, self.other, self.follows)
-        return tuple(name for names in named for name in names)
+        named = (self.vacuous, self.misprint, self.fails, self.proved, self.supremum, self.other)
+        return tuple(name for names in (*named, self.follows, self.examples) for name in names)
 
     @property
     def own_roles(self) -> tuple[str, ...]:
@@ -139,6 +148,10 @@ class Claim:
             return rules.MISPRINT
         if fact in self.fails:
             return scope
+        if fact in self.supremum:
+            return rules.SUPREMUM
+        if fact in self.examples:
+            return rules.FOR_EXAMPLES
         if fact in self.follows:
             return rules.UNSUPPORTED if self.unsupported else rules.QUOTED
         return rules.OTHER if fact in self.other else rules.PROVED

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.stats import norm
 
 from experiments.claims.kinds import InequalityEvidence
 from moestat.base.types import FloatArray
@@ -127,7 +128,39 @@ def _switches() -> InequalityEvidence:
     return InequalityEvidence(worst, _DRAWS, "changes of the winner of 2 to 5 random lines")
 
 
+_INDEPENDENT = 1e-9
+"""Least singular value of functions of norm 1 from which on they count as independent: that of
+dependent ones is rounding, 1e-15."""
+
+
+def _opposite_neurons() -> InequalityEvidence:
+    """Derivatives of a truth, and sigma(q), sigma'(q) times powers of x, are independent.
+
+    Behind the fact opposite-neurons: then near two experts 0 under the gate q the distance of the
+    functions is of the order of |h| + |s| + |q_1 - q_2| |u| + |u|^2 (short_proofs.md).
+    """
+    rng, least = np.random.default_rng(_SEED), math.inf
+    nodes, mass = np.polynomial.legendre.leggauss(200)
+    x, root = _REACH * nodes, np.sqrt(mass / 2.0)
+    for _ in range(_DRAWS):
+        A, b, c, alpha, beta = rng.uniform(0.5, 1.5, 5) * rng.choice([-1.0, 1.0], 5)
+        q = np.polyval(rng.uniform(0.5, 1.5, 3) * rng.choice([-1.0, 1.0], 3), x)
+        s, z = A * x**2 + b * x + c, alpha * x + beta
+        gate, weight = 1.0 / (1.0 + np.exp(-s)), 1.0 / (1.0 + np.exp(-q))
+        slope, flank = gate * (1.0 - gate), weight * (1.0 - weight)
+        unit = z * norm.cdf(z)
+        steep = norm.cdf(z) + z * norm.pdf(z)
+        rows = [slope * unit * x**k for k in range(3)] + [gate * steep * x**k for k in range(2)]
+        rows += [weight * x**k for k in range(3)] + [flank * x**k for k in range(4)]
+        functions = np.array(rows) * root
+        functions /= np.linalg.norm(functions, axis=1, keepdims=True)
+        least = min(least, float(np.linalg.svd(functions, compute_uv=False)[-1]))
+    detail = f"least singular value {least:.1e} of twelve functions at random truths and gates"
+    return InequalityEvidence(_INDEPENDENT - least, _DRAWS, detail)
+
+
 TRIALS = {
+    "attention opposite-neurons": _opposite_neurons,
     "mlmoe lemma-2": _classes,
     "attention equation-14": _regressions,
     "compete lemma-k.2": _lines,

@@ -15,15 +15,19 @@ __all__ = [
     "CONSISTENT",
     "CONTRADICTED",
     "EVERYWHERE",
+    "FOR_EXAMPLES",
     "MISPRINT",
+    "NOT_REPRODUCED",
     "OPEN",
     "OPEN_VERDICT",
     "OTHER",
     "PROVED",
     "QUOTED",
     "REFUTES",
+    "REPRODUCED",
     "SPECIAL",
     "SUPPORTS",
+    "SUPREMUM",
     "UNSUPPORTED",
     "VACUOUS",
     "VERDICTS",
@@ -37,15 +41,23 @@ SPECIAL, EVERYWHERE = "fails at special truths", "fails everywhere"
 VACUOUS, MISPRINT = "vacuous", "misprint"
 OTHER, QUOTED = "true, for another reason", "quoted"
 UNSUPPORTED, CONTRADICTED = "unsupported", "contradicted by the paper's own numbers"
+SUPREMUM = "true as a supremum"
+REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
+FOR_EXAMPLES = "false for the experts that the paper names"
+"""What a fact shows beside a claim that is vacuous; it decides nothing."""
 VERDICTS: Mapping[str, str] = {
     PROVED: "a proof is written in its fact, or an equation is checked as printed; where a fact"
     " tries its inequalities at random points, this is a check of the writing, not the proof",
+    SUPREMUM: "proved of the worst case over the named class, by truths in it of measure zero that"
+    " each fact names; of other truths of the class nothing is said, and the same sentence may be"
+    " false there",
     OTHER: "the sentence holds, by a proof in its fact, and the reason that the paper gives is not"
     " why",
     QUOTED: "a theorem of another work, or what follows from one by facts that are seen here; the"
     " quoted theorem is not proved again",
     CONSISTENT: "nothing refutes, and every required measurement agrees, at the truths that were"
     " tried, which are of the claim's class; not a proof",
+    REPRODUCED: "a number in a figure, which a repetition of the printed procedure finds again",
     SPECIAL: "an explicit witness at some truths that the assumptions allow; each fact says which,"
     " and whether they are of measure zero",
     EVERYWHERE: "an explicit witness at every truth of the paper's class",
@@ -53,13 +65,16 @@ VERDICTS: Mapping[str, str] = {
     CONTRADICTED: "numbers or formulas that the paper prints elsewhere say otherwise",
     MISPRINT: "the printed sentence is not the one that the paper uses; the intended one is judged"
     " apart",
+    NOT_REPRODUCED: "a number or contrast in a figure or table, and runs of our own, with intervals"
+    " that leave it out, say otherwise; they are smaller, or choose what the paper leaves open, so"
+    " that it is not refuted",
     UNSUPPORTED: "nothing shows it false, and what the paper gives for it does not carry it",
     OPEN_VERDICT: "none of these, with the reason",
 }
 """Verdict -> what it means, from the strongest support to none."""
 
-WIDE = 0.15
-"""A slope supports a claim only if its 95% interval is at most this wide to either side."""
+STILL_CHANGING = 0.05
+"""A test of curvature below this level: the slope still changes and is no rate."""
 CERTIFIED = 0.9
 """Share of the estimates that must be certified."""
 SAME = 1e-12
@@ -98,7 +113,7 @@ class Outcome:
     required : bool
         Whether the claim needs its support.
     strength : str
-        What its support amounts to: ``"proved"`` or ``"consistent"``.
+        What its support amounts to: ``"proved"``, ``"reproduced"`` or ``"consistent"``.
     scope : str
         What its refutation amounts to, such as ``"fails everywhere"``.
     """
@@ -116,8 +131,10 @@ _DECIDING = (
     SPECIAL,
     CONTRADICTED,
     PROVED,
+    SUPREMUM,
     OTHER,
     QUOTED,
+    NOT_REPRODUCED,
     UNSUPPORTED,
 )
 """Verdicts of facts, of refuting checks and of claims themselves, the deciding ones first."""
@@ -138,9 +155,10 @@ def decide(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> str:
     -------
     str
         A key of `VERDICTS`: the first of vacuous, misprint, fails everywhere, fails at special
-        truths, contradicted, proved, true for another reason, quoted and unsupported that a fact,
-        a refuting check or the claim itself says; else ``proved`` or ``consistent`` where all
-        required checks support, and there is one; else ``open``.
+        truths, contradicted, proved, true as a supremum, true for another reason, quoted, not
+        reproduced and unsupported that a fact, a refuting check or the claim itself says; else
+        ``proved``, ``reproduced`` or ``consistent`` where all required checks support, and there
+        is one; else ``open``.
 
     Examples
     --------
@@ -158,5 +176,5 @@ def decide(outcomes: Sequence[Outcome], roles: Sequence[str] = ()) -> str:
     required = [each for each in outcomes if each.required]
     if not required or any(each.says != SUPPORTS for each in required):
         return OPEN_VERDICT
-    exact = all(each.strength == PROVED for each in required)
-    return PROVED if exact else CONSISTENT
+    strengths = {each.strength for each in required}
+    return strengths.pop() if len(strengths) == 1 else CONSISTENT

@@ -28,8 +28,7 @@ _MAIN = (
         "theorem-2",
         "Theorem 2",
         "Beyond some number of experts the test error stays above a constant.",
-        "ill-posed: the display has an expert m that nothing binds; the paper states it as what it"
-        " plans to prove",
+        "",
     ),
     (
         "proposition-3",
@@ -39,6 +38,18 @@ _MAIN = (
         f"a statement {_TRAINING}; {_DECIDES}",
     ),
 )
+_UNSUPPORTED = {
+    "theorem-2": "the display has an expert m that nothing binds, and the paper states it as what"
+    " it"
+    " plans to prove",
+    "lemma-13": "its proof applies Lemma 27 at G = 2, where log(1/G) is negative and no eta meets"
+    " the"
+    " condition; as repaired, and at G = 1/2, Lemma 27 would serve",
+    "lemma-18": "its proof applies Lemma 27 at G = 1, where log(1/G) is 0 and its condition is"
+    " none;"
+    " as printed Lemma 27 is false near there, see the fact quadratic-growth",
+}
+"""Claims that what the paper gives does not carry, by name."""
 _LEMMAS = (
     "Routing probabilities change by at most M^2 times the change of the scores.",
     "With equal weights across patches experts specialise: error o(1) on their own cluster.",
@@ -53,8 +64,7 @@ _LEMMAS = (
     "In the first stage an example is routed to each expert with 1 / M, to order sigma0^1.5.",
     "The update of the experts' weights along signals and noise in the first stage.",
     "In the first stage only the best unit grows along its own signal.",
-    "An expert needs order eta^-1 M^4 sigma0^0.8 steps to find its signal: in time only for M of"
-    " order sigma0^-0.075.",
+    "An expert needs at most order eta^-1 M^4 sigma0^0.8 steps to find its signal.",
     "From then on its best unit grows steadily along its signal; all else stays small.",
     "In the second stage outputs are bounded and the gate of the chosen expert at least of"
     " order 1 / M.",
@@ -70,7 +80,7 @@ _LEMMAS = (
     "An expert whose score is below the largest by 1 is never chosen.",
     "The order in which two sequences with quadratic growth pass a level.",
 )
-_TRIED = {2, 3, 6, 27}
+_TRIED = {2, 3, 6}
 _PROVED = {
     **dict.fromkeys((1, 17, 21, 25, 26), "noisy-routing"),
     **dict.fromkeys((4, 5, 7, 9), "concentration"),
@@ -83,20 +93,33 @@ _NOTES = {
     6: "The constants of M and J are taken as 1.",
     17: "With constants 1.",
     21: "With constants 1; the second bound is Lemma 25.",
-    27: "The constant is taken as 4; a limit in continuous time has 1 + G.",
+    14: "The exact order is M^2 sigma0^0.9 / eta, which is smaller.  The alignment after it rests"
+    " on"
+    " Lemma 13.",
+    27: "With one constant for all G and A it is false as G tends to 1 and A to x0, where the"
+    " condition allows a step of any length; see expert-count.lemma-27.repaired.",
 }
 
 
 def _lemma(number: int, statement: str) -> Claim:
     name, fact = f"lemma-{number}", _PROVED.get(number)
     tried = (Inequality(name),) if number in _TRIED and not fact else ()
+    fails = ("quadratic-growth",) if number == 27 else ()
+    quoted = number == 14
+    why = _UNSUPPORTED.get(name, "")
     return Claim(
         f"expert-count.{name}",
         f"Lemma {number}",
         statement,
         checks=tried,
         proved=(fact,) if fact else (),
-        untested="" if tried or fact else f"a statement {_TRAINING}; {_DECIDES}",
+        fails=fails,
+        quotes="Lemma 12, which is open here, for its main term" if quoted else "",
+        follows=("first-signal",) if quoted else (),
+        unsupported=why,
+        untested=""
+        if tried or fact or fails or why or quoted
+        else f"a statement {_TRAINING}; {{_DECIDES}}",
         note=_NOTES.get(number, ""),
     )
 
@@ -151,10 +174,41 @@ _FIGURES = (
 
 CLAIMS = (
     *(
-        Claim(f"expert-count.{name}", place, statement, untested=why)
+        Claim(
+            f"expert-count.{name}",
+            place,
+            statement,
+            untested=why,
+            unsupported=_UNSUPPORTED.get(name, ""),
+        )
         for name, place, statement, why in _MAIN
     ),
     *(_lemma(number, statement) for number, statement in enumerate(_LEMMAS, start=1)),
+    Claim(
+        "expert-count.lemma-14.only-when",
+        "Lemma 14, second half of its first sentence",
+        "An expert finds its signal by T_1 only when M is of order sigma0^-0.075.",
+        fails=("first-signal",),
+        note="An upper bound cannot show an only when.  By the exact order it does so for M up to"
+        " order sigma0^-0.2; the sentence is false from M = sigma0^-0.1 on, where Lemmas 10 to 12"
+        " still hold.",
+    ),
+    Claim(
+        "expert-count.abstract.range",
+        "Abstract and Introduction",
+        "The analysis shows an optimal range of the number of experts.",
+        unsupported="the lower end is Lemma 6's count of experts that cover all clusters; the upper"
+        " end, M of order sigma0^-0.075, is Lemma 14's only when, which is false, and that test"
+        " error is high beyond it is Theorem 2, which is not proved",
+        follows=("first-signal",),
+    ),
+    Claim(
+        "expert-count.lemma-27.repaired",
+        "Lemma 27, repaired",
+        "If C_t >= 0 and eta <= G x0 / 2, then y <= 2 (1 + G) / G y0 until x has passed A.",
+        proved=("quadratic-growth",),
+        repairs="expert-count.lemma-27",
+    ),
     Claim(
         "expert-count.equation-76",
         "(76)",

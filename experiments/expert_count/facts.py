@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from experiments.claims.fact import Fact
 from experiments.claims.kinds import Inequality
+from experiments.claims.rules import EVERYWHERE, SPECIAL
 
 __all__ = ["FACTS"]
 
@@ -60,6 +61,48 @@ FACTS = (
         "Every sample and every path of Algorithm 1.",
         "",
         tuple(Inequality(f"lemma-{number}") for number in (10, 11, 16)),
+    ),
+    Fact(
+        "first-signal",
+        "The steps until an expert finds its signal are of exact order M^2 sigma_0^0.9 / eta",
+        "expert-count",
+        ("Lemma 14", "(13)"),
+        "T^(m), the first step with a gradient of at least M^2 sigma_0^1.8, on the path of Lemma"
+        " 12's"
+        " main term: z moves by eta g / |g|, g = c z^2 / M^2 over units and signals, c of order"
+        " 1 / (K P), routes and gates 1 / M, J, K, P of logarithmic order.  Remainders of Lemma 12,"
+        " sigma_0^2.5, are below sigma_0^2 / M^2 for M up to sigma_0^-0.2; Lemmas 10 and 11 need M"
+        " up to sigma_0^-0.125.",
+        "|g| passes M^2 sigma_0^1.8 once the largest |z| is of order M^2 sigma_0^0.9, and not"
+        " before.  Weights move by eta a step, so that this takes (c' M^2 sigma_0^0.9 - |z(0)|) /"
+        " eta steps at least; and the best unit moves by eta / (P J K)^(1/2) at least as soon as no"
+        " |z| is larger, which holds after a time of order sigma_0 / eta, since negative units"
+        " only rise to 0: of order M^2 sigma_0^0.9 / eta steps at most.  That is below T_1 ="
+        " sigma_0^0.5 / eta exactly up to M of order sigma_0^-0.2.  (13) has M^2 sigma_0^2 where"
+        " the order is sigma_0^2 / M^2, which is where 0.075 is from.  Written out in"
+        " docs/theory/short_proofs.md.",
+        "Every start with a positive product with a signal, as Lemma 6 has it.",
+        "M = O(sigma_0^-0.125), as far as Lemmas 10 and 11 go; main term: O(sigma_0^-0.2).",
+        (Inequality("lemma-14"), Inequality("lemma-14.only-when")),
+        EVERYWHERE,
+    ),
+    Fact(
+        "quadratic-growth",
+        "Two sequences of quadratic growth keep their order, with the constant 2 (1 + G) / G",
+        "expert-count",
+        ("Lemma 27", "proofs of Lemmas 13 and 18"),
+        "C_t >= 0, x0 >= y0 S (1 + G), and |x' - x| <= eta.",
+        "eta C_t <= (x' - x) / x^2 <= (1 + eta / x0)(1/x - 1/x'), which adds up to (1 + eta / x0) /"
+        " x0 at most, and 1/y - 1/y' <= S eta C_t.  So 1/y_T >= (G - eta / x0) / ((1 + G) y0), and"
+        " eta <= G x0 / 2 gives y_T <= 2 (1 + G) / G y0.  As printed no constant serves all G and"
+        " A:"
+        " for G = 1 - h, A = x0 (1 + h) the condition allows eta of order x0 / h, one step with"
+        " C = 0.9 / x0^2 passes A, and y_T G / y0 is of order 1/h.  Lemma 13 applies it at G = 2,"
+        " where no eta meets the condition, and Lemma 18 at G = 1.",
+        "G near 1 and A near x0; for eta <= G x0 / 2 none.",
+        "Ask for eta <= G x0 / 2 and say 2 (1 + G) / G.",
+        (Inequality("lemma-27"), Inequality("lemma-27.printed")),
+        SPECIAL,
     ),
     Fact(
         "router-gradients",

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from experiments.claims.kinds import InequalityEvidence
-from experiments.expert_count import stages
+from experiments.expert_count import growth, stages
 from experiments.expert_count.routing import routing_probabilities, softmax
 from moestat.base.types import FloatArray
 from moestat.networks import Network, PatchLaw, expert_errors, train
@@ -148,29 +148,6 @@ def _coverage(M: int, K: int) -> float:
     return sum((-1) ** k * math.comb(K, k) * (1 - k / K) ** M for k in range(K + 1))
 
 
-_LEMMA_27_FACTOR = 4.0
-
-
-def _lemma_27() -> InequalityEvidence:
-    def excess(rng: np.random.Generator) -> float:
-        S, G = rng.uniform(0.3, 3.0), rng.uniform(0.2, 1.0)
-        y0 = y = 10.0 ** rng.uniform(-2, -1.3)
-        x0 = x = S * y0 * (1 + G)
-        A = x0 * 10.0 ** rng.uniform(0.1, 1.0)
-        # The second bound is void at G = 1; the paper's sequences have G < 1 / log d.
-        eta = G**2 * min(x0 / math.log(A / x0), y0 / math.log(1 / min(G, 0.9)))
-        for _ in range(100_000):
-            if x >= A:
-                break
-            step = rng.uniform(0.0, 1.0) / math.hypot(x**2, S * y**2)
-            x, y = x + eta * step * x**2, y + S * eta * step * y**2
-        else:
-            return math.inf
-        return y * G / y0 - _LEMMA_27_FACTOR
-
-    return _search(excess, f"random sequences; the constant taken as {_LEMMA_27_FACTOR:g}")
-
-
 def _errors_by_start(initialisation: str, seed: int) -> tuple[float, float]:
     """Mean error of the experts on the cluster of their start, and on the others, after training.
 
@@ -237,12 +214,22 @@ TRIALS = {
     "lemma-9": Trial("gradients lie within B sqrt(2 log(2 S / delta) / n)", stages.lemma_9),
     "lemma-10": Trial("six bounds that follow from steps of length eta", stages.lemma_10),
     "lemma-11": Trial("|P - 1/M| <= M^2 max |h|", stages.lemma_11),
+    "lemma-14": Trial(
+        "eta T^(m) lies between multiples of M^2 sigma_0^0.9 that do not depend on M and sigma_0",
+        growth.lemma_14,
+    ),
+    "lemma-14.only-when": Trial(
+        "T^(m) < T_1 at M = sigma_0^-0.1, at sigma_0 = 1e-6 to 1e-12", growth.only_when
+    ),
     "lemma-16": Trial("the chosen expert's gate is at least 1 / (e M)", stages.lemma_16),
     "lemma-17": Trial("gates change by at most delta, routing by at most M^2 delta", _lemma_17),
     "lemma-21": Trial("|pi - pi'| <= 2 Delta, |p - p'| <= M^2 Delta", _lemma_21),
     "lemma-25": Trial("|p_m - p_m'| <= M^2 |h_m - h_m'|", _lemma_25),
     "lemma-26": Trial("p_m = 0 if h_m is below the largest score by 1", _lemma_26),
-    "lemma-27": Trial("y at the time that x passes A is at most of order y_0 / G", _lemma_27),
+    "lemma-27": Trial("y <= 2 (1 + G) / G y_0 until x passes A, eta <= G x_0 / 2", growth.lemma_27),
+    "lemma-27.printed": Trial(
+        "y G / y_0 exceeds any constant as G tends to 1 and A to x_0", growth.lemma_27_printed
+    ),
     "equation-76": Trial("y f_m <= 0 on the examples of its own cluster", _equation_76),
 }
 """Trials by name."""

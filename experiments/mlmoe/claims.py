@@ -11,6 +11,7 @@ from experiments.claims.claim import Claim
 from experiments.claims.kinds import (
     Bound,
     Check,
+    Far,
     Floored,
     Identity,
     Orbit,
@@ -92,10 +93,11 @@ CLAIMS = (
         SOFTMAX,
         "softmax-D2r",
         {"exact": SLOW},
-        note="As a bound over the regime: not slow but not at all, at truths with two experts"
+        note="As a supremum over the regime: not slow but not at all, at truths with two experts"
         " without slopes under one gate, where two measures have one density and differ in cells"
-        " of one.",
-        proved=("shared-gate",),
+        " of one.  Pointwise it is false: with one such expert, or with two under different gates,"
+        " the information is nonsingular and the error is of order n^(-1/2).",
+        supremum=("shared-gate",),
     ),
     Claim(
         "mlmoe.table-1.softmax-regime-2.over",
@@ -104,7 +106,8 @@ CLAIMS = (
         SOFTMAX,
         "softmax-D2r",
         {"over": SLOW},
-        note="Not slow but not at all: two measures have one density, so no estimator converges.",
+        note="Not slow but not at all, at every truth of the regime: two measures have one density,"
+        " so no estimator converges to both.",
         proved=("constant-experts",),
     ),
     Claim(
@@ -409,7 +412,7 @@ CLAIMS = (
         " and pairwise distinct class slopes of each expert, masses up to a common factor.",
         SIGMOID,
         "D1",
-        checks=(Bound("mlmoe-1"), Orbit("mlmoe-1")),
+        checks=(Bound("mlmoe-1"), Orbit("mlmoe-1"), Far("mlmoe-1")),
         repairs="mlmoe.theorem-1",
     ),
     Claim(
@@ -419,7 +422,7 @@ CLAIMS = (
         " (r = 2) holds: the inner product is then the gate of Theorem 1.",
         INNER,
         "D2r",
-        checks=(Bound("mlmoe-2-identified"),),
+        checks=(Bound("mlmoe-2-identified"), Far("mlmoe-2-identified")),
         repairs="mlmoe.section-4.1.identifiable",
     ),
     Claim(
@@ -429,7 +432,7 @@ CLAIMS = (
         " positions inside the inputs.",
         EUCLIDEAN,
         "D3",
-        checks=(Bound("mlmoe-3"), Orbit("mlmoe-3")),
+        checks=(Bound("mlmoe-3"), Orbit("mlmoe-3"), Far("mlmoe-3")),
         repairs="mlmoe.theorem-3",
     ),
 )

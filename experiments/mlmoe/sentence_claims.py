@@ -35,6 +35,17 @@ CLAIMS = (
         follows=("constant-experts", "shared-gate"),
     ),
     Claim(
+        "mlmoe.contribution-1",
+        "Contribution (I.1), Sec. 6",
+        "The sigmoid gate is provably more sample-efficient than the softmax gate.",
+        SIGMOID,
+        unsupported="the rows of Table 1 differ in Regime 2 only, where at experts without slopes"
+        " neither gate converges; in Regime 1 both have the same rates, and no constants are"
+        " compared",
+        follows=("constant-experts", "shared-gate"),
+        note="mlmoe.abstract is of the rates, this one of the number of samples.",
+    ),
+    Claim(
         "mlmoe.contribution-2.parameters",
         "Contribution (I.2)",
         "A temperature makes parameters' rates slower than any power of n.",
@@ -98,8 +109,9 @@ CLAIMS = (
         INNER,
         "expert error in sup norm",
         {"exact": SLOW},
-        other=("shared-gate",),
-        note="Not slow but not at all, and at truths with two experts without slopes under one gate"
+        supremum=("shared-gate",),
+        note="As a supremum over all truths: not slow but not at all, and at truths with two"
+        " experts without slopes under one gate"
         " only; not because of the temperature: (alpha, beta) / tau without one has the same"
         " densities and the same experts, against the row without temperature.",
     ),

@@ -5,6 +5,7 @@ A verification keeps what it read beside its page, so that a clone without store
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache, singledispatch
 from pathlib import Path
@@ -183,6 +184,7 @@ def slope_evidence(
         n_certified=sum(record.certified for record, _ in kept),
         n_left_out=len(done) - len(kept),
         n_failed=sum(record.status == FAILED for record in late),
+        curvature_p_value=None if math.isnan(rate.curvature_p_value) else rate.curvature_p_value,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
@@ -11,6 +12,7 @@ from experiments.claims.claim import PAPERS
 from experiments.claims.kinds import Inequality
 from experiments.verify.measured import command
 from experiments.verify.results import NOT_RUN, ClaimResult, FactResult, Verification
+from moestat.rates.bounds import WIDE
 
 __all__ = ["fact_markdown", "facts_markdown", "markdown"]
 
@@ -24,10 +26,15 @@ witness is seen.
 
 Two measures are one density at a distance of at most {rules.SAME:g} with a loss of at least
 {rules.APART:g} between them; a bound fails where the distance falls like a power of the loss of at
-least {rules.STEEP:g}.  A slope agrees if its 95% interval over the last four decades reaches the
-predicted exponent (with its log factor), lies below 0 and is at most {rules.WIDE:g} to either side,
-with {rules.CERTIFIED:.0%} of the fits certified: an estimate that is no certified maximum says
-nothing on maximum likelihood, and one in ten is what a handful of fits on a bound amounts to.  The
+least {rules.STEEP:g}.  A theorem on rates is an upper bound, and three sentences on a slope are
+told apart, by the one rule of the sweeps' reports: *not slower than the bound* (its 95% interval
+over the last four decades reaches the predicted slope, with its logarithm, or lies below), *this
+exponent* (it holds one between those with and without the logarithm), *faster than the bound*
+(it lies below both, which refutes nothing).  A slope supports a bound if it is not slower, lies
+below 0, is at most {WIDE:g} to either side and does not still change, with {rules.CERTIFIED:.0%} of
+the fits certified: an estimate that is no certified maximum says nothing on maximum likelihood, and
+one in ten is what a handful of fits on a bound amounts to ([how often each sentence is true or
+false](slope_sentences.md)).  The
 rate of cells of several atoms is read off the 90% quantile of errors with floored masses, since in
 cells of two errors may fall faster in half of the data sets (proved for two normal atoms without
 inputs, and not so for three, see the page on the limit law): it agrees if its interval is as narrow
@@ -243,11 +250,15 @@ def _row(result: ClaimResult) -> str:
 
 
 def _verdict(result: ClaimResult) -> str:
-    """The verdict, with the number of truths where it is one of agreement."""
+    """The verdict, with the number of truths, and of cells that ran, where it is agreement."""
     count = result.n_truths
     if result.verdict != rules.CONSISTENT or not count:
         return result.verdict
-    return f"{result.verdict} ({count} truth{'s' if count > 1 else ''})"
+    told = f"{count} truth{'s' if count > 1 else ''}"
+    ran = [map(int, found) for each in result.checks for found in _RAN.findall(each.source)]
+    for done, planned in sorted({(one, two) for one, two in ran if one < two}):
+        told += f"; {done} of {planned} designed cells"
+    return f"{result.verdict} ({told})"
 
 
 def _evidence(result: ClaimResult) -> list[str]:
@@ -279,6 +290,8 @@ def _evidence(result: ClaimResult) -> list[str]:
             outcome = "agrees, outside the claim's class"
         elif outcome == rules.SUPPORTS and result.verdict in _REFUTED:
             outcome = "agrees here"
+        if said := each.check.says(each.evidence):
+            outcome += f", {said}"
         if outcome != NOT_RUN and each.check.required and each.shortfall not in ("", each.text):
             outcome += f", {_plain(each.shortfall)}"
         source = f" [{each.source}]" if each.source not in ("", "computed") else ""
@@ -288,6 +301,7 @@ def _evidence(result: ClaimResult) -> list[str]:
     return lines
 
 
+_RAN = re.compile(r"(\d+) of (\d+) cells")
 _REFUTED = (rules.SPECIAL, rules.EVERYWHERE, rules.VACUOUS)
 """Verdicts beside which a check that agrees must not read as support."""
 _SEEN = {rules.SUPPORTS: "seen", rules.REFUTES: "not so", rules.OPEN: "not seen"}

@@ -8,6 +8,7 @@ from experiments.claims.kinds.contrasts import (
     TunedContrast,
     judge_contrast,
 )
+from experiments.claims.kinds.far import Far, FarEvidence, judge_far
 from experiments.claims.kinds.identities import Identity, IdentityEvidence, judge_identity
 from experiments.claims.kinds.inequalities import Inequality, InequalityEvidence, judge_inequality
 from experiments.claims.kinds.orbits import Orbit, OrbitEvidence, judge_orbit
@@ -40,6 +41,8 @@ __all__ = [
     "DependenceEvidence",
     "Evidence",
     "Exponent",
+    "Far",
+    "FarEvidence",
     "Fit",
     "Floored",
     "Identity",
@@ -66,6 +69,7 @@ __all__ = [
     "judge_contrast",
     "judge_dependence",
     "judge_exponent",
+    "judge_far",
     "judge_identity",
     "judge_inequality",
     "judge_infimum",

@@ -76,6 +76,10 @@ class Check:
         """Where its refutation bites; one truth unless more is known."""
         return rules.SPECIAL
 
+    def says(self, evidence: Evidence) -> str:
+        """What the evidence says more exactly than its outcome; empty for most."""
+        return ""
+
     def judge(self, evidence: Evidence) -> str:
         """The outcome, by the rule of this kind of check; ``open`` without evidence."""
         return rules.OPEN if isinstance(evidence, Missing) else self._rule(evidence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from experiments.claims.kinds.base import Check, Evidence
-from experiments.claims.rules import OPEN, SUPPORTS
+from experiments.claims.rules import NOT_REPRODUCED, OPEN, REFUTES, SUPPORTS
 
 __all__ = ["Contrast", "ContrastEvidence", "TunedContrast", "judge_contrast"]
 
@@ -38,15 +38,19 @@ class ContrastEvidence(Evidence):
 def judge_contrast(evidence: ContrastEvidence) -> str:
     """A claim that a metric is larger in the first runs than in the second.
 
-    ``supports`` if the interval of the difference lies above 0; else ``open``: a paper's figure is
-    of settings of its own, and one that does not state them all cannot be refuted by other runs.
+    ``supports`` if the interval of the difference lies above 0, ``refutes`` if it lies below; else
+    ``open``.  What is refuted is that these runs reproduce the contrast, not the paper's figure,
+    which is of settings of its own.
 
     Examples
     --------
     >>> judge_contrast(ContrastEvidence(0.02, (0.01, 0.03), 5))
     'supports'
+    >>> judge_contrast(ContrastEvidence(-0.02, (-0.03, -0.01), 5))
+    'refutes'
     """
-    return SUPPORTS if evidence.interval[0] > 0.0 else OPEN
+    low, high = evidence.interval
+    return SUPPORTS if low > 0.0 else REFUTES if high < 0.0 else OPEN
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,16 @@ class Contrast(Check):
         first, second = (f"{curve} at {x:g}" for curve, x in (self.larger, self.smaller))
         return f"{self.experiment}: {self.metric} of {first} above {second}"
 
+    @property
+    def scope(self) -> str:
+        """The other way round in these runs."""
+        return NOT_REPRODUCED
+
     def _rule(self, evidence: ContrastEvidence) -> str:
         return judge_contrast(evidence)
 
     def _shortfall(self, evidence: ContrastEvidence) -> str:
-        return "the other way round in these runs" if evidence.interval[1] < 0 else "no difference"
+        return "no difference"
 
 
 @dataclass(frozen=True)
@@ -107,8 +116,13 @@ class TunedContrast(Check):
         """The check in a few words."""
         return f"{self.experiment}: {self.metric} of {self.larger} above {self.smaller}, tuned"
 
+    @property
+    def scope(self) -> str:
+        """The other way round in these runs."""
+        return NOT_REPRODUCED
+
     def _rule(self, evidence: ContrastEvidence) -> str:
         return judge_contrast(evidence)
 
     def _shortfall(self, evidence: ContrastEvidence) -> str:
-        return "the other way round in these runs" if evidence.interval[1] < 0 else "no difference"
+        return "no difference"

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from experiments.claims.kinds.base import Check, Evidence
-from experiments.claims.rules import ENDS, OPEN, SUPPORTS, WIDE
+from experiments.claims.rules import ENDS, OPEN, SUPPORTS
+from moestat.rates.bounds import WIDE
 
 __all__ = ["Floored", "QuantileEvidence", "judge_quantile"]
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from experiments.claims.kinds.base import Check, Evidence
-from experiments.claims.rules import OPEN, SUPPORTS, WIDE
+from experiments.claims.rules import (
+    NOT_REPRODUCED,
+    OPEN,
+    REFUTES,
+    REPRODUCED,
+    SUPPORTS,
+)
+from moestat.rates.bounds import WIDE
 
 __all__ = ["ReplayEvidence", "Replayed", "judge_replay"]
 
@@ -34,19 +42,25 @@ class ReplayEvidence(Evidence):
 
 
 def judge_replay(evidence: ReplayEvidence, published: Fraction) -> str:
-    """A slope that a paper measured: a replay's interval holds it and is narrow, else ``open``.
+    """A slope that a paper measured, beside that of a replay.
 
-    A replay never refutes, since the paper leaves the noise of its starts open.
+    ``supports`` if the replay's interval holds it and is narrow, ``refutes`` if the interval leaves
+    it out; else ``open``.  What is refuted is that the replay reproduces the figure, not the
+    figure: a paper leaves the noise of its starts open.
 
     Examples
     --------
     >>> judge_replay(ReplayEvidence(-0.5, (-0.6, -0.4)), Fraction(-49, 100))
     'supports'
     >>> judge_replay(ReplayEvidence(-1.2, (-1.4, -0.9)), Fraction(-49, 100))
+    'refutes'
+    >>> judge_replay(ReplayEvidence(-0.5, (-1.6, 0.4)), Fraction(-49, 100))
     'open'
     """
     low, high = evidence.interval
-    return SUPPORTS if low <= published <= high and high - low <= 2.0 * WIDE else OPEN
+    if not low <= published <= high:
+        return OPEN if math.isnan(low) or math.isnan(high) else REFUTES
+    return SUPPORTS if high - low <= 2.0 * WIDE else OPEN
 
 
 @dataclass(frozen=True)
@@ -70,10 +84,18 @@ class Replayed(Check):
         """The check in a few words."""
         return f"replay, {self.experiment}: {self.curve}"
 
+    @property
+    def strength(self) -> str:
+        """A number that is found again."""
+        return REPRODUCED
+
+    @property
+    def scope(self) -> str:
+        """A number that is not found again."""
+        return NOT_REPRODUCED
+
     def _rule(self, evidence: ReplayEvidence) -> str:
         return judge_replay(evidence, self.published)
 
     def _shortfall(self, evidence: ReplayEvidence) -> str:
-        if evidence.interval[0] <= self.published <= evidence.interval[1]:
-            return f"too few fits: {evidence.text}"
-        return f"not reproduced: the replay has {evidence.text}, and starts are not stated"
+        return f"too few fits: {evidence.text}"

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from experiments.claims.kinds.base import Check, Evidence
-from experiments.claims.rules import CERTIFIED, OPEN, SUPPORTS, WIDE
+from experiments.claims.rules import CERTIFIED, OPEN, STILL_CHANGING, SUPPORTS
+from moestat.rates.bounds import WIDE, BoundVerdict, judge_bound, theory_slopes
 
-__all__ = ["AsPrinted", "Quantity", "Slope", "SlopeEvidence", "judge_slope"]
+__all__ = ["AsPrinted", "Quantity", "Slope", "SlopeEvidence", "bound_of", "judge_slope"]
 
 Quantity = str | tuple[int, str]
 """As `experiments.quantities.quantity` takes it."""
@@ -33,6 +34,8 @@ class SlopeEvidence(Evidence):
         Certified ones among them.
     n_left_out, n_failed : int
         Estimates at these sizes that did not enter, and cells without one.
+    curvature_p_value : float or None
+        p-value of a straight curve; None where it was not kept.
     """
 
     slope: float
@@ -42,6 +45,7 @@ class SlopeEvidence(Evidence):
     n_certified: int
     n_left_out: int
     n_failed: int
+    curvature_p_value: float | None = None
 
     @property
     def text(self) -> str:
@@ -61,12 +65,11 @@ class SlopeEvidence(Evidence):
 
 
 def judge_slope(evidence: SlopeEvidence, exponent: Fraction) -> str:
-    """A rate n^exponent, up to its log factor, at the sizes seen.
+    """A rate that a theorem bounds by n^exponent, up to its log factor, at the sizes seen.
 
-    ``supports`` if the 95% interval reaches down to ``exponent (1 - 1 / log n)``, the local slope
-    of ``(log n / n)^-exponent`` in the middle of the sizes, lies below 0, is no wider than 0.15
-    to either side, and nine estimates out of ten are certified.  Else ``open``: a slope never
-    refutes.
+    ``supports`` if the slope is not slower than the bound by `moestat.rates.bounds.judge_bound`,
+    lies below 0, is no wider than 0.15 to either side, does not still change, and nine estimates
+    out of ten are certified.  Else ``open``: a slope never refutes.
 
     Examples
     --------
@@ -77,17 +80,23 @@ def judge_slope(evidence: SlopeEvidence, exponent: Fraction) -> str:
     low, high = evidence.interval
     if math.isnan(low) or math.isnan(high):
         return OPEN
-    trusted = high - low <= 2.0 * WIDE and _certified(evidence)
-    return SUPPORTS if low <= _local(evidence, exponent) and high < 0.0 and trusted else OPEN
+    trusted = high - low <= 2.0 * WIDE and _certified(evidence) and not _changes(evidence)
+    good = bound_of(evidence, exponent).not_slower and high < 0.0
+    return SUPPORTS if good and trusted else OPEN
+
+
+def bound_of(evidence: SlopeEvidence, exponent: Fraction) -> BoundVerdict:
+    """Which of the three sentences the slope supports, as in the reports of sweeps."""
+    return judge_bound(evidence.interval, theory_slopes(float(exponent), *evidence.n))
 
 
 def _certified(evidence: SlopeEvidence) -> bool:
     return evidence.n_certified >= CERTIFIED * evidence.n_fits > 0
 
 
-def _local(evidence: SlopeEvidence, exponent: Fraction) -> float:
-    middle = math.sqrt(evidence.n[0] * evidence.n[1])
-    return float(exponent) * (1.0 - 1.0 / math.log(middle))
+def _changes(evidence: SlopeEvidence) -> bool:
+    p_value = evidence.curvature_p_value
+    return p_value is not None and p_value < STILL_CHANGING
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,12 @@ class Slope(Check):
     def _rule(self, evidence: SlopeEvidence) -> str:
         return judge_slope(evidence, self.exponent)
 
+    def says(self, evidence: Evidence) -> str:
+        """Which sentence on the bound a slope that supports stands for."""
+        if not isinstance(evidence, SlopeEvidence) or self.judge(evidence) != SUPPORTS:
+            return ""
+        return bound_of(evidence, self.exponent).sentence
+
     def _shortfall(self, evidence: SlopeEvidence) -> str:
         low, high = evidence.interval
         if math.isnan(low):
@@ -127,6 +142,8 @@ class Slope(Check):
             return f"too few fits: the slope is known to {(high - low) / 2.0:.2f} only"
         if high >= 0.0:
             return "the slope may be 0"
+        if _changes(evidence):
+            return "the slope still changes, and is no rate yet"
         return "slower than predicted at these sizes, which may be pre-asymptotic"
 
 

@@ -282,3 +282,71 @@ for _name, _gate, _names, _loss in (
                 " the functions eps^2.  N* = 1, N = 2, dense regime.",
             )
         )
+
+
+def _zero_expert(name: str, gate: str, unit: str, loss: str) -> Pair:
+    """The truth beside one more atom whose neuron is the zero function, under any gate."""
+    names = ("A", "b", "c") if gate == "sigmoid-quadratic" else ("A", "c")
+
+    def beside(truth: Blocks, gates: Blocks) -> tuple[Blocks, Blocks]:
+        further = {**{block: gates[block] for block in names}, "alpha": [0.0], "beta": [0.0]}
+        return truth, {block: [*truth[block], *further[block]] for block in truth}
+
+    def draw(rng: np.random.Generator) -> tuple[Blocks, Blocks]:
+        own = _drawn_gate(rng, True, names)
+        neuron = {"alpha": rng.uniform(0.5, 1.5, 1), "beta": rng.normal(size=1)}
+        # The further gate meets the regime's condition, too: A = b = 0.
+        return beside({**own, **neuron}, _drawn_gate(rng, True, names))
+
+    truth = {block: _SPARSE[block] for block in names} | {"alpha": [1.5], "beta": [0.7]}
+    first, second = beside(truth, {"A": [[0.0]], "b": [[0.0]], "c": [-1.0]})
+    return Pair(
+        name,
+        _squares(gate, 1, "neuron", unit),
+        _squares(gate, 2, "neuron", unit),
+        first,
+        second,
+        loss,
+        f"N* = 1, N = 2, sparse regime, {unit} without output weight: phi(0) = 0, so that the atom"
+        " alpha = beta = 0 is the zero function under any gate, here one with A = b = 0, too.",
+        draw=draw,
+    )
+
+
+for _unit in ("gelu", "relu"):
+    PAIRS.register(_zero_expert(f"zero-expert-{_unit}", "sigmoid-quadratic", _unit, "L1"))
+    PAIRS.register(_zero_expert(f"zero-expert-partial-{_unit}", "sigmoid-partial", _unit, "L4"))
+
+_PAIR_GATE = {"A": [[-0.3]], "b": [[0.9]], "c": [0.2]}
+
+
+def _opposite_neurons(names: tuple[str, ...]) -> Callable[[float], Blocks]:
+    def at(epsilon: float) -> Blocks:
+        gates = {name: [*_DENSE[name], *_PAIR_GATE[name], *_PAIR_GATE[name]] for name in names}
+        return {
+            **gates,
+            **{"alpha": [1.5, epsilon, -epsilon]},
+            **{"beta": [0.7, 0.5 * epsilon, -0.5 * epsilon]},
+        }
+
+    return at
+
+
+for _name, _gate, _names, _loss in (
+    ("opposite-neurons", "sigmoid-quadratic", ("A", "b", "c"), "L3"),
+    ("opposite-neurons-partial", "sigmoid-partial", ("A", "c"), "L5"),
+):
+    SEQUENCES.register(
+        Path(
+            _name,
+            _squares(_gate, 3, "neuron", "gelu"),
+            _squares(_gate, 3, "neuron", "gelu"),
+            _opposite_neurons(_names)(0.0),
+            _opposite_neurons(_names),
+            _loss,
+            "near the exact representation with two further experts 0 under one gate: GELU(eps u)"
+            " and GELU(-eps u) there, whose odd parts cancel; the loss is to this representation,"
+            " and no other one is nearer by more than a constant factor (short_proofs.md)."
+            "  N* = 1, N = 3, dense regime.",
+        )
+    )

@@ -188,7 +188,7 @@ def find_orbits(
     """
     source = truth_family or family
     vector = as_floats("truth", truth, (source.n_params,))
-    _check(family, source)
+    check_pair(family, source)
     count = positive_int("n_starts", n_starts)
     reach = real_in("length", length, 0.0, open_low=True)
     generator = as_generator(rng)
@@ -196,8 +196,8 @@ def find_orbits(
     found: list[_Member] = []
     if source == family:
         found.append(_member(target, family.pin(vector), vector, source))
-    splits = _splits(target)
-    starts = [*splits, *(_start(target, generator, s % 3) for s in range(count))]
+    splits = split_starts(target)
+    starts = [*splits, *(draw_start(target, generator, s % 3) for s in range(count))]
     reached = 0
     for start in starts:
         theta = descend(target, start)
@@ -216,7 +216,8 @@ def find_orbits(
     return OrbitSearch(title, orbits, len(starts), reached)
 
 
-def _check(family: Family, source: Family) -> None:
+def check_pair(family: Family, source: Family) -> None:
+    """Raise unless the two families can be compared, at a gate that does not jump."""
     if (source.n_features, source.n_classes) != (family.n_features, family.n_classes) or (
         source.likelihood != family.likelihood
     ):
@@ -243,7 +244,7 @@ def _member(target: Target, theta: FloatArray, truth: FloatArray, source: Family
     return _Member(theta, tangent(target, theta), name)
 
 
-def _splits(target: Target) -> list[FloatArray]:
+def split_starts(target: Target) -> list[FloatArray]:
     """The truth with each atom in turn split into equal shares, where masses can be shared."""
     family, source = target.family, target.truth_family
     extra = family.n_experts - source.n_experts
@@ -261,7 +262,7 @@ def _splits(target: Target) -> list[FloatArray]:
     return found
 
 
-def _start(target: Target, rng: np.random.Generator, kind: int) -> FloatArray:
+def draw_start(target: Target, rng: np.random.Generator, kind: int) -> FloatArray:
     """A random start (kind 0), one with signs turned (1), or one near the truth (2)."""
     family, source = target.family, target.truth_family
     spread = np.maximum(1.5, np.abs(target.truth).max())

@@ -1,0 +1,194 @@
+"""One cell of the atlas: identification, the order of the worst deviation, and far measures."""
+
+from __future__ import annotations
+
+import math
+import signal
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from experiments.atlas.cells import AtlasCell
+from moestat.base.types import FloatArray
+from moestat.metrics.information import information_spectrum
+from moestat.metrics.losses import BlockTerm, VoronoiLoss
+from moestat.model.designs import Uniform
+from moestat.model.family import Family
+from moestat.theory.explorer._explore import explore
+from moestat.theory.identifiability.far import find_far
+
+__all__ = ["AtlasResult", "deviations", "drawn_truth", "run_cell"]
+
+DESIGN = Uniform(-2.0, 2.0)
+_DRAWS, _NODES = 20, 40
+_RADII = {2: (1e-2, 1e-3), 3: (6e-2, 1e-2), 4: (6e-2, 2.3e-2)}
+"""First and last deviation: below the last one a distance of order 2 m drowns in rounding."""
+_RUNGS = 3
+_FAR_STARTS = 6
+
+
+class OutOfTimeError(Exception):
+    """The cell's seconds are over."""
+
+
+@dataclass(frozen=True)
+class AtlasResult:
+    """What was computed of a cell.
+
+    Parameters
+    ----------
+    null : tuple of str
+        Directions that the density does not see at the drawn truth, exactly specified.
+    order : float or None
+        r of ``distance ~ (largest deviation)^r``; inf where the distance is 0 at a deviation that
+        is not small, None where there is none.
+    found : str
+        The explorer's verdict on order 1, or why there is no order.
+    moves : str
+        The worst deviations.
+    far : str
+        What a search for other measures with the truth's law found; empty where none was made.
+    """
+
+    null: tuple[str, ...] = ()
+    order: float | None = None
+    found: str = ""
+    moves: str = ""
+    far: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return asdict(self)
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Raise `OutOfTimeError` after so many seconds of the processor's time."""
+
+    def stop(*_: Any) -> None:
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def deviations(model: Family, theta: FloatArray) -> VoronoiLoss:
+    """The sum of the deviations of all blocks, exponent 1 in every cell."""
+    blocks = model.measure(theta).atoms
+    return VoronoiLoss(
+        name="deviations",
+        terms=tuple(
+            BlockTerm(name, vector_axes=min(block.ndim - 1, 1), summed_axes=max(block.ndim - 2, 0))
+            for name, block in blocks.items()
+        ),
+        exact_exponent=1.0,
+        over_exponent=1.0,
+        translated=tuple(name for name in model.gate.translations if name in blocks),
+        source="the atlas of rates",
+    )
+
+
+def drawn_truth(cell: AtlasCell) -> tuple[FloatArray, tuple[str, ...]]:
+    """The best conditioned of twenty truths drawn from the normal law, and its null directions.
+
+    The seed is the family's name.  Under a raw gate the first atom's gate is constant, as in the
+    sparse regime: several atoms can share no other gate.
+    """
+    model = cell.true_family()
+    best: tuple[float, FloatArray, tuple[str, ...]] | None = None
+    for draw in range(_DRAWS):
+        rng = np.random.default_rng([zlib.crc32("; ".join(cell.words).encode()), draw])
+        theta = rng.normal(size=model.n_params)
+        if not model.gate.normalised:
+            for name in model.gate.bounds:
+                if name != model.gate.mass and name in model.blocks:
+                    theta[np.atleast_1d(model.blocks[name][0]).ravel()] = 0.0
+        theta = model.pin(np.clip(theta, model.lower + 1e-3, model.upper - 1e-3))
+        noise = 1.0 if model.is_regression else None
+        spectrum = information_spectrum(model, theta, DESIGN, n_nodes=_NODES, noise=noise)
+        null = tuple(map(str, spectrum.null_directions))
+        score = -1e3 * len(null) - math.log10(spectrum.condition)
+        if best is None or score > best[0]:
+            best = score, theta, null
+    assert best is not None
+    return best[1], best[2]
+
+
+def run_cell(cell: AtlasCell, seconds: float) -> AtlasResult:
+    """Compute a cell, in so many seconds at most.
+
+    Parameters
+    ----------
+    cell : AtlasCell
+        The cell.
+    seconds : float
+        Processor time for the order, and a third of it for far measures; a cell that is not done
+        says so.
+
+    Returns
+    -------
+    AtlasResult
+        What was found.
+    """
+    try:
+        with _at_most(seconds):
+            theta, null = drawn_truth(cell)
+    except OutOfTimeError:
+        return AtlasResult(found=f"no truth in {seconds:g} s")
+    except ValueError as error:
+        return AtlasResult(found=f"no truth: {error}")
+    if cell.size == 1:
+        order = math.inf if null else 1.0
+        return AtlasResult(null, order, "by the information", far=_far(cell, theta, 0, seconds))
+    found = AtlasResult(null, far=_far(cell, theta, 1, seconds) if cell.size == 2 else "")
+    order, words, moves = _order(cell, theta, seconds)
+    return AtlasResult(null, order, words, moves, found.far)
+
+
+def _order(cell: AtlasCell, theta: FloatArray, seconds: float) -> tuple[float | None, str, str]:
+    model = cell.true_family()
+    try:
+        with _at_most(seconds):
+            found = explore(
+                cell.fitted_family(),
+                model,
+                theta,
+                deviations(model, theta),
+                np.geomspace(*_RADII[cell.size], _RUNGS).tolist(),
+                design=DESIGN,
+                starts=1,
+                cells=[(cell.size, 1)],
+            )
+    except OutOfTimeError:
+        return None, f"not done in {seconds:g} s", ""
+    except ValueError as error:
+        return None, str(error), ""
+    if not found.rungs or math.isnan(found.exponent):
+        return None, "no measure found", ""
+    return round(found.exponent, 3), found.verdict, found.worst_direction
+
+
+def _far(cell: AtlasCell, theta: FloatArray, extra: int, seconds: float) -> str:
+    model = cell.true_family()
+    fitted = model.with_experts(model.n_experts + extra)
+    try:
+        with _at_most(seconds / 3.0):
+            found = find_far(
+                *(fitted, model, theta, deviations(model, theta)),
+                design=DESIGN,
+                n_starts=_FAR_STARTS,
+            )
+    except OutOfTimeError:
+        return f"not done in {seconds / 3.0:g} s"
+    except ValueError as error:
+        return str(error)
+    return found.text
