@@ -3,9 +3,9 @@
     python benchmarks/calibration.py collect [--problems 300] [--minutes 50] [--real]
     python benchmarks/calibration.py fit
 
-`collect` adds to results/calibration.jsonl a line for each problem that is not there yet: four
-default calls with what their searches saw, and how high other looks came (sixty starts in the pool,
-moves that never stop early, and a start at the truth where the fit has as many experts).  `fit`
+`collect` adds to results/calibration.jsonl a line for each problem that is not there yet: five
+default calls with what their searches saw, and how high other looks came (sixty starts in the pool
+where calls are quick, and a start at the truth where the fit has as many experts).  `fit`
 estimates the coefficients of moestat/estimation/chances.py on the problems of odd numbers, judges
 them on those of even numbers, and writes results/calibration.md.
 """
@@ -24,11 +24,13 @@ import numpy as np
 
 import moestat
 from moestat.estimation.runs import Seen
-from moestat.estimation.searching import Agreement, Moves, Pool, Race
+from moestat.estimation.searching import Agreement
 from moestat.estimation.starts import GivenStarts
 
 HERE = Path(__file__).parent / "results"
-SEEDS = 4
+SEEDS, WORK, QUICK = 5, 1e5, 2.0
+"""Calls of a problem, rows times squared parameters at most, and seconds of all calls below which
+one more has sixty starts."""
 
 LAWS: tuple[Any, ...] = (
     "gaussian",
@@ -77,12 +79,13 @@ def families(number: int) -> tuple[Any, Any, int, int, np.random.Generator]:
         return moestat.family(name, gate=gate, n_experts=experts, n_features=d, **sizes)
 
     fitted = of(min(max(k + more, 2), 4))
-    return of(k), fitted, max(n, 6 * fitted.n_free_params), d, rng
+    size = fitted.n_free_params
+    return of(k), fitted, max(min(n, int(WORK / size**2)), 6 * size), d, rng
 
 
 def synthetic(number: int) -> dict[str, Any]:
     """A problem with a truth: a typical one, moved at random, or one of normal coefficients."""
-    true, fitted, n, d, rng = families(number)
+    true, fitted, n, _, rng = families(number)
     blocks = true.unpack(true.typical(rng))
     if rng.random() < 0.5:
         own = true.unpack(rng.standard_normal(true.n_params))
@@ -146,12 +149,9 @@ def called(case: dict[str, Any], seed: int, seen: list[Seen]) -> dict[str, Any]:
     }
 
 
-def looks(case: dict[str, Any]) -> dict[str, Any]:
-    """How high other looks come: those of more starts, of more rounds, and from the truth."""
-    rules: dict[str, Any] = {
-        "sixty": {"n_starts": 60},
-        "moves": {"starts": [Moves(Race(Pool(24)), idle=4)]},
-    }
+def looks(case: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """How high other looks come: those of more starts, where calls are quick, and from the truth."""
+    rules: dict[str, Any] = {"sixty": {"n_starts": 60}} if seconds < QUICK else {}
     if case["truth"] is not None:
         rules["truth"] = {"starts": [GivenStarts([case["truth"]])]}
     found = {}
@@ -165,6 +165,7 @@ def looks(case: dict[str, Any]) -> dict[str, Any]:
 def record_of(case: dict[str, Any], seen: list[Seen]) -> dict[str, Any]:
     """The line of a problem."""
     family = case["family"]
+    calls = [called(case, seed, seen) for seed in range(SEEDS)]
     return {
         "name": case["name"],
         "likelihood": family.likelihood.name,
@@ -174,8 +175,8 @@ def record_of(case: dict[str, Any], seen: list[Seen]) -> dict[str, Any]:
         "k": family.n_experts,
         "K": family.n_classes,
         "P": family.n_free_params,
-        "calls": [called(case, seed, seen) for seed in range(SEEDS)],
-        "looks": looks(case),
+        "calls": calls,
+        "looks": looks(case, sum(call["seconds"] for call in calls)),
     }
 
 

@@ -35,6 +35,7 @@ from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.reading.labels import plain_labels
 from moestat.estimation.reading.table import as_column
 from moestat.estimation.results import MoEResults
+from moestat.estimation.rounding import least_variances, resolution_of
 from moestat.estimation.searching import Agreement, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import StartRule
@@ -437,14 +438,15 @@ def _fit(
     model = holding_constants(model, ends, np.ones(2, dtype=bool), blocks.features)
     _check(model, known)
     data = _rows(blocks, known, model, classes, count)
-    standard = standardise(Problem(model, data))
+    steps = resolution_of(model, data.sampled)
+    standard = standardise(Problem(model, data), least_variances(model, data.sampled, steps))
     begun = BegunFit(standard.original, Newton(), standard)
     inner = standard.problem
     assert isinstance(inner.data, _Rows)
     # Start rules look at rows, and those of the sample are there.
     small = Standardised(
         Problem(model, data.sampled),
-        Problem(inner.family, replace(inner.data.sampled, preview=False)),
+        inner.replace_data(replace(inner.data.sampled, preview=False)),
         standard.coordinates,
     )
     for rule in checked_starts(starts) if starts is not None else [search_of()]:
@@ -465,6 +467,7 @@ def _fit(
         blocks.features,
         blocks.response,
         classes,
+        resolution=steps,
     )
     return replace(result, data=names)
 

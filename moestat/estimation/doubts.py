@@ -43,6 +43,8 @@ def doubts(standard: Standardised, result: Fitted) -> list[Doubt]:
         for name in certificate.active
         if _block(name) not in family.given and not far[family.param_names.index(name)]
     ]
+    narrow = [name for name in default if _block(name) in standard.problem.resolved]
+    default = [name for name in default if name not in narrow]
     fewer = "fewer experts, or " if family.n_experts > 1 else ""
     if default:
         more = f" and {len(default) - 3} more" if len(default) > 3 else ""
@@ -60,6 +62,8 @@ def doubts(standard: Standardised, result: Fitted) -> list[Doubt]:
                 f"on a default bound: {', '.join(default[:3])}{more}. {why}",
             )
         )
+    if narrow:
+        found.append(_narrow(family, result, narrow))
     if certificate.n_starts > 1 and certificate.agreement * certificate.n_starts < 1.5:
         found.append(
             (
@@ -69,6 +73,21 @@ def doubts(standard: Standardised, result: Fitted) -> list[Doubt]:
             )
         )
     return found + _aliased(standard, result) + _unit_doubts(standard)
+
+
+def _narrow(family: Family, result: Fitted, names: list[str]) -> Doubt:
+    """Experts that are as narrow as the steps of a response let them be."""
+    terms = named_terms(family, result.data)
+    at = [family.param_names.index(name) for name in names]
+    experts = list(dict.fromkeys(str(terms[j].expert) for j in at))
+    one = len(experts) == 1
+    whose = f"expert{'s' * (not one)} {_some(experts)} {'is' if one else 'are'}"
+    return (
+        BoundWarning,
+        f"{whose} as narrow as the steps in which y is recorded let {'it' if one else 'them'} be"
+        f" ({_some(names)} on this bound): rounded values repeat each other, and how narrow an"
+        " expert of them is the data do not tell. Fewer experts, or resolution= to set the step",
+    )
 
 
 def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], np.ndarray]:
@@ -152,11 +171,10 @@ def _separation(
     causes = ["places of the gate run away from the data"] * far
     causes += [f"{' and '.join(apart)} are separated{by}"] * bool(apart)
     others = "fewer experts or " * (family.n_experts > 1) + "bounds= of your own"
-    cure = f"prior=moestat.Prior() makes the maximum finite, as do {others}"
-    if any(c.axis is not None or c.products is not None for c in family.channels):
-        # Laws of a prior are for gates that are linear in the inputs.
-        cure = cure.replace("Prior()", "Prior(gate=None)")
-        cure = f"{others.capitalize()} make the maximum finite" if "gate" in parts else cure
+    cure = f'Fit with prior="weak", {others} for finite estimates'
+    bent = any(c.axis is not None or c.products is not None for c in family.channels)
+    if bent and "gate" in parts:  # laws of a prior are for gates that are linear in the inputs
+        cure = f"{others.capitalize()} make the maximum finite"
     grow = "grow" if at.size > 1 else "grows"
     these = "these parameters have" if at.size > 1 else "this parameter has"
     return (

@@ -49,7 +49,7 @@ class _MoEEstimator(BaseEstimator):
     starts: Sequence[StartRule] | None = None
     n_starts: int | None = None
     bounds: Mapping[str, tuple[float, float]] | None = None
-    prior: Prior | None = None
+    prior: Prior | str | None = None
     random_state: Any = None
     if TYPE_CHECKING:  # what a fit and the classes below set is no parameter
         results_: MoEResults = field(init=False)
@@ -115,8 +115,8 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         Number of starts in a pool in place of `starts`, as in `moestat.fit`.
     bounds : mapping of str to (float, float), optional
         Bounds of whole blocks of parameters, as in `moestat.family`.
-    prior : Prior, optional
-        A weakly informative prior density, `moestat.Prior`; the fit is then the posterior mode.
+    prior : Prior or "weak", optional
+        A weakly informative prior density, as of `moestat.fit`; the fit is then the posterior mode.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Source of the starts.
 

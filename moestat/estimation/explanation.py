@@ -35,8 +35,8 @@ ADVICE: dict[str, Advice] = {
             " few rows, separates the data for no reason of interest. Merge or drop it.",
             "If the separation is real, report a sharp boundary, and give no standard error for"
             " its coefficients.",
-            "For finite coefficients use prior=moestat.Prior(), and report that the estimate is a"
-            " posterior mode.",
+            'For finite coefficients use prior="weak", and report that the estimate is a posterior'
+            " mode.",
             "Try fewer experts: compare them by moestat.select(...).",
         ),
     ),
@@ -96,7 +96,8 @@ ADVICE: dict[str, Advice] = {
         " the box. Standard errors are conditional on the parameters that lie on the bound.",
         (
             "Plot the data and look for an input with extreme values or a very small group.",
-            "Use prior=moestat.Prior(), or fewer experts.",
+            'Use prior="weak", or fewer experts.',
+            "If y is rounded and an expert is as narrow as its steps, set them by resolution=.",
             "Set bounds= that your subject justifies, and report them.",
         ),
     ),

@@ -23,7 +23,7 @@ from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.groups import check_groups
 from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.jobs import BegunFit, FitJob, begin, end_fits
-from moestat.estimation.priors import Prior
+from moestat.estimation.priors import Prior, as_prior
 from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import search_of
@@ -49,7 +49,7 @@ def fit_many(
     rng: Any = None,
     threads: int | None = None,
     target: Target | None = None,
-    prior: Prior | None = None,
+    prior: Prior | str | None = None,
 ) -> list[MoEResults]:
     """Fit one family to many data sets in one batch.
 
@@ -116,16 +116,14 @@ def fit_all(
     rng: Any = None,
     threads: int | None = None,
     target: Target | None = None,
-    prior: Prior | None = None,
+    prior: Prior | str | None = None,
     by_weight: bool = False,
 ) -> list[MoEResults]:
     """Fits to data that have been read, each with its family."""
     if target is not None:
         check_kind("target", target, "session", "a target such as moestat.solvers.problem.Cores()")
-    if prior is not None:
-        check_kind("prior", prior, "penalty", "a moestat.Prior")
-        if target is not None:
-            raise ValueError("prior: fits with one run on the processor's cores; leave target out")
+    if prior is not None and target is not None:
+        raise ValueError("prior: fits with one run on the processor's cores; leave target out")
     where = target or Cores(None if threads is None else positive_int("threads", threads))
     began = time.perf_counter()
     started: list[BegunFit | Exception] = []
@@ -134,7 +132,7 @@ def fit_all(
     with ONE_THREAD:
         for position, ((own, data), child) in enumerate(zip(read, children, strict=True)):
             job = FitJob(
-                *(own, data.X, data.y, solver, starts, data.weight, child, prior),
+                *(own, data.X, data.y, solver, starts, data.weight, child, as_prior(prior, own)),
                 groups=data.groups,
                 data=data,
                 by_weight=by_weight,
@@ -159,10 +157,11 @@ def fit(
     threads: int | None = None,
     target: Target | None = None,
     compress: str | None = None,
-    prior: Prior | None = None,
+    prior: Prior | str | None = None,
     groups: Any = None,
     classes: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
     missing: str = "raise",
+    resolution: Any = None,
     random: Any = None,
     verbose: bool = False,
     **model: Any,
@@ -218,8 +217,9 @@ def fit(
         of the data; what that can cost, twice the bound on the error of the log-likelihood, is
         added to the certificate's gain.  Where the sum is not below 1e-4 the data are fitted as
         they are.  Without it solvers climb on compressed data, too, but end on all of them.
-    prior : Prior, optional
-        A weakly informative prior density, `moestat.Prior`.  The result is then the mode of the
+    prior : Prior or "weak", optional
+        A weakly informative prior density, `moestat.Prior`, or by its name the one for all models,
+        ``Prior()`` (with a free gate where this is not linear).  The result is then the mode of the
         posterior density, which exists where the likelihood has no maximum, and not the
         maximum-likelihood estimate.
     groups : array_like of shape (n,), optional
@@ -233,6 +233,10 @@ def fit(
         What to do with rows that have missing values: refuse the data, or leave these rows out;
         ``result.data.dropped`` is their number and ``result.data.kept`` has the places of the
         others.
+    resolution : float, or sequence of float for several responses, optional
+        Step in which y was recorded, such as 1 for whole numbers: no expert of a likelihood with
+        a variance is narrower than rounding to it makes it, ``h^2 / 12``.  By default it is sought,
+        and ``result.data.resolution`` is what was found; 0 is for none.  `bounds` of your own win.
     random : str, list or mapping, optional
         Random effects of the groups, for "gaussian": ``random="1"`` for an intercept of each group,
         ``random="1 + time"`` for an intercept and a slope.  Within expert i the rows of a group
@@ -263,8 +267,9 @@ def fit(
     (6), by `moestat.solvers.NewtonSquares`, or `moestat.solvers.GaussNewtonBFGS` for experts with
     kinks and for more than 70 parameters. The fit runs in standardised coordinates of the
     data, with a box about them that is a thousand times as wide as the papers' compact box; a
-    variance is at least a millionth of that of the residuals of linear regression. Only
-    `bounds` of the family that are the user's own bind as they are. Fits over the papers' box:
+    variance is at least a millionth of that of the residuals of linear regression, and where y is
+    recorded in steps h at least ``h^2 / 12``, or half of that of these residuals if less.
+    Only `bounds` of the family that are the user's own bind as they are. Fits over the papers' box:
     ``bounds=F.box``.
 
     Experts of a model by name are in descending order of their mean weight over the rows, whatever
@@ -308,6 +313,7 @@ def fit(
         groups=groups,
         classes=classes,
         missing=missing,
+        resolution=resolution,
         random=random,
     )
     with reported("fit", verbose, answers=True):
@@ -342,7 +348,7 @@ def fit_data(
     threads: int | None = None,
     target: Target | None = None,
     compress: str | None = None,
-    prior: Prior | None = None,
+    prior: Prior | str | None = None,
     by_weight: bool = False,
 ) -> MoEResults:
     """The fit to data that have been read; arguments as in `fit` and `FitJob`."""
@@ -365,7 +371,7 @@ def _fit_until(
     starts: Sequence[StartRule],
     rng: Any,
     compress: str | None,
-    where: tuple[int | None, Target | None, Prior | None, bool],
+    where: tuple[int | None, Target | None, Prior | str | None, bool],
 ) -> MoEResults:
     """The fit from start rules, on compressed data if these are asked for and as good."""
     if compress is not None and own.likelihood.parts:
@@ -379,7 +385,9 @@ def _fit_until(
         rng = as_generator(rng)
         result = _fit_compressed(own, read, solver, starts, rng.spawn(1)[0], *where)
         if result is not None:
-            return replace(result, data=read)
+            assert result.data is not None
+            whole = replace(read, resolution=result.data.resolution)
+            return replace(result, data=whole, weight=read.weight)
     (result,) = fit_all([(own, read)], solver, starts, rng, *where)
     return result
 
@@ -387,7 +395,8 @@ def _fit_until(
 def _fit_compressed(family: Family, data: Data, *arguments: Any) -> MoEResults | None:
     """The fit to compressed data; None where it is not certain to be as good."""
     short = compressed(data.X, data.y, data.weight)
-    read = read_data(family, short.X, short.y, short.weight, {})
+    own, read = read_data(family, short.X, short.y, short.weight, {})
+    read = own, replace(read, resolution=data.resolution)
     (result,) = fit_all([read], *arguments)
     if short.lossless:
         return result

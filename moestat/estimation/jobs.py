@@ -30,6 +30,7 @@ from moestat.estimation.random_effects import with_positive_factors
 from moestat.estimation.random_terms import check_random_effects
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
+from moestat.estimation.rounding import least_variances, resolution_of
 from moestat.estimation.rules import SAME_HEIGHT
 from moestat.estimation.searching import Agreement, least_squares, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
@@ -77,7 +78,7 @@ def checked_problem(job: FitJob, whole: bool = False) -> Problem:
     if size < family.n_free_params and job.prior is None:
         raise ValueError(
             f"n = {size:g} samples cannot determine {family.n_free_params} free parameters;"
-            " prior=moestat.Prior() adds what they do not tell"
+            ' prior="weak" adds what they do not tell'
         )
     check_random_effects(family, job.groups, job.prior)
     if not read:
@@ -377,16 +378,20 @@ def begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
             raise ValueError(f"{name}: such fits run on the processor; leave out target=")
         if is_given and has_kinks(family):
             raise ValueError(f"{name}: the likelihood with gate {family.gate.name!r} has kinks")
-    standard = standardise(problem) if scaled else None
+    data, least = job.data, dict[str, float]()
+    if scaled and data is not None:
+        steps = resolution_of(family, problem.data) if data.resolution is None else data.resolution
+        data, least = replace(data, resolution=steps), least_variances(family, problem.data, steps)
+    standard = standardise(problem, least) if scaled else None
     begun = BegunFit(
-        *(problem, solver, standard), prior=job.prior, data=job.data, by_weight=job.by_weight
+        *(problem, solver, standard), prior=job.prior, data=data, by_weight=job.by_weight
     )
     inner = standard.problem if standard else problem
     if job.prior is not None:
         if not isinstance(solver, Newton):
             raise ValueError(f"prior: is for the solver Newton, got solver {solver.name!r}")
         penalty = job.prior.penalty(inner.family, data_units(inner.data))
-        inner = PenalisedProblem(inner.family, inner.data, penalty=penalty)
+        inner = PenalisedProblem(inner.family, inner.data, resolved=inner.resolved, penalty=penalty)
         standard = begun.standard = replace(standard, problem=inner) if standard else None
     child = as_generator(job.rng)
     for rule in rules:

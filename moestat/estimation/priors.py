@@ -9,13 +9,13 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
-from moestat.base.validate import real_in
+from moestat.base.validate import check_kind, real_in
 from moestat.model.family import Family
 from moestat.model.units import DataUnits
 from moestat.solvers.penalised import Penalty
 from moestat.solvers.problem import Sample
 
-__all__ = ["Lasso", "Prior", "data_units"]
+__all__ = ["Lasso", "Prior", "as_prior", "data_units"]
 
 _ENDS = (1e-8, 1e8)
 """Within these a prior is neither none nor all that is known to float64."""
@@ -81,6 +81,11 @@ class Prior:
     >>> result = fit("multinomial", x, y, n_experts=1, prior=Prior(), rng=0)
     >>> result.certificate.certified, float(abs(result.theta).max().round(1))
     (True, 4.9)
+
+    ``prior="weak"`` is the same:
+
+    >>> fit("multinomial", x, y, n_experts=1, prior="weak", rng=0).prior
+    Prior(gate=2.5, experts=2.5, variance=3.0)
     """
 
     gate: float | None = 2.5
@@ -140,6 +145,20 @@ class Prior:
         return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, 0.5 * (own / k) ** 2)
 
 
+def as_prior(given: Any, family: Family) -> Any:
+    """The prior density of a fit, given as it is or by the name "weak"; None for none.
+
+    The weak one is `Prior` as it is by default, with a free gate where the gate is not linear in
+    the inputs.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str) and given == "weak":
+        return Prior(gate=None) if _has_bent_gate(family) else Prior()
+    check_kind("prior", given, "penalty", 'a moestat.Prior or "weak"')
+    return given
+
+
 @dataclass(frozen=True, repr=False)
 class Lasso:
     """The penalty of a sparse fit, in the place of a `moestat.Prior`."""
@@ -171,12 +190,16 @@ def _form(width: int, units: DataUnits, deviation: float) -> FloatArray:
     return moves.T @ moves / deviation**2
 
 
+def _has_bent_gate(family: Family) -> bool:
+    """Whether laws of a prior are not for the gate, which is not linear in the inputs."""
+    return any(c.axis is not None or c.products is not None for c in family.channels)
+
+
 def _check(family: Family, prior: Prior) -> None:
     """Refuse families for which the laws say nothing."""
     if family.is_regression or family.has_jumps:
         raise ValueError("prior: for families with a likelihood that has no jumps; leave it out")
-    bent = [c for c in family.channels if c.axis is not None or c.products is not None]
-    if bent and prior.gate is not None:
+    if _has_bent_gate(family) and prior.gate is not None:
         raise ValueError(
             f"prior: gate {family.gate.name!r} is not linear in the inputs; Prior(gate=None)"
             " leaves it free"

@@ -90,6 +90,24 @@ class AlarmRules(NamedTuple):
     """Share of the rows from which on copies are spoken of."""
 
 
+class RoundingRules(NamedTuple):
+    """How the steps in which a response is recorded are found."""
+
+    few: int = 2000
+    """Values of which a divisor is sought first: those of no grid are known by so many."""
+    errors: float = 4.0
+    """Rounding errors of two values and of a change of their unit, in units of the largest."""
+    clear: float = 1e3
+    """Smallest step, in these errors, that is not one of rounding itself."""
+    part: float = 0.125
+    """Part of a step to which its multiples are to be known, so that the next one is not meant."""
+    same: float = 1e-9
+    """Relative difference of total weights of two values that is none."""
+    share: float = 0.5
+    """Share of the residual variance of linear regression that the least variance of steps may be:
+    where rounding is all that is left of a line, an expert may be the line."""
+
+
 class EMTestRules(NamedTuple):
     """The EM test of Li and Chen (2010), and its EM."""
 
@@ -135,3 +153,4 @@ class RequiredRules(NamedTuple):
 
 SEARCH, PATH = SearchRules(), PathRules()
 DOUBT, ALARM, EM_TEST, REQUIRED = DoubtRules(), AlarmRules(), EMTestRules(), RequiredRules()
+ROUNDING = RoundingRules()

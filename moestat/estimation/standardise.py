@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from moestat.base.types import Channel, FloatArray
 from moestat.estimation.inference.identified import channel_metric
 from moestat.estimation.priors import data_units
 from moestat.estimation.results import StandardFit
+from moestat.estimation.rules import ROUNDING
 from moestat.estimation.starts import StartRule, drawn
 from moestat.model.constraints import Constraint
 from moestat.model.family import Family
@@ -66,6 +68,10 @@ def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tu
             left = _residual_share(data)[family.response_of[c]]
             floor = max(_LEAST_VARIANCE * left, _FINEST) * unit**2
             box[name] = (floor, high * unit**2)
+            if linked.flat[family.response_of[c]] and name in powers:
+                # Of a response with a link the mean is its unit.
+                level = abs(np.ravel(units.level)[family.response_of[c]]) ** powers[name]
+                box[name] = (low * level, high * level)
         elif channel.axis is not None:
             length = size * float(units.scale.max())
             box[name] = (units.centre + low * length, units.centre + high * length)
@@ -126,12 +132,13 @@ class Standardised:
         )
 
 
-def standardise(original: Problem) -> Standardised:
+def standardise(original: Problem, least: Mapping[str, float] | None = None) -> Standardised:
     """A data set in the coordinates in which it is fitted.
 
     Inputs and a continuous response have mean 0 and standard deviation 1 as far as the family is
     closed under such maps.  Blocks that the user has bounded keep these bounds; so that they stay
-    a box, inputs are not shifted then when the intercept of a bounded slope would follow.
+    a box, inputs are not shifted then when the intercept of a bounded slope would follow.  The
+    `least` variances, by block, are those that steps of the responses support, in the user's units.
     """
     family, data = original.family, original.data
     known = data_units(data)
@@ -145,7 +152,16 @@ def standardise(original: Problem) -> Standardised:
         units = replace(units, centre=np.zeros_like(units.centre))
     coordinates = Coordinates(family, units)
     inner = data.convert(units)
-    box = _default_box(family, data, known.compose(units))
+    box, resolved = _default_box(family, data, known.compose(units)), set[str]()
+    for c, channel in enumerate(family.channels):
+        name, unit = channel.intercept, float(np.ravel(units.unit)[family.response_of[c]])
+        if name not in (least or {}) or name in family.given:
+            continue
+        low, high = box[name]
+        raised = min((least or {})[name] / unit**2, ROUNDING.share * low / _LEAST_VARIANCE)
+        if raised > low:
+            box[name] = (raised, high)
+            resolved.add(name)
     if family.given:
         scale = np.diag(coordinates.matrix)
         lower = (family.lower - coordinates.shift) / scale
@@ -161,7 +177,7 @@ def standardise(original: Problem) -> Standardised:
         offset = offset[0], offset[1] / float(coordinates.matrix[at, at])
     constraints = _inward(family, coordinates)
     made = replace(family, box=box, offset_input=offset, constraints=constraints)
-    problem = Problem(made, inner)
+    problem = Problem(made, inner, resolved=frozenset(resolved))
     return Standardised(original, problem, coordinates)
 
 

@@ -322,9 +322,20 @@ def _sparse_notes(result: Any) -> list[str]:
     ]
 
 
+def _steps(result: Any) -> str:
+    """In which steps the responses are recorded."""
+    data = result.data
+    if data is None or not data.resolution:
+        return ""
+    names = [one.name for one in result.family.likelihood.parts] or ["y"]
+    each = zip(names, data.resolution, strict=True)
+    return ", ".join(f"{name} is recorded in steps of {h:.4g}" for name, h in each if h > 0.0)
+
+
 def _notes(result: Any) -> tuple[str, ...]:
     """Sentences below the tables."""
-    said = tuple(filter(None, (*result.notes, result.identified.why, result._order_doubt)))
+    known = result.identified.why, result._order_doubt, _steps(result)
+    said = tuple(filter(None, (*result.notes, *known)))
     if result.prior is not None:
         errors = "Errors are of the mode over repeated samples"
         if result.cov_type == "observed":

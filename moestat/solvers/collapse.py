@@ -24,6 +24,7 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
       of every atom that fits more.
 
     An atom that merely has next to no mass has not collapsed: over-specified estimates are so.
+    Neither has one on a bound that steps of the response have set (`Problem.resolved`).
     Neither has one whose variance is known. Likelihoods without a scale have no collapsed atoms; of
     several responses each has its own, which is its variance given the earlier ones where they are
     correlated.
@@ -41,6 +42,8 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
     scale = family.blocks[block]
     free = family.lower[scale] < family.upper[scale]
     on_floor, level = theta[scale] <= family.lower[scale], theta[scale].copy()
+    if block in problem.resolved:
+        on_floor[:] = False
     if names := family.likelihood.pairs.get(block, ()):
         at = np.array([family.blocks[name] for name in names])
         w = theta[at]

@@ -81,7 +81,7 @@ class PenalisedProblem(Problem):
         own = self.penalty
         quadratic = own.quadratic[np.ix_(places, places)]
         own = replace(own, quadratic=quadratic, logs=np.searchsorted(places, own.logs))
-        return PenalisedProblem(family, data, penalty=own)
+        return PenalisedProblem(family, data, resolved=self.resolved, penalty=own)
 
 
 @dataclass

@@ -156,6 +156,9 @@ class Problem:
     """Rows that the start has been fitted to before: smaller previews are left out."""
     spring: Spring = FREE
     """Its centre and stiffness; those of length 0 for none."""
+    resolved: frozenset[str] = frozenset()
+    """Blocks of scales that are no smaller than the steps of a response support: an atom on such a
+    bound has not collapsed."""
     penalised: ClassVar[bool] = False
     """Whether the objective is more than a sum over rows, and a spring."""
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
@@ -177,7 +180,7 @@ class Problem:
 
     def restricted(self, family: Family, data: Sample, places: IntArray) -> Problem:
         """The problem of a family whose parameters are those at some places, and of its data."""
-        return Problem(family, data)
+        return Problem(family, data, resolved=self.resolved)
 
     def detail(self) -> list[tuple[int, Sample]]:
         """Levels of the data, with their numbers, that show more than the start has seen."""

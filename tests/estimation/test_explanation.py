@@ -31,7 +31,7 @@ def test_a_separated_gate_is_explained_with_remedies(tmp_path):
     assert len(result.kinds) == len(result.notes)
     text = str(result.explain())
     assert text.index("Seen:") < text.index("Means:") < text.index("Do:")
-    assert "moestat.Prior()" in text
+    assert 'prior="weak"' in text
     assert max(map(len, text.splitlines())) <= 80
     result.save(tmp_path / "fit.npz")
     assert str(moestat.load(tmp_path / "fit.npz").explain()) == text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -9,7 +11,8 @@ from statsmodels.tools.numdiff import approx_hess
 
 import moestat
 from moestat import Prior
-from moestat.estimation.estimators import MoEClassifier
+from moestat.base.warnings import SeparationWarning
+from moestat.estimation.estimators import MoEClassifier, MoERegressor
 from moestat.model.units import DataUnits
 from moestat.solvers import EM
 from moestat.solvers.newton import Newton
@@ -161,7 +164,6 @@ def test_a_mode_says_what_it_is(tmp_path):
     [
         lambda mode: mode.profile("b[0,1]"),
         lambda mode: mode.compare_lr_test(mode),
-        lambda mode: moestat.bootstrap_lrt(mode, mode, 10),
     ],
 )
 def test_what_is_derived_for_maxima_refuses_modes(derived):
@@ -206,7 +208,7 @@ def test_more_parameters_than_rows_have_a_mode():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 30))
     y = X[:, 0] + 0.1 * rng.normal(size=20)
-    with pytest.raises(ValueError, match=r"20 samples.*prior=moestat.Prior"):
+    with pytest.raises(ValueError, match=r"20 samples.*prior=.weak."):
         moestat.fit("gaussian", X, y, n_experts=1, rng=0)
     mode = moestat.fit("gaussian", X, y, n_experts=1, prior=Prior(experts=0.3), rng=0)
     assert mode.certificate.certified
@@ -215,6 +217,45 @@ def test_more_parameters_than_rows_have_a_mode():
     assert (mode.bse[mode.free] > 0).all()
     few = mode.get_prediction(X).summary_frame()
     assert np.isfinite(few.to_numpy()).all()
+
+
+def separated_rows(n=80):
+    """Two regions that an input separates, with a line each: x (n,), y (n,)."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1.0, 1.0, n)
+    return x, np.where(x > 0.0, 3.0 + x, -x) + 0.2 * rng.normal(size=n)
+
+
+def test_a_separation_names_the_way_out_and_everything_follows_it():
+    """One word in the warning; select, resamples, predictions, tests and estimators take it."""
+    x, y = separated_rows()
+    with pytest.warns(SeparationWarning, match='Fit with prior="weak", fewer experts or bounds='):
+        moestat.fit("gaussian", x, y, n_experts=2, rng=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SeparationWarning)
+        mode = moestat.fit("gaussian", x, y, n_experts=2, prior="weak", rng=0)
+        assert mode.prior == Prior()
+        assert mode.certificate.certified
+        assert np.isfinite(mode.bse[mode.free]).all()
+        chosen = moestat.select("gaussian", x, y, k=(1, 2), prior="weak", rng=0)
+        assert chosen.chosen() == 2
+        assert chosen.best.prior == Prior()
+        assert np.isfinite(mode.get_prediction(x[:5]).summary_frame().to_numpy()).all()
+        again = mode.bootstrap(20, rng=0)
+        assert np.abs(again.replicates).max() < 100.0
+        one = chosen.results[1]
+        assert moestat.bootstrap_lrt(one, chosen.results[2], 19, rng=0).pvalue == 0.05
+        assert mode.wald_test("a[0,0] = a[1,0]").pvalue < 0.05
+        model = MoERegressor(n_experts=2, prior="weak", random_state=0).fit(x[:, None], y)
+        assert model.results_.llf == pytest.approx(mode.llf, abs=0.01)
+    with pytest.raises(ValueError, match="posterior mode under Prior"):
+        moestat.bootstrap_lrt(one, moestat.fit("gaussian", x, y, n_experts=2, rng=0), 9)
+
+
+def test_the_weak_prior_leaves_a_gate_free_that_is_not_linear():
+    x, y = separated_rows()
+    mode = moestat.fit("gaussian", x, y, n_experts=2, gate="laplace", prior="weak", rng=0)
+    assert mode.prior == Prior(gate=None)
 
 
 def test_numbers_of_experts_are_chosen_among_modes():
@@ -228,7 +269,7 @@ def test_numbers_of_experts_are_chosen_among_modes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prior": "weak"}, "prior must be a moestat.Prior, got 'weak'"),
+        ({"prior": "strong"}, 'prior must be a moestat.Prior or "weak", got .strong.'),
         ({"prior": Prior(), "solver": EM()}, "prior: is for the solver Newton, got solver 'em'"),
         ({"prior": Prior(), "gate": "competition-top"}, "prior: "),
     ],

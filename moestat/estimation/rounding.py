@@ -1,0 +1,156 @@
+"""The steps in which a response is recorded, and the least variance that they support."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_floats, is_sequence, real_in
+from moestat.estimation.rules import ROUNDING
+from moestat.model.family import Family
+from moestat.model.responses import columns_of
+from moestat.solvers.sample import Sample
+
+__all__ = ["checked_resolution", "least_variances", "resolution_of", "step_of"]
+
+
+def _variances(family: Family) -> list[str]:
+    """The block of the variance of each response (R,) that an expert could shrink; "" for none."""
+    likelihood, found = family.likelihood, list[str]()
+    names = [one.block("nu") for one in likelihood.parts] or ["nu"]
+    for law, name in zip(likelihood.laws, names, strict=True):
+        normal = law.collapse == "nu" and law.ends[1] == np.inf
+        found.append(name if normal and name in likelihood.scales else "")
+    return found
+
+
+def step_of(values: FloatArray, weight: FloatArray | None = None) -> float:
+    """The step of the grid on which values (n,) were recorded, 0 where they show none.
+
+    That is the largest h such that all values are a whole number of h apart.  It counts where
+    values repeat each other, some more than others, and the grid is so coarse that among as many
+    values drawn on it two would be equal; values that differ by rounding of float64, or of float32,
+    are equal.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        A response.
+    weight : ndarray of shape (n,), optional
+        Weights of the rows; those of weight 0 do not count.
+
+    Notes
+    -----
+    Euclid's algorithm for the greatest common divisor, on all distances from the smallest value.
+    Neither the unit of the values, nor a shift, nor copies of the rows change what it finds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.random.default_rng(0).normal(size=200)
+    >>> step_of(np.round(y, 1)).round(6), step_of(2.54 * np.round(4.0 * y)).round(6), step_of(y)
+    (0.1, 2.54, 0.0)
+    """
+    units = np.ones(values.size) if weight is None else weight
+    used = units > 0.0
+    if not used.all():
+        values, units = values[used], units[used]
+    few = values[:: max(1, values.size // ROUNDING.few)]
+    if values.size < 2 or _divisor(np.unique(few))[0] == 0.0:
+        return 0.0  # what has a grid has one in every part
+    distinct, place = np.unique(values, return_inverse=True)
+    step, count = _divisor(distinct)
+    heavy = np.bincount(place, units)
+    repeats = np.ptp(heavy) > ROUNDING.same * heavy.max()
+    return step if repeats and count <= float(distinct.size) ** 2 else 0.0
+
+
+def _divisor(values: FloatArray) -> tuple[float, float]:
+    """Greatest common divisor of the distances between sorted values, and how many from end to end.
+
+    Both are 0 where it is not clearly larger than rounding.
+    """
+    size = max(abs(float(values[0])), abs(float(values[-1])))
+    for epsilon in (np.finfo(np.float64).eps, np.finfo(np.float32).eps):
+        error = ROUNDING.errors * float(epsilon) * size
+        apart = values[np.diff(values, prepend=-np.inf) > error]
+        away = apart - apart[0]
+        if away.size < 2:
+            return 0.0, 0.0
+        step = float(np.diff(apart).min())
+        while step > ROUNDING.clear * error:
+            step, left = _remainders(away, step, error)
+            if left is None:
+                return step, float(np.round(away[-1] / step))
+            step = left
+    return 0.0, 0.0
+
+
+def _remainders(away: FloatArray, step: float, error: float) -> tuple[float, float | None]:
+    """The step as ever longer distances show it, and the least remainder that it leaves, or None.
+
+    A step that is seen over m steps is known to `error` / m, so it says where the next ones end.
+    """
+    known, size = 1.0, 0
+    while size < away.size:
+        farthest = known * (ROUNDING.part * step / error - 1.0)
+        reach = np.searchsorted(away, farthest * step, side="right")
+        size = max(int(reach), size + 1)
+        near = away[:size]
+        whole = np.round(near / step)
+        left, allowed = np.abs(near - whole * step), error * (1.0 + whole / known)
+        wrong = left > allowed
+        if wrong.any():
+            return step, float(left[wrong].min())
+        if allowed[-1] > 2.0 * ROUNDING.part * step:
+            return step, 0.0  # too far for this step to say where it ends
+        if whole[-1] > known:
+            known = float(whole[-1])
+            step = float(near[-1]) / known
+    return step, None
+
+
+def checked_resolution(family: Family, given: Any) -> Any:
+    """The step of each response (R,) that a user gives, 0 for none; None where these are sought."""
+    if given is None:
+        return None
+    blocks = _variances(family)
+    steps = [given] * len(blocks)
+    if family.likelihood.parts and is_sequence(given):
+        steps = as_floats("resolution", given, (len(blocks),)).tolist()
+    steps = [float(real_in("resolution", step, 0.0)) for step in steps]
+    if any(steps) and not any(blocks):
+        raise ValueError(
+            f"resolution: experts of the {family.likelihood.name} likelihood have no variance of"
+            " their own that steps of y could bound; leave it out"
+        )
+    return tuple(step if block else 0.0 for step, block in zip(steps, blocks, strict=True))
+
+
+def resolution_of(family: Family, data: Sample) -> tuple[float, ...]:
+    """The step in which each response (R,) is recorded; 0 without one, for counts and classes."""
+    found: list[float] = []
+    for block, values in zip(_variances(family), columns_of(data.y), strict=True):
+        weight = data.weight
+        if np.iscomplexobj(data.y):  # of censored responses those that are known
+            weight = np.where(np.real(data.y) == np.imag(data.y), weight, 0.0)
+        found.append(step_of(values, weight) if block else 0.0)
+    return tuple(found)
+
+
+def least_variances(family: Family, data: Sample, steps: Sequence[float]) -> dict[str, float]:
+    """The least variance that steps (R,) of the responses support, by block; where there are any.
+
+    It is that of a uniform law over one step, ``h^2 / 12`` (Sheppard, 1897).  The logarithm of a
+    response has it where its steps are finest, at the largest response.
+    """
+    found: dict[str, float] = {}
+    each = zip(_variances(family), steps, columns_of(data.y), family.likelihood.laws, strict=True)
+    for block, step, values, law in each:
+        if block and step > 0.0:
+            largest = 1.0 if law.link is None else float(values[data.weight > 0.0].max())
+            found[block] = (step / largest) ** 2 / 12.0
+    return found
