@@ -116,7 +116,9 @@ class Criteria(Predicting):
             If the response is a class, or the data were not stored.
         """
         if self.family.likelihood.support is not None:
-            raise ValueError("classes have no R-squared; bic and plot_calibration speak of the fit")
+            raise ValueError(
+                "classes have no R-squared; see bic and plot_calibration for the quality of the fit"
+            )
         if np.ndim(self.rows.y) == 2:
             what = (
                 "several responses" if self.family.likelihood.parts else "responses of two columns"

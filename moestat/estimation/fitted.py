@@ -186,7 +186,7 @@ class Fitted:
         """Covariance matrix (P, P) of the estimate: the inverse observed information by default.
 
         Rows and columns of pinned coordinates are 0, those of bounded ones NaN: the theory of
-        interior maxima does not speak of them.  So are those of a coordinate that the data do not
+        interior maxima does not cover them.  So are those of a coordinate that the data do not
         tell (see `identified`), and everything is NaN where the information is not positive.
         """
         return self._labelled(self._covariance.copy(), self.param_names)

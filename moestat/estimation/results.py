@@ -47,9 +47,10 @@ __all__ = ["MoEResults", "StandardFit", "load"]
 class MoEResults(Pictures):
     """A fitted mixture of experts.
 
-    Names are those of statsmodels where it has them.  Fitted to a data frame, `params`, `bse`,
-    `tvalues` and `pvalues` are pandas series, `conf_int` and `cov_params` frames, labelled by
-    `param_names`; fitted to arrays they are arrays.  `theta` is an array always.
+    Attributes and methods have the names of statsmodels where statsmodels has them.  If the data
+    were a data frame, `params`, `bse`, `tvalues` and `pvalues` are pandas series and `conf_int` and
+    `cov_params` are frames, labelled by `param_names`; otherwise they are arrays.  `theta` is
+    always an array.  `explain` says what the warnings of the fit mean and what to do.
 
     Parameters
     ----------
@@ -68,11 +69,11 @@ class MoEResults(Pictures):
     standard : StandardFit, optional
         The fit in standardised coordinates; None for one over the family's compact box.
     cov_type : str
-        Which covariance standard errors are of, see `get_robustcov_results`.
+        The covariance behind the standard errors, see `get_robustcov_results`.
     robust : ndarray of shape (P, P), optional
         That covariance, where it is not the inverse observed information.
     notes : tuple of str
-        Why the fit may not be the maximum that it seems, in words; the fit has warned of these.
+        Messages of the warnings that the fit raised.
     prior : Prior, optional
         The prior density of which the fit is the posterior mode; None for maximum likelihood.
     kinds : tuple of str
@@ -113,9 +114,9 @@ class MoEResults(Pictures):
             Inverse observed information; inverse expected information at the inputs; the sandwich
             ``V M V`` of White (1982), which holds when the model is wrong; that times
             ``n / (n - p)``; the sandwich by groups of Liang and Zeger (1986); the covariance of
-            estimates of resampled rows, or groups.  Of a posterior mode V is the inverse curvature
-            of the posterior density, and all of these speak of the mode over repeated samples,
-            with the prior as it is: not of its distance from the maximum of the likelihood.
+            estimates of resampled rows, or groups.  For a posterior mode V is the inverse curvature
+            of the posterior density, and all of these describe how the mode varies over repeated
+            samples under the same prior, not its distance from the maximum of the likelihood.
         groups : array_like of shape (n,), optional
             Label of each row's group, for "cluster" and "bootstrap".
         n_resamples : int
@@ -158,12 +159,12 @@ class MoEResults(Pictures):
 
     @cached_property
     def simpler(self) -> Simpler | None:
-        """The best fit with one expert less next to this one, and what BIC says of it."""
+        """The best fit with one expert fewer near this one, compared by BIC."""
         return simpler(self)
 
     @property
     def _order_doubt(self) -> str | None:
-        """Why Wald inference is not valid here, None where nothing speaks against it."""
+        """Why Wald inference is not valid here; None if there is no reason against it."""
         if self.prior is not None:
             return None
         if not self.has_rows or self.simpler is None:
@@ -270,15 +271,15 @@ class MoEResults(Pictures):
     def get_margeff(self, *, dummy: bool = False) -> Effects:
         """Average marginal effects: mean derivatives of the prediction in each variable.
 
-        Of the conditional mean, or of the probability of each class, at the rows of the fit, with
-        standard errors by the delta method.  Of a fit by formula variables are columns of the data,
-        whatever terms they are in; the effect of a level of a factor is that of this level in
-        place of the first one.
+        The prediction is the conditional mean, or the probability of each class, at the rows of the
+        fit; standard errors are by the delta method.  For a fit by formula the variables are the
+        columns of the data, whatever terms they are in, and the effect of a level of a factor is
+        the difference from the first level.
 
         Parameters
         ----------
         dummy : bool
-            Whether the effect of a column of 0 and 1 is that of 1 in place of 0.
+            Whether the effect of a column of 0 and 1 is the difference between 1 and 0.
 
         Examples
         --------
@@ -434,14 +435,14 @@ class MoEResults(Pictures):
     def conf_int(self, alpha: float = 0.05) -> Any:
         """Wald intervals (P, 2) of level ``1 - alpha``.
 
-        Warns with an `OverSpecifiedWarning` if the data do not tell two experts apart: the
-        intervals do not hold there.
+        If the data do not distinguish two experts, the intervals are not valid, and an
+        `OverSpecifiedWarning` is raised.
         """
         self._warn_of_order()
         return self._labelled(self._interval(alpha), ["lower", "upper"])
 
     def classification_table(self, labels: Any) -> Any:
-        """Known labels of the rows (n,) against their most probable experts, a pandas frame.
+        """A pandas table of known labels of the rows (n,) against their most probable experts.
 
         Examples
         --------
@@ -485,7 +486,8 @@ class MoEResults(Pictures):
     def summary(self, alpha: float = 0.05) -> Summary:
         """Tables of the fit, its certificate and its parameters, by gate and expert.
 
-        Experts count from 1; estimates have at least four digits, and two of their error.
+        Experts are numbered from 1.  Estimates have at least four digits, and at least two digits
+        of their standard error.
 
         Parameters
         ----------
@@ -527,7 +529,7 @@ class MoEResults(Pictures):
         return explain(self)
 
     def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
-        """One row per parameter, in words of the data.
+        """A table with one row per parameter, with the names of the data.
 
         Parameters
         ----------

@@ -307,7 +307,7 @@ def hellinger(
     truth_theta : array_like of shape (P*,)
         Packed parameters of the truth.
     design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
+        Distribution of X; uniform on [0, 1]^d by default.
     n_nodes : int, optional
         Nodes per axis for d <= 2 (512 for d = 1, 64 for d = 2; 128 and 24 for a continuous
         response), number of draws for d > 2 (20000 or 5000, from a generator with a fixed seed).
@@ -409,7 +409,7 @@ def regression_error(
     design: Design | None = None,
     n_nodes: int | None = None,
 ) -> Distance:
-    """Distance of two regression functions, ``||f - f*||`` in L2 of the inputs' law.
+    """Distance of two regression functions, ``||f - f*||`` in L2 of the inputs' distribution.
 
     Parameters
     ----------

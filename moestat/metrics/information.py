@@ -171,7 +171,7 @@ def expected_information(
     theta : array_like of shape (P,)
         Packed parameters at which it is taken, and which generate the data.
     design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
+        Distribution of X; uniform on [0, 1]^d by default.
     n_nodes : int
         Quadrature nodes per input.
     noise : float, optional

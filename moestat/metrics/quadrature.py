@@ -47,20 +47,20 @@ class ResponseRule:
 def response_rules(
     laws: Sequence[tuple[Family, FloatArray]], X: FloatArray, refinement: int = 1
 ) -> Iterator[tuple[slice, ResponseRule]]:
-    """Rules that integrate over the response under each of the given laws, at chunks of the inputs.
+    """Rules that integrate over the response under each of the distributions, by chunks of inputs.
 
     Inputs are (d, n); `owner` of a rule counts from the first of its chunk.  `refinement` is a
     factor by which the panels are narrowed.
 
     Notes
     -----
-    The rule covers 8.9 standard deviations about the mean of every atom of every law: less than
-    1e-18 of any mass is cut off.  A panel is at most ``3 / refinement`` standard deviations wide,
-    of the narrowest atom that it meets, and carries 12 nodes; a gap between atoms is one panel.
-    The rule depends on the atoms but not on their gate, and at most ``6 refinement + 2`` panels
-    are due to each atom, whatever their standard deviations are.  Normal densities are integrated
-    to 1e-14 by the coarsest rule; their roots and quotients have singularities off the real line,
-    near which they are small, and need the factor 2 for 1e-9.
+    The rule covers 8.9 standard deviations about the mean of every atom of every distribution: less
+    than 1e-18 of any mass is cut off.  A panel is at most ``3 / refinement`` standard deviations
+    wide, of the narrowest atom that it meets, and carries 12 nodes; a gap between atoms is one
+    panel. The rule depends on the atoms but not on their gate, and at most ``6 refinement + 2``
+    panels are due to each atom, whatever their standard deviations are.  Normal densities are
+    integrated to 1e-14 by the coarsest rule; their roots and quotients have singularities off the
+    real line, near which they are small, and need the factor 2 for 1e-9.
     """
     family = laws[0][0]
     if family.likelihood.support is not None:
@@ -90,15 +90,15 @@ def response_rules(
     low = np.concatenate([_tail_end(law.cdf, family, rises=True) for law in frozen])
     high = np.concatenate([_tail_end(law.sf, family, rises=False) for law in frozen])
     to, back, slope = _scale(family.likelihood.ends, mean, deviation)
-    # Of a small deviation it is that on the new scale, where a law may have tails as long as the
-    # deviation is large, but no features narrower than 1.
+    # Of a small deviation it is that on the new scale, where a distribution may have tails as long
+    # as the deviation is large, but no features narrower than 1.
     steps = width * np.minimum(deviation * slope, 1.0)
     for chunk, rule in _panels(to(low), to(high), steps):
         y, weight = back(rule.y, chunk, rule.owner)
         yield chunk, replace(rule, y=y, weight=rule.weight * weight)
 
 
-@np.errstate(all="ignore")  # laws take the logarithm of 0 at their ends
+@np.errstate(all="ignore")  # distributions take the logarithm of 0 at their ends
 def _tail_end(tail: Callable[..., FloatArray], family: Family, *, rises: bool) -> FloatArray:
     """Where a tail holds `_TAIL`, by bisection: inverses give up there, or return a guess."""
     first, last = family.likelihood.ends
@@ -181,7 +181,7 @@ def _sums(family: Family, X: FloatArray) -> Iterator[tuple[slice, ResponseRule]]
 
 
 def _ends(law: Any, mean: FloatArray, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Counts (k, n) below and above which a law has next to no mass, by doubling.
+    """Counts (k, n) below and above which a distribution has almost no mass, by doubling.
 
     Quantiles of so small a probability are beyond what scipy finds for counts.
     """

@@ -1,4 +1,4 @@
-"""Designs: the law of the inputs X, or the inputs themselves."""
+"""Designs: the distribution of the inputs X, or the inputs themselves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Inputs of a lattice: Halton's sequence takes a prime for each."""
 
 
 class Design(Protocol):
-    """A law of X that can be sampled and integrated against."""
+    """A distribution of X that can be sampled and integrated against."""
 
     @property
     def name(self) -> str:
@@ -148,7 +148,7 @@ class Lattice:
         return nodes[:, rng.choice(mass.size, size=n, p=mass)]
 
     def quadrature(self, n_features: int, n_nodes: int = 0) -> tuple[FloatArray, FloatArray]:
-        """The law itself: nodes (d, m) and weights (m,); `n_nodes` is not used."""
+        """The distribution itself: nodes (d, m) and weights (m,); `n_nodes` is not used."""
         positive_int("n_features", n_features, maximum=_MOST_INPUTS)
         rule = self.rule if n_features <= 2 else "halton"
         unit, mass = _tensor(rule, self.nodes, n_features)
@@ -160,7 +160,7 @@ class Lattice:
 class Equispaced:
     """Fixed inputs at n equal distances from `low` to `high`, both ends among them; d = 1.
 
-    What is integrated against is their limit as n grows, the uniform law.
+    What is integrated against is their limit as n grows, the uniform distribution.
 
     Parameters
     ----------
@@ -315,5 +315,5 @@ def make_design(options: Mapping[str, Any]) -> Design:
     """A design from its table in a spec, ``{law = "uniform", low = 0, high = 1}``."""
     options = dict(options)
     if "name" in options:
-        raise ValueError("design: unknown option 'name'; its law is chosen by 'law'")
+        raise ValueError("design: unknown option 'name'; the key 'law' chooses the distribution")
     return made(DESIGNS, options.pop("law", "uniform"), options)

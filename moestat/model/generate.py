@@ -50,7 +50,7 @@ def sample(
     rng : numpy.random.Generator, int or None
         Source of randomness.
     design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
+        Distribution of X; uniform on [0, 1]^d by default.
     noise : float, optional
         Variance of the errors, for the least-squares likelihood and needed there; may be 0.
 

@@ -359,7 +359,7 @@ def test_number_of_experts_by_the_bootstrap_likelihood_ratio(two):
     assert test.pvalue == pytest.approx(1 / 20)
     with pytest.raises(ValueError, match="more experts"):
         moestat.bootstrap_lrt(result, one)
-    with pytest.raises(ValueError, match="no chi-square law"):
+    with pytest.raises(ValueError, match="no chi-square distribution"):
         moestat.lr_test(one, result)
 
 

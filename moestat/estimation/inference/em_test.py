@@ -177,7 +177,7 @@ def em_test(
     n_components : {1, 2}
         Components under the hypothesis.
     kernel : {"poisson", "exponential", "normal", "binomial"}
-        Law of a component, given its mean.
+        Distribution of a component, given its mean.
     size : float
         Standard deviation of "normal", the same for all components and known; trials of
         "binomial".
@@ -333,7 +333,7 @@ def _shares(first: FloatArray, second: FloatArray, penalty: float) -> FloatArray
 
 
 def _limit(law: Kernel, masses: FloatArray, means: FloatArray) -> tuple[tuple[float, ...], float]:
-    """Weights of the chi-square laws, and the correlation of the limit's two coordinates."""
+    """Weights of the chi-square distributions, and correlation of the limit's coordinates."""
     if masses.size == 1:
         return (0.5, 0.5), 0.0
     y, weight = law.nodes(float(means.min()), float(means.max()))

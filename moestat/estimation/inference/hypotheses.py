@@ -17,7 +17,7 @@ Spread = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, repr=False)
 class TestResult:
-    """A statistic with its chi-square law under the hypothesis.
+    """A statistic with its chi-square distribution under the hypothesis.
 
     Parameters
     ----------

@@ -218,8 +218,9 @@ def lasso_path(
     gate_factor : float
         Factor of the gate's norms; 0 leaves its slopes without penalty.
     variance : float or None
-        Degrees of freedom of the law of variances of normal experts, as of `moestat.Prior`; with
-        None an expert may shrink onto a few rows, which the penalty does not hinder.
+        Degrees of freedom of the distribution of variances of normal experts, as of
+        `moestat.Prior`; with None an expert may shrink onto a few rows, which the penalty does not
+        hinder.
     penalties : array_like of shape (m,), optional
         Penalties per row; by default `n_penalties` from the largest that has an effect.
     n_penalties : int

@@ -39,7 +39,7 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
     Raises
     ------
     ValueError
-        If the numbers of experts differ (the law is not chi-square then, see
+        If the numbers of experts differ (the distribution is not chi-square then, see
         `moestat.bootstrap_lrt`), the data do, the restricted density is none of the full model's,
         or has parameters on a bound of the user's, it has no fewer parameters, a fit is not
         certified, or the restricted one is higher: the full fit is not the maximum then.
@@ -59,8 +59,8 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
     if restricted.family.n_experts != full.family.n_experts:
         raise ValueError(
             f"restricted has {restricted.family.n_experts} experts and full"
-            f" {full.family.n_experts}: the likelihood ratio has no chi-square law then; use"
-            " moestat.bootstrap_lrt"
+            f" {full.family.n_experts}: the likelihood ratio then has no chi-square distribution;"
+            " use moestat.bootstrap_lrt"
         )
     check_same_data(restricted, full, ("restricted", "full"))
     check_inside(restricted, full)
@@ -82,7 +82,7 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
 
 
 def check_same_data(small: Any, large: Any, names: tuple[str, str]) -> None:
-    """Refuse fits whose likelihoods are not of the same data, or of laws that are not nested."""
+    """Refuse fits to different data, or with distributions that are not nested."""
 
     def refuse(what: str) -> None:
         raise ValueError(f"{names[0]} and {names[1]} must be fits to the same {what}")

@@ -135,7 +135,9 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     if name not in names:
         raise ValueError(f"name: unknown parameter {short(name)}; known: {', '.join(names)}")
     if not result.certificate.certified:
-        raise ValueError("profile needs a certified fit: nothing is known about this one's height")
+        raise ValueError(
+            "profile needs a certified fit, and this one is not certified as a local maximum"
+        )
     j = names.index(name)
     theta = float(result.theta[j])
     inner = found(result)

@@ -120,7 +120,7 @@ def required_n(
     truth : array_like of shape (P,), optional
         Packed parameters that generate the data; needed with a family.
     design : Design, optional
-        Law of the inputs; uniform on [0, 1]^d by default, or the inputs of the fit.
+        Distribution of the inputs; uniform on [0, 1]^d by default, or the inputs of the fit.
     error : float
         Standard error, in units of what is estimated.
     what : str
@@ -251,7 +251,8 @@ def _power_law(
     """The power law through the errors at the sizes about a first guess.
 
     Squares have heavy tails, so that logarithms of their means would be too low, and means of small
-    spread too heavy: their expectation is fitted, by the equations of a gamma law with log link.
+    spread too heavy: their expectation is fitted, by the equations of a gamma distribution with log
+    link.
     """
     sizes = np.array(sorted(found))
     squares = [found[n] for n in sizes]

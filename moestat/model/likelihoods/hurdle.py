@@ -1,7 +1,7 @@
 """Hurdle and truncated counts: Poisson or NB2 given that they are positive.
 
 Behind a hurdle a count is 0 with probability pi, whose logit is a parameter of each expert, and
-follows the truncated law else; truncated counts are never 0.
+follows the truncated distribution else; truncated counts are never 0.
 
 Source: Mullahy (1986), Sec. 2; Cameron and Trivedi (2013), Sec. 4.3.
 """
@@ -81,7 +81,7 @@ def encode(y: Any, n_classes: int) -> FloatArray:
 
 
 def _given_positive(law: Any) -> tuple[FloatArray, FloatArray]:
-    """What `Altered` takes of counts of a law given that they are positive."""
+    """What `Altered` reads of a distribution of counts given that they are positive."""
     none = law.pmf(0)
     return -none / law.sf(0), 1.0 / law.sf(0)
 
@@ -102,7 +102,7 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
     least = np.array([_ONES] + [-np.inf] * (own - 1))[:, None]
 
     def law_of(eta: FloatArray) -> Any:
-        """The law of counts, with means that float64 can tell a law given positive counts from."""
+        """The distribution of counts, with means large enough for float64 given y > 0."""
         return law_of_counts(np.maximum(eta, least))
 
     def reference(predictors, blocks, y):
@@ -131,7 +131,7 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
         return found.mean(), found.std()
 
     behind = positive(of_counts, zero, own, True)
-    ends = f"truncated-{base.name}", "a law of zeros only"
+    ends = f"truncated-{base.name}", "a distribution of zeros only"
     name, rare = f"hurdle-{base.name}", replace(base, law=law_of)
     hurdle = with_zero(rare, name, behind, hurdle_reference, parts, source, ends)
     truncated = replace(

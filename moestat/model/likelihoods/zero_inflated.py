@@ -23,7 +23,7 @@ def inflated(count: Callable[..., None], own: int) -> Callable[..., None]:
 
     With the last predictor zeta, ``pi = sigma(zeta)``, it is ``log(1 - pi) + l`` for y > 0 and
     ``log(pi + (1 - pi) exp l)`` at 0.  With w the probability that a count at hand is one of the
-    law, 1 for y > 0, derivatives are ``w dl``, ``d_zeta = 1 - w - pi``,
+    distribution, 1 for y > 0, derivatives are ``w dl``, ``d_zeta = 1 - w - pi``,
     ``w d2l + w (1 - w) dl dl'``, ``d_zeta dl = -w (1 - w) dl`` and
     ``d_zeta_zeta = w (1 - w) - pi (1 - pi)``.
     """
@@ -70,5 +70,5 @@ def member(base: Likelihood) -> Likelihood:
 
     block = inflated(of_counts, 1 + len(base.channels))
     name, source = f"zero-inflated-{base.name}", "Lambert (1992), Sec. 2.1"
-    ends = base.name, "a law of zeros only"
+    ends = base.name, "a distribution of zeros only"
     return with_zero(base, name, block, reference, lambda pi, law: (pi, 1.0 - pi), source, ends)

@@ -1,4 +1,4 @@
-"""Clustered patches: the law of Definition 1 of expert-count, and samples of it.
+"""Clustered patches: the distribution of Definition 1 of expert-count, and samples of it.
 
 Source: Duy et al. (n.d.), Definition 1, after Chen et al. (2022).
 """
@@ -32,7 +32,7 @@ STRUCTURED = 3
 @doors
 @dataclass(frozen=True)
 class PatchLaw:
-    """The law of labelled inputs of P patches in K clusters.
+    """The distribution of labelled inputs of P patches in K clusters.
 
     A pair of clusters k, k' with k != k' is uniform, the label y and a sign e are +-1 with equal
     probability.  In random order, one patch is ``y alpha v_k``, one ``beta c_k``, one
@@ -40,7 +40,7 @@ class PatchLaw:
 
     The orthonormal vectors are the first 2 K of the standard basis, v_k = e_k and
     c_k = e_(K + k): Gaussian noise and Gaussian initial weights have no preferred directions, so
-    any other basis gives the same law of everything that is trained.
+    any other basis gives the same distribution of everything that is trained.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class PatchLaw:
     n_patches : int
         Patches P >= 3 of an input.
     alpha, beta, gamma : (float, float)
-        Ends of the uniform laws of the amplitudes, 0 < low <= high.
+        Ends of the uniform distributions of the amplitudes, 0 < low <= high.
     sigma_p : float
         Scale of the noise patches, >= 0.
     scale : float
@@ -151,7 +151,7 @@ class PatchData:
     Parameters
     ----------
     law : PatchLaw
-        The law.
+        The distribution.
     label : ndarray of shape (n,)
         y, -1 or 1.
     cluster : ndarray of shape (n,)
@@ -168,7 +168,7 @@ class PatchData:
     Raises
     ------
     ValueError
-        If an array does not fit the law: compiled loops trust these numbers.
+        If an array does not fit the distribution: compiled loops trust these numbers.
     """
 
     law: PatchLaw

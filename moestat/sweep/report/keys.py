@@ -101,7 +101,7 @@ def _most(value: int) -> str:
 
 
 _REGISTRIES: Mapping[str, Mapping[str, Any]] = {
-    "Laws of inputs (`design`, key `law`)": DESIGNS,
+    "Distributions of inputs (`design`, key `law`)": DESIGNS,
     "Likelihoods": LIKELIHOODS,
     "Gates": GATES,
     "Experts": EXPERTS,

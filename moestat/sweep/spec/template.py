@@ -26,12 +26,12 @@ seed = 1                                     # the same seed gives the same numb
 replicates = 20                              # data sets per curve and sample size
 n = {{ start = 1e3, stop = 1e5, num = 5 }}     # log-spaced sample sizes, or a list
 
-[design]                                     # law of the inputs
+[design]                                     # distribution of the inputs
 law = "uniform"
 low = -2
 high = 2
 
-[truth.first]                                # the law that data are drawn from
+[truth.first]                                # the distribution that data are drawn from
 {truth}
 
 [[curve]]                                    # as many experts as the truth has

@@ -12,13 +12,17 @@ TOP = (
     Key("target_slope_halfwidth", "number", "Replicates are added until slopes are so sure."),
     Key("max_replicates", "integer", "Where adding ends; goes with the key before.", False, 1),
     Key("n", "array object", f"Sample sizes: {_GRID}.", True),
-    Key("design", "object", "Inputs: law, uniform by default, and its options.", default={}),
+    Key(
+        "design", "object", "Inputs: distribution, uniform by default, and its options.", default={}
+    ),
     Key(
         "distances",
         "array",
         f"Distances of densities: some of {', '.join(DISTANCES)}; all by default.",
     ),
-    Key("truth", "object", "Tables [truth.NAME], the laws that data are drawn from.", True),
+    Key(
+        "truth", "object", "Tables [truth.NAME], the distributions that data are drawn from.", True
+    ),
     Key("curve", "array", "Tables [[curve]], the families fitted to them.", True),
 )
 TRUTH = (

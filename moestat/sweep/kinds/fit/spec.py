@@ -99,7 +99,7 @@ class Spec(SweepSpec[Curve]):
     sizes : tuple of int
         Sample sizes n of all curves that have none of their own, increasing.
     design : Design
-        Law of the inputs.
+        Distribution of the inputs.
     truths : mapping of str to Truth
         Truths by name.
     curves : tuple of Curve

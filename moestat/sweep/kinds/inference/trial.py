@@ -22,9 +22,9 @@ class Trial:
     n : int
         Sample size.
     truth : Truth
-        Law of the response given the input.
+        Distribution of the response given the input.
     design : Design
-        Law of the inputs.
+        Distribution of the inputs.
     n_experts : int
         Experts of the fitted model.
     procedures : tuple of str

@@ -222,7 +222,7 @@ def training_page(
             f"p-values are of t tests, by Holm's rule for all {len(adjusted)} differences."
         )
         shares = sorted({f"{summary.chance:.4g}" for summary in summaries})
-        parts.append(f"Chance of the overlap, K/N: {', '.join(shares)}.")
+        parts.append(f"Expected overlap of random choices, K/N: {', '.join(shares)}.")
         parts += ["The grid, the same for every method:", markdown_table(list(spec.values), grid)]
         parts.append("## All points")
     rows = [

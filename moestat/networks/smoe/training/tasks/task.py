@@ -22,7 +22,7 @@ class Sample(NamedTuple):
 
 
 class Task:
-    """A law of data, the model that is trained on it, and their loss.
+    """A distribution of data, the model that is trained on it, and their loss.
 
     Data are functions of the seed and of what they are for: the batch of step t is the same
     whether or not training was interrupted before.
@@ -32,7 +32,7 @@ class Task:
     settings : Settings
         The run.
     seed : int
-        Seed of the law and of all data.
+        Seed of the distribution and of all data.
     """
 
     def __init__(self, settings: Settings, seed: int) -> None:
