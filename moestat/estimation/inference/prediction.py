@@ -156,7 +156,7 @@ class Prediction:
 
         Columns are ``mean, mean_se, mean_ci_lower, mean_ci_upper, obs_ci_lower, obs_ci_upper``;
         for classes ``p[s], se[s], ci_lower[s], ci_upper[s]`` of each class s, by its label.  Where
-        rows lie outside of the data, and predictions depend on the form of the model, there is a last
+        rows lie outside of the data, so that predictions depend on the model alone, there is a last
         one, ``extrapolation``, above 1 for these rows
         (`moestat.estimation.inference.prediction.extrapolation`).  Rows have the index of the frame
         they were predicted for.
