@@ -329,7 +329,9 @@ def markdown(parts: Sequence[Panels], floor: float) -> str:
             "Made by `python -m experiments.limit_law page` from limit_law.json: maximum likelihood"
             f" of normal atoms with masses of at least {floor:g} on standard normal samples of"
             f" {len(parts[0].n)} sizes; data sets at each, of the design's: {sets} atoms."
-            "  Theorems and proofs: docs/theory/limit_law.md.",
+            "  Data sets are fitted in the order of their numbers, each at all sizes, and the"
+            " last ones were not begun when the run was stopped: none is left out for what it"
+            " found.  Theorems and proofs: docs/theory/limit_law.md.",
             "",
             "Two atoms: where the fourth score is negative, which has probability 1/2, they part by"
             " n^(-1/8); else by n^(-1/4).  So quantiles above one half fall like n^(-1/8), those"
@@ -343,15 +345,16 @@ def markdown(parts: Sequence[Panels], floor: float) -> str:
             " gate there is no limit law here, for no cell size: the panels on the right show what"
             " the search of microscope_floors_search.md found there, beside the theorem's slope.",
             "",
-            "| atoms | quantile | theorem | search | slope of the limit | slope of the fits |"
-            " change a decade |",
+            "| atoms | quantile | theorem | search, lines with gates | slope of the limit |"
+            " slope of the fits | change a decade |",
             "|---|---|---|---|---|---|---|",
             *(row for part in parts for row in part.slopes()),
             "",
             "Slopes are over all sizes, with 95% bootstrap intervals; a change a decade whose"
             " interval holds 0 shows no curvature.  The limit's slope is left out by the interval"
-            f" of: {', '.join(missed) or 'none'}.  Search: -1/(2 r) with the order r that the"
-            " explorer's search found (theory_explorer.md).",
+            f" of: {', '.join(missed) or 'none'}.  Search, lines with gates: -1/(2 r) with the"
+            " order r that the explorer found for linear experts under a softmax gate, with inputs"
+            " (theory_explorer.md); the theorem's exponent beside it is the same for both.",
             "",
             "Sizes end at 1e20 by design and not for want of digits: coefficients, which cancel to"
             " n^(-1/2), are known to 1e-16 of the means, so that at 1e20 rounding is below 1e-6 of"
