@@ -9,7 +9,7 @@ from itertools import groupby
 
 from experiments.claims import rules
 from experiments.claims.claim import PAPERS
-from experiments.claims.kinds import Inequality
+from experiments.claims.kinds import Bound, Far, Inequality
 from experiments.verify.measured import command
 from experiments.verify.results import NOT_RUN, ClaimResult, FactResult, Verification
 from moestat.rates.bounds import WIDE
@@ -38,7 +38,11 @@ false](slope_sentences.md)).  The
 rate of cells of several atoms is read off the 90% quantile of errors with floored masses, since in
 cells of two errors may fall faster in half of the data sets (proved for two normal atoms without
 inputs, and not so for three, see the page on the limit law): it agrees if its interval is as narrow
-and holds the exponent, not 0.  A slope alone never refutes.  *Agrees here* stands beside
+and holds the exponent, not 0.  A slope alone never refutes.  The explorer searches
+near a truth; a search far from it starts at random, at turned signs, at copies of atoms and at
+atoms whose expert is 0, and a bound without one is *near it only*.  Where a bound is false at some
+truths, a rate claimed for all of them fails in the worst case; of one truth by itself it may hold
+(*worst case* and *pointwise* in the glossary).  *Agrees here* stands beside
 measurements and searches of claims that fail or are vacuous: the truths that were tried are not
 those of the facts, or the fits do not come near their witness, and nothing is said for the claim.
 
@@ -178,7 +182,8 @@ def _repaired(verification: Verification) -> list[str]:
         "",
         "For theorems that are vacuous or fail, the weakest further assumptions found under which"
         " the search, or a proof, supports them.  The distance falls like the loss to the power r;"
-        " r = 1 is the theorem.  A search is at one truth and is no proof.",
+        " r = 1 is the theorem.  A search is at one truth and is no proof; *near it only* says that"
+        " none was made far from it.",
         "",
         "| theorem | as printed | with more assumed | supported by |",
         "|---|---|---|---|",
@@ -256,6 +261,9 @@ def _verdict(result: ClaimResult) -> str:
         return result.verdict
     told = f"{count} truth{'s' if count > 1 else ''}"
     ran = [map(int, found) for each in result.checks for found in _RAN.findall(each.source)]
+    kinds = {type(each.check) for each in result.checks}
+    if Bound in kinds and Far not in kinds:
+        told += "; near it only" if count == 1 else "; near them only"
     for done, planned in sorted({(one, two) for one, two in ran if one < two}):
         told += f"; {done} of {planned} designed cells"
     return f"{result.verdict} ({told})"

@@ -17,6 +17,7 @@ from experiments.claims.kinds import (
     Check,
     Evidence,
     Exponent,
+    Far,
     Floored,
     Missing,
     Orbit,
@@ -85,7 +86,7 @@ class CheckResult:
             return f"{self.check.experiment}, {spec.curve(self.check.curve).truth}"
         if isinstance(self.check, Floored):
             return f"floored masses, {self.check.curve.partition(',')[0]}"
-        return self.check.case if isinstance(self.check, (Bound, Exponent, Orbit)) else ""
+        return self.check.case if isinstance(self.check, (Bound, Exponent, Far, Orbit)) else ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from experiments.catalogue import CLAIMS, FACTS
 from experiments.claims.claim import PAPERS, Claim
-from experiments.claims.kinds import Bound, Check, Evidence, Exponent, Missing, Orbit, Slope
+from experiments.claims.kinds import Bound, Check, Evidence, Exponent, Far, Missing, Orbit, Slope
 from experiments.claims.rules import REFUTES
 from experiments.verify.measured import READ, command, experiment_of, measured
 from experiments.verify.results import (
@@ -150,7 +150,7 @@ def _chosen(names: Iterable[str] | None) -> list[Claim]:
     return [claim for name, claim in CLAIMS.items() if name.startswith(tuple(beginnings))]
 
 
-_SEARCHES = (Bound, Exponent, Orbit)
+_SEARCHES = (Bound, Exponent, Far, Orbit)
 """Checks that search, which is slow."""
 _LEFT_OUT = Missing(f"{NOT_RUN}, since facts decide the claim without it; --full runs it")
 
