@@ -150,7 +150,7 @@ def called(case: dict[str, Any], seed: int, seen: list[Seen]) -> dict[str, Any]:
 
 
 def looks(case: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """How high other looks come: those of more starts, where calls are quick, and from the truth."""
+    """How high other looks come: more starts, where calls are quick, and from the truth."""
     rules: dict[str, Any] = {"sixty": {"n_starts": 60}} if seconds < QUICK else {}
     if case["truth"] is not None:
         rules["truth"] = {"starts": [GivenStarts([case["truth"]])]}
@@ -186,14 +186,12 @@ def cases(count: int, real: bool, known: set[str]) -> Iterator[dict[str, Any]]:
         from search import real as sets
 
         for case in sets("softmax"):
-            if f"real {case.name}" not in known:
-                yield {
-                    "name": f"real {case.name}",
-                    "family": case.family,
-                    "X": case.X,
-                    "y": case.y,
-                    "truth": None,
-                }
+            name, size = f"real {case.name}", case.family.n_free_params
+            if name not in known:
+                most = max(int(WORK / size**2), 6 * size)
+                rows = slice(None, None, max(1, round(len(case.y) / most)))
+                data = {"X": case.X[rows], "y": case.y[rows]}
+                yield {"name": name, "family": case.family, **data, "truth": None}
         return
     for number in range(count):
         if f"{number}" not in known:
