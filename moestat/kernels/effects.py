@@ -18,6 +18,7 @@ import numpy as np
 
 from moestat.compiler.jit import compile_loop, device
 from moestat.kernels.rows import pairs
+from moestat.kernels.views import keep, row
 
 _LOG_2PI = math.log(2.0 * math.pi)
 
@@ -52,15 +53,49 @@ def _invert(matrix, q, inverse, factor):
 
 
 @cache
+def products_loop() -> Any:
+    """The loop over rows of groups, compiled on first use: all that their densities depend on.
+
+    It is ``loop(begin, m, phi, y, products)`` with the first row of each group, `begin` (G,), of m
+    rows, their features phi (w, m) and responses.  It fills `products` (G, w w + w + 1): sums of
+    ``phi phi'``, of ``phi y`` and of ``y^2``.
+    """
+
+    @compile_loop
+    def loop(begin, m, phi, y, products):
+        w, n_groups = phi.shape[0], begin.size
+        for group in range(n_groups):
+            s, e = begin[group], begin[group + 1] if group + 1 < n_groups else m
+            for f in range(w):
+                for g in range(f + 1):
+                    total = 0.0
+                    for r in range(s, e):
+                        total += phi[f, r] * phi[g, r]
+                    products[group, f * w + g] = products[group, g * w + f] = total
+                total = 0.0
+                for r in range(s, e):
+                    total += phi[f, r] * y[r]
+                products[group, w * w + f] = total
+            total = 0.0
+            for r in range(s, e):
+                total += y[r] * y[r]
+            products[group, w * w + w] = total
+
+    return loop
+
+
+@cache
 def effects_loop() -> Any:
     """The loop over groups with random effects, compiled on first use.
 
-    It is ``loop(theta, coefficients, effects, last, begin, m, weight, complete, order, phi, y,
-    first_phi, rows, found, drawn, chosen, curvature)``.  Channels of an atom are those of the gate,
-    the mean, ``log s^2`` and the columns of ``Z L``.  The effects (q,) are positions in phi; column
-    j of L has entries at ``effects[j:last[j]]``.  `first_phi` (1 + d, G) are the features of the
-    first row of each group, at which `rows` of `moestat.kernels.groups.atoms_loop` were made; other
-    arguments and outputs are those of its `join_loop`.
+    It is ``loop(theta, coefficients, effects, last, sizes, reference, products, weight, complete,
+    order, first_phi, rows, found, drawn, chosen, curvature)``.  Channels of an atom are those of
+    the gate, the mean, ``log s^2`` and the columns of ``Z L``.  The effects (q,) are positions in
+    phi; column j of L has entries at ``effects[j:last[j]]``.  Groups have so many rows, `sizes`
+    (G,), and the `products` of `products_loop`, where responses are those less a mean with the
+    coefficients `reference` (w,).  `first_phi` (w, G) are the features of the first row of each
+    group, at which `rows` of `moestat.kernels.groups.atoms_loop` were made; other arguments and
+    outputs are those of its `join_loop`.
     """
 
     @compile_loop
@@ -69,13 +104,12 @@ def effects_loop() -> Any:
         coefficients,
         effects,
         last,
-        begin,
-        m,
+        sizes,
+        reference,
+        products,
         weight,
         complete,
         order,
-        phi,
-        y,
         first_phi,
         rows,
         found,
@@ -88,63 +122,55 @@ def effects_loop() -> Any:
         prior, posterior, log_density = found
         k, n_channels = index.shape
         n_gate = layout[1]
-        w, q, size = phi.shape[0], effects.size, curvature.shape[1]
+        w, q, size = reference.size, effects.size, curvature.shape[1]
         start = np.zeros(n_channels, np.int64)
         for c in range(1, n_channels):
             start[c] = start[c - 1] + width[c - 1]
+        # Coefficients of an atom with a slope: those of the factors are few.
+        active, n_active = np.empty(size, np.int64), 0
+        for p in range(start[n_gate + 2] if q > 0 else size):
+            active[n_active] = p
+            n_active += 1
+        for j in range(q):
+            for f in range(j, last[j]):
+                active[n_active] = start[n_gate + 2 + j] + effects[f]
+                n_active += 1
         joint = np.empty(k)
         slopes, gate = np.zeros((k, size)), np.zeros((k, size))
-        # Of phi: products with itself, with the effects' columns of it, with Lambda.
-        S, own = np.empty((w, w)), np.empty((w, q))
-        L, P = np.empty((q, q)), np.empty((w, q))
+        P, product = np.empty((w, q)), np.empty((w, q))
         Q, M, N, factor = np.empty((q, q)), np.empty((q, q)), np.empty((q, q)), np.empty((q, q))
-        product, g_sum, h = np.empty((w, q)), np.empty(w), np.empty(q)
+        g_sum, h = np.empty(w), np.empty(q)
         # What the second derivatives of an atom need, with B = V^-1 and a = B r: phi'a, phi'B a,
         # Lambda'a, Lambda'B a, phi'B Lambda, I - N Q, phi'B phi, Lambda'B Lambda.
         c_all, d_all = np.empty((k, w)), np.empty((k, w))
         alpha_all, delta_all = np.empty((k, q)), np.empty((k, q))
         W_all, R_all = np.empty((k, w, q)), np.empty((k, q, q))
         G_all, T_all = np.empty((k, w, w)), np.empty((k, q, q))
-        # Variance, and the second derivative in its logarithm.
-        variance, bend_all = np.empty(k), np.empty(k)
-        n_groups = begin.size
-        for group in range(n_groups):
-            s, e = begin[group], begin[group + 1] if group + 1 < n_groups else m
-            n = e - s
+        # Means less the reference, logarithms of variances, these, factors, and the second
+        # derivatives in the logarithms.
+        beta_all, L_all = np.empty((k, w)), np.zeros((k, q, q))
+        logs, variance, bend_all = np.empty(k), np.empty(k), np.empty(k)
+        for i in range(k):
             for f in range(w):
-                for j in range(q):
-                    total = 0.0
-                    for r in range(s, e):
-                        total += phi[f, r] * phi[effects[j], r]
-                    own[f, j] = total
-            if order > 1:
-                for f in range(w):
-                    for j in range(f + 1):
-                        total = 0.0
-                        for r in range(s, e):
-                            total += phi[f, r] * phi[j, r]
-                        S[f, j] = S[j, f] = total
+                beta_all[i, f] = theta[index[i, n_gate] + f] - reference[f]
+            logs[i] = theta[index[i, n_gate + 1]]
+            variance[i] = math.exp(logs[i])
+            for j in range(q):
+                for f in range(j, last[j]):
+                    L_all[i, f, j] = theta[index[i, n_gate + 2 + j] + effects[f]]
+        n_groups = sizes.size
+        for group in range(n_groups):
+            n, S = sizes[group], row(products, group)
             top = below = -1e300
             for i in range(k):
-                base = index[i, n_gate]
-                t = theta[index[i, n_gate + 1]]
-                s2 = math.exp(t)
-                variance[i] = s2
-                for j in range(q):
-                    for f in range(q):
-                        L[f, j] = 0.0
-                    for f in range(j, last[j]):
-                        L[f, j] = theta[index[i, n_gate + 2 + j] + effects[f]]
-                squares = 0.0
+                t, s2, L, beta = logs[i], variance[i], L_all[i], row(beta_all, i)
+                squares = S[w * w + w]
                 for f in range(w):
-                    g_sum[f] = 0.0
-                for r in range(s, e):
-                    residual = y[r]
-                    for f in range(w):
-                        residual -= theta[base + f] * phi[f, r]
-                    squares += residual * residual
-                    for f in range(w):
-                        g_sum[f] += residual * phi[f, r]
+                    total = S[w * w + f]
+                    for g in range(w):
+                        total -= S[f * w + g] * beta[g]
+                    g_sum[f] = total
+                    squares -= beta[f] * (total + S[w * w + f])
                 for j in range(q):
                     total = 0.0
                     for f in range(j, last[j]):
@@ -153,7 +179,7 @@ def effects_loop() -> Any:
                     for f in range(w):
                         total = 0.0
                         for g in range(j, last[j]):
-                            total += own[f, g] * L[g, j]
+                            total += S[f * w + effects[g]] * L[g, j]
                         P[f, j] = total
                 for j in range(q):
                     for g in range(q):
@@ -175,8 +201,8 @@ def effects_loop() -> Any:
                 below = max(below, a[i, group])
                 if order == 0:
                     continue
-                c_own, alpha = c_all[i], alpha_all[i]
-                W, R, T = W_all[i], R_all[i], T_all[i]
+                c_own, alpha = c_all[i], row(alpha_all, i)
+                W, R, T = W_all[i], R_all[i], row(T_all, i)
                 for f in range(w):
                     total = g_sum[f]
                     for j in range(q):
@@ -224,7 +250,7 @@ def effects_loop() -> Any:
                         slopes[i, at + f] = c_own[f] * alpha[j] - W[f, j]
                 if order == 1:
                     continue
-                d_own, delta, G = d_all[i], delta_all[i], G_all[i]
+                d_own, delta, G = d_all[i], delta_all[i], row(G_all, i)
                 inside = 0.0
                 for j in range(q):
                     for g in range(q):
@@ -237,7 +263,7 @@ def effects_loop() -> Any:
                         total -= product[f, j] * alpha[j]
                     d_own[f] = total / s2
                     for g in range(f + 1):
-                        total = S[f, g]
+                        total = S[f * w + g]
                         for j in range(q):
                             total -= product[f, j] * P[g, j]
                         G[f, g] = G[g, f] = total / s2
@@ -276,19 +302,21 @@ def effects_loop() -> Any:
                     for f in range(width[c]):
                         chance = da[i * n_gate + c, group] * first_phi[f, group]
                         gate[i, start[c] + f] = slopes[i, start[c] + f] = chance
+                        chosen[group, index[i, c] + f] += prior[i, group] * chance
                 for c in range(n_channels):
                     for f in range(width[c]):
-                        at, to = start[c] + f, index[i, c] + f
-                        drawn[group, to] += posterior[i, group] * slopes[i, at]
-                        chosen[group, to] += prior[i, group] * gate[i, at]
+                        drawn[group, index[i, c] + f] += (
+                            posterior[i, group] * slopes[i, start[c] + f]
+                        )
             if order == 1:
                 continue
             for i in range(k):
                 kept, down = weight[group] * posterior[i, group], weight[group] * prior[i, group]
                 up = 0.0 if complete else kept
-                for p in range(size):
-                    for r in range(size):
-                        curvature[i, p, r] += up * slopes[i, p] * slopes[i, r]
+                for p in range(n_active):
+                    term = up * slopes[i, active[p]]
+                    for r in range(p + 1):
+                        curvature[i, active[p], active[r]] += term * slopes[i, active[r]]
                 for c in range(n_gate):
                     for g in range(c + 1):
                         bend = weight[group] * (posterior[i, group] - prior[i, group])
@@ -298,44 +326,56 @@ def effects_loop() -> Any:
                                 p, r = start[c] + f, start[g] + j
                                 term = bend * first_phi[f, group] * first_phi[j, group]
                                 term -= down * gate[i, p] * gate[i, r]
-                                curvature[i, p, r] += term
-                                if g < c:
-                                    curvature[i, r, p] += term
-                s2, c_own, d_own = variance[i], c_all[i], d_all[i]
-                alpha, delta, W, R = alpha_all[i], delta_all[i], W_all[i], R_all[i]
-                G, T = G_all[i], T_all[i]
+                                if g < c or j <= f:
+                                    curvature[i, p, r] += term
+                s2, c_own, d_own = variance[i], c_all[i], row(d_all, i)
+                alpha, delta, W, R = alpha_all[i], delta_all[i], W_all[i], row(R_all, i)
+                G, T = G_all[i], row(T_all, i)
                 mean, spread = start[n_gate], start[n_gate + 1]
                 for f in range(w):
-                    for g in range(w):
+                    for g in range(f + 1):
                         curvature[i, mean + f, mean + g] -= kept * G[f, g]
-                    term = kept * s2 * d_own[f]
-                    curvature[i, mean + f, spread] -= term
-                    curvature[i, spread, mean + f] -= term
+                    curvature[i, spread, mean + f] -= kept * s2 * d_own[f]
                 curvature[i, spread, spread] += kept * bend_all[i]
                 for j in range(q):
                     for u in range(j, last[j]):
                         f = effects[u]
                         at = start[n_gate + 2 + j] + f
                         for g in range(w):
-                            term = -kept * (G[g, f] * alpha[j] + W[g, j] * c_own[f])
-                            curvature[i, mean + g, at] += term
-                            curvature[i, at, mean + g] += term
+                            term = G[g, f] * alpha[j] + W[g, j] * c_own[f]
+                            curvature[i, at, mean + g] -= kept * term
                         total = -s2 * (d_own[f] * alpha[j] + delta[j] * c_own[f])
                         for g in range(q):
                             total += W[f, g] * R[g, j]
                         curvature[i, at, spread] += kept * total
-                        curvature[i, spread, at] += kept * total
-                        for h2 in range(q):
-                            for v in range(h2, last[h2]):
+                        for j2 in range(j + 1):
+                            for v in range(j2, last[j2] if j2 < j else u + 1):
                                 g = effects[v]
-                                term = W[f, h2] * W[g, j] + T[h2, j] * G[f, g]
-                                term -= alpha[h2] * alpha[j] * G[f, g]
-                                term -= alpha[h2] * c_own[f] * W[g, j]
-                                term -= c_own[g] * alpha[j] * W[f, h2]
-                                term -= c_own[g] * c_own[f] * T[h2, j]
-                                if j == h2:
+                                term = W[f, j2] * W[g, j] + T[j2, j] * G[f, g]
+                                term -= alpha[j2] * alpha[j] * G[f, g]
+                                term -= alpha[j2] * c_own[f] * W[g, j]
+                                term -= c_own[g] * alpha[j] * W[f, j2]
+                                term -= c_own[g] * c_own[f] * T[j2, j]
+                                if j == j2:
                                     term += c_own[f] * c_own[g] - G[f, g]
-                                to = start[n_gate + 2 + h2] + g
+                                to = start[n_gate + 2 + j2] + g
                                 curvature[i, at, to] += kept * term
+        if order > 1:
+            # All that was added lies below the diagonal in the order of the active coefficients.
+            for i in range(k):
+                for p in range(n_active):
+                    for r in range(p):
+                        total = curvature[i, active[p], active[r]]
+                        curvature[i, active[r], active[p]] = total
+        keep(c_all)
+        keep(d_all)
+        keep(alpha_all)
+        keep(delta_all)
+        keep(W_all)
+        keep(R_all)
+        keep(G_all)
+        keep(T_all)
+        keep(beta_all)
+        keep(L_all)
 
     return loop

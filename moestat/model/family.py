@@ -283,6 +283,10 @@ class Family(ParameterLayout):
             **self.expert.typical(generator, k, d, n_responses),
             **self.likelihood.typical(generator, k),
         }
+        # Factors of random effects, by inputs that the likelihood does not know the number of.
+        for channel in self.channels:
+            for name in (channel.intercept, channel.slope) if channel.reads is not None else ():
+                blocks[name or ""] = np.full(self.blocks[name or ""].shape, 0.5)
         blocks |= {name: np.mean(blocks[name]) for name in self.equal}
         return np.clip(self.pin(self.pack(blocks)), *self._pins)
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.kernels.effects import effects_loop
+from moestat.kernels.effects import effects_loop, products_loop
 from moestat.kernels.groups import atoms_loop, join_loop
 from moestat.model.family import Family
 from moestat.solvers.rules import WORK
@@ -83,6 +83,7 @@ def group_sums(
     effects = family.likelihood.effects
     phi, rows = np.ones((1 + len(data.X), size)), _rows(family, size)
     curvature = np.zeros((k, *2 * family.places.shape[1:]))
+    reference = np.empty(0) if effects is None else _reference(data)
     for groups, own, begin in chunks:
         m = own.stop - own.start
         phi[1:, :m] = data.X[:, own]
@@ -100,9 +101,9 @@ def group_sums(
             first = np.ascontiguousarray(phi[:, begin])
             atoms(theta, coefficients, data.y[own][begin], order, first, n, rows)
             effects_loop()(
-                *(theta, coefficients, effects.positions, effects.last, begin, m),
-                *(weight[groups], complete, order, phi, data.y[own], first),
-                *(rows, shares, drawn, chosen, curvature),
+                *(theta, coefficients, effects.positions, effects.last),
+                *(np.diff(np.append(begin, m)), reference, _products(data, own, begin, phi)),
+                *(weight[groups], complete, order, first, rows, shares, drawn, chosen, curvature),
             )
         found.prior[:, groups], found.posterior[:, groups], found.log_density[groups] = shares
         if order > 0:
@@ -118,6 +119,33 @@ def group_sums(
         for at, own in zip(family.places, curvature, strict=True):
             found.hessian[at[:, None], at] += own
     return found
+
+
+def _reference(data: Any) -> FloatArray:
+    """Coefficients (1 + d,) of the regression of all responses on the inputs.
+
+    Sums of squares of what it leaves lose no digits to the level of the responses.
+    """
+    if "reference" not in data.memory:
+        phi = np.vstack([np.ones(data.size), data.X])
+        data.memory["reference"] = np.linalg.lstsq(phi @ phi.T, phi @ data.y, rcond=None)[0]
+    return data.memory["reference"]
+
+
+def _products(data: Any, rows: slice, begin: IntArray, phi: FloatArray) -> FloatArray:
+    """Sums of products of the features phi (1 + d, .) and the responses within groups.
+
+    They are kept where they take no more room than the rows themselves.
+    """
+    kept, w, m = data.memory.setdefault("products", {}), len(phi), rows.stop - rows.start
+    if rows.start in kept:
+        return kept[rows.start]
+    products = np.empty((begin.size, w * w + w + 1))
+    y = data.y[rows] - _reference(data) @ phi[:, :m]
+    products_loop()(begin, m, phi, y, products)
+    if products.size <= 4 * m * w:
+        kept[rows.start] = products
+    return products
 
 
 def _rows(family: Family, size: int) -> tuple[FloatArray, ...]:
