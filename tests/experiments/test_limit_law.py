@@ -13,6 +13,7 @@ from experiments.folders import FIGURES
 from experiments.limit_law.fits import _Problem, draw_counts, fit
 from experiments.limit_law.law import coefficients, errors_in_the_limit, limit_shape, scales
 from experiments.limit_law.page import markdown, panels, result
+from experiments.limit_law.points import narrow_point, wide_point
 
 sympy = pytest.importorskip("sympy")
 
@@ -144,3 +145,18 @@ def test_a_result_has_as_many_data_sets_as_every_size_has():
     held = result(found)["atoms"]["2"]["sizes"]
     assert [len(each["error"]) for each in held.values()] == [2, 2]
     assert [each["doubling"] for each in held.values()] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("m", range(3, 7))
+def test_every_number_of_atoms_has_regular_points_of_both_signs(m):
+    """The theorem of docs/theory/limit_law.md, at one point of each side."""
+    for point, sign in ((narrow_point(m), -1), (wide_point(m, 0.2), 1)):
+        found = [float(c) for c in point.coefficients()]
+        assert max(map(abs, found[1 : 2 * m])) < 1e-30
+        assert found[2 * m] * sign > 0
+        assert float(min(point.masses)) > 0
+        assert sum(map(float, point.masses)) == pytest.approx(1)
+        assert point.least_singular_value() > 1e-6
+    assert found[2 * m] > 0.1
+    narrow = narrow_point(m).coefficients()[2 * m]
+    assert float(narrow) == pytest.approx(-factorial(m) / factorial(2 * m))
