@@ -109,7 +109,10 @@ def as_plain_array(name: str, value: Any) -> np.ndarray:
     if array.dtype.kind == "c":
         raise ValueError(f"{name} must be real, got {array.dtype}: Complex data not supported")
     if array.dtype.kind in "mM":
-        raise ValueError(f"{name} holds dates or times ({array.dtype}); convert them to numbers")
+        raise ValueError(
+            f"{name} holds dates or times ({array.dtype}); convert them to numbers, such as days"
+            " since the first"
+        )
     return array
 
 

@@ -172,7 +172,7 @@ def read_formula(
     inputs = FormulaInputs.of(formula, read, table, scope)
     designs = inputs.designs(table)
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
-    for design, whose in zip(designs, ("experts", "gate"), strict=False):
+    for design, whose in zip(designs, ("experts", "gate", "offset"), strict=False):
         _check_finite(design, whose)
     several = is_sequence(family) or bool(as_likelihood(family).parts)
     if not read.has_intercept:
@@ -247,9 +247,13 @@ def _without_intercept(fixed: Any, formula: str, names: Sequence[str]) -> dict[s
 
 def _check_finite(design: Any, whose: str) -> None:
     """Raise if a column of one part is infinite or undefined somewhere."""
-    wrong = ~np.isfinite(np.asarray(design, dtype=np.float64)).all(axis=0)
+    infinite = ~np.isfinite(np.asarray(design, dtype=np.float64))
+    wrong = infinite.any(axis=0)
     if wrong.any():
+        name = str(design.columns[wrong][0])
+        row = int(np.flatnonzero(infinite[:, wrong][:, 0])[0])
+        why = ": a logarithm needs numbers above 0" * ("log(" in name)
         raise ValueError(
-            f"formula: {design.columns[wrong][0]!r} of the {whose} is infinite or undefined in"
-            " some rows"
+            f"formula: {name!r} of the {whose} is infinite or undefined in some rows, the first is"
+            f" row {row} (from 0){why}"
         )

@@ -62,11 +62,12 @@ FORMULAS = {
     "y ~ q": NO_COLUMN,
     "y ~ x | q": NO_COLUMN,
     "y ~ q(x)": NO_COLUMN,
-    "y ~ log(x)": "formula: 'log(x)' of the experts is infinite or undefined in some rows",
+    "y ~ log(x)": "formula: 'log(x)' of the experts is infinite or undefined in some rows, the"
+    " first is row 1 (from 0): a logarithm needs numbers above 0",
     "log(minus) ~ x": "formula: the response 'log(minus)' is infinite or undefined in some rows",
     "y ~ gap": (
         "data: column 'gap' has 1 missing values, the first in row 3 (from 0); leave these rows"
-        " out or impute them"
+        ' out, in a fit by missing="drop", or impute them'
     ),
 }
 
@@ -102,8 +103,8 @@ NEW = {
     ),
     "missing": (
         {"x": [np.nan], "r": ["north"]},
-        "data: column 'x' has 1 missing values, the first in row 0 (from 0); leave these rows out"
-        " or impute them",
+        "data: column 'x' has 1 missing values, the first in row 0 (from 0); leave these rows out,"
+        ' in a fit by missing="drop", or impute them',
     ),
 }
 
@@ -169,3 +170,48 @@ def test_long_constraints_are_cut(by_frame):
     ) as error:
         by_frame.wald_test("x" * 500)
     assert len(str(error.value)) < 400
+
+
+MESSY = {
+    "usd": [f"${1000 + j}.50" for j in range(40)],
+    "when": [f"{1 + j % 28:02d}/03/2024" for j in range(40)],
+    "code": [f"{1000 + j // 2}" for j in range(40)],
+    "total cost": np.arange(1.0, 41.0),
+    "zero": np.r_[0.0, np.arange(39.0) + 1],
+    "y": np.sin(np.arange(40.0)),
+}
+
+
+@pytest.mark.parametrize(
+    ("formula", "hint"),
+    [
+        ("usd ~ y", "look like amounts"),
+        ("y ~ usd", "look like amounts"),
+        ("log(usd) ~ y", "look like amounts"),
+        ("y ~ when", "look like dates"),
+        ("total cost ~ y", "between back-ticks: `total cost`"),
+        ("log(total cost) ~ y", "between back-ticks: `total cost`"),
+        ("y ~ log(zero)", "the first is row 1 (from 0): a logarithm needs numbers above 0"),
+        ("y ~ offset(log(zero))", "of the offset is infinite"),
+        ("Surv(zero, y) ~ usd", "A censored response is cbind(low, high)"),
+    ],
+)
+def test_messy_columns_are_named_with_what_to_do(formula, hint):
+    with pytest.raises(ValueError, match=re.escape(hint)):
+        moestat.fit_formula(formula, pd.DataFrame(MESSY), n_experts=1, rng=0)
+
+
+def test_amounts_in_words_are_named_in_frames_and_codes_stay_categories():
+    data = pd.DataFrame(MESSY)
+    with pytest.raises(ValueError, match=r"'usd'.*look like amounts"):
+        moestat.fit("gaussian", data[["usd"]], data["y"], n_experts=1, rng=0)
+    result = moestat.fit_formula("y ~ code", data, n_experts=1, rng=0)
+    assert result.family.n_features == 19
+    assert moestat.fit_formula("`total cost` ~ y", data, n_experts=1, rng=0).nobs == 40
+
+
+def test_a_table_of_pyarrow_with_two_columns_of_one_name():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table([pa.array(MESSY["y"]), pa.array(MESSY["zero"])], names=["c", "c"])
+    with pytest.raises(ValueError, match="two columns are called 'c'"):
+        moestat.fit("gaussian", table, MESSY["y"], n_experts=1, rng=0)

@@ -21,6 +21,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import short
+from moestat.estimation.reading.hints import FEW_LEVELS, hint_of_words
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.parse import Parsed
 from moestat.estimation.reading.responses import Columns
@@ -69,9 +70,13 @@ def used_names(
 
 def _unknown(name: str, columns: Sequence[str]) -> ValueError:
     shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
+    surv = (
+        ". A censored response is cbind(low, high): the time twice where the event was seen, and"
+        " the time and infinity where it was not"
+    )
     return ValueError(
         f"formula: data has no column {short(name)}, and there is no such function"
-        f" of formulas; columns are {shown}"
+        f" of formulas; columns are {shown}{surv * (name == 'Surv')}"
     )
 
 
@@ -104,6 +109,7 @@ class FormulaInputs:
             raise ValueError("data has no rows")
         factors = [factor for part in read.parts for term in part for factor in term]
         names, taken = used_names(factors, table.names, scope)
+        _check_words({text for how, text in factors if how == "lookup"} & {*names}, table)
         _, also = used_names([read.response], table.names, scope)
         columns = _columns(table, names)
         levels = [_levels(column) for column in columns]
@@ -360,7 +366,13 @@ def _evaluated(where: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str
     except (SyntaxError, TypeError, ValueError) as error:
         reason = error
     text = " ".join(str(reason).split())
-    raise ValueError(f"formula: cannot evaluate {where!r}: {text}")
+    words = [name for name in frame.columns if frame[name].dtype == "category"]
+    hints = [
+        f"column {name!r} holds words; {hint}"
+        for name in words
+        if (hint := hint_of_words(name, frame[name].cat.categories))
+    ]
+    raise ValueError(f"formula: cannot evaluate {where!r}: {'. '.join([*hints, text])}")
 
 
 def _columns(table: Table, names: Sequence[str]) -> list[Column]:
@@ -390,8 +402,26 @@ def _levels(column: Column) -> Any:
         return None
     kinds = sorted({type(value).__name__ for value in column.values.tolist()})
     if kinds != ["str"]:
-        raise ValueError(f"data: column {column.name!r} must hold numbers or words, got {kinds}")
+        dates = "; convert dates to a number such as days since the first"
+        raise ValueError(
+            f"data: column {column.name!r} must hold numbers or words, got {kinds}"
+            f"{dates * any('date' in kind or 'time' in kind for kind in kinds)}"
+        )
     return np.unique(values)
+
+
+def _check_words(names: Iterable[str], table: Table) -> None:
+    """Refuse as categories columns of many words that all look like amounts or dates."""
+    for name in names:
+        column = table[name]
+        if not column.categorical or column.levels is not None:
+            continue
+        words = np.unique(_plain(column.values))
+        if words.size > FEW_LEVELS and (hint := hint_of_words(name, words)):
+            raise ValueError(
+                f"data: column {name!r} has {words.size} different words; {hint}. To use it as a"
+                f" category all the same, write C({name})"
+            )
 
 
 def _frame(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moestat.base.validate import short
+from moestat.estimation.reading.hints import back_ticks
 
 __all__ = ["Parsed", "Term", "parsed"]
 
@@ -91,7 +92,8 @@ def _read(text: str, columns: Sequence[str], refusal: str) -> Any:
         return Formula.from_spec(text, context=known)
     except (FormulaicError, SyntaxError, ValueError, IndexError) as error:
         # Further lines are a drawing for terminals.
-        raise ValueError(f"{refusal}: {str(error).splitlines()[0]}") from None
+        reason = back_ticks(text, columns) or str(error).splitlines()[0]
+        raise ValueError(f"{refusal}: {reason}") from None
 
 
 def _plain_term(term: Any) -> Term:

@@ -11,6 +11,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_numbers, as_plain_array, short
+from moestat.estimation.reading.hints import hint_of_words
 
 __all__ = [
     "Column",
@@ -44,7 +45,8 @@ class Column:
         if self.missing.any():
             raise ValueError(
                 f"{where} has {self.missing.sum()} missing values, the first in row"
-                f" {np.flatnonzero(self.missing)[0]} (from 0); leave these rows out or impute them"
+                f" {np.flatnonzero(self.missing)[0]} (from 0); leave these rows out, in a fit by"
+                ' missing="drop", or impute them'
             )
 
     def at(self, rows: Any) -> Column:
@@ -53,10 +55,15 @@ class Column:
 
     def numbers(self, where: str) -> FloatArray:
         """Values (n,) as float64, NaN where missing; refuses categories and infinite ones."""
-        if self.categorical and not where.startswith("X"):
-            raise ValueError(f"{where} must hold numbers, got words or categories ({self.kind})")
+        found = sorted({str(v) for v in self.values[~self.missing]}) if self.categorical else []
+        hint = hint_of_words(self.name, found)
+        if self.categorical and (hint or not where.startswith("X")):
+            whose = "" if self.name is None or repr(self.name) in where else f" {self.name!r}"
+            raise ValueError(
+                f"{where} must hold numbers, got words or categories ({self.kind})"
+                f"{f' in column{whose}' * bool(whose)}{f'; {hint}' * bool(hint)}"
+            )
         if self.categorical:
-            found = sorted({str(value) for value in self.values[~self.missing]})
             shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
             raise ValueError(
                 f"{where} is categorical ({self.kind}: {shown}); code it by columns of 0 and 1, one"
@@ -199,7 +206,7 @@ def _frame_of(name: str, given: Any) -> Any:
     try:
         return nw.from_native(given, pass_through=True, allow_series=True)
     except DuplicateError:
-        names = list(map(str, given.columns))
+        names = list(map(str, getattr(given, "column_names", given.columns)))
         twice = next(each for each in names if names.count(each) > 1)
         raise ValueError(f"{name}: two columns are called {twice!r}") from None
 

@@ -1,0 +1,41 @@
+"""What columns of words may be instead of categories, and how to turn them into numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["FEW_LEVELS", "back_ticks", "hint_of_words"]
+
+FEW_LEVELS = 10
+"""A column with no more distinct words is taken as a category, whatever the words look like."""
+
+_AMOUNT = re.compile(r"\s*[-+(]?\s*[$€£¥]?\s*[-+]?\d[\d,' ]*(\.\d*)?\s*[$€£¥%]?\s*\)?\s*")
+_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2})?.*)?\s*")
+
+
+def hint_of_words(name: Any, words: Iterable[Any]) -> str:
+    """How to turn a column into numbers if all its words look like amounts or dates, else ""."""
+    found = [str(word) for word in words]
+    column = f"data[{name!r}]" if name is not None else "the column"
+    if found and all(_DATE.fullmatch(word) for word in found):
+        return (
+            f"its values look like dates, such as {found[0]!r}: convert them by"
+            f" pandas.to_datetime({column}) and use a number such as days since the first date"
+        )
+    signs = any(set(word) & set("$€£¥%.,") for word in found)  # digits alone may be codes
+    if signs and all(_AMOUNT.fullmatch(word) for word in found):
+        return (
+            f"its values look like amounts, such as {found[0]!r}: convert them by"
+            f" {column}.str.replace(r'[^0-9.-]', '', regex=True).astype(float)"
+        )
+    return ""
+
+
+def back_ticks(formula: str, columns: Sequence[str]) -> str:
+    """Which columns with spaces a formula names without back-ticks, as a hint; else ""."""
+    bare = re.sub(r"`[^`]*`", "", formula)
+    named = [name for name in columns if not name.isidentifier() and name in bare]
+    shown = ", ".join(f"`{name}`" for name in named[:3])
+    return f"write names with spaces or signs between back-ticks: {shown}" if named else ""
