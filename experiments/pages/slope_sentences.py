@@ -156,8 +156,8 @@ Made by `python -m experiments.pages.slope_sentences`: {RUNS} sets of losses of 
 claims and the reports of sweeps share. *True* is the word that holds of the law as n grows: a law
 is of the bound's exponent with any power of log n up to the theorem's, else slower or faster. A
 slope with a p-value of curvature below {STILL_CHANGING:g} is *changing* and says nothing else.
-Shares in per cent; bold are sentences that are false of the law. *Covers*: intervals that hold the law's own
-slope over these sizes, the mean of the runs; 95 is nominal."""
+Shares in per cent; bold are sentences that are false of the law. *Covers*: intervals that hold the
+law's own slope over these sizes, the mean of the runs; 95 is nominal."""
 
 
 def page(found: Sequence[dict[str, dict[str, float]]]) -> str:
