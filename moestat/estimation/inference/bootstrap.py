@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from moestat.estimation.inference.resampling import (
 )
 from moestat.estimation.progress import reported
 from moestat.estimation.tables import significant
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["BOOTSTRAPS", "BootstrapResult", "bootstrap"]
 
@@ -162,19 +165,52 @@ class BootstrapResult:
                 out[j, side] = np.quantile(own, level) if own.size else np.nan
         return out
 
+    def summary_frame(self, alpha: float = 0.05, method: str = "percentile") -> pd.DataFrame:
+        """A pandas table of estimates, standard errors and intervals, by name.
+
+        Parameters of a reference, which are 0 in every resample, are left out.
+
+        Parameters
+        ----------
+        alpha, method
+            As of `conf_int`.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", x, x + np.sin(7 * x), n_experts=1, rng=0)
+        >>> list(result.bootstrap(20, rng=0).summary_frame().columns)
+        ['estimate', 'bse', 'lower', 'upper']
+        """
+        import pandas as pd
+
+        ends = self.conf_int(alpha, method)
+        table = pd.DataFrame(
+            {"estimate": self.estimate, "bse": self.bse, "lower": ends[:, 0], "upper": ends[:, 1]},
+            index=self.names,
+        )
+        return table[self._moves]
+
+    @property
+    def _moves(self) -> np.ndarray:
+        """Which parameters (P,) are not 0 in the estimate and in all resamples."""
+        return (self.estimate != 0.0) | (np.nan_to_num(self.replicates, nan=1.0) != 0.0).any(axis=0)
+
     def __str__(self) -> str:
+        names = [name for name, moves in zip(self.names, self._moves, strict=True) if moves]
+        width = max(map(len, names), default=0)
         lines = [
             f"Bootstrap ({self.kind}): {len(self.replicates)} of {self.n_resamples} resamples"
             f" entered; {self.n_failed} failed, {self.n_uncertified} not certified;"
             f" labels unclear in {self.unclear:.0%}{'; interrupted' * self.interrupted}",
-            f"{'':>16s}{'estimate':>12s}{'std err':>12s}{'[0.025':>12s}{'0.975]':>12s}",
+            f"{'':<{width}}{'estimate':>12s}{'std err':>12s}{'[0.025':>12s}{'0.975]':>12s}",
         ]
-        interval = self.conf_int()
-        for name, value, error, ends in zip(
-            self.names, self.estimate, self.bse, interval, strict=True
-        ):
+        rows = zip(self.estimate, self.bse, self.conf_int(), strict=True)
+        kept = [row for row, moves in zip(rows, self._moves, strict=True) if moves]
+        for name, (value, error, ends) in zip(names, kept, strict=True):
             shown = [significant(float(each), 4) for each in (value, error, *ends)]
-            lines.append(f"{name:>16s}" + "".join(f"{each:>12s}" for each in shown))
+            lines.append(f"{name:<{width}}" + "".join(f"{each:>12s}" for each in shown))
         return "\n".join([*lines, *self._said_of_untold()])
 
     def _said_of_untold(self) -> list[str]:

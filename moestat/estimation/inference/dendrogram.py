@@ -16,7 +16,7 @@ from moestat.model.family import check_family
 __all__ = ["Dendrogram", "dendrogram"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dendrogram:
     """Merged measures of a fit with k experts, from k atoms down to one.
 
@@ -54,6 +54,19 @@ class Dendrogram:
         """The number of experts that the criterion chooses, at least 2."""
         k = len(self.params)
         return k - int(np.argmin(self.criterion))
+
+    def __str__(self) -> str:
+        k, chosen = len(self.params), self.n_experts
+        lines = [
+            f"Dendrogram of {k} experts: the criterion chooses {chosen}",
+            "experts  next merger (experts from 1)  dissimilarity     criterion",
+        ]
+        for j, (pair, height) in enumerate(zip(self.merges, self.heights, strict=True)):
+            merged = " and ".join(str(i + 1) for i in pair)
+            lines.append(f"{k - j:>7d}  {merged:<28s}  {height:>13.4g}  {self.criterion[j]:>12.4f}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
     def plot(self, ax: Any = None) -> Any:
         """Heights against the number of atoms.

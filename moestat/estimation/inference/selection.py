@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from html import escape
 from itertools import cycle, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import GrownStarts, search_of
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "CRITERIA",
@@ -123,14 +126,46 @@ class Selection:
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p><pre>{escape(str(self))}</pre>"
 
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a pandas frame: what is compared, then k and the criteria.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> found = moestat.select("gaussian", x, x + np.sin(9 * x), k=(1,), rng=0)
+        >>> list(found.to_frame().columns[:4])
+        ['k', 'llf', 'df', 'aic']
+        """
+        import pandas as pd
+
+        return pd.DataFrame({**self._compared, **self.table})
+
+    @property
+    def _compared(self) -> dict[str, list[str]]:
+        """Formulas and priors of the fits, by what they are, where there are several."""
+        keys = [key for key in self.results if isinstance(key, tuple)]
+        heads = [
+            "formula" if isinstance(part, str) else "prior"
+            for part in (keys[0][:-1] if keys else ())
+        ]
+        return {head: [str(key[j]) for key in keys] for j, head in enumerate(heads)}
+
     def __str__(self) -> str:
         names = [name for name in self.table if np.any(np.isfinite(self.table[name]))]
-        lines = ["  ".join(f"{name:>12s}" for name in names)]
-        for i in range(len(self.table["k"])):
-            key = list(self.results)[i]
-            others = key[:-1] if isinstance(key, tuple) else ()
-            cells = [_entry(name, self.table[name][i]) for name in names]
-            lines.append("  ".join([*cells, *map(str, others)]))
+        columns = [[name, *(_entry(name, v) for v in self.table[name])] for name in names]
+        rows = [
+            "  ".join(
+                cell.rjust(max(map(len, column))) for cell, column in zip(row, columns, strict=True)
+            )
+            for row in zip(*columns, strict=True)
+        ]
+        for head, texts in self._compared.items():
+            width = max(map(len, (head, *texts)))
+            rows = [
+                f"{text:<{width}}  {row}" for text, row in zip((head, *texts), rows, strict=True)
+            ]
+        lines = rows
         chosen = ", ".join(
             f"{name} {self.chosen(name)}"
             for name in CRITERIA
@@ -206,7 +241,9 @@ def best_place(name: str, column: FloatArray, sound: np.ndarray, function: str) 
 
 def _entry(name: str, value: float) -> str:
     whole = name in ("k", "certified") or (name == "df" and value == round(value))
-    return f"{value:12.0f}" if whole else f"{value:12.3f}"
+    if name == "certified":
+        return "yes" if value else "no"
+    return f"{value:.0f}" if whole else f"{value:.3f}"
 
 
 @door()
