@@ -190,7 +190,7 @@ class BootstrapResult:
             {"estimate": self.estimate, "bse": self.bse, "lower": ends[:, 0], "upper": ends[:, 1]},
             index=self.names,
         )
-        return table[self._moves]
+        return table.loc[self._moves]
 
     @property
     def _moves(self) -> np.ndarray:
