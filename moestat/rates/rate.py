@@ -33,6 +33,14 @@ _SEED = 0
 _MOST_RESAMPLES = 10_000_000
 
 
+WIDE = 0.1
+"""Half-width of an interval of a slope above which more replicates are advised: exponents of the
+theorems, such as 1/2 and 1/4, or 1/4 and 1/8, differ by 1/8 or more."""
+
+BENT = 0.05
+"""p-value of the curvature below which the slope is said to change with n."""
+
+
 @doors
 @dataclass(frozen=True)
 class RateResult:
@@ -128,6 +136,33 @@ class RateResult:
         """
         return {**plain(self), "consistent_with_theory": self.consistent_with_theory}
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do next where the slope is not clear; empty where it is.
+
+        Examples
+        --------
+        >>> fit_rate([10, 10, 1000, 1000], [1, 1.1, 0.1, 0.11]).advice
+        ('two sample sizes cannot show a bend: add a third',)
+        """
+        found = []
+        half = 0.5 * (self.interval[1] - self.interval[0])
+        each = self.n_observations / self.n_sizes
+        if self.n_sizes < 3:
+            found.append("two sample sizes cannot show a bend: add a third")
+        if half > WIDE:
+            most = math.ceil(each * (half / WIDE) ** 2)
+            found.append(
+                f"the interval is wide: about {most} replicates per sample size, in place of"
+                f" {each:.3g}, make it \N{PLUS-MINUS SIGN} {WIDE:g}"
+            )
+        if self.curvature_p_value < BENT:
+            found.append(
+                "the slope still changes with n: use larger n, or local slopes on a lattice, and"
+                " compare n with information_spectrum(...).sample_size(0.1)"
+            )
+        return tuple(found)
+
     def summary(self) -> str:
         """A text table of the fit.
 
@@ -162,7 +197,8 @@ class RateResult:
         width = max(len(label) for label, _ in rows)
         title = f"Rate of {self.n_observations} losses at {self.n_sizes} sample sizes"
         lines = [title, "-" * max(len(title), width + 20)]
-        return "\n".join(lines + [f"{label:<{width}}  {value}" for label, value in rows])
+        lines += [f"{label:<{width}}  {value}" for label, value in rows]
+        return "\n".join([*lines, *(f"Next: {each}." for each in self.advice)])
 
 
 @doors

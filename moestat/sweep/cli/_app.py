@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,7 +81,7 @@ def command(example: str, name: str | None = None) -> Callable[[Callable[..., No
             try:
                 function(*args, **options)
             except SweepError as error:
-                typer.echo(f"error: {error}", err=True)
+                typer.echo(f"error: {error}{_own_script(str(error))}", err=True)
                 raise typer.Exit(STOPPED) from None
             except (OSError, MemoryError) as error:
                 typer.echo(f"error: {_reason(error)}", err=True)
@@ -94,6 +95,16 @@ def command(example: str, name: str | None = None) -> Callable[[Callable[..., No
         return app.command(name, epilog=f"Example: {PROGRAM} {example}")(wrapped)
 
     return register
+
+
+def _own_script(message: str) -> str:
+    """What to do about a member that a script of the user's registers; else ""."""
+    if not re.search(r"unknown (gate|expert|likelihood|loss|design|solver|kind) ", message):
+        return ""
+    return (
+        "; if a script of yours registers it, run that script in place of python -m moestat.sweep"
+        " (the page 'Extending')"
+    )
 
 
 def _reason(error: BaseException) -> str:

@@ -69,23 +69,32 @@ def _grid(panels: Mapping[tuple[str, str], Any], size: str) -> tuple[int, int]:
     return rows, -(-len(panels) // rows)
 
 
+_WORDS = {"softmax", "gaussian", "competition", "top", "dense", "orbit", "identified"}
+"""Words in names of the losses of papers, beside their symbols."""
+
+
 def _loss_axis(curves: Sequence[CurveSummary]) -> str:
     """Symbols and names of the losses of a panel."""
     names = dict.fromkeys(loss_label(summary.curve.loss) for summary in curves)
     # A line a loss: names of several are longer than the axis.
-    shown = ",\n".join(f"{loss_symbol(name)} ({name})" for name in names)
+    shown = ",\n".join(f"{s} ({name})" if (s := loss_symbol(name)) else name for name in names)
     return f"Voronoi loss {shown}" if len(names) == 1 else shown
 
 
 def loss_symbol(label: str) -> str:
-    r"""The symbol of a loss, as formulas have it.
+    r"""The symbol of a loss in its paper's formulas; empty for a loss that no paper has.
 
     Examples
     --------
     >>> print(loss_symbol("softmax-D2r, r = 2"), loss_symbol("competition-top-D"))
     $\mathcal{D}_{2r}$ $\mathcal{D}$
+    >>> loss_symbol("D1-quartic")
+    ''
     """
-    for part in label.partition(",")[0].split("-"):
+    parts = label.partition(",")[0].split("-")
+    if any(part not in _WORDS and not re.fullmatch(r"[DL]\d*r?", part) for part in parts):
+        return ""
+    for part in parts:
         if found := re.fullmatch(r"([DL])(\d*r?)", part):
             index = f"_{{{found[2]}}}" if found[2] else ""
             return rf"$\mathcal{{{found[1]}}}{index}$"
