@@ -417,6 +417,8 @@ def _fit(
     """The fit to blocks; arguments are those of `fit_blocks`, checked."""
     by_name = not isinstance(model, Family)
     likelihood = as_likelihood(model) if by_name else model.likelihood
+    if likelihood.effects is not None:
+        raise ValueError("fit_blocks: blocks have no groups, and so no random effects; use fit")
     if likelihood.parts:
         raise ValueError("fit_blocks: blocks have one response each; fit reads several at once")
     began = time.perf_counter()

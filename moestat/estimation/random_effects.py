@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "component_cells",
     "effects_of_groups",
+    "effects_term",
     "is_factor",
     "means_of_groups",
     "posterior_effects",
@@ -111,6 +112,16 @@ def effect_names(result: Any) -> list[str]:
         "Intercept" if f == 0 else (f"x[{f - 1}]" if features is None else str(features[f - 1]))
         for f in named
     ]
+
+
+def effects_term(result: Any) -> str:
+    """The effects as lme4 writes them, such as ``(1 + time | id)``."""
+    names = ["1" if name == "Intercept" else name for name in effect_names(result)]
+    ordered = sorted(names, key=lambda name: name != "1")
+    ordered = ordered if "1" in ordered else ["0", *ordered]
+    bars = "||" if result.family.likelihood.effects.diagonal and len(names) > 1 else "|"
+    column = None if result.data is None else result.data.groups_column
+    return f"({' + '.join(ordered)} {bars} {column or 'groups'})"
 
 
 def _components(nu: Any, L: Any, names: Sequence[str], diagonal: bool) -> tuple[list[str], Any]:

@@ -12,7 +12,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.naming import Term, named_terms
-from moestat.estimation.random_effects import component_cells, is_factor
+from moestat.estimation.random_effects import component_cells, effects_term, is_factor
 from moestat.estimation.relabel import mean_weights
 from moestat.estimation.tables import Row, Sheet, significant
 
@@ -151,7 +151,7 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
     family = result.family
     title = f"Mixture of experts: {family.gate.name} gate, {family.likelihood.name} experts"
     if family.likelihood.effects is not None:
-        title += " with random effects"
+        title += f" with random effects {effects_term(result)}"
     if result.data is not None and result.data.formula is not None:
         title += f"\n{result.data.formula.formula}"
     level = real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0

@@ -30,6 +30,13 @@ __all__ = ["family"]
 
 def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
     """Raise unless the kernels have loops for these three together."""
+    if likelihood.effects is not None and (
+        expert.block is not None or gate.reads_response or gate.n_active is not None
+    ):
+        raise ValueError(
+            "random effects are for linear experts and gates that read inputs alone and keep all"
+            f" experts, got expert {expert.name!r} and gate {gate.name!r}"
+        )
     products = any(channel.products is not None for channel in gate.channels(1))
     if likelihood.block is not None and (products or not gate.normalised):
         raise ValueError(

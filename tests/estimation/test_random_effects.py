@@ -214,6 +214,25 @@ def test_what_cannot_be_had_is_refused():
             moestat.fit_formula(formula, frame)
     with pytest.raises(ValueError, match="the formula has random effects of groups, too"):
         moestat.fit_formula("y ~ t + (1 | id)", frame, groups="id")
+    for options, match in (
+        ({"expert": {"name": "ffn", "hidden": 2}}, "for linear experts"),
+        ({"gate": "competition"}, "gates that read inputs alone"),
+        ({"compress": "auto"}, "compress"),
+    ):
+        own = {"groups": who, "random": "1", "n_experts": 2, **options}
+        with pytest.raises(ValueError, match=match):
+            moestat.fit("gaussian", X, y, **own)
+    fitted = moestat.fit("gaussian", X, y, groups=who, random="1", n_experts=1, rng=0)
+    batches = moestat.Blocks(lambda i: (X.to_numpy(), y.to_numpy()), 2)
+    for call, match in (
+        (lambda: moestat.dendrogram(fitted), "without random effects"),
+        (lambda: moestat.required_n(fitted, error=0.1, what="a[0,t]"), "without random effects"),
+        (lambda: moestat.fit_blocks(fitted.family, batches), "blocks have no groups"),
+        (lambda: moestat.fit_many(fitted.family, [(X, y)]), "effects are those of groups of rows"),
+        (lambda: moestat.stepwise("y ~ t + (1 | id)", frame, n_experts=1), "random= and groups="),
+    ):
+        with pytest.raises(ValueError, match=match):
+            call()
     plain = moestat.fit("gaussian", X, y, n_experts=1, rng=0)
     with pytest.raises(ValueError, match="no random effects"):
         plain.random_effects()

@@ -143,6 +143,8 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
             "dendrogram is for the gaussian likelihood with the softmax gate and linear experts,"
             f" got {' / '.join(wanted)}"
         )
+    if family.likelihood.effects is not None:
+        raise ValueError("dendrogram is for experts without random effects, got a fit with them")
     k = family.n_experts
     if k < 2:
         raise ValueError("dendrogram needs a fit with at least 2 experts, got 1")

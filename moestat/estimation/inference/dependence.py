@@ -14,6 +14,7 @@ from moestat.estimation.data import Data
 from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.diagnostics import expert_residuals
 from moestat.estimation.rules import ALARM
+from moestat.model.family import Family
 from moestat.model.likelihoods import gaussian
 from moestat.solvers.groups import group_sums
 
@@ -84,9 +85,8 @@ def dependence_in_groups(result: Any) -> list[tuple[type[MoEWarning], str]]:
         (
             DependentRowsWarning,
             f"rows of a group are more alike than their expert explains ({alike}): groups differ"
-            " within an expert, and criteria then choose more experts than there are classes. Do"
-            " not read experts as classes; standard errors that hold for the mean are those of"
-            " cov_type='HC0'",
+            " within an expert, and criteria then choose more experts than there are classes."
+            f" {_cure(family)}Standard errors that hold for the mean are those of cov_type='HC0'",
         )
     ]
 
@@ -117,10 +117,17 @@ def dependence_in_selection(fits: Sequence[Any], chosen: Any) -> list[tuple[type
                     f" expert{'s' * (k > 1)} with a random intercept of each group"
                     f" {'have' if k > 1 else 'has'} the BIC {bic:.1f} at most, and the chosen"
                     f" {chosen.family.n_experts} have {chosen.bic:.1f}. Groups differ within an"
-                    " expert, and experts are not classes",
+                    f" expert, and experts are not classes. {_cure(chosen.family).strip()}",
                 )
             ]
     return []
+
+
+def _cure(family: Family) -> str:
+    """Which fits have effects of groups, where there are any."""
+    if family.likelihood.block is gaussian.block:
+        return "random='1' fits an intercept of each group, and random='1 + x' a slope, too. "
+    return "Do not read experts as classes. "
 
 
 def _gain_of_intercepts(result: Any) -> float:

@@ -178,6 +178,8 @@ def required_n(
     target = real_in("error", error, 0.0, open_low=True)
     fitted = not isinstance(model, Family)
     family, names = (model.family if fitted else model), model.param_names
+    if family.likelihood.effects is not None:
+        raise ValueError("model: rows are counted for models without random effects of groups")
     if family.likelihood.parts:
         count = len(family.likelihood.parts)
         raise ValueError(f"model: rows are counted for models of one response, got {count}")

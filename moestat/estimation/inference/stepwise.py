@@ -10,6 +10,7 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.validate import as_generator, positive_int
 from moestat.estimation.inference.selection import Selection, as_criterion, select
+from moestat.estimation.random_terms import effects_of_formula
 from moestat.estimation.reading.parse import Parsed, Term, parsed
 from moestat.estimation.reading.table import column_names
 from moestat.estimation.results import MoEResults
@@ -87,6 +88,11 @@ def stepwise(
     """
     size = positive_int("n_experts", n_experts)
     as_criterion(criterion)
+    if effects_of_formula(formula)[1] is not None:
+        raise ValueError(
+            "formula: stepwise searches for terms of experts and gate; give random effects by"
+            f" random= and groups= in place of their term in {formula!r}"
+        )
     columns = column_names(data)
     largest = parsed(formula, columns)
     here = _start(largest, None if start is None else parsed(start, columns), start)
