@@ -198,7 +198,7 @@ def counted(sd: float) -> Callable[[Rng], Data]:
     return draw
 
 
-REGULAR: dict[str, tuple[Any, int, Callable[[Rng], Data]]] = {
+REGULAR: dict[str, Any] = {
     "one line": ("gaussian", 1, line),
     "two lines": ("gaussian", 2, lines),
     "two lines, to one decimal": ("gaussian", 2, rounded),
@@ -212,7 +212,9 @@ REGULAR: dict[str, tuple[Any, int, Callable[[Rng], Data]]] = {
     "gamma": ("gamma", 1, positive),
     "classes": ("multinomial", 2, classes),
     "one line, groups": ("gaussian", 1, growth(0.0)),
-    "one line, groups, an expert too many": ("gaussian", 2, growth(0.0)),
+    "one line, groups, an expert too many: dependence alone": (
+        *("gaussian", 2, growth(0.0), DependentRowsWarning),
+    ),
     "two lines, groups": ("gaussian", 2, growth(0.0, classes=2)),
     "Poisson, groups": ("poisson", 1, counted(0.0)),
 }

@@ -401,6 +401,18 @@ def write_alarms() -> None:
             fitted = f"{row['experts']} `{row['likelihood']}` expert{plural}"
             lines.append(f"| {row['situation']} | {fitted} | {share} |")
         parts.append("\n".join(lines))
+    columns = {
+        "right": "classes chosen rightly",
+        "largest": "4 chosen",
+        "dependence": "`DependentRowsWarning`",
+        "edge": "`EdgeWarning`",
+    }
+    lines = [f"| `select` of 1 to 4, groups, BIC | {' | '.join(columns.values())} |"]
+    lines.append("|---" * (1 + len(columns)) + "|")
+    for row in stored["selections"]:
+        shares = [f"{row[name]} of {row['data sets']}" for name in columns]
+        lines.append(f"| {row['situation']} | {' | '.join(shares)} |")
+    parts.append("\n".join(lines))
     (MADE / "alarms.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
