@@ -77,6 +77,7 @@ def cache_directory(*options: str) -> Path:
     if base is None:
         base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "moestat"
     directory = Path(base) / digest
+    _check_owner(Path(base))
     if _is_writable(directory):
         return directory
     # The user's own folder: code found among the temporary files of somebody else is not run.
@@ -86,6 +87,19 @@ def cache_directory(*options: str) -> Path:
     if _is_writable(directory) and (not user or home.stat().st_uid == user):
         return directory
     return Path(tempfile.mkdtemp(prefix=f"moestat-{digest}-"))
+
+
+def _check_owner(base: Path) -> None:
+    """Refuse a directory of compiled code in which other users can put code of theirs."""
+    if not hasattr(os, "getuid") or not base.is_dir():
+        return
+    found = base.stat()
+    if found.st_mode & 0o002 or found.st_uid not in (0, os.getuid()):
+        raise PermissionError(
+            f"the cache directory {str(base)!r} belongs to another user or can be written by all,"
+            " who could put code there that this program runs; set MOESTAT_CACHE_DIR to a directory"
+            " of your own (chmod 700)"
+        )
 
 
 def _is_writable(directory: Path) -> bool:

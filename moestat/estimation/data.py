@@ -25,7 +25,7 @@ from moestat.estimation.reading.table import (
 )
 from moestat.estimation.rounding import checked_resolution
 from moestat.model.axes import family
-from moestat.model.constraints import named, place_of
+from moestat.model.constraints import named, places_of
 from moestat.model.family import Family
 from moestat.model.joint import as_likelihood, likelihood_table
 from moestat.model.likelihoods import LIKELIHOODS
@@ -182,7 +182,7 @@ def read_data(
             own_inputs = options.get(name)
             own_inputs = [own_inputs] if isinstance(own_inputs, str) else own_inputs
             if is_sequence(own_inputs):
-                places = [place_of(f, inputs.features, name) for f in own_inputs]
+                places = [at for f in own_inputs for at in places_of(f, inputs.features, name)]
                 options = {**options, name: places}
         options |= {"n_features": len(design), **sizes}
         own = family(own, **options)
@@ -308,7 +308,7 @@ def _read_response(model: Any, column: Column, classes: Any) -> tuple[Any, Any]:
     if classes is not None:
         raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")
     values = column.values
-    if values.dtype.kind in "OUS" or likelihood.link is not None or values.ndim == 2:
+    if values.dtype.kind in "OUSiu" or likelihood.link is not None or values.ndim == 2:
         values = numbers_of(likelihood, column)
     return values, None
 

@@ -64,6 +64,8 @@ class _MoEEstimator(BaseEstimator):
     def score_samples(self, X: Any, y: Any = None) -> np.ndarray:
         """Log-density of each row, natural log; X (n, d), y (n,), or at the predictions of X."""
         design = self._inputs(X)
+        if y is None and self.results_.family.likelihood.counts:
+            raise ValueError("y: give the counts; a predicted mean is no count")
         return self.results_.score_samples(design, self.predict(X) if y is None else y)
 
     def _inputs(self, X: Any) -> np.ndarray:

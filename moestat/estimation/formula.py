@@ -175,6 +175,13 @@ def read_formula(
     for design, whose in zip(designs, ("experts", "gate", "offset"), strict=False):
         _check_finite(design, whose)
     several = is_sequence(family) or bool(as_likelihood(family).parts)
+    columns_of_response = beside(read.response)
+    if not several and len(columns_of_response) not in (1, 2):
+        raise ValueError(
+            f"formula: {read.response[1]!r} has {len(columns_of_response)} responses; give a list"
+            f" of as many likelihoods, such as family={['gaussian'] * len(columns_of_response)}."
+            " Two columns with one likelihood are bounds, or successes and failures"
+        )
     if not read.has_intercept:
         names = [f"b_{each}" for _, each in beside(read.response)] if several else ["b"]
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names)

@@ -294,6 +294,12 @@ class Predicting(Fitted):
     def _beside(self, X: Any, found: Sequence[Any]) -> Any:
         """What was found for each of several responses, (n,) or (n, m), as (n, R) or (n, R, m)."""
         values = [np.asarray(each) for each in found]
+        if len({each.shape for each in values}) > 1:
+            names = [own.name for own in self._responses]
+            raise ValueError(
+                "the responses have answers of different shapes, such as probabilities of classes:"
+                f" ask each by itself, as result.response({names[0]!r})"
+            )
         if not all(each.dtype.kind in "biuf" for each in values):
             values = [each.astype(object) for each in values]
         names = [own.name for own in self._responses]
@@ -318,6 +324,11 @@ class Predicting(Fitted):
 
     def _at_responses(self, kind: str, X: Any, y: Any, groups: Any = None) -> Any:
         """Distribution function or density (n,) at responses."""
+        if kind == "cdf" and y is None and "censored" in self.family.likelihood.options:
+            raise ValueError(
+                "y: of censored responses the distribution function is that at known values; give"
+                " y, a number or one of each row"
+            )
         if y is not None and np.ndim(y) == 0:
             y = np.full(self._inputs(X).design.shape[1], y)
         inputs, rows = self._sample(X, y)

@@ -32,7 +32,7 @@ from moestat.estimation.priors import Lasso, Prior
 from moestat.estimation.random_effects import effects_of_groups, variance_components
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.relabel import relabelled
-from moestat.estimation.storage import read_record, write_record
+from moestat.estimation.storage import MAX_BYTES, read_record, write_record
 from moestat.estimation.summary import Summary, estimates, summarise, tidy
 from moestat.model.units import Coordinates, DataUnits
 from moestat.solvers import Certificate, Solution
@@ -557,13 +557,15 @@ class MoEResults(Pictures):
 
 
 @door()
-def load(path: str | Path) -> MoEResults:
+def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> MoEResults:
     """Results that `MoEResults.save` stored.
 
     Parameters
     ----------
     path : str or path
         The file.
+    max_bytes : int
+        Largest size of the unpacked file, 1 GiB by default.
 
     Returns
     -------
@@ -573,14 +575,15 @@ def load(path: str | Path) -> MoEResults:
     Raises
     ------
     ValueError
-        If the file does not hold results.
+        If the file does not hold results, or they are larger than `max_bytes`.
     OSError
         If the file cannot be read.
 
     Notes
     -----
-    Nothing runs when a file is read.  A fit by formula evaluates the formula when it predicts:
-    predict from such files only if you trust where they come from.
+    Nothing runs when a file is read.  A fit by formula evaluates its formula when it predicts.
+    The text of a formula may call transforms of formulaic, NumPy's universal functions and
+    functions such as ``abs``, and nothing else; functions of the caller's own are not stored.
 
     Examples
     --------
@@ -594,4 +597,4 @@ def load(path: str | Path) -> MoEResults:
     True
     """
     own = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
-    return read_record(path, (*own, Prior, Lasso, FormulaInputs))
+    return read_record(path, (*own, Prior, Lasso, FormulaInputs), max_bytes)

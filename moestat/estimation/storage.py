@@ -14,9 +14,13 @@ import numpy as np
 from moestat.base.validate import as_path
 from moestat.model.family import Family, from_table
 
-__all__ = ["read_record", "write_record"]
+__all__ = ["MAX_BYTES", "read_record", "write_record"]
 
 _FORMAT = "moestat record 1"
+
+MAX_BYTES = 1 << 30
+"""Size of a record in memory, 1 GiB, beyond which a file is not unpacked unless one asks for it: a
+small archive can unpack to any size."""
 
 
 def write_record(path: str | Path, record: Any) -> None:
@@ -55,10 +59,17 @@ def _simple(level: Any) -> np.ndarray:
     return values.astype(str) if values.dtype.kind == "O" else values
 
 
-def read_record(path: str | Path, classes: Sequence[type]) -> Any:
+def read_record(path: str | Path, classes: Sequence[type], max_bytes: int = MAX_BYTES) -> Any:
     """The record that `write_record` wrote; `classes` are those of which it may be made."""
     path = as_path("path", path)
     try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        if size > max_bytes:
+            raise ValueError(
+                f"it takes {size / 2**20:.0f} MiB in memory, and max_bytes allows"
+                f" {max_bytes / 2**20:.0f} MiB"
+            )
         with np.load(path, allow_pickle=False) as archive:
             arrays = dict(archive)
         head = json.loads(str(arrays.pop("head")))

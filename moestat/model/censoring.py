@@ -204,6 +204,12 @@ def censored(base: Likelihood, law: str, power: float) -> Likelihood:
         if wrong.size:
             raise ValueError(f"y must hold positive numbers; got {low[wrong[0]]:g}")
         below, above = low <= least, np.isinf(high)
+        idle = np.flatnonzero(below & above)
+        if idle.size:
+            raise ValueError(
+                f"y: the bounds {low[idle[0]]:g} and {high[idle[0]]:g} of row {idle[0]} hold every"
+                " response; leave such rows out"
+            )
         last = np.where(above, FAR, np.where(below, -FAR, high))
         return np.where(below, high, low) + 1j * last
 

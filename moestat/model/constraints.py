@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 
+LARGEST = 1e100
+"""Largest size of a known coefficient, whose square is within float64."""
+
+
 @dataclass(frozen=True)
 class Constraint:
     """Coefficients of one block that are equal between experts, or have a known value."""
@@ -106,8 +110,11 @@ def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
             pair = key if is_sequence(key) else (key, None)
             if len(pair) != 2:
                 raise ValueError(f"fixed: a key of {block!r} is (expert, input), got {short(key)}")
-            if not isinstance(value, Real) or not np.isfinite(float(value)):
-                raise ValueError(f"fixed: values of {block!r} must be numbers, got {short(value)}")
+            if not isinstance(value, Real) or not abs(float(value)) <= LARGEST:
+                raise ValueError(
+                    f"fixed: values of {block!r} must be numbers up to {LARGEST:g}, got"
+                    f" {short(value)}"
+                )
             expert, f = pair
             inputs = _numbers("fixed", block, "inputs", None if f is None else [f], d)
             experts = _numbers("fixed", block, "experts", None if expert is None else [expert], k)
@@ -176,14 +183,18 @@ def tied_basis(size: int, ties: Iterable[IntArray]) -> FloatArray:
     return basis[:, keep]
 
 
-def place_of(name: Any, features: Any, argument: str) -> Any:
-    """The position of an input by its name; what is no name as it is."""
+def places_of(name: Any, features: Any, argument: str) -> list[Any]:
+    """Positions of the input, or of all columns of the factor, of a name; others as they are."""
     if not isinstance(name, str):
-        return name
-    if features is None or name not in features:
-        known = ", ".join(features) if features is not None else "none by name"
-        raise ValueError(f"{argument}: unknown input {short(name)}; the inputs are {known}")
-    return list(features).index(name)
+        return [name]
+    known = [] if features is None else list(features)
+    if name in known:
+        return [known.index(name)]
+    levels = [j for j, column in enumerate(known) if column.startswith(f"{name}[")]
+    if not levels:
+        shown = ", ".join(known) if features is not None else "none by name"
+        raise ValueError(f"{argument}: unknown input {short(name)}; the inputs are {shown}")
+    return levels
 
 
 def named(given: Any, features: Any) -> Any:
@@ -191,32 +202,34 @@ def named(given: Any, features: Any) -> Any:
     if not is_mapping(given):
         return given
 
-    def place(name: Any) -> Any:
-        return place_of(name, features, "equal, fixed")
+    def places(names: Iterable[Any]) -> list[Any]:
+        return [at for name in names for at in places_of(name, features, "equal, fixed")]
 
     def of_set(own: Any) -> Any:
         if is_mapping(own):
             inputs = own.get("inputs")
-            return own if inputs is None else {**own, "inputs": [place(f) for f in inputs]}
+            return own if inputs is None else {**own, "inputs": places(inputs)}
         words = all(isinstance(f, str) for f in own)
-        return {"inputs": [place(f) for f in own]} if words else own
+        return {"inputs": places(own)} if words else own
 
     def of_block(values: Any) -> Any:
         if is_sequence(values):
             sets = (list, tuple, Mapping)
             return [of_set(own) if isinstance(own, sets) else own for own in values]
         if is_mapping(values):
-            return {_key(key, place): value for key, value in values.items()}
+            return {own: value for key, value in values.items() for own in _keys(key, features)}
         return values
 
     return {block: of_block(values) for block, values in given.items()}
 
 
-def _key(key: Any, place: Any) -> Any:
-    """A key (expert, input) of a table of values."""
-    if is_sequence(key):
-        return tuple(place(part) for part in key)
-    return (None, place(key)) if isinstance(key, str) else key
+def _keys(key: Any, features: Any) -> list[Any]:
+    """Keys (expert, input) of a table of values, one for each column of a factor."""
+    if isinstance(key, str):
+        key = (None, key)
+    if not is_sequence(key) or len(key) != 2:
+        return [key]
+    return [(key[0], at) for at in places_of(key[1], features, "equal, fixed")]
 
 
 def with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:

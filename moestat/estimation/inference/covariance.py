@@ -59,6 +59,11 @@ def rows_of_scores(family: Family, data: Sample, theta: FloatArray) -> FloatArra
     return gradient_rows(family, theta, data.X, residual / variance)
 
 
+_FEWEST_GROUPS = 5
+"""With four degrees of freedom Student's 97.5% quantile is 1.4 times the normal one that intervals
+use, and it grows fast with fewer (Cameron and Miller 2015, Sec. VI, on few clusters)."""
+
+
 def _residuals(family: Family, data: Sample, theta: FloatArray) -> tuple[FloatArray, float]:
     """Residuals (n,) of a regression function, and their mean square."""
     residual = data.y - family.regression(theta, data.X)[0]
@@ -85,13 +90,16 @@ def middle(
                 f" {given}"
             )
         _, index = np.unique(labels, return_inverse=True)
-        count = int(index.max()) + 1
-        if count < 2:
-            raise ValueError("groups must hold at least two groups, got one")
+        count = np.unique(index[weight > 0.0]).size
+        if count < _FEWEST_GROUPS:
+            raise ValueError(
+                f"groups must hold at least {_FEWEST_GROUPS} groups for cov_type 'cluster', got"
+                f" {count}: their sums of scores say next to nothing of a variance"
+            )
         scores = rows_of_scores(family, data, theta)
-        sums = np.zeros((count, family.n_params))
+        sums = np.zeros((int(index.max()) + 1, family.n_params))
         np.add.at(sums, index, scores * weight[:, None])
-        return sums.T @ sums * (count / (count - 1))
+        return sums.T @ sums * (count / (count - 1.0))
     if family.is_regression or data.begin is not None:
         scores = rows_of_scores(family, data, theta)
         total = (scores * weight[:, None]).T @ scores

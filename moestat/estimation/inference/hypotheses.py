@@ -58,6 +58,15 @@ def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatA
     for row, variance in zip(matrix, np.diag(covariance), strict=True):
         if not variance > 0.0:
             used = np.flatnonzero(row)
+            if variance == 0.0 or (
+                used.size > 1
+                and all(spread(np.eye(len(names))[j : j + 1])[0, 0] > 0.0 for j in used)
+            ):
+                shown = ", ".join(names[j] for j in used[:3])
+                raise ValueError(
+                    f"constraints: the combination of {shown} is known without error: the model"
+                    " makes these coefficients equal, or known, by equal= or fixed="
+                )
             lost = [j for j in used if not spread(np.eye(len(names))[j : j + 1])[0, 0] > 0.0]
             raise ValueError(
                 f"constraints: {names[(lost or used)[0]]!r} has no standard error (it is a"
@@ -73,6 +82,11 @@ def wald(text: str, names: list[str], theta: FloatArray, spread: Spread) -> Test
     """
     matrix, value = linear_constraints(text, names)
     covariance = check_errors(matrix, names, spread)
+    if np.linalg.matrix_rank(covariance, hermitian=True) < len(value):
+        raise ValueError(
+            f"constraints: the covariance of {len(value)} combinations is singular: it is of fewer"
+            " groups, or resamples, than that; test fewer at a time"
+        )
     gap = matrix @ theta - value
     return chi_square("Wald", float(gap @ np.linalg.solve(covariance, gap)), len(value))
 

@@ -240,6 +240,10 @@ def score_test(full: Any, theta: Any, df: int) -> TestResult:
     df = positive_int("df", df)
     check_likelihood("score_test", full.family)
     inner = found(full)
+    units = inner.data.size if inner.data.begin is None else inner.data.begin.size
+    if df > units:
+        what = "rows" if inner.data.begin is None else "groups"
+        raise ValueError(f"df must be at most the number of {what}, {units}, got {df}")
     values = as_floats("theta", theta, (full.family.n_params,))
     if inner.coordinates is not None:
         values = inner.coordinates.inward(values)

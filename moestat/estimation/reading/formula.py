@@ -7,7 +7,6 @@ and used for all further data; no term is read again from text.
 from __future__ import annotations
 
 import ast
-import builtins
 import json
 import re
 import warnings
@@ -21,6 +20,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import short
+from moestat.estimation.reading.allowed import BUILTINS, check_expression
 from moestat.estimation.reading.hints import FEW_LEVELS, hint_of_words
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.parse import Parsed
@@ -46,6 +46,8 @@ def used_names(
     for method, text in factors:
         if method == "literal":
             continue
+        if method != "lookup":
+            check_expression(text, columns, scope)
         try:
             found = (
                 {Variable(text, roles=["value"])}
@@ -63,7 +65,7 @@ def used_names(
                 continue
             elif name in scope:
                 taken[name] = scope[name]
-            elif name not in _FUNCTIONS and not hasattr(builtins, name):
+            elif name not in _FUNCTIONS and name not in BUILTINS and name != "numpy":
                 raise _unknown(name, columns)
     return sorted(names), taken
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_numbers, as_plain_array, short
+from moestat.base.warnings import LimitWarning, warn_caller
 from moestat.estimation.reading.hints import hint_of_words
 
 __all__ = [
@@ -79,6 +80,12 @@ class Column:
         """Values as float64, NaN where they are missing."""
         numbers = np.full(self.values.shape, np.nan)
         numbers[~self.missing] = as_numbers(where, self.values[~self.missing])
+        if self.values.dtype.kind in "iu" and np.any(np.abs(numbers) > 2.0**53):
+            warn_caller(
+                f"{where} holds whole numbers above 2**53, which float64 rounds; subtract a"
+                " constant first if their last digits matter",
+                LimitWarning,
+            )
         return numbers
 
 

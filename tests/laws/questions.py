@@ -1,0 +1,93 @@
+"""Questions about a fit, and how each is asked of the rows of the fit as of new ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+WHICH = ("mean", "class", "proba", "experts", "gate", "variance", "quantile", "cdf", "density")
+
+
+def numbers(answer: Any) -> np.ndarray:
+    """An answer as numbers; labels as they are."""
+    values = np.asarray(answer)
+    return values if values.dtype.kind in "OUS" else values.astype(np.float64)
+
+
+def response_of(case: Any, frame: pd.DataFrame) -> Any:
+    """The columns of the response in a table of rows."""
+    names = {"several": ["y1", "y2"], "censored": ["low", "high"], "trials": ["s", "t"]}
+    return frame[names[case.member.kind]] if case.member.kind in names else frame["y"]
+
+
+ABOUT_ROWS: dict[str, Any] = {
+    "log_likelihood": lambda case, r, d, y: r.log_likelihood(d, y),
+    "score_samples": lambda case, r, d, y: r.score_samples(d, y),
+    "responsibilities": lambda case, r, d, y: r.responsibilities(d, y),
+    "quantile_residuals": lambda case, r, d, y: r.quantile_residuals(0, X=d, y=y),
+    "predict": lambda case, r, d, y: r.predict(d),
+    **{
+        f"predict {which}": lambda case, r, d, y, which=which: r.predict(
+            d, which, **({"y": y} if which in ("cdf", "density") else {})
+        )
+        for which in WHICH
+    },
+    "get_prediction": lambda case, r, d, y: r.get_prediction(d).summary_frame(),
+}
+"""Answers that rows of the fit, asked as new rows, must have again."""
+
+OWN: dict[str, Any] = {
+    "log_likelihood": lambda r: r.llf,
+    "score_samples": lambda r: r.score_samples(),
+    "responsibilities": lambda r: np.asarray(r.responsibilities),
+    "quantile_residuals": lambda r: r.quantile_residuals(0),
+    "predict": lambda r: r.predict(),
+    **{f"predict {which}": lambda r, which=which: r.predict(None, which) for which in WHICH},
+    "get_prediction": lambda r: r.get_prediction().summary_frame(),
+}
+"""The same answers for the rows of the fit."""
+
+OTHERS: dict[str, Any] = {
+    "summary": lambda case, r: str(r.summary()),
+    "summary html": lambda case, r: r._repr_html_(),
+    "summary latex": lambda case, r: r.summary().as_latex(),
+    "tidy": lambda case, r: r.tidy(),
+    "conf_int": lambda case, r: r.conf_int(),
+    "cov_params": lambda case, r: r.cov_params(),
+    "pvalues": lambda case, r: r.pvalues,
+    "bic": lambda case, r: r.bic,
+    "icl": lambda case, r: r.icl,
+    "fittedvalues": lambda case, r: r.fittedvalues,
+    "resid": lambda case, r: r.resid,
+    "simulate": lambda case, r: r.simulate(rng=0),
+    "HC0": lambda case, r: r.get_robustcov_results("HC0").bse,
+    "cluster": lambda case, r: r.get_robustcov_results("cluster", case.rows["id"]).bse,
+    "bootstrap": lambda case, r: str(r.bootstrap(3, rng=0)),
+    "parametric bootstrap": lambda case, r: str(r.bootstrap(3, "parametric", rng=0)),
+    "influence": lambda case, r: r.influence().displacement,
+    "margeff": lambda case, r: r.get_margeff().summary_frame(),
+    "wald": lambda case, r: r.wald_test(f"{_told(r)} = 0").statistic,
+    "t_test": lambda case, r: r.t_test(f"{_told(r)} = 0").tvalue,
+    "profile": lambda case, r: r.profile(_told(r)).interval,
+    "plot": lambda case, r: r.plot(),
+    "plot_gate": lambda case, r: r.plot_gate(),
+    "plot_uncertainty": lambda case, r: r.plot_uncertainty(),
+    "plot_effects": lambda case, r: r.plot_effects(),
+    "plot_coefficients": lambda case, r: r.plot_coefficients(),
+    "plot_qq": lambda case, r: r.plot_qq(),
+    "plot_calibration": lambda case, r: r.plot_calibration(),
+    "plot_influence": lambda case, r: r.plot_influence(),
+    "relabel": lambda case, r: r.relabel([1, 0]).llf,
+    "without_data": lambda case, r: str(r.without_data().summary()),
+    "explain": lambda case, r: str(r.explain()),
+}
+"""Questions that must have an answer, or be refused in one sentence."""
+
+
+def _told(result: Any) -> str:
+    """The name of a parameter with a standard error."""
+    errors = np.asarray(result.bse)
+    at = np.flatnonzero(np.isfinite(errors) & (errors > 0.0))
+    return result.param_names[at[-1] if at.size else 0]

@@ -1,0 +1,42 @@
+"""Every law for every case: a fixed part in each run, all with ``pytest -m slow tests/laws``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.laws.cases import CASES, SOME
+from tests.laws.laws import FAILS, LAWS, judge
+
+REST = [case for case in CASES if case not in SOME]
+SEEDS = (1, 2)
+
+
+def check(case):
+    found = {name: judge(name, case) for name in LAWS}
+    failed = [
+        f"{name}: {cell.question}: {cell.words}"
+        for name, cells in found.items()
+        for cell in cells
+        if cell.verdict == FAILS
+    ]
+    assert not failed, f"{case}\n" + "\n".join(dict.fromkeys(failed))
+
+
+@pytest.mark.parametrize("case", SOME, ids=str)
+def test_laws_hold_or_are_refused_in_a_sentence(case):
+    check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", REST, ids=str)
+def test_laws_hold_for_all_other_cases(case):
+    check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_laws_hold_for_other_data(case, seed):
+    check(replace(case, seed=seed))

@@ -1,0 +1,117 @@
+"""Readers that forget something: a law of the suite sees each of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from moestat.estimation import data, jobs, predicting, results
+from moestat.estimation.reading.formula import FormulaInputs
+from moestat.estimation.reading.inputs import Inputs
+from moestat.model.family import Family
+from tests.laws.cases import Case, Member, _fitted
+from tests.laws.laws import FAILS, LAWS, judge
+
+NORMAL, COUNTS, CLASSES = Member("gaussian"), Member("poisson"), Member("multinomial")
+TRIALS = Member("binomial", kind="trials")
+BOTH = Member(("gaussian", "poisson"), kind="several")
+
+
+def after(function, change):
+    """A function whose answer is changed."""
+    return lambda *args, **kwargs: change(function(*args, **kwargs))
+
+
+def reader(**lost):
+    """`read_rows` with something of the rows replaced."""
+
+    def change(found):
+        inputs, rows = found
+        return inputs, replace(rows, **{name: make(rows) for name, make in lost.items()})
+
+    return after(predicting.read_rows, change)
+
+
+def swapped(found):
+    """Inputs with the first two columns in each other's place."""
+    return replace(found, design=np.ascontiguousarray(found.design[::-1]))
+
+
+MUTATIONS = {
+    "weights of new rows are forgotten": (
+        (predicting, "read_rows", reader(weight=lambda rows: np.ones(len(rows.y)))),
+        Case(COUNTS, "weights"),
+    ),
+    "groups of new rows are forgotten": (
+        (predicting, "read_rows", reader(groups=lambda rows: None)),
+        Case(NORMAL, "groups"),
+    ),
+    "inputs of new rows are swapped": (
+        (predicting, "read_new_inputs", after(predicting.read_new_inputs, swapped)),
+        Case(NORMAL, "plain"),
+    ),
+    "the transformation of the response is forgotten": (
+        (FormulaInputs, "response_in", lambda self, given, names, several: given[names[0]]),
+        Case(NORMAL, "transformed"),
+    ),
+    "failures are taken for successes": (
+        (
+            FormulaInputs,
+            "response_in",
+            after(
+                FormulaInputs.response_in,
+                lambda column: replace(column, values=column.values[:, ::-1]),
+            ),
+        ),
+        Case(TRIALS, "plain"),
+    ),
+    "responses are taken by position": (
+        ("tests", "swap", None),
+        Case(BOTH, "plain"),
+    ),
+    "a fit forgets its weights": (
+        (data, "as_weights", lambda weight, n: np.ones(n)),
+        Case(NORMAL, "weights"),
+    ),
+    "a fit forgets its groups": (
+        (jobs, "arranged", lambda X, y, w, groups, whole=False: ARRANGED(X, y, w, None, whole)),
+        Case(NORMAL, "groups"),
+    ),
+    "constraints are counted and not kept": (
+        (Family, "ties", property(lambda self: [])),
+        Case(NORMAL, "equal"),
+    ),
+    "a file forgets the groups": (
+        (results, "write_record", lambda path, r: WRITTEN(path, _without_groups(r))),
+        Case(NORMAL, "groups"),
+    ),
+    "answers lose what rows are called": (
+        (Inputs, "like", lambda self, values, columns=None: np.asarray(values)),
+        Case(NORMAL, "missing"),
+    ),
+}
+
+ARRANGED, WRITTEN = jobs.arranged, results.write_record
+
+
+def _without_groups(result):
+    return replace(result, data=replace(result.data, groups=None))
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_law_sees_it(mutation, monkeypatch):
+    (place, name, changed), case = MUTATIONS[mutation]
+    _fitted.cache_clear()
+    if changed is None:
+        monkeypatch.setattr(
+            "moestat.estimation.rows._by_names", lambda y, known, names: y.iloc[:, ::-1]
+        )
+    else:
+        monkeypatch.setattr(place, name, changed)
+    try:
+        found = [cell for law in LAWS for cell in judge(law, case)]
+    finally:
+        _fitted.cache_clear()
+    assert any(cell.verdict == FAILS for cell in found), mutation
