@@ -32,15 +32,15 @@ __all__ = [
 
 
 class MoEWarning(UserWarning):
-    """What a user should know about a fit that was made all the same."""
+    """A fit was made, but the user should know something about it."""
 
 
 class ConstantColumnWarning(MoEWarning):
-    """An input is the same for all samples: its coefficients are 0, its effect in intercepts."""
+    """An input is constant: its coefficients are 0, and intercepts include its effect."""
 
 
 class AliasedWarning(MoEWarning):
-    """An input is a linear function of others: no data tell their coefficients apart."""
+    """Inputs are linearly dependent: the data do not determine their coefficients separately."""
 
 
 class OptimumWarning(MoEWarning):
@@ -48,19 +48,19 @@ class OptimumWarning(MoEWarning):
 
 
 class BoundWarning(OptimumWarning):
-    """The maximum lies on a bound that the fit has set by itself."""
+    """The maximum lies on a default bound of the box."""
 
 
 class DataWarning(MoEWarning):
-    """The data are not what the fit takes them for: its errors, or all of it, may mislead."""
+    """The data do not meet the assumptions of the fit: standard errors, or more, may be wrong."""
 
 
 class DependentRowsWarning(DataWarning):
-    """Rows repeat each other, or are more alike than independent ones: errors are too small."""
+    """Rows repeat or resemble each other, so that standard errors are too small."""
 
 
 class DisagreementWarning(OptimumWarning):
-    """Only one of the runs reached the best log-likelihood."""
+    """Only one of the starts reached the best log-likelihood."""
 
 
 class EdgeWarning(OptimumWarning):
@@ -68,39 +68,39 @@ class EdgeWarning(OptimumWarning):
 
 
 class ExtrapolationWarning(MoEWarning):
-    """A prediction lies outside of the data, and far outside of the responses."""
+    """A prediction is for inputs outside the data, and far outside the range of the responses."""
 
 
 class FewRowsWarning(DataWarning):
-    """Rows, or different inputs, are too few for an expert's parameters."""
+    """There are too few rows, or too few distinct inputs, for the parameters of an expert."""
 
 
 class InterruptedWarning(MoEWarning):
-    """The user has interrupted a call: its result is of what had ended."""
+    """The user interrupted a call: the result is partial."""
 
 
 class LimitWarning(MoEWarning):
-    """The maximum is at the end of a likelihood, where it is a simpler one."""
+    """A parameter is at the end of its range, where the distribution is a simpler one."""
 
 
 class MisfitWarning(DataWarning):
-    """The responses are not what the likelihood describes: outliers, spikes, zeros, variance."""
+    """The likelihood does not describe the responses: outliers, spikes, zeros or variance."""
 
 
 class OverSpecifiedWarning(MoEWarning):
-    """The fit has an expert more than the data tell apart: Wald inference is not valid."""
+    """The data do not distinguish all experts: Wald inference is not valid."""
 
 
 class PluginWarning(MoEWarning):
-    """An installed package offers a gate, an expert, a loss, ... that cannot be loaded."""
+    """An installed package provides a gate, an expert or a loss that cannot be loaded."""
 
 
 class SeparationWarning(OptimumWarning):
-    """The likelihood rises to the end along parameters that separate the data: no maximum."""
+    """The likelihood has no finite maximum, because an input separates the data."""
 
 
 class UnitsWarning(MoEWarning):
-    """The family does not follow a change of units, and the data are far from unit scale."""
+    """The family depends on units, and the data are far from unit scale."""
 
 
 _PATHS = sysconfig.get_paths()

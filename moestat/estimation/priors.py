@@ -39,13 +39,13 @@ def data_units(data: Sample) -> DataUnits:
 class Prior:
     """A weakly informative prior density for `moestat.fit`, whose result is the posterior mode.
 
-    Coefficients have normal laws in standardised coordinates: for an input that moves by its
-    standard deviation, a predictor of the gate or of classes or counts moves by an amount of
+    Coefficients have normal distributions in standardised coordinates: for an input that moves by
+    its standard deviation, a predictor of the gate or of classes or counts moves by an amount of
     standard deviation `gate` or `experts`, and the mean of a continuous response by `experts`
     standard deviations of the response.  Intercepts, at the mean of the inputs, have four times
-    these.  Where one atom, or one class, is the reference the law is that of the differences from
-    the mean over atoms, or classes, so that it does not matter which one is the reference.
-    Variances of Gaussian experts have the inverse-gamma law of mclust.
+    these.  Where one atom, or one class, is the reference the distribution is that of the
+    differences from the mean over atoms, or classes, so that it does not matter which one is the
+    reference. Variances of Gaussian experts have the inverse-gamma distribution of mclust.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ class Prior:
     experts : float or None
         That of the experts' slopes.
     variance : float or None
-        Degrees of freedom of the inverse-gamma law of variances; its scale is the variance of the
-        response over the squared number of experts.
+        Degrees of freedom of the inverse-gamma distribution of variances; its scale is the variance
+        of the response over the squared number of experts.
 
     Raises
     ------
@@ -68,9 +68,9 @@ class Prior:
     s^2)``, and for each variance v ``(d / 2 + 1) log v + c / (2 v)`` with c = var(y) / k^2: the
     conjugate prior of Fraley and Raftery (2007), Sec. 3, for one response, without that of the
     means.  Centres and scales are those of the data of the fit; resamples keep them.  The scales
-    2.5 and 10 are those of Gelman et al. (2008), whose laws are Cauchy; normal
-    ones have a concave log density.  Laws are for gates that are linear in the inputs; a block
-    with a user's bounds keeps them.
+    2.5 and 10 are those of Gelman et al. (2008), whose distributions are Cauchy; normal
+    ones have a concave log density.  Distributions are for gates that are linear in the inputs; a
+    block with a user's bounds keeps them.
 
     Examples
     --------
@@ -191,12 +191,12 @@ def _form(width: int, units: DataUnits, deviation: float) -> FloatArray:
 
 
 def _has_bent_gate(family: Family) -> bool:
-    """Whether laws of a prior are not for the gate, which is not linear in the inputs."""
+    """Whether distributions of a prior are not for the gate, which is not linear in the inputs."""
     return any(c.axis is not None or c.products is not None for c in family.channels)
 
 
 def _check(family: Family, prior: Prior) -> None:
-    """Refuse families for which the laws say nothing."""
+    """Refuse families for which the distributions say nothing."""
     if family.is_regression or family.has_jumps:
         raise ValueError("prior: for families with a likelihood that has no jumps; leave it out")
     if _has_bent_gate(family) and prior.gate is not None:

@@ -324,7 +324,7 @@ def fit_rate(
     HC3 covariance and t quantiles with N - 2 degrees of freedom.  The bootstrap resamples
     replicates within each n, with their spread corrected for resampling and for t quantiles, and
     keeps the weights.  In simulations with a known slope both cover 95% to within Monte Carlo
-    error from ten replicates per n on, and at least 92% with two to five.  They speak about the
+    error from ten replicates per n on, and at least 92% with two to five.  They are about the
     slope over the given sizes: a small `curvature_p_value` says that this slope is still
     changing, and is no rate yet; `last_slope` is where it has got to.
 

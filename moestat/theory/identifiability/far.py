@@ -70,7 +70,7 @@ class FarSearch:
         """The outcome in a few words."""
         if self.n_apart:
             return (
-                f"another measure has the law: loss {self.losses[0]:.3g}, discrepancy"
+                f"another measure has the same distribution: loss {self.losses[0]:.3g}, discrepancy"
                 f" {self.discrepancy:.0e}, from {self.start}"
             )
         return f"none found, {self.n_reached} of {self.n_starts} starts came back to the truth"

@@ -111,15 +111,13 @@ class OrbitSearch:
     def summary(self) -> str:
         """The orbits as plain text."""
         verdict = (
-            "no parameters with this law were found"
+            "no parameters with this distribution were found"
             if not self.orbits
-            else "no other parameters with this law were found"
+            else "no other parameters with this distribution were found"
             if self.identified
             else "not identified"
         )
-        head = (
-            f"{self.title}: {verdict}; {self.n_reached} of {self.n_starts} starts reached the law"
-        )
+        head = f"{self.title}: {verdict}; {self.n_reached} of {self.n_starts} starts reached it"
         return "\n".join([head, *(f"  {orbit}" for orbit in self.orbits)])
 
 
@@ -226,7 +224,9 @@ def check_pair(family: Family, source: Family) -> None:
             f" {source.likelihood.name!r}, d = {source.n_features}, K = {source.n_classes}"
         )
     if family.gate.n_active is not None:
-        raise ValueError(f"gate {family.gate.name!r} jumps: its law is not smooth in theta")
+        raise ValueError(
+            f"gate {family.gate.name!r} jumps: its distribution is not smooth in theta"
+        )
 
 
 @dataclass
