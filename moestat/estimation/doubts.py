@@ -54,7 +54,7 @@ def doubts(standard: Standardised, result: Fitted) -> list[Doubt]:
         if {_block(name) for name in default} <= {*family.likelihood.scales}:
             why = (
                 "Responses lie on the fitted curve itself, where the likelihood has no maximum:"
-                " coefficients hold, their errors only say how small the bound is"
+                " coefficients are valid, but their standard errors only reflect the bound"
             )
         found.append(
             (
@@ -85,8 +85,8 @@ def _narrow(family: Family, result: Fitted, names: list[str]) -> Doubt:
     return (
         BoundWarning,
         f"{whose} as narrow as the steps in which y is recorded let {'it' if one else 'them'} be"
-        f" ({_some(names)} on this bound): rounded values repeat each other, and how narrow an"
-        " expert of them is the data do not tell. Fewer experts, or resolution= to set the step",
+        f" ({_some(names)} on this bound): rounded values repeat each other, so that the data do"
+        " not determine this variance. Use fewer experts, or set the step by resolution=",
     )
 
 
@@ -168,21 +168,19 @@ def _separation(
     # A gate by distance that is too flat, whatever its places, puts them ever farther away, too.
     far = "gate" in parts and any(channel.axis is not None for channel in family.channels)
     apart = ["regions of the gate"] * ("gate" in parts and not far) + [what] * ("expert" in parts)
-    causes = ["places of the gate run away from the data"] * far
+    causes = ["places of the gate diverge from the data"] * far
     causes += [f"{' and '.join(apart)} are separated{by}"] * bool(apart)
     others = "fewer experts or " * (family.n_experts > 1) + "bounds= of your own"
     cure = f'Fit with prior="weak", {others} for finite estimates'
     bent = any(c.axis is not None or c.products is not None for c in family.channels)
     if bent and "gate" in parts:  # laws of a prior are for gates that are linear in the inputs
         cure = f"{others.capitalize()} make the maximum finite"
-    grow = "grow" if at.size > 1 else "grows"
-    these = "these parameters have" if at.size > 1 else "this parameter has"
+    diverge = "diverge and have" if at.size > 1 else "diverges and has"
     return (
         SeparationWarning,
-        f"the likelihood has no finite maximum: {', '.join(causes)}, and"
-        f" {_some([terms[j].name for j in at])} {grow} without end; {these} no error."
-        " Predictions have errors of their own, large where the parts meet."
-        f" {cure}",
+        f"the likelihood has no finite maximum: {', '.join(causes)}, so that"
+        f" {_some([terms[j].name for j in at])} {diverge} no standard error. Predictions remain"
+        f" valid, with wide intervals near the boundary. {cure}; see result.explain()",
     )
 
 
@@ -196,10 +194,10 @@ def _limit(
         whose = f" of expert{'s' * (len(experts) > 1)} {_some(experts)}"
     return (
         LimitWarning,
-        f"{_some([terms[j].name for j in at])} went to the end of the range, where the law{whose}"
-        f" becomes {' and '.join(dict.fromkeys(simpler[at]))}, simpler than"
-        f" {family.likelihood.name}: the data ask for no more, and other parameters and errors are"
-        " those of the simpler law",
+        f"{_some([terms[j].name for j in at])} went to the end of the range, where the"
+        f" distribution{whose} becomes {' and '.join(dict.fromkeys(simpler[at]))}, simpler than"
+        f" {family.likelihood.name}: other estimates and standard errors are those of the simpler"
+        " distribution, which you can fit and report",
     )
 
 
@@ -227,8 +225,8 @@ def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
     columns = [str(j if features is None else features[j]) for j in sorted(among)]
     message = (
         f"X: columns {', '.join(columns)} are linear functions of each other:"
-        " predictions are sound, but the data do not tell their coefficients apart. Leave a column"
-        " out"
+        " predictions are valid, but the data do not determine their coefficients separately."
+        " Remove one of the columns"
     )
     return [(AliasedWarning, message)]
 

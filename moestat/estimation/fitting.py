@@ -283,9 +283,10 @@ def fit(
     A result that may not be the maximum that it seems warns, with a subclass of
     `moestat.base.warnings.OptimumWarning` for each kind: on a default bound, starts that
     disagree, and separation, where the likelihood has no maximum.  Inputs that are linear
-    functions of each other warn with an `AliasedWarning`.  Data that the fitted law does not
-    describe warn with a `MisfitWarning` (outliers, spikes, zeros, variance), a
-    `DependentRowsWarning` or a `FewRowsWarning`; ``result.notes`` keeps what was said.
+    functions of each other warn with an `AliasedWarning`.  Data that the fitted distribution does
+    not describe warn with a `MisfitWarning` (outliers, spikes, zeros, variance), a
+    `DependentRowsWarning` or a `FewRowsWarning`; ``result.notes`` keeps the messages, and
+    ``result.explain()`` says what they mean and what to do.
 
     Examples
     --------

@@ -359,8 +359,8 @@ def begin(job: FitJob, target: Target, scaled: bool = False) -> BegunFit:
     solver = default_solver(family) if job.solver is None else job.solver
     if not (hasattr(solver, "steps") and hasattr(solver, "needs")):
         raise ValueError(
-            "solver must be a solver such as moestat.solvers.Newton(), or what make_solver of that"
-            f" module makes of a name, got {short(solver)}"
+            "solver must be a solver such as moestat.solvers.Newton(), or the result of"
+            f" moestat.solvers.make_solver(name), got {short(solver)}"
         )
     solver.needs.check(solver.name, family)
     problem = checked_problem(job, target.whole)

@@ -618,7 +618,7 @@ class Predicting(Fitted):
             warn_caller(
                 f"X: {wild.size} rows lie outside of the data of the fit, and their means far"
                 f" outside of its responses, which are in [{low:.4g}, {high:.4g}]: the mean of row"
-                f" {at} is {mean[at]:.4g}. Nothing but the model's form speaks there",
+                f" {at} is {mean[at]:.4g}. This value depends on the form of the model alone",
                 ExtrapolationWarning,
             )
 

@@ -41,7 +41,7 @@ def said(*arguments, **options):
 MISLEADING = {
     "outliers": (
         *("gaussian", X, LINE + 50 * (np.arange(N) < 3), 1, MisfitWarning),
-        r"rows 0, 1, 2 of 300 lie where it has one in 3e\+05\..*student-t",
+        r"rows 0, 1, 2 of 300 lie where the fit has one in 3e\+05\..*student-t",
     ),
     "long tails": (
         *("gaussian", X, 2 * X + RNG.standard_t(2, N), 1, MisfitWarning, "longer tails"),
@@ -50,7 +50,7 @@ MISLEADING = {
         *("gaussian", X, np.where(np.arange(N) < 15, 0.0, LINE), 1, MisfitWarning),
         "y is 0 in 15 of 300 rows",
     ),
-    "levels": ("gaussian", X, LINE.round(), 1, MisfitWarning, "values only.*ordinal"),
+    "levels": ("gaussian", X, LINE.round(), 1, MisfitWarning, "only .* values.*ordinal"),
     "zeros": (
         *("poisson", X, np.where(np.arange(N) % 3, COUNTS, 0), 1, MisfitWarning),
         "are 0 in 1.. rows where the fit has.*zero-inflated-poisson",
@@ -61,7 +61,7 @@ MISLEADING = {
     ),
     "no scale": (
         *("exponential", X, RNG.gamma(5.0, size=N), 1, MisfitWarning),
-        "responses vary 0.* as much as the fitted law.*'weibull'",
+        "responses vary 0.* as much as the fitted distribution.*'weibull'",
     ),
     "copies": (
         *("gaussian", np.repeat(X, 2), np.repeat(LINE, 2), 1, DependentRowsWarning),

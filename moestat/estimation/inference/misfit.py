@@ -135,8 +135,8 @@ def _of_responses(own: _Checked) -> Iterator[Misfit]:
         if values.size <= ALARM.coarse < len(own.y) / ALARM.enough:
             yield (
                 MisfitWarning,
-                f"y takes {values.size} values only, which no law of real numbers describes:"
-                " counts, or classes in order ('ordinal'), may be what they are",
+                f"y takes only {values.size} values, which no continuous distribution describes:"
+                " they may be counts, or classes in order ('ordinal')",
             )
             return
         spikes = list(_spikes(own))
@@ -160,13 +160,13 @@ def _of_responses(own: _Checked) -> Iterator[Misfit]:
     much = f"residuals have the kurtosis {_kurtosis(near):.1f} in place of 3"
     if rows.size:
         lie = "lie" if rows.size > 1 else "lies"
-        much = f"{own.named(rows)} of {n:.10g} {lie} where it has one in {n / ALARM.level:.2g}"
+        much = f"{own.named(rows)} of {n:.10g} {lie} where the fit has one in {n / ALARM.level:.2g}"
     student = own.family.likelihood.name in ("gaussian", "least-squares")
-    other = "; likelihood 'student-t' follows them less" if student else ""
+    other = ", and compare likelihood 'student-t'" if student else ""
     yield (
         MisfitWarning,
-        f"y has outliers, or longer tails than the fitted law: {much}. Estimates and errors hang on"
-        f" such rows{other}",
+        f"y has outliers, or longer tails than the fitted distribution: {much}. Estimates and"
+        f" standard errors depend on such rows. See result.plot_qq(){other}; see result.explain()",
     )
 
 
@@ -203,12 +203,12 @@ def _spikes(own: _Checked) -> Iterator[Misfit]:
     chance = special.betainc(ties, np.round(others) + 1.0, share)
     if chance < ALARM.level:
         end = top in (0, values.size - 1)
-        other = " If they were cut off there, y of two columns says so, as bounds" if end else ""
+        other = " If y was cut off there, give it as two columns of bounds" if end else ""
         yield (
             MisfitWarning,
             f"y is {values[top]:.6g} in {counts[top]:.10g} of {own.weight.sum():.10g} rows, and its"
-            f" neighbours occur {beside.mean():.3g} times each: a law of real numbers has no such"
-            f" spike, and experts and variances follow it. Model those rows by themselves.{other}",
+            f" neighbours occur {beside.mean():.3g} times each: no continuous distribution has such"
+            f" a spike, and experts adapt to it. Model those rows separately.{other}",
         )
 
 
@@ -229,7 +229,9 @@ def _spread(own: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Mis
         left = weight.sum() - own.edf
         z = (weight @ near**2 - left) / np.sqrt(2.0 * float(weight @ weight))
         if abs(z) > -special.ndtri(ALARM.level / 2.0):
-            said.append(f"vary {weight @ near**2 / left:.2f} times as much as the fitted law")
+            said.append(
+                f"vary {weight @ near**2 / left:.2f} times as much as the fitted distribution"
+            )
             small |= z > 0.0
             free = name.replace("poisson", "negative-binomial").replace("exponential", "weibull")
             others += [free] * (free != name)
@@ -238,8 +240,8 @@ def _spread(own: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Mis
         yield (
             MisfitWarning,
             f"y: {'counts' if likelihood.counts else 'responses'} {' and '.join(said)}: standard"
-            f" errors are {'too small' if small else 'wrong'}. cov_type='HC0' has errors that hold"
-            f" for the mean{'; compare ' * bool(known)}{' and '.join(known)}",
+            f" errors are {'too small' if small else 'wrong'}. Use cov_type='HC0' for the mean"
+            f"{', or compare ' * bool(known)}{' and '.join(known)}; see result.explain()",
         )
 
 
@@ -255,9 +257,9 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
     if copies:
         yield (
             DependentRowsWarning,
-            f"{copies} of {n} rows are copies of others, response and inputs alike: they tell"
-            " nothing new, and errors are too small. Leave them out, give subjects as groups=, or"
-            " see cov_type='cluster'",
+            f"{copies} of {n} rows are copies of others, in response and inputs: they add no"
+            " information, and standard errors are too small. Remove them, give subjects as"
+            " groups=, or use cov_type='cluster'; see result.explain()",
         )
         return
     if own.family.likelihood.support is not None:
@@ -280,9 +282,9 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
             yield (
                 DependentRowsWarning,
                 f"rows with equal values of {of} have more in common than the fit explains"
-                f" ({groups} values, chi-square {statistic:.0f} on {groups}): they may be of one"
-                " subject, and errors then too small, see groups= and cov_type='cluster'; or the"
-                " mean bends, see terms of a formula such as cr() and C()",
+                f" ({groups} values, chi-square {statistic:.0f} on {groups}): standard errors are"
+                " too small if these rows belong to one subject (groups=, cov_type='cluster'); or"
+                " the effect is curved (cr(), C()); see result.explain()",
             )
             return
     steps = np.diff(own.y)
@@ -292,9 +294,9 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
         correlation = float(r[1:] @ r[:-1] / (r @ r))
         yield (
             DependentRowsWarning,
-            f"rows next to each other are alike (correlation of residuals {correlation:.2f}): if"
-            " they are of one subject or near in time errors are too small, see groups= and"
-            " cov_type='cluster'",
+            f"rows next to each other are alike (correlation of residuals {correlation:.2f}):"
+            " standard errors are too small if they belong to one subject or are near in time. Use"
+            " groups= or cov_type='cluster'; see result.explain()",
         )
 
 
@@ -359,8 +361,8 @@ def _of_experts(result: Any) -> Iterator[Misfit]:
             yield (
                 FewRowsWarning,
                 f"expert {i + 1} has {size:.1f} {what} for {own} parameters: it describes these"
-                f" {what}, and normal errors and intervals of its parameters are too small for so"
-                " few",
+                f" {what} only, and its standard errors and intervals are too small. Use fewer"
+                " experts, or common coefficients (equal=); see result.explain()",
             )
     used = [j for j in family.read if j not in family.held]
     if not used or family.gate.n_active is not None:
@@ -375,6 +377,6 @@ def _of_experts(result: Any) -> Iterator[Misfit]:
         yield (
             FewRowsWarning,
             f"the inputs take {distinct} different values, and each expert can have any mean at"
-            f" each: {only} which of the means belong to one expert, and other pairings may be as"
-            " likely. A gate without inputs, equal slopes or fewer experts are identified",
+            f" each: {only} which of the means belong to one expert, so that other pairings may be"
+            " as likely. Use a gate without inputs, equal slopes or fewer experts",
         )
