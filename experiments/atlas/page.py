@@ -1,0 +1,211 @@
+"""The page and the picture of the atlas of rates."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from experiments.atlas.cells import SIZES, AtlasCell, atlas_cells
+from experiments.atlas.links import Known, key_of, known_families
+from experiments.atlas.order import NOT_DONE
+from moestat.rates.plots import save_figure
+from moestat.rates.style import style
+
+__all__ = ["markdown", "write"]
+
+_PAGE, _PICTURE = "theory_atlas.md", "theory_atlas.png"
+_KINDS = (
+    ("r = 1: n^(-1/2)", "#2a788e"),
+    ("r = 2: n^(-1/4)", "#7ad151"),
+    ("r = 4: n^(-1/8)", "#fde725"),
+    ("r = 6 or 8: n^(-1/12), n^(-1/16)", "#f8961e"),
+    ("d = 0: not identified", "#b5179e"),
+    ("another order", "#6c757d"),
+    ("no such measure, or not supported", "#dee2e6"),
+    ("not done", "#ffffff"),
+)
+_NEAR = 0.12
+"""How far a searched order may be from a whole number, relative."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A family with its cells."""
+
+    words: tuple[str, str, str]
+    cells: Mapping[int, Mapping[str, Any]]
+    known: Known
+
+    @property
+    def far(self) -> str:
+        """The search far from the truth: over-specified by one, else exactly specified."""
+        told = (self.cells.get(size, {}).get("far", "") for size in (2, 1))
+        return next((text for text in told if text), "")
+
+
+def _kind(cell: Mapping[str, Any] | None) -> int:
+    """Place in `_KINDS` of what was found in a cell."""
+    if cell is None or str(cell["found"]).startswith(NOT_DONE):
+        return 7
+    order = cell["order"]
+    if order is None:
+        return 6
+    if math.isinf(order):
+        return 4
+    for place, orders in ((0, (1,)), (1, (2,)), (2, (4,)), (3, (6, 8))):
+        if any(abs(order - whole) <= _NEAR * whole for whole in orders):
+            return place
+    return 5
+
+
+def _shown(cell: Mapping[str, Any] | None) -> str:
+    kind = _kind(cell)
+    if cell is None:
+        return ""
+    if kind == 7:
+        return "not done"
+    if kind == 6:
+        return "none"
+    return "d = 0" if kind == 4 else f"{cell['order']:.2f}"
+
+
+def _rows(kept: Mapping[str, Mapping[str, Any]], folder: Path) -> list[_Row]:
+    known = known_families(folder)
+    rows: dict[tuple[str, str, str], _Row] = {}
+    for cell in atlas_cells():
+        if cell.words not in rows:
+            own = known.get(key_of(cell.true_family()), Known())
+            found = {size: kept[key] for size in SIZES if (key := _key(cell, size)) in kept}
+            rows[cell.words] = _Row(cell.words, found, own)
+    return sorted(rows.values(), key=lambda row: (not row.known.claims, row.words))
+
+
+def _key(cell: AtlasCell, size: int) -> str:
+    return "; ".join((*cell.words, str(size)))
+
+
+def markdown(rows: Sequence[_Row]) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    rows : sequence of _Row
+        All families.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    planned = len(rows) * len(SIZES)
+    kinds = Counter(_kind(row.cells.get(size)) for row in rows for size in SIZES)
+    counted = ", ".join(f"{kinds[place]} {name}" for place, (name, _) in enumerate(_KINDS))
+    begun = [row for row in rows if row.cells]
+    found = sum("another measure" in row.far for row in begun)
+    searched = sum(bool(row.far) and not _empty(row.far) for row in begun)
+    lines = [
+        "# An atlas of rates",
+        "",
+        f"Made by `python -m experiments.atlas`: {len(rows)} families with cells of"
+        f" {SIZES[0]} to {SIZES[-1]} fitted atoms on one of two true ones, {planned} cells:"
+        f" {counted}.  A cell that is not done has not been reached, or its search ran out of its"
+        " processor time; the same command goes on where it was.",
+        "",
+        "Families are those of the explorer's cases, all that differ from one of these in gate or"
+        " in expert, and a softmax gate over linear experts with every likelihood.  The truth is"
+        " the"
+        " best conditioned of twenty drawn from the normal law with the family's name as seed, on"
+        " inputs uniform on [-2, 2]; under raw gates the first atom's gate is constant.  *r* is the"
+        " order of the worst deviation: the least distance of a density with a largest deviation D"
+        " falls like D^r, so that estimates of this size of cell err by n^(-1/(2 r)) in the worst"
+        " case near the truth.  In cells of one it is 1 where the information is nonsingular, and"
+        " *d = 0* where a direction is not seen.  It is searched from one start per deviation,"
+        " upper"
+        " bounds of the infimum: r may be larger than it is found.  *none*: no measure with this"
+        " truth's density has such a cell, or the explorer does not take the family.",
+        "",
+        f"*Far*: whether a search from {searched} families' starts elsewhere (random, turned signs,"
+        f" copies, experts that are 0) reached the truth's law at another measure; it did in"
+        f" {found}.  *Facts* and *papers* are of claims that a check of this family stands"
+        f" beside, their"
+        " exponents for cells of one and of several; *measured*: slopes of sweeps, by size of"
+        " cell.",
+        "",
+        f"![Orders by family and size of cell]({_PICTURE})",
+        "",
+        "| likelihood | gate | expert | r, 1 | 2 | 3 | 4 | far | facts | papers | measured |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+        *map(_line, begun),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _empty(text: str) -> bool:
+    return text.startswith(NOT_DONE) or "jumps" in text
+
+
+def _line(row: _Row) -> str:
+    known = row.known
+    papers = "; ".join(f"{size}: {own}" for size in SIZES if (own := known.papers(size)))
+    measured = "; ".join(
+        f"{size}: {', '.join(all_)}" for size, all_ in sorted(known.measured.items())
+    )
+    facts = ", ".join(f"{name} ({role})" for name, role in known.facts.items())
+    cells = [_shown(row.cells.get(size)) for size in SIZES]
+    return "| " + " | ".join((*row.words, *cells, row.far, facts, papers, measured)) + " |"
+
+
+def _draw(rows: Sequence[_Row], path: Path) -> None:
+    begun = [row for row in rows if row.cells]
+    kinds = np.array([[_kind(row.cells.get(size)) for size in SIZES] for row in begun])
+    with style():
+        figure = Figure(figsize=(7.5, 1.6 + 0.17 * len(begun)), layout="constrained")
+        axes = figure.add_subplot()
+        axes.imshow(
+            kinds,
+            cmap=ListedColormap([colour for _, colour in _KINDS]),
+            vmin=-0.5,
+            vmax=len(_KINDS) - 0.5,
+            aspect="auto",
+        )
+        axes.set_xticks(range(len(SIZES)), [str(size) for size in SIZES])
+        axes.set_xlabel("fitted atoms in the cell")
+        axes.set_yticks(range(len(begun)), [", ".join(row.words) for row in begun], fontsize=5.5)
+        for place, row in enumerate(begun):
+            if "another measure" in row.far:
+                axes.plot(1, place, marker="x", color="black", markersize=4)
+        handles = [Patch(facecolor=colour, edgecolor="grey") for _, colour in _KINDS]
+        names = [name for name, _ in _KINDS]
+        cross = axes.plot([], [], "x", color="black", markersize=4)[0]
+        figure.legend(
+            [*handles, cross],
+            [*names, "another measure far away"],
+            loc="outside upper center",
+            ncols=3,
+            fontsize=6,
+        )
+        save_figure(figure, path)
+
+
+def write(kept: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
+    """Write page and picture.
+
+    Parameters
+    ----------
+    kept : mapping
+        Results by cell.
+    folder : Path
+        Where the kept evidence of the claims is, and page and picture go.
+    """
+    rows = _rows(kept, folder)
+    _draw(rows, folder / _PICTURE)
+    (folder / _PAGE).write_text(markdown(rows), encoding="utf-8")
