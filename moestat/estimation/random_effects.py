@@ -218,18 +218,23 @@ def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index(["expert", "component"])
 
 
+@np.errstate(all="ignore")
 def _interval(kind: str, value: float, error: float, half: float) -> tuple[float, float]:
-    """A normal interval in the scale in which the estimate is nearest to a normal one."""
+    """A normal interval in the scale in which the estimate is nearest to a normal one.
+
+    A correlation or an ICC at the end of its range has none.
+    """
+    at, reach = np.float64(value), np.float64(half * error)
     if kind == "sd" and error > 0.5 * value:
         return max(0.0, value - half * error), value + half * error
     if kind == "sd":
-        factor = float(np.exp(half * error / value))
-        return value / factor, value * factor
-    if kind == "corr":
-        middle, reach = float(np.arctanh(value)), half * error / (1.0 - value**2)
-        return float(np.tanh(middle - reach)), float(np.tanh(middle + reach))
-    middle, reach = float(np.log(value / (1.0 - value))), half * error / (value * (1.0 - value))
-    return tuple(float(1.0 / (1.0 + np.exp(-end))) for end in (middle - reach, middle + reach))  # type: ignore[return-value]
+        ends = at * np.exp(np.array([-1.0, 1.0]) * reach / at)
+    elif kind == "corr":
+        ends = np.tanh(np.arctanh(at) + np.array([-1.0, 1.0]) * reach / (1.0 - at**2))
+    else:
+        side = np.array([-1.0, 1.0]) * reach / (at * (1.0 - at))
+        ends = 1.0 / (1.0 + np.exp(-np.log(at / (1.0 - at)) - side))
+    return float(ends[0]), float(ends[1])
 
 
 def effects_of_groups(result: Any) -> pd.DataFrame:

@@ -236,3 +236,20 @@ def test_what_cannot_be_had_is_refused():
     plain = moestat.fit("gaussian", X, y, n_experts=1, rng=0)
     with pytest.raises(ValueError, match="no random effects"):
         plain.random_effects()
+
+
+def test_components_at_the_end_of_their_range_have_no_interval():
+    """Covariance matrices of rank one have a correlation of 1 or -1, which is no normal one."""
+    ends = 0
+    for seed in range(6):
+        frame, _ = drawn(seed)
+        result = moestat.fit_formula("y ~ t + (1 + t | id) | 1", frame, n_experts=1, rng=0)
+        part = result.variance_components().loc[1]
+        r = part.loc["corr(Intercept, t)"]
+        if abs(r.estimate) > 1.0 - 1e-9:
+            ends += 1
+            assert not r.lower > r.estimate
+            assert not r.upper < r.estimate
+        assert np.all(part.loc[["sd(Intercept)", "sd(t)"], "upper"] > 0.0)
+        assert "corr(Intercept, t)" in str(result.summary())
+    assert ends > 0

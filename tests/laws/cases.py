@@ -89,6 +89,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "transformed, weights, groups": ("transformed", "weights", "groups"),
     "compress, weights": ("compress", "weights"),
     "factor, groups": ("factor", "groups"),
+    "random, groups": ("random", "groups"),
+    "slopes, weights, groups": ("slopes", "weights", "groups"),
 }
 
 
@@ -106,6 +108,10 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.member}: {self.option}"
+
+    def __hash__(self) -> int:
+        # A gate may be a table, which has no hash.
+        return hash((str(self), self.seed))
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -223,6 +229,8 @@ class Case:
             "prior": {"prior": moestat.Prior()},
             "missing": {"missing": "drop"},
             "compress": {"compress": "auto"},
+            "random": {"random": "1"},
+            "slopes": {"random": "1 + x"},
         }
         for option in self.options:
             given |= some.get(option, {})
