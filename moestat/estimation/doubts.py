@@ -171,16 +171,16 @@ def _separation(
     causes = ["places of the gate diverge from the data"] * far
     causes += [f"{' and '.join(apart)} are separated{by}"] * bool(apart)
     others = "fewer experts or " * (family.n_experts > 1) + "bounds= of your own"
-    cure = f'Fit with prior="weak", {others} for finite estimates'
+    cure = 'Use prior="weak"' + " or fewer experts" * (family.n_experts > 1)
     bent = any(c.axis is not None or c.products is not None for c in family.channels)
     if bent and "gate" in parts:  # laws of a prior are for gates that are linear in the inputs
         cure = f"{others.capitalize()} make the maximum finite"
-    diverge = "diverge and have" if at.size > 1 else "diverges and has"
+    diverge = "diverge" if at.size > 1 else "diverges"
     return (
         SeparationWarning,
         f"the likelihood has no finite maximum: {', '.join(causes)}, so that"
-        f" {_some([terms[j].name for j in at])} {diverge} no standard error. Predictions remain"
-        f" valid, with wide intervals near the boundary. {cure}; see result.explain()",
+        f" {_some([terms[j].name for j in at], 2)} {diverge} without a standard error. Predictions"
+        f" remain valid. {cure}; see result.explain()",
     )
 
 
@@ -201,10 +201,10 @@ def _limit(
     )
 
 
-def _some(words: list[str]) -> str:
+def _some(words: list[str], most: int = 4) -> str:
     """Words, the first few of them."""
-    more = f" and {len(words) - 4} more" if len(words) > 4 else ""
-    return ", ".join(words[:4]) + more
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
 def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:

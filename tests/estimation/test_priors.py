@@ -229,7 +229,7 @@ def separated_rows(n=80):
 def test_a_separation_names_the_way_out_and_everything_follows_it():
     """One word in the warning; select, resamples, predictions, tests and estimators take it."""
     x, y = separated_rows()
-    with pytest.warns(SeparationWarning, match='Fit with prior="weak", fewer experts or bounds='):
+    with pytest.warns(SeparationWarning, match='Use prior="weak" or fewer experts'):
         moestat.fit("gaussian", x, y, n_experts=2, rng=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", SeparationWarning)

@@ -162,11 +162,11 @@ def _of_responses(own: _Checked) -> Iterator[Misfit]:
         lie = "lie" if rows.size > 1 else "lies"
         much = f"{own.named(rows)} of {n:.10g} {lie} where the fit has one in {n / ALARM.level:.2g}"
     student = own.family.likelihood.name in ("gaussian", "least-squares")
-    other = ", and compare likelihood 'student-t'" if student else ""
+    other = " Compare likelihood 'student-t'." if student else ""
     yield (
         MisfitWarning,
         f"y has outliers, or longer tails than the fitted distribution: {much}. Estimates and"
-        f" standard errors depend on such rows. See result.plot_qq(){other}; see result.explain()",
+        f" standard errors depend on them.{other} See result.explain()",
     )
 
 
@@ -240,8 +240,9 @@ def _spread(own: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Mis
         yield (
             MisfitWarning,
             f"y: {'counts' if likelihood.counts else 'responses'} {' and '.join(said)}: standard"
-            f" errors are {'too small' if small else 'wrong'}. Use cov_type='HC0' for the mean"
-            f"{', or compare ' * bool(known)}{' and '.join(known)}; see result.explain()",
+            f" errors are {'too small' if small else 'wrong'}."
+            f" {'Compare ' * bool(known)}{' and '.join(known)}{', or use' if known else 'Use'}"
+            " cov_type='HC0'; see result.explain()",
         )
 
 
