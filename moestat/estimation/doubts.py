@@ -178,9 +178,9 @@ def _separation(
     diverge = "diverge" if at.size > 1 else "diverges"
     return (
         SeparationWarning,
-        f"the likelihood has no finite maximum: {', '.join(causes)}, so that"
-        f" {_some([terms[j].name for j in at], 2)} {diverge} without a standard error. Predictions"
-        f" remain valid. {cure}; see result.explain()",
+        f"the likelihood has no finite maximum: {', '.join(causes)}, and"
+        f" {_some([terms[j].name for j in at], 2)} {diverge} (no standard error). Predictions hold."
+        f" {cure}; see result.explain()",
     )
 
 

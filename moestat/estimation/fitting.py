@@ -173,35 +173,35 @@ def fit(
     family : Family, str, mapping or sequence
         The model, from `moestat.family`, or the name of a likelihood, such as "gaussian" or
         "multinomial", or its table with options, such as ``{"name": "binomial", "trials": 8}``.
-        Numbers of inputs and classes are then those of the data.  A list of these, such as
-        ``["gaussian", "poisson"]``, is for several responses, independent within an expert.
+        The data then determine the numbers of inputs and classes.  A list, such as
+        ``["gaussian", "poisson"]``, describes several responses that are independent within an
+        expert.
     X : array_like or data frame of shape (n, d)
-        Inputs; (n,) when d = 1.  Names of columns of a table, of pandas, polars, pyarrow or
-        another library that narwhals knows or a mapping, are kept, and the index of its rows.  A
-        constant column is held at coefficients 0, with a `ConstantColumnWarning`.
+        Inputs; (n,) when d = 1.  A table may be a mapping, or a frame of pandas, polars, pyarrow or
+        another library that narwhals supports; names of columns and the index are kept.  The
+        coefficients of a constant column are fixed at 0, with a `ConstantColumnWarning`.
     y : array_like or series of shape (n,), (n, 1) or (n, 2)
         Responses: real numbers, or labels of classes, which may be integers, words or truth
-        values.  Classes are in the order of declared categories, else in ascending order of their
-        labels, the last one the reference; with K classes given, integers in 1..K are their
-        numbers.  A series must have the index of X.  Two columns are a lower and an upper bound
-        of each response, infinite where there is none and equal where it is known: censored
-        responses of "gaussian", "log-normal", "weibull", "exponential" and "poisson"; of "binomial"
-        they are numbers of successes and failures.  Of a list of likelihoods y has one column for
-        each; columns of a table name the responses, else they are "y1", "y2" and so on.
+        values.  Classes are in the order of declared categories, or else in ascending order of
+        their labels; the last one is the reference.  If the model has K classes, integers in 1..K
+        are their numbers.  A series must have the index of X.  Two columns are the bounds of
+        censored responses, for "gaussian", "log-normal", "weibull", "exponential" and "poisson":
+        equal if the response is known, infinite if there is no bound.  For "binomial" two columns
+        are numbers of successes and failures.  For a list of likelihoods y has one column for each
+        response; a table names the responses, which are otherwise called "y1", "y2" and so on.
     solver : Solver, optional
         By default `moestat.solvers.Newton`, `moestat.solvers.QuasiNewton` for more than 70
-        parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps; there other
-        solvers stay in the smooth piece where they start, and their fits are not certified.
+        parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps.  For such a
+        gate other solvers stay in the smooth piece of the start, and their fits are not certified.
     starts : sequence of StartRule, optional
-        By default `moestat.estimation.searching.Agreement`: a pool of starts, and where these do
-        not agree races of such pools, each with moves of single experts and on resamples of the
-        rows, up to eight where they do not agree on a best optimum.
+        By default `moestat.estimation.searching.Agreement`: a pool of starts and, if these do not
+        agree, up to eight races of such pools, with moves of single experts and resamples of the
+        rows, until races agree on the best optimum.
     n_starts : int, optional
-        Number of starts in a pool, in place of four for each expert.
+        Number of starts in a pool; four for each expert by default.
     time_limit : float, optional
-        Seconds after which the fit ends where it is: with a pass or two for the certificate, whose
-        status is then "time limit" unless a start has come to its end before, and with an
-        `InterruptedWarning`.
+        Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
+        compute the certificate, whose status is "time limit" unless a start has converged before.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None
@@ -209,14 +209,13 @@ def fit(
     threads : int, optional
         Threads over starts; all cores by default.  The result does not depend on it.
     target : Target, optional
-        Where passes over the data run, such as `moestat.solvers.targets.CudaTarget`, in place of
-        the processor's cores.
+        The device that runs passes over the data, such as `moestat.solvers.targets.CudaTarget`;
+        the processor's cores by default.
     compress : {"auto", None}
-        With "auto" the fit is one to the data as `moestat.compress` makes them: equal rows as
-        one, and classes over one input as Gauss nodes.  It ends on these, without a look at all
-        of the data; what that can cost, twice the bound on the error of the log-likelihood, is
-        added to the certificate's gain.  Where the sum is not below 1e-4 the data are fitted as
-        they are.  Without it solvers climb on compressed data, too, but end on all of them.
+        With "auto" the fit uses the data as `moestat.compress` makes them: equal rows as one, and
+        classes over one input as Gauss nodes.  Twice the bound on the error of the log-likelihood
+        is added to the gain of the certificate; if the sum is not below 1e-4, the fit uses the data
+        as they are.  With None solvers may begin on compressed data, but converge on all rows.
     prior : Prior or "weak", optional
         A weakly informative prior density, `moestat.Prior`, or by its name the one for all models,
         ``Prior()`` (with a free gate where this is not linear).  The result is then the mode of the
@@ -227,8 +226,8 @@ def fit(
         group, ``log L = sum_g log sum_k pi_k(x_g) prod_(i in g) f_k(y_i | x_i)``.  Inputs of the
         gate are the same for all rows of a group, and so are weights.
     classes : sequence or mapping, optional
-        Labels of the classes in the order that they are to have, the last one the reference; of
-        several responses a table of these by response.
+        Labels of the classes in their order, the last one the reference; for several responses a
+        table of these by response.
     missing : {"raise", "drop"}
         What to do with rows that have missing values: refuse the data, or leave these rows out;
         ``result.data.dropped`` is their number and ``result.data.kept`` has the places of the
@@ -244,11 +243,11 @@ def fit(
         correlations is ``random={"terms": "1 + time", "covariance": "diagonal"}``.  A list holds
         "1" and positions or names of inputs.
     verbose : bool
-        Whether to say on standard error what the fit does.  The log is ``logging``'s "moestat".
+        Whether to show the progress on standard error.  The log is ``logging``'s "moestat".
     **model
         ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
         ``offset`` and ``equal`` as in `moestat.family`, for a model by name, with names of inputs
-        in place of positions where X has them; its gate is "softmax" unless another is given.
+        instead of positions if X has names; the default gate is "softmax".
 
     Returns
     -------
@@ -272,21 +271,20 @@ def fit(
     Only `bounds` of the family that are the user's own bind as they are. Fits over the papers' box:
     ``bounds=F.box``.
 
-    Experts of a model by name are in descending order of their mean weight over the rows, whatever
-    the seed; those of a `Family`, and from given starts, stay in the order of the starts, and with
-    parameters on a bound as they were found.  `MoEResults.relabel` puts them into another order.
+    If the model is given by name, experts are in descending order of their mean weight over the
+    rows, for every seed.  With a `Family`, with given starts, or with parameters on a bound they
+    stay in the order in which they were found.  `MoEResults.relabel` changes the order.
 
-    An interrupt (Ctrl-C) ends the search: the result is the best of the starts so far, climbed to
-    its end, with an `InterruptedWarning`.  Another one, or one before any start was found, raises
-    `KeyboardInterrupt`.
+    An interrupt (Ctrl-C) ends the search: the result is the best of the starts so far, after
+    convergence, with an `InterruptedWarning`.  A second interrupt, or one before any start was
+    found, raises `KeyboardInterrupt`.
 
-    A result that may not be the maximum that it seems warns, with a subclass of
-    `moestat.base.warnings.OptimumWarning` for each kind: on a default bound, starts that
-    disagree, and separation, where the likelihood has no maximum.  Inputs that are linear
-    functions of each other warn with an `AliasedWarning`.  Data that the fitted distribution does
-    not describe warn with a `MisfitWarning` (outliers, spikes, zeros, variance), a
-    `DependentRowsWarning` or a `FewRowsWarning`; ``result.notes`` keeps the messages, and
-    ``result.explain()`` says what they mean and what to do.
+    A fit raises a subclass of `moestat.base.warnings.OptimumWarning` if the estimate lies on a
+    default bound, if starts disagree, or if the data are separated, so that the likelihood has no
+    maximum.  It raises an `AliasedWarning` if inputs are linearly dependent, and a `MisfitWarning`
+    (outliers, spikes, zeros, variance), a `DependentRowsWarning` or a `FewRowsWarning` if the data
+    do not meet its assumptions.  ``result.notes`` keeps the messages, and ``result.explain()`` says
+    what they mean and what to do.
 
     Examples
     --------

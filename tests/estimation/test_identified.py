@@ -519,7 +519,7 @@ def test_a_separation_speaks_of_columns_that_there_are():
         moestat.fit("gaussian", pd.DataFrame({"x": x[:, 0]}), y, gate="laplace", rng=0)
     (said,) = [str(w.message) for w in caught if w.category is SeparationWarning]
     assert "gamma[0]" in said
-    assert "places of the gate diverge from the data, so that" in said  # rows are not separated
+    assert "places of the gate diverge from the data, and" in said  # rows are not separated
     # Prior() refuses such a gate.
     assert "Fewer experts or bounds= of your own make the maximum finite" in said
 
