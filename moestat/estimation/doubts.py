@@ -21,9 +21,10 @@ from moestat.estimation.data import Data
 from moestat.estimation.fitted import Fitted
 from moestat.estimation.inference.identified import gap_places, related_columns
 from moestat.estimation.naming import Term, named_terms
-from moestat.estimation.rules import DOUBT, SAME_HEIGHT
+from moestat.estimation.rules import DOUBT, HIGHER, SAME_HEIGHT
 from moestat.estimation.standardise import Standardised, data_units
 from moestat.model.family import Family
+from moestat.solvers.certificate import Certificate
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.solution import Solution
 
@@ -64,15 +65,32 @@ def doubts(standard: Standardised, result: Fitted) -> list[Doubt]:
         )
     if narrow:
         found.append(_narrow(family, result, narrow))
-    if certificate.n_starts > 1 and certificate.agreement * certificate.n_starts < 1.5:
-        found.append(
-            (
-                DisagreementWarning,
-                f"only one of {certificate.n_starts} runs reached the best log-likelihood found:"
-                f" there may be a higher one. {(fewer + 'more').capitalize()} n_starts=",
-            )
+    return (
+        found
+        + _disagreement(certificate, fewer)
+        + _aliased(standard, result)
+        + _unit_doubts(standard)
+    )
+
+
+def _disagreement(certificate: Certificate, fewer: str) -> list[Doubt]:
+    """That a higher maximum may exist, by its probability where that is estimated."""
+    runs, chance = certificate.n_starts, certificate.p_higher
+    reached = round(certificate.agreement * runs)
+    if runs == 1 or (reached > 1 if chance is None else chance <= HIGHER.warned):
+        return []
+    said = f"only one of {runs} runs" if reached <= 1 else f"{reached} of {runs} runs"
+    what = "there may be a higher one"
+    if chance is not None:
+        what = f"there is a higher one with a probability of about {chance:.0%}"
+    other = " or use fewer experts" * bool(fewer)
+    return [
+        (
+            DisagreementWarning,
+            f"{said} reached the best log-likelihood found: {what}, and another seed may return"
+            f" other coefficients. Search longer (n_starts=50){other}; see result.explain()",
         )
-    return found + _aliased(standard, result) + _unit_doubts(standard)
+    ]
 
 
 def _narrow(family: Family, result: Fitted, names: list[str]) -> Doubt:

@@ -41,7 +41,7 @@ ADVICE: dict[str, Advice] = {
         ),
     ),
     "DisagreementWarning": Advice(
-        "Only one start reached the best value",
+        "A higher maximum may exist",
         "The certificate still shows a local maximum. A higher one may exist, and another seed may"
         " return other coefficients, so do not interpret the experts yet.",
         (
@@ -194,6 +194,11 @@ def explain(result: Any) -> Explanation:
         sentences.append(
             f"{agree} of {certificate.n_starts} starts ended at the best value. This is evidence,"
             " and no proof, that no higher maximum exists."
+        )
+    if certificate.p_higher is not None:
+        sentences.append(
+            "The probability that one exists is estimated as"
+            f" {max(certificate.p_higher, 0.01):.0%}, from what the search saw."
         )
     found = list(zip(result.kinds or ("",) * len(result.notes), result.notes, strict=True))
     if not found:

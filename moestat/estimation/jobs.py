@@ -23,6 +23,7 @@ from moestat.base.warnings import InterruptedWarning, SeparationWarning, warn_ca
 from moestat.estimation.data import Data, check_size, spans
 from moestat.estimation.doubts import Doubt, doubts
 from moestat.estimation.groups import arranged
+from moestat.estimation.higher import probability_of_higher
 from moestat.estimation.inference.identified import shortest, without_spare_columns
 from moestat.estimation.priors import Prior, data_units
 from moestat.estimation.progress import LOG, answering, so_far
@@ -32,6 +33,7 @@ from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rounding import least_variances, resolution_of
 from moestat.estimation.rules import SAME_HEIGHT
+from moestat.estimation.runs import Seen
 from moestat.estimation.searching import Agreement, least_squares, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import StartRule, drawn, into_box
@@ -234,6 +236,7 @@ class BegunFit:
     prior: Prior | None = None
     data: Data | None = None
     by_weight: bool = False
+    seen: Seen = field(default_factory=Seen)
     interrupted: bool = False
     late: bool = False
 
@@ -258,7 +261,8 @@ class BegunFit:
     def search(self, rule: Agreement, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The starts (m, P) of a search; those so far if it is interrupted."""
         try:
-            points, counts = rule.find(without_spare_columns(problem), rng)
+            seen = self.seen if rule.is_calibrated else None
+            points, counts = rule.find(without_spare_columns(problem), rng, seen)
         except KeyboardInterrupt:
             self.interrupted, points = True, so_far()
             counts = [1] * len(points)
@@ -290,12 +294,23 @@ class BegunFit:
             found[at] = replace(end, certificate=replace(end.certificate, status="time limit"))
         return found
 
+    def judged(self, best: Solution) -> Solution:
+        """The best solution with the probability of a higher one, where a search has looked."""
+        family, certificate = self.original.family, best.certificate
+        alone = family.is_regression or family.n_experts == 1 or self.prior is not None
+        if alone or self.interrupted or self.late or not (self.standard and self.seen.pool):
+            return best
+        share = certificate.agreement
+        chance = probability_of_higher(self.seen, family.n_experts, share)
+        return replace(best, certificate=replace(certificate, p_higher=chance))
+
     def end(self, ends: Sequence[Solution | None], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration; None where one was interrupted."""
         ended = [j for j, end in enumerate(ends) if end is not None]
         solutions = [end for end in ends if end is not None]
         labels, counts = [self.labels[j] for j in ended], [self.counts[j] for j in ended]
         best = _best(solutions, labels, [*counts, self.lower], seconds)
+        best = self.judged(best)
         found: list[Doubt] = []
         if self.prior is not None:
             assert isinstance(self.problems[0], PenalisedProblem)

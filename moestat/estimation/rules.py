@@ -90,6 +90,16 @@ class AlarmRules(NamedTuple):
     """Share of the rows from which on copies are spoken of."""
 
 
+class HigherRules(NamedTuple):
+    """The probability that a higher maximum exists, as `benchmarks/calibration.py` fits it."""
+
+    coefficients: tuple[float, ...] = (-1.098, 0.665, -1.588, -0.242)
+    """Of 1, of the logarithm of how many heights a pool comes to, of the share of runs at the best
+    height, and of the share of kinds of starts at the best height of the pool."""
+    warned: float = 0.2
+    """Probability from which on a fit warns."""
+
+
 class RoundingRules(NamedTuple):
     """How the steps in which a response is recorded are found."""
 
@@ -153,4 +163,4 @@ class RequiredRules(NamedTuple):
 
 SEARCH, PATH = SearchRules(), PathRules()
 DOUBT, ALARM, EM_TEST, REQUIRED = DoubtRules(), AlarmRules(), EMTestRules(), RequiredRules()
-ROUNDING = RoundingRules()
+ROUNDING, HIGHER = RoundingRules(), HigherRules()

@@ -321,6 +321,12 @@ class Agreement:
         if not (isinstance(self.time_limit, float) and self.time_limit == np.inf):
             real_in("time_limit", self.time_limit, 0.0)
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether it is a default search, or looks no less: what `higher` was calibrated for."""
+        pool = self.search.race.pool
+        return isinstance(pool, Pool) and not pool.more and self.searches >= type(self).searches
+
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         return self.find(problem, rng)[0]

@@ -296,6 +296,7 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
             f"{certificate.condition:.1e}",
         ),
         ("Starts (agreeing)", starts, "Distinct optima", certificate.n_optima),
+        *_higher(certificate.p_higher),
         ("Standard errors", errors, "On a bound", len(certificate.active)),
         ("Solver", result.solver, "Status", certificate.status),
     ]
@@ -309,6 +310,15 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
         reach = f"{certificate.reach:.1e}"
         facts.append(("Held at a kink", certificate.kinks, "Reach across kinks", reach))
     return tuple(facts)
+
+
+def _higher(p: float | None) -> list[tuple[str, ...]]:
+    """The probability of a higher maximum, where it is estimated, as a round percentage."""
+    if p is None:
+        return []
+    return [
+        ("Higher maximum", "probability " + (f"about {p:.0%}" if p >= 0.01 else "< 1%"), "", "")
+    ]
 
 
 def _sparse_notes(result: Any) -> list[str]:

@@ -63,6 +63,10 @@ class Certificate:
     reach : float
         Length of the longest steps that the gain covers, in the metric of the predictors; for
         least squares between kinks how far away the balanced gradients come from.
+    p_higher : float or None
+        Estimated probability that a higher maximum exists, from what the default search saw; None
+        where it is not estimated (other starts, one expert, least squares, posterior modes, fits
+        of many data sets or of several numbers of experts, which look less).
 
     Notes
     -----
@@ -103,6 +107,7 @@ class Certificate:
     n_collapsed: int = 0
     kinks: int = 0
     reach: float = 1.0
+    p_higher: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, ready for JSON; an infinite condition is None."""
@@ -111,6 +116,8 @@ class Certificate:
         record["active"] = list(self.active)
         record["collapsed"] = list(self.collapsed)
         record["condition"] = self.condition if np.isfinite(self.condition) else None
+        if self.p_higher is None:
+            del record["p_higher"]
         return record
 
 

@@ -50,7 +50,7 @@ CRITERIA = ("aic", "bic", "hq", "icl", "cv")
 _GROWN, _SEARCHES = 6, 2
 """Starts of each pool that the fit with fewer experts is grown to, and searches at most."""
 
-_READING = ("groups", "classes", "missing", "random")
+_READING = ("groups", "classes", "missing", "resolution", "random")
 """Arguments of `moestat.fit` that say how data are read."""
 
 SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "compress", "prior")

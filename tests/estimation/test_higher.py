@@ -1,0 +1,117 @@
+"""The probability of a higher maximum: from what a search saw, where it is shown, and its fit."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import moestat
+from moestat.base.warnings import DisagreementWarning, MoEWarning
+from moestat.estimation.higher import covariates, expected_distinct, probability_of_higher
+from moestat.estimation.rules import HIGHER
+from moestat.estimation.runs import Seen
+from moestat.estimation.starts import RandomStarts
+
+ROOT = Path(__file__).parents[2]
+ignored = pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+
+
+def two_lines(n=300, seed=0):
+    """Two crossing lines: x (n,), y (n,)."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2.0, 2.0, n)
+    return x, np.where(rng.random(n) < 0.5, 2.0 * x, -x) + 0.3 * rng.normal(size=n)
+
+
+def classes(seed, n=300):
+    """Four experts for three classes, a likelihood with many maxima: X (n, 2), y (n,)."""
+    family = moestat.family("multinomial", gate="softmax", n_experts=2, n_features=2, n_classes=3)
+    rng = np.random.default_rng(seed)
+    theta = family.pin(rng.standard_normal(family.n_params))
+    return moestat.sample(family, theta, n, rng, design=moestat.Uniform(-2.0, 2.0))
+
+
+def test_heights_of_a_smaller_pool_are_those_of_all_its_choices():
+    counts = (3, 2, 1, 1)
+    heights = np.repeat(range(4), counts)
+    for size in (1, 3, 6):
+        each = [len({heights[j] for j in chosen}) for chosen in combinations(range(7), size)]
+        assert expected_distinct(counts, size) == pytest.approx(np.mean(each))
+    assert expected_distinct(counts, 20) == pytest.approx(4.0)
+    assert expected_distinct((), 8) == 1.0
+
+
+def test_covariates_count_heights_and_kinds_and_leave_out_collapsed_runs():
+    pool = [("spring", -10.0), ("plane", -10.001), ("spring", -np.inf), ("split", -12.0)]
+    one, heights, share, kinds = covariates(Seen(pool), 2, 0.25)
+    assert (one, share) == (1.0, 0.25)
+    assert heights == pytest.approx(np.log(2.0))
+    assert kinds == pytest.approx(2 / 3)
+
+
+def test_more_heights_and_less_agreement_make_a_higher_maximum_more_probable():
+    kinds = ["spring", "plane", "soft cluster", "split"] * 2
+    found = []
+    for heights in ([0.0] * 8, [0.0] * 5 + [-1.0, -1.0, -2.0], [-float(j) for j in range(8)]):
+        seen = Seen(list(zip(kinds, heights, strict=True)))
+        found.append(probability_of_higher(seen, 2, heights.count(0.0) / 8))
+    assert 0.0 < found[0] < found[1] < found[2] < 1.0
+
+
+def test_a_summary_and_a_certificate_say_it():
+    result = moestat.fit("gaussian", *two_lines(), n_experts=2, rng=0)
+    p = result.certificate.p_higher
+    assert p is not None
+    assert 0.0 < p < 0.1
+    assert f"probability about {p:.0%}" in str(result.summary())
+    assert f"estimated as {p:.0%}" in str(result.explain())
+    assert result.certificate.as_dict()["p_higher"] == p
+
+
+@ignored
+def test_it_is_not_said_where_nothing_was_calibrated(tmp_path):
+    x, y = two_lines()
+    expert = {"name": "activation", "activation": "tanh"}
+    squares = moestat.family("least-squares", gate="softmax", n_experts=2, expert=expert)
+    others = [
+        moestat.fit("gaussian", x, y, n_experts=1, rng=0),
+        moestat.fit("gaussian", x, y, n_experts=2, starts=[RandomStarts(4)], rng=0),
+        moestat.fit("gaussian", x, y, n_experts=2, prior="weak", rng=0),
+        moestat.fit(squares, x[:, None], y, rng=0),
+    ]
+    for result in others:
+        assert result.certificate.p_higher is None
+        assert "Higher maximum" not in str(result.summary())
+        assert "p_higher" not in result.certificate.as_dict()
+    others[0].save(tmp_path / "fit.npz")
+    assert moestat.load(tmp_path / "fit.npz").certificate == others[0].certificate
+
+
+def test_a_fit_warns_by_its_probability():
+    """Over seeds: calls on a likelihood with many maxima warn, and those with one do not."""
+    told = []
+    for seed in range(4):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            result = moestat.fit("multinomial", *classes(seed), n_experts=4, rng=seed)
+        told.append(any(w.category is DisagreementWarning for w in seen))
+        assert told[-1] == (result.certificate.p_higher > HIGHER.warned)
+        if told[-1]:
+            assert any("there is a higher one with a probability of" in n for n in result.notes)
+    assert sum(told) >= 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoEWarning)
+        warnings.simplefilter("error", DisagreementWarning)
+        for seed in range(4):
+            moestat.fit("gaussian", *two_lines(seed=seed), n_experts=2, rng=seed)
+
+
+def test_coefficients_are_those_of_the_benchmark():
+    page = (ROOT / "benchmarks" / "results" / "calibration.md").read_text()
+    (line,) = re.findall(r"^Coefficients \(.*?\): (.*?)\. Brier", page, re.MULTILINE)
+    assert HIGHER.coefficients == pytest.approx([float(b) for b in line.split(", ")], abs=1e-9)
