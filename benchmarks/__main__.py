@@ -48,7 +48,9 @@ def listed() -> str:
         lines.append(textwrap.fill(line, 80, subsequent_indent=" " * (width + 7)))
         lacking = [need for need in entry.get("needs", ()) if missing(need)]
         if lacking:
-            lines.append(f"{'':{width + 7}}not here: {', '.join(lacking)}")
+            indent = " " * (width + 7)
+            said = f"{indent}not here: {', '.join(lacking)}"
+            lines.append(textwrap.fill(said, 80, subsequent_indent=indent))
     return "\n".join(lines)
 
 
