@@ -40,7 +40,7 @@ def probability_of_higher(seen: Seen, n_experts: int, agreement: float) -> float
     (True, True)
     """
     score = float(np.dot(HIGHER.coefficients, covariates(seen, n_experts, agreement)))
-    return 1.0 / (1.0 + np.exp(-score))
+    return float(1.0 / (1.0 + np.exp(-score)))
 
 
 def covariates(seen: Seen, n_experts: int, agreement: float) -> FloatArray:

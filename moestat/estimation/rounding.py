@@ -51,7 +51,7 @@ def step_of(values: FloatArray, weight: FloatArray | None = None) -> float:
     --------
     >>> import numpy as np
     >>> y = np.random.default_rng(0).normal(size=200)
-    >>> step_of(np.round(y, 1)).round(6), step_of(2.54 * np.round(4.0 * y)).round(6), step_of(y)
+    >>> round(step_of(np.round(y, 1)), 6), round(step_of(2.54 * np.round(4.0 * y)), 6), step_of(y)
     (0.1, 2.54, 0.0)
     """
     units = np.ones(values.size) if weight is None else weight
