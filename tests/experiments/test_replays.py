@@ -49,10 +49,10 @@ def test_a_replay_is_read_from_its_store(tmp_path):
     [
         ((-0.38, -0.2), "supports", ""),
         ((-0.56, -0.21), "open", "too few fits"),
-        ((-0.2, -0.1), "open", "not reproduced"),
+        ((-0.2, -0.1), "refutes", ""),
     ],
 )
-def test_a_replay_agrees_or_leaves_the_claim_open(interval, outcome, why):
+def test_a_replay_agrees_leaves_open_or_does_not_reproduce(interval, outcome, why):
     evidence = ReplayEvidence(sum(interval) / 2, interval)
     assert CHECK.judge(evidence) == outcome
     assert CHECK.shortfall(evidence).startswith(why)
