@@ -1,4 +1,4 @@
-"""Tables of selections, bootstraps and dendrograms: aligned, named, narrow, without pinned zeros."""
+"""Tables of selections, bootstraps and dendrograms: aligned, named, narrow, without zeros."""
 
 from __future__ import annotations
 
